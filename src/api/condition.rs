@@ -1,0 +1,59 @@
+//! Condition types and reasons that causeway writes, and how one is looked up.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// The Service is in every provider and consumer.
+pub const SERVICE_APPLIED: &str = "ServiceApplied";
+/// Every copy has been written.
+pub const ENDPOINT_SLICE_DISPATCHED: &str = "EndpointSliceDispatched";
+/// Every copy has been seen in its consumer.
+pub const ENDPOINT_SLICE_APPLIED: &str = "EndpointSliceApplied";
+/// All of the above; on a Cluster, that it is reachable and watched.
+pub const READY: &str = "Ready";
+
+/// Reasons, as Karmada words them where Karmada has them.
+pub mod reason {
+    /// [`super::SERVICE_APPLIED`] is True.
+    pub const SERVICE_APPLIED_SUCCEED: &str = "ServiceAppliedSucceed";
+    /// [`super::SERVICE_APPLIED`] is False.
+    pub const SERVICE_APPLIED_FAILED: &str = "ServiceAppliedFailed";
+    /// The hub has no Service of the name.
+    pub const SERVICE_NOT_FOUND: &str = "ServiceNotFound";
+    /// The hub's Service has not, or no longer, an exposed port.
+    pub const PORT_NOT_FOUND: &str = "PortNotFound";
+    /// [`super::ENDPOINT_SLICE_DISPATCHED`] is True.
+    pub const DISPATCHED_SUCCEED: &str = "EndpointSliceDispatchedSucceed";
+    /// [`super::ENDPOINT_SLICE_DISPATCHED`] is False.
+    pub const DISPATCHED_FAILED: &str = "EndpointSliceDispatchedFailed";
+    /// [`super::ENDPOINT_SLICE_APPLIED`] is True.
+    pub const APPLIED_SUCCESS: &str = "EndpointSliceAppliedSuccess";
+    /// [`super::ENDPOINT_SLICE_APPLIED`] is False.
+    pub const APPLIED_FAILED: &str = "EndpointSliceAppliedFailed";
+    /// Karmada's own controllers carry this service; causeway leaves it alone.
+    pub const MANAGED_BY_KARMADA: &str = "ManagedByKarmada";
+    /// [`super::READY`] of a MultiClusterService is True.
+    pub const READY: &str = "Ready";
+    /// [`super::READY`] of a Cluster is True: all its watches have listed and are connected.
+    pub const SYNCED: &str = "Synced";
+    /// The member's first lists are not complete yet.
+    pub const SYNCING: &str = "Syncing";
+    /// The member does not answer, or not as it should.
+    pub const UNREACHABLE: &str = "Unreachable";
+    /// The member cannot be used as its Cluster object or its credentials stand.
+    pub const REFUSED: &str = "Refused";
+}
+
+/// The status of a condition that holds.
+pub const TRUE: &str = "True";
+/// The status of a condition that does not hold.
+pub const FALSE: &str = "False";
+
+/// The condition of that type, if there is one.
+pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Whether the condition of that type is there and True.
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    find(conditions, type_).is_some_and(|condition| condition.status == TRUE)
+}

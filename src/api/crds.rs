@@ -1,0 +1,193 @@
+//! The CustomResourceDefinitions that causeway installs, generated from the API types.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+};
+use kube::CustomResourceExt as _;
+use kube::core::crd::{MergeError, merge_crds};
+use serde_json::json;
+
+use super::labels;
+use super::{Cluster, MultiClusterService, multicluster};
+
+/// The definitions for a hub: MultiClusterService and, for hubs without Karmada, Cluster.
+pub fn hub() -> Vec<CustomResourceDefinition> {
+    vec![multi_cluster_service(), cluster()]
+}
+
+/// The definitions for a member: ServiceExport and ServiceImport, v1beta1 stored and v1alpha1 served.
+///
+/// # Errors
+/// [`MergeError`] where the versions of one kind do not belong together.
+pub fn member() -> Result<Vec<CustomResourceDefinition>, MergeError> {
+    let exports = vec![
+        multicluster::v1beta1::ServiceExport::crd(),
+        multicluster::v1alpha1::ServiceExport::crd(),
+    ];
+    let imports = vec![
+        multicluster::v1beta1::ServiceImport::crd(),
+        multicluster::v1alpha1::ServiceImport::crd(),
+    ];
+    Ok(vec![
+        finished(merge_crds(exports, "v1beta1")?),
+        finished(with_import_rules(merge_crds(imports, "v1beta1")?)),
+    ])
+}
+
+fn multi_cluster_service() -> CustomResourceDefinition {
+    let mut crd = MultiClusterService::crd();
+    for_each_schema(&mut crd, |schema| {
+        let Some(spec) = property(schema, "spec") else {
+            return;
+        };
+        spec.required = Some(vec!["types".to_owned()]);
+        if let Some(types) = property(spec, "types") {
+            types.min_items = Some(1);
+            if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut types.items {
+                item.enum_ = Some(
+                    ["CrossCluster", "LoadBalancer"]
+                        .map(|t| json_value(json!(t)))
+                        .to_vec(),
+                );
+            }
+        }
+    });
+    finished(crd)
+}
+
+fn cluster() -> CustomResourceDefinition {
+    let mut crd = Cluster::crd();
+    for_each_schema(&mut crd, |schema| {
+        for part in ["spec", "status"] {
+            if let Some(part) = property(schema, part) {
+                part.x_kubernetes_preserve_unknown_fields = Some(true);
+            }
+        }
+    });
+    finished(crd)
+}
+
+fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for_each_schema(&mut crd, |schema| {
+        if let Some(type_) = property(schema, "spec").and_then(|spec| property(spec, "type")) {
+            type_.enum_ = Some(
+                ["ClusterSetIP", "Headless"]
+                    .map(|t| json_value(json!(t)))
+                    .to_vec(),
+            );
+        }
+        if let Some(clusters) =
+            property(schema, "status").and_then(|status| property(status, "clusters"))
+        {
+            keyed_by(clusters, "cluster");
+        }
+    });
+    crd
+}
+
+/// What all definitions share: no null where Go's types know none, conditions keyed by type, the label of causeway.
+fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    crd.metadata
+        .labels
+        .get_or_insert_default()
+        .insert(labels::MANAGED_BY.to_owned(), labels::MANAGER.to_owned());
+    for_each_schema(&mut crd, |schema| {
+        without_nullable(schema);
+        if let Some(conditions) =
+            property(schema, "status").and_then(|status| property(status, "conditions"))
+        {
+            keyed_by(conditions, "type");
+        }
+    });
+    crd
+}
+
+fn keyed_by(list: &mut JSONSchemaProps, key: &str) {
+    list.x_kubernetes_list_type = Some("map".to_owned());
+    list.x_kubernetes_list_map_keys = Some(vec![key.to_owned()]);
+}
+
+fn json_value(
+    value: serde_json::Value,
+) -> k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON {
+    k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSON(value)
+}
+
+fn for_each_schema(
+    crd: &mut CustomResourceDefinition,
+    mut change: impl FnMut(&mut JSONSchemaProps),
+) {
+    for version in &mut crd.spec.versions {
+        if let Some(schema) = version
+            .schema
+            .as_mut()
+            .and_then(|s| s.open_api_v3_schema.as_mut())
+        {
+            change(schema);
+        }
+    }
+}
+
+fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut JSONSchemaProps> {
+    schema.properties.as_mut()?.get_mut(name)
+}
+
+fn without_nullable(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    for property in schema
+        .properties
+        .iter_mut()
+        .flat_map(|all| all.values_mut())
+    {
+        without_nullable(property);
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
+        without_nullable(item);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_of_the_multi_cluster_services_api_are_served_and_v1beta1_is_stored() {
+        for crd in member().expect("the versions merge") {
+            let versions: Vec<_> = crd
+                .spec
+                .versions
+                .iter()
+                .map(|v| (v.name.as_str(), v.served, v.storage))
+                .collect();
+            assert_eq!(
+                versions,
+                [("v1beta1", true, true), ("v1alpha1", true, false)],
+                "{}",
+                crd.spec.names.kind
+            );
+        }
+    }
+
+    #[test]
+    fn no_field_accepts_null() {
+        for crd in hub()
+            .into_iter()
+            .chain(member().expect("the versions merge"))
+        {
+            let text = serde_json::to_string(&crd).expect("a definition serialises");
+            assert!(!text.contains("nullable"), "{}", crd.spec.names.kind);
+        }
+    }
+
+    #[test]
+    fn types_are_required_and_known() {
+        let text = serde_json::to_value(multi_cluster_service()).expect("a definition serialises");
+        let spec = &text["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        assert_eq!(spec["required"], json!(["types"]));
+        assert_eq!(spec["properties"]["types"]["minItems"], json!(1));
+        assert_eq!(
+            spec["properties"]["types"]["items"]["enum"],
+            json!(["CrossCluster", "LoadBalancer"])
+        );
+    }
+}

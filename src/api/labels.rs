@@ -1,0 +1,78 @@
+//! Labels, annotations, finalizers and field managers that causeway reads and writes.
+
+/// The label domain of causeway's own labels, annotations and finalizers.
+pub const DOMAIN: &str = "mcs.causeway.dev";
+
+/// The field manager, and the value of [`MANAGED_BY`], of all that causeway writes.
+pub const MANAGER: &str = "causeway";
+
+/// Says who keeps an object (Kubernetes' recommended labels).
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
+/// The UID of the hub's kube-system namespace, on everything that a controller of this hub wrote into a member.
+pub const HUB: &str = "mcs.causeway.dev/hub";
+
+/// Annotation `<kind>/<uid>`: the object on whose behalf causeway wrote this one.
+pub const OWNER: &str = "mcs.causeway.dev/owner";
+
+/// Annotation `<uid>/<resourceVersion>` of the source slice that a copy was made from.
+pub const SOURCE: &str = "mcs.causeway.dev/source";
+
+/// Selector key of a delivered Service in a consumer that provides nothing: it matches no pod.
+pub const NO_LOCAL_BACKENDS: &str = "mcs.causeway.dev/no-local-backends";
+
+/// Annotation on the hub's Service: `all` makes every slice of it a source, not only Kubernetes' own.
+pub const SOURCES: &str = "mcs.causeway.dev/sources";
+
+/// Annotation on a Cluster: `"true"` stops the use of what the member provides.
+pub const WITHDRAW: &str = "mcs.causeway.dev/withdraw";
+
+/// The finalizer that lets causeway clean the members before a hub object goes.
+pub const FINALIZER: &str = "mcs.causeway.dev/cleanup";
+
+/// Karmada's identity of a MultiClusterService over its life.
+pub const PERMANENT_ID: &str = "multiclusterservice.karmada.io/permanent-id";
+
+/// The Service that an EndpointSlice belongs to.
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// The Service that an imported EndpointSlice or a derived Service belongs to (KEP-1645).
+pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+
+/// The cluster that an imported EndpointSlice comes from (KEP-1645).
+pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
+
+/// Karmada's annotation for the cluster that provides an EndpointSlice.
+pub const PROVISION_CLUSTER: &str = "endpointslice.karmada.io/provision-cluster";
+
+/// Says which controller keeps an EndpointSlice.
+pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+
+/// [`SLICE_MANAGED_BY`] of every copy: Karmada's name, so that Karmada's collectors leave copies alone.
+pub const SLICE_DISPATCHER: &str = "endpointslice-dispatch-controller.karmada.io";
+
+/// [`SLICE_MANAGED_BY`] of the slices that Kubernetes makes from pods.
+pub const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
+
+/// [`SLICE_MANAGED_BY`] of the slices that Kubernetes makes from Endpoints objects.
+pub const SLICE_MIRRORING_CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_own_name_is_in_the_one_domain() {
+        for name in [
+            HUB,
+            OWNER,
+            SOURCE,
+            NO_LOCAL_BACKENDS,
+            SOURCES,
+            WITHDRAW,
+            FINALIZER,
+        ] {
+            assert!(name.starts_with(&format!("{DOMAIN}/")), "{name}");
+        }
+    }
+}

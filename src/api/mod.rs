@@ -1,0 +1,16 @@
+//! The objects of the API servers, as they are on the wire.
+//!
+//! These types accept whatever the API servers store; what they mean, and whether it makes sense, is
+//! [`crate::domain`]'s to say.
+
+pub mod cluster;
+pub mod condition;
+pub mod crds;
+pub mod labels;
+pub mod multicluster;
+mod multicluster_service;
+
+pub use cluster::{Cluster, ClusterSpec, ClusterStatus, SecretReference, SyncMode};
+pub use multicluster_service::{
+    ClusterSelector, ExposurePort, ExposureRange, MultiClusterService, MultiClusterServiceSpec,
+};

@@ -1,0 +1,126 @@
+//! How the deprecated cluster lists of a MultiClusterService and their successors are read as one.
+
+use std::collections::BTreeSet;
+
+use super::field::FieldError;
+use crate::api::{ClusterSelector, MultiClusterServiceSpec};
+
+/// A field of the spec that lists clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ClusterField {
+    /// `spec.providerClusters`.
+    Providers,
+    /// `spec.consumerClusters`.
+    Consumers,
+    /// `spec.range.clusterNames`, deprecated for the consumers.
+    Range,
+    /// `spec.serviceProvisionClusters`, deprecated for the providers.
+    ServiceProvision,
+    /// `spec.serviceConsumptionClusters`, deprecated for the consumers.
+    ServiceConsumption,
+}
+
+impl ClusterField {
+    /// The deprecated fields, in the order in which they are judged.
+    pub const DEPRECATED: [Self; 3] = [
+        Self::Range,
+        Self::ServiceProvision,
+        Self::ServiceConsumption,
+    ];
+
+    /// Where the list stands.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Providers => "spec.providerClusters",
+            Self::Consumers => "spec.consumerClusters",
+            Self::Range => "spec.range.clusterNames",
+            Self::ServiceProvision => "spec.serviceProvisionClusters",
+            Self::ServiceConsumption => "spec.serviceConsumptionClusters",
+        }
+    }
+
+    /// Where entry `index` of the list stands.
+    pub fn entry_path(self, index: usize) -> String {
+        match self {
+            Self::Providers | Self::Consumers => format!("{}[{index}].name", self.path()),
+            _ => format!("{}[{index}]", self.path()),
+        }
+    }
+
+    /// The field that took this one's place; itself where it is not deprecated.
+    pub fn successor(self) -> Self {
+        match self {
+            Self::Providers | Self::ServiceProvision => Self::Providers,
+            Self::Consumers | Self::Range | Self::ServiceConsumption => Self::Consumers,
+        }
+    }
+
+    /// The names in the field, in the order given.
+    pub fn names(self, spec: &MultiClusterServiceSpec) -> Vec<&str> {
+        fn selected(list: &[ClusterSelector]) -> Vec<&str> {
+            list.iter().map(|cluster| cluster.name.as_str()).collect()
+        }
+        fn plain(list: Option<&Vec<String>>) -> Vec<&str> {
+            list.into_iter().flatten().map(String::as_str).collect()
+        }
+        match self {
+            Self::Providers => selected(&spec.provider_clusters),
+            Self::Consumers => selected(&spec.consumer_clusters),
+            Self::Range => plain(
+                spec.range
+                    .as_ref()
+                    .and_then(|range| range.cluster_names.as_ref()),
+            ),
+            Self::ServiceProvision => plain(spec.service_provision_clusters.as_ref()),
+            Self::ServiceConsumption => plain(spec.service_consumption_clusters.as_ref()),
+        }
+    }
+
+    /// The fields that say who this field's clusters are: the field itself, else the first deprecated one that is not empty.
+    pub(super) fn effective(self, spec: &MultiClusterServiceSpec) -> Self {
+        let filled = |field: &Self| !field.names(spec).is_empty();
+        let stand_ins = Self::DEPRECATED
+            .into_iter()
+            .filter(|field| field.successor() == self);
+        std::iter::once(self)
+            .chain(stand_ins)
+            .find(filled)
+            .unwrap_or(self)
+    }
+}
+
+/// Whether two lists name the same clusters, whatever the order and the repetitions.
+pub fn same_clusters(one: &[&str], other: &[&str]) -> bool {
+    one.iter().collect::<BTreeSet<_>>() == other.iter().collect::<BTreeSet<_>>()
+}
+
+/// A deprecated field that disagrees with what takes its place.
+pub(super) fn disagreements(spec: &MultiClusterServiceSpec) -> impl Iterator<Item = FieldError> {
+    ClusterField::DEPRECATED.into_iter().filter_map(|field| {
+        let names = field.names(spec);
+        let effective = field.successor().effective(spec);
+        let others = effective.names(spec);
+        if names.is_empty() || same_clusters(&names, &others) {
+            return None;
+        }
+        let detail = format!(
+            "deprecated, and disagrees with {} {:?}; remove {} and list the clusters in {}",
+            effective.path(),
+            others,
+            field.path(),
+            field.successor().path(),
+        );
+        Some(FieldError::invalid(field.path(), names, detail))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_repetition_do_not_make_another_set() {
+        assert!(same_clusters(&["a", "b", "a"], &["b", "a"]));
+        assert!(!same_clusters(&["a"], &["a", "b"]));
+    }
+}

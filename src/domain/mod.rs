@@ -1,0 +1,19 @@
+//! Types that hold their invariants, and the one parser of a MultiClusterService.
+//!
+//! The webhook and the controller both read an object through [`MultiClusterService::try_from`], so
+//! that admission cannot accept what the controller cannot read.
+
+mod deprecated;
+mod field;
+mod multi_cluster_service;
+mod name;
+mod port;
+pub mod protected;
+
+pub use deprecated::{ClusterField, same_clusters};
+pub use field::{FieldError, FieldErrors, Problem};
+pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
+pub use name::{ClusterName, NameError, ServiceKey, dns1035_label, dns1123_label};
+pub use port::{
+    ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
+};

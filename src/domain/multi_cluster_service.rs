@@ -1,0 +1,361 @@
+use std::collections::BTreeSet;
+
+use super::deprecated::{ClusterField, disagreements};
+use super::field::{FieldError, FieldErrors};
+use super::name::{ClusterName, dns1123_label};
+use super::port::{ExposedPort, ExposedPorts};
+use crate::api::{self, MultiClusterServiceSpec};
+
+const TYPES: &[&str] = &["CrossCluster", "LoadBalancer"];
+
+/// How a service is exposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ExposureType {
+    /// Other clusters reach it under its own name.
+    CrossCluster,
+    /// The addresses of its load balancers are gathered.
+    LoadBalancer,
+}
+
+/// Clusters by name, or all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterSelection {
+    /// Every member.
+    All,
+    /// Those named; never empty.
+    Named(BTreeSet<ClusterName>),
+}
+
+impl ClusterSelection {
+    /// Whether that cluster is selected.
+    pub fn includes(&self, name: &ClusterName) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(names) => names.contains(name),
+        }
+    }
+
+    /// The clusters that are asked for by name.
+    pub fn named(&self) -> impl Iterator<Item = &ClusterName> {
+        match self {
+            Self::All => None,
+            Self::Named(names) => Some(names),
+        }
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// What a MultiClusterService asks for, understood: deprecated fields resolved, repetitions folded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultiClusterService {
+    /// How the service is exposed.
+    pub exposure: ExposureType,
+    /// Which ports are exposed.
+    pub ports: ExposedPorts,
+    /// Whose pods back the service.
+    pub providers: ClusterSelection,
+    /// Whose clients may reach it.
+    pub consumers: ClusterSelection,
+}
+
+impl TryFrom<&api::MultiClusterService> for MultiClusterService {
+    type Error = FieldErrors;
+
+    fn try_from(object: &api::MultiClusterService) -> Result<Self, FieldErrors> {
+        Self::try_from(&object.spec)
+    }
+}
+
+impl TryFrom<&MultiClusterServiceSpec> for MultiClusterService {
+    type Error = FieldErrors;
+
+    /// Reads a spec, with all that is wrong in it at once.
+    fn try_from(spec: &MultiClusterServiceSpec) -> Result<Self, FieldErrors> {
+        let mut errors = Vec::new();
+        let exposure = exposure(spec, &mut errors);
+        let ports = ports(spec, &mut errors);
+        let providers = clusters(spec, ClusterField::Providers, &mut errors);
+        let consumers = clusters(spec, ClusterField::Consumers, &mut errors);
+        errors.extend(disagreements(spec));
+        match exposure {
+            Some(exposure) if errors.is_empty() => Ok(Self {
+                exposure,
+                ports,
+                providers,
+                consumers,
+            }),
+            _ => Err(FieldErrors(errors)),
+        }
+    }
+}
+
+fn exposure(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> Option<ExposureType> {
+    let mut known = None;
+    let mut distinct = BTreeSet::new();
+    for (index, type_) in spec.types.iter().enumerate() {
+        distinct.insert(type_.as_str());
+        match type_.as_str() {
+            "CrossCluster" => known = Some(ExposureType::CrossCluster),
+            "LoadBalancer" => known = Some(ExposureType::LoadBalancer),
+            other => errors.push(FieldError::not_supported(
+                format!("spec.types[{index}]"),
+                other,
+                TYPES,
+            )),
+        }
+    }
+    if spec.types.is_empty() {
+        errors.push(FieldError::required(
+            "spec.types",
+            "name one type: CrossCluster or LoadBalancer",
+        ));
+    }
+    if distinct.len() > 1 {
+        let detail =
+            "at most one type; make a MultiClusterService either CrossCluster or LoadBalancer";
+        errors.push(FieldError::invalid(
+            "spec.types",
+            spec.types.clone(),
+            detail,
+        ));
+    }
+    known
+}
+
+fn ports(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> ExposedPorts {
+    let mut entries: Vec<ExposedPort> = Vec::new();
+    for (index, port) in spec.ports.iter().enumerate() {
+        let path = format!("spec.ports[{index}]");
+        let name = port.name.as_deref().filter(|name| !name.is_empty());
+        if let Some(error) = name.and_then(|name| dns1123_label(name).err()) {
+            errors.push(FieldError::invalid(
+                format!("{path}.name"),
+                name,
+                error.to_string(),
+            ));
+        }
+        let Some(number) = u16::try_from(port.port).ok().filter(|number| *number > 0) else {
+            errors.push(FieldError::invalid(
+                format!("{path}.port"),
+                port.port,
+                "must be between 1 and 65535, inclusive",
+            ));
+            continue;
+        };
+        let entry = ExposedPort {
+            name: name.map(Into::into),
+            number,
+        };
+        if let Some(error) = repetition(&entries, &entry, &path) {
+            errors.push(error);
+        }
+        entries.push(entry);
+    }
+    if entries.is_empty() {
+        ExposedPorts::All
+    } else {
+        ExposedPorts::Listed(entries)
+    }
+}
+
+/// An entry that repeats an earlier one: the same name, or a number that an entry without a name already covers.
+fn repetition(earlier: &[ExposedPort], entry: &ExposedPort, path: &str) -> Option<FieldError> {
+    if let Some(name) = &entry.name
+        && earlier
+            .iter()
+            .any(|other| other.name.as_ref() == Some(name))
+    {
+        return Some(FieldError::duplicate(
+            format!("{path}.name"),
+            name.as_ref(),
+            "port names are unique",
+        ));
+    }
+    let covered = |other: &&ExposedPort| {
+        other.number == entry.number && (other.name.is_none() || entry.name.is_none())
+    };
+    let other = earlier.iter().find(covered)?;
+    let detail =
+        format!("means the same Service port as the entry \"{other}\"; remove one of them");
+    Some(FieldError::duplicate(path, entry.to_string(), detail))
+}
+
+fn clusters(
+    spec: &MultiClusterServiceSpec,
+    field: ClusterField,
+    errors: &mut Vec<FieldError>,
+) -> ClusterSelection {
+    let mut named = BTreeSet::new();
+    let effective = field.effective(spec);
+    for (index, name) in effective.names(spec).into_iter().enumerate() {
+        match ClusterName::try_from(name) {
+            Ok(name) => {
+                named.insert(name);
+            }
+            Err(error) => errors.push(FieldError::invalid(
+                effective.entry_path(index),
+                name,
+                error.to_string(),
+            )),
+        }
+    }
+    if named.is_empty() {
+        ClusterSelection::All
+    } else {
+        ClusterSelection::Named(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(spec: serde_json::Value) -> Result<MultiClusterService, String> {
+        let spec: MultiClusterServiceSpec = serde_json::from_value(spec).expect("the spec decodes");
+        MultiClusterService::try_from(&spec).map_err(|errors| errors.to_string())
+    }
+
+    fn named(names: &[&str]) -> ClusterSelection {
+        ClusterSelection::Named(
+            names
+                .iter()
+                .map(|name| ClusterName::try_from(*name).expect("a name"))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn empty_lists_mean_everything() {
+        let mcs = parse(json!({"types": ["CrossCluster"]})).expect("it is valid");
+        assert_eq!(mcs.ports, ExposedPorts::All);
+        assert_eq!(
+            (mcs.providers, mcs.consumers),
+            (ClusterSelection::All, ClusterSelection::All)
+        );
+    }
+
+    #[test]
+    fn deprecated_fields_are_read_as_their_successors() {
+        let cases = [
+            (
+                json!({"range": {"clusterNames": ["a", "b"]}}),
+                ClusterSelection::All,
+                named(&["a", "b"]),
+            ),
+            (
+                json!({"serviceProvisionClusters": ["a"]}),
+                named(&["a"]),
+                ClusterSelection::All,
+            ),
+            (
+                json!({"serviceConsumptionClusters": ["b"]}),
+                ClusterSelection::All,
+                named(&["b"]),
+            ),
+            (
+                json!({"consumerClusters": [{"name": "b"}], "range": {"clusterNames": ["b", "b"]}}),
+                ClusterSelection::All,
+                named(&["b"]),
+            ),
+            (
+                json!({"range": {}, "serviceProvisionClusters": []}),
+                ClusterSelection::All,
+                ClusterSelection::All,
+            ),
+        ];
+        for (mut spec, providers, consumers) in cases {
+            spec["types"] = json!(["CrossCluster"]);
+            let mcs = parse(spec.clone()).expect("it is valid");
+            assert_eq!(
+                (mcs.providers, mcs.consumers),
+                (providers, consumers),
+                "{spec}"
+            );
+        }
+    }
+
+    #[test]
+    fn repeated_types_and_clusters_are_one() {
+        let mcs = parse(json!({
+            "types": ["CrossCluster", "CrossCluster"],
+            "providerClusters": [{"name": "a"}, {"name": "a"}],
+        }))
+        .expect("it is valid");
+        assert_eq!(mcs.providers, named(&["a"]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_path_value_and_remedy() {
+        let cases = [
+            (
+                json!({}),
+                "spec.types: Required value: name one type: CrossCluster or LoadBalancer",
+            ),
+            (
+                json!({"types": ["Cross"]}),
+                r#"spec.types[0]: Unsupported value: "Cross": supported values: "CrossCluster", "LoadBalancer""#,
+            ),
+            (
+                json!({"types": ["CrossCluster", "LoadBalancer"]}),
+                r#"spec.types: Invalid value: ["CrossCluster","LoadBalancer"]: at most one type; make a MultiClusterService either CrossCluster or LoadBalancer"#,
+            ),
+            (
+                json!({"types": ["CrossCluster"], "ports": [{"port": 0}]}),
+                "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+            ),
+            (
+                json!({"types": ["CrossCluster"], "ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]}),
+                r#"spec.ports[1].name: Duplicate value: "a": port names are unique"#,
+            ),
+            (
+                json!({"types": ["CrossCluster"], "ports": [{"port": 1}, {"name": "a", "port": 1}]}),
+                r#"spec.ports[1]: Duplicate value: "a 1": means the same Service port as the entry "1"; remove one of them"#,
+            ),
+            (
+                json!({"types": ["CrossCluster"], "consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["b"]}}),
+                r#"spec.range.clusterNames: Invalid value: ["b"]: deprecated, and disagrees with spec.consumerClusters ["a"]; remove spec.range.clusterNames and list the clusters in spec.consumerClusters"#,
+            ),
+        ];
+        for (spec, message) in cases {
+            assert_eq!(
+                parse(spec.clone()).expect_err("it is wrong"),
+                message,
+                "{spec}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_deprecated_fields_that_disagree_are_refused() {
+        let message = parse(json!({
+            "types": ["CrossCluster"], "range": {"clusterNames": ["a"]}, "serviceConsumptionClusters": ["b"],
+        }))
+        .expect_err("they disagree");
+        assert!(
+            message.starts_with("spec.serviceConsumptionClusters: Invalid value"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn two_protocols_of_one_number_are_two_ports() {
+        let mcs = parse(json!({
+            "types": ["CrossCluster"], "ports": [{"name": "dns", "port": 53}, {"name": "dns-tcp", "port": 53}],
+        }))
+        .expect("they are two ports");
+        assert!(matches!(mcs.ports, ExposedPorts::Listed(entries) if entries.len() == 2));
+    }
+
+    #[test]
+    fn a_cluster_name_in_capitals_is_refused_with_its_entry() {
+        let message = parse(json!({"types": ["CrossCluster"], "providerClusters": [{"name": "a"}, {"name": "clusterB"}]}))
+            .expect_err("capitals");
+        assert!(
+            message.starts_with(r#"spec.providerClusters[1].name: Invalid value: "clusterB": "#),
+            "{message}"
+        );
+    }
+}

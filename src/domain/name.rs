@@ -1,0 +1,150 @@
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// A name that breaks its rule; the message says which rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NameError(&'static str);
+
+const CLUSTER_NAME_MAX: usize = 48;
+const LABEL_MAX: usize = 63;
+
+/// The name of a Cluster: a DNS-1123 label of at most 48 characters, as Karmada asks for it.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterName(Arc<str>);
+
+impl ClusterName {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for ClusterName {
+    type Error = NameError;
+
+    fn try_from(name: &str) -> Result<Self, NameError> {
+        dns1123_label(name)?;
+        if name.len() > CLUSTER_NAME_MAX {
+            return Err(NameError("a cluster name has at most 48 characters"));
+        }
+        Ok(Self(name.into()))
+    }
+}
+
+impl Borrow<str> for ClusterName {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ClusterName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// A service: MultiClusterService, Service, ServiceExport and ServiceImport of one namespace and name are one thing.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceKey {
+    /// The namespace, the same in every cluster.
+    pub namespace: Arc<str>,
+    /// The name, the same in every cluster.
+    pub name: Arc<str>,
+}
+
+impl ServiceKey {
+    /// The key of that namespace and name.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for ServiceKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Debug for ServiceKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+/// Checks a DNS-1123 label (RFC 1123): what a namespace, a cluster and a port name are.
+///
+/// # Errors
+/// [`NameError`] with the rule that the name breaks.
+pub fn dns1123_label(name: &str) -> Result<(), NameError> {
+    label(name, |first| first.is_ascii_lowercase() || first.is_ascii_digit()).map_err(|()| {
+        NameError(
+            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and \
+             end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')",
+        )
+    })
+}
+
+/// Checks a DNS-1035 label (RFC 1035): what a Service may be called.
+///
+/// # Errors
+/// [`NameError`] with the rule that the name breaks.
+pub fn dns1035_label(name: &str) -> Result<(), NameError> {
+    label(name, |first| first.is_ascii_lowercase()).map_err(|()| {
+        NameError(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', must start with an \
+             alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123')",
+        )
+    })
+}
+
+fn label(name: &str, may_start: impl Fn(char) -> bool) -> Result<(), ()> {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let good = name.len() <= LABEL_MAX
+        && name.chars().all(inner)
+        && name.chars().next().is_some_and(may_start)
+        && !name.ends_with('-');
+    if good { Ok(()) } else { Err(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_named_by_a_label_of_at_most_48_characters() {
+        for good in ["a", "member1", "1-2-3", &"x".repeat(48)] {
+            assert!(ClusterName::try_from(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "clusterB",
+            "a.b",
+            "-a",
+            "a-",
+            "a_b",
+            "ä",
+            &"x".repeat(49),
+            &"x".repeat(64),
+        ] {
+            assert!(ClusterName::try_from(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_service_name_starts_with_a_letter() {
+        assert!(dns1035_label("foo").is_ok());
+        assert!(dns1035_label("1foo").is_err());
+        assert!(dns1123_label("1foo").is_ok());
+    }
+}

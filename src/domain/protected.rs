@@ -1,0 +1,84 @@
+//! Namespaces and services that no MultiClusterService may touch, unless a person allows it.
+
+use std::collections::BTreeSet;
+
+/// Where causeway runs when nothing says otherwise.
+pub const DEFAULT_NAMESPACE: &str = "causeway-system";
+
+const SYSTEM_PREFIXES: [&str; 2] = ["kube-", "karmada-"];
+
+/// Which namespaces are protected. The webhook and the controller hold to the same rule.
+#[derive(Clone, Debug)]
+pub struct Protection {
+    own_namespace: String,
+    allowed: BTreeSet<String>,
+}
+
+/// Why a MultiClusterService may not be where it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Protected {
+    /// `default/kubernetes` is the API server of each cluster itself.
+    #[error(
+        "default/kubernetes is the API server of each cluster itself and cannot be exposed to others"
+    )]
+    ApiServer,
+    /// The namespace belongs to the cluster's own machinery.
+    #[error("namespace {0} is protected; start causeway with --allow-namespace {0} to allow it")]
+    Namespace(String),
+}
+
+impl Protection {
+    /// Protects `kube-*`, `karmada-*` and causeway's own namespace, but for those allowed.
+    pub fn new(
+        own_namespace: impl Into<String>,
+        allowed: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self {
+            own_namespace: own_namespace.into(),
+            allowed: allowed.into_iter().collect(),
+        }
+    }
+
+    /// Says why a service may not be exposed.
+    ///
+    /// # Errors
+    /// [`Protected`] where it may not.
+    pub fn check(&self, namespace: &str, name: &str) -> Result<(), Protected> {
+        if namespace == "default" && name == "kubernetes" {
+            return Err(Protected::ApiServer);
+        }
+        let system = SYSTEM_PREFIXES
+            .iter()
+            .any(|prefix| namespace.starts_with(prefix));
+        if (system || namespace == self.own_namespace) && !self.allowed.contains(namespace) {
+            return Err(Protected::Namespace(namespace.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_namespaces_are_protected_unless_allowed_and_the_api_server_always() {
+        let protection = Protection::new(DEFAULT_NAMESPACE, ["kube-public".to_owned()]);
+        for (namespace, name, fine) in [
+            ("shop", "foo", true),
+            ("default", "foo", true),
+            ("default", "kubernetes", false),
+            ("kube-system", "dns", false),
+            ("kube-public", "foo", true),
+            ("karmada-system", "foo", false),
+            ("causeway-system", "foo", false),
+            ("kubernetes", "foo", true),
+        ] {
+            assert_eq!(
+                protection.check(namespace, name).is_ok(),
+                fine,
+                "{namespace}/{name}"
+            );
+        }
+    }
+}
