@@ -85,14 +85,15 @@ fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
     crd
 }
 
-/// What all definitions share: no null where Go's types know none, conditions keyed by type, the label of causeway.
+/// What all definitions share: neither nulls nor defaults where Go's types know none, conditions keyed by type, the label
+/// of causeway.
 fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     crd.metadata
         .labels
         .get_or_insert_default()
         .insert(labels::MANAGED_BY.to_owned(), labels::MANAGER.to_owned());
     for_each_schema(&mut crd, |schema| {
-        without_nullable(schema);
+        as_go_types_are(schema);
         if let Some(conditions) =
             property(schema, "status").and_then(|status| property(status, "conditions"))
         {
@@ -132,17 +133,18 @@ fn property<'a>(schema: &'a mut JSONSchemaProps, name: &str) -> Option<&'a mut J
     schema.properties.as_mut()?.get_mut(name)
 }
 
-fn without_nullable(schema: &mut JSONSchemaProps) {
+fn as_go_types_are(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
+    schema.default = None;
     for property in schema
         .properties
         .iter_mut()
         .flat_map(|all| all.values_mut())
     {
-        without_nullable(property);
+        as_go_types_are(property);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(item)) = &mut schema.items {
-        without_nullable(item);
+        as_go_types_are(item);
     }
 }
 
@@ -169,13 +171,15 @@ mod tests {
     }
 
     #[test]
-    fn no_field_accepts_null() {
+    fn no_field_accepts_null_or_has_a_default() {
         for crd in hub()
             .into_iter()
             .chain(member().expect("the versions merge"))
         {
             let text = serde_json::to_string(&crd).expect("a definition serialises");
-            assert!(!text.contains("nullable"), "{}", crd.spec.names.kind);
+            for word in ["\"nullable\"", "\"default\""] {
+                assert!(!text.contains(word), "{}: {word}", crd.spec.names.kind);
+            }
         }
     }
 

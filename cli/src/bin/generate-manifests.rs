@@ -1,0 +1,168 @@
+//! Writes the CustomResourceDefinitions under `manifests/crds/` from the API types; `--check` only compares.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs, io};
+
+use causeway::api::crds;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+const HEADER: &str =
+    "# Generated from the Rust types by `make manifests`; changes made here are lost.\n";
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("the definitions of the members do not merge: {0}")]
+    Merge(#[from] kube::core::crd::MergeError),
+    #[error("{name} cannot be written as YAML: {source}")]
+    Yaml {
+        name: String,
+        source: serde_saphyr::ser::Error,
+    },
+    #[error("{path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+fn main() -> ExitCode {
+    let check = match env::args().nth(1).as_deref() {
+        None => false,
+        Some("--check") => true,
+        Some(other) => {
+            eprintln!("error: unknown argument {other:?}; usage: generate-manifests [--check]");
+            return ExitCode::from(2);
+        }
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/crds");
+    match generated().and_then(|files| {
+        if check {
+            drift(&root, &files)
+        } else {
+            write(&root, &files).map(|()| Vec::new())
+        }
+    }) {
+        Ok(stale) if stale.is_empty() => ExitCode::SUCCESS,
+        Ok(stale) => {
+            eprintln!(
+                "error: not as the Rust types say: {}; run `make manifests`",
+                stale.join(", ")
+            );
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Every generated file: its path under `manifests/crds/` and its text.
+fn generated() -> Result<BTreeMap<String, String>, Error> {
+    let mut files = BTreeMap::new();
+    for (directory, definitions) in [("hub", crds::hub()), ("member", crds::member()?)] {
+        for definition in definitions {
+            let name = definition.metadata.name.as_deref().unwrap_or_default();
+            files.insert(format!("{directory}/{name}.yaml"), yaml(&definition)?);
+        }
+    }
+    Ok(files)
+}
+
+fn yaml(definition: &CustomResourceDefinition) -> Result<String, Error> {
+    let options = serde_saphyr::ser_options! {
+        compact_list_indent: false,
+        prefer_block_scalars: false,
+    };
+    serde_saphyr::to_string_with_options(definition, options)
+        .map(|text| format!("{HEADER}{text}"))
+        .map_err(|source| Error::Yaml {
+            name: definition.metadata.name.clone().unwrap_or_default(),
+            source,
+        })
+}
+
+fn write(root: &Path, files: &BTreeMap<String, String>) -> Result<(), Error> {
+    for (name, text) in files {
+        let path = root.join(name);
+        let result = path
+            .parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .and_then(|()| fs::write(&path, text));
+        result.map_err(|source| Error::Io { path, source })?;
+    }
+    Ok(())
+}
+
+/// The files that are missing, different, or generated from nothing.
+fn drift(root: &Path, files: &BTreeMap<String, String>) -> Result<Vec<String>, Error> {
+    let mut stale: Vec<String> = files
+        .iter()
+        .filter(|(name, text)| fs::read_to_string(root.join(name)).ok().as_ref() != Some(text))
+        .map(|(name, _)| name.clone())
+        .collect();
+    for directory in ["hub", "member"] {
+        let path = root.join(directory);
+        let io = |source| Error::Io {
+            path: path.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&path).map_err(io)? {
+            let name = format!(
+                "{directory}/{}",
+                entry.map_err(io)?.file_name().to_string_lossy()
+            );
+            if !files.contains_key(&name) {
+                stale.push(name);
+            }
+        }
+    }
+    Ok(stale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/crds")
+    }
+
+    #[test]
+    fn the_written_definitions_are_those_of_the_rust_types() {
+        let files = generated().expect("definitions");
+        assert_eq!(
+            drift(&root(), &files).expect("readable"),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn a_changed_a_missing_and_a_stray_file_are_drift() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut files = generated().expect("definitions");
+        write(directory.path(), &files).expect("written");
+        fs::write(directory.path().join("hub/stray.yaml"), "").expect("written");
+        let mut expected: Vec<String> = files.keys().take(1).cloned().collect();
+        for text in files.values_mut().take(1) {
+            text.push('#');
+        }
+        files.insert("member/missing.yaml".to_owned(), String::new());
+        expected.extend([
+            "member/missing.yaml".to_owned(),
+            "hub/stray.yaml".to_owned(),
+        ]);
+        assert_eq!(drift(directory.path(), &files).expect("readable"), expected);
+    }
+
+    #[test]
+    fn the_yaml_reads_back_as_what_was_written() {
+        for (name, text) in generated().expect("definitions") {
+            let read: CustomResourceDefinition = serde_saphyr::from_str(&text).expect(&name);
+            let written = crds::hub()
+                .into_iter()
+                .chain(crds::member().expect("definitions"))
+                .find(|crd| crd.metadata.name == read.metadata.name);
+            assert_eq!(Some(read), written, "{name}");
+        }
+    }
+}
