@@ -1,0 +1,295 @@
+//! Issuing: a certificate authority and its leaves, as PEM. Nothing here reads a clock, a file or the network.
+
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+
+/// How far certificates are dated back, so that a peer whose clock is a little behind accepts them.
+const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
+
+/// How long a certificate is valid, counted from the moment of issue.
+pub type Validity = Duration;
+
+/// Why a certificate could not be issued or an authority not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum IssueError {
+    /// A name in the certificate is no ASCII DNS name.
+    #[error("{name:?} is no name for a certificate")]
+    Name {
+        /// The name that was asked for.
+        name: String,
+        /// What is wrong with it.
+        source: rcgen::Error,
+    },
+    /// The stored certificate or key of an authority cannot be read.
+    #[error("the stored certificate authority cannot be read")]
+    Load(#[source] rcgen::Error),
+    /// The moment of issue or the validity is before 1970 or beyond what a certificate can say.
+    #[error("the time of issue cannot be written in a certificate")]
+    Time,
+    /// Generating the key or signing failed.
+    #[error("signing failed")]
+    Sign(#[source] rcgen::Error),
+}
+
+/// What a leaf certificate says.
+#[derive(Clone, Debug, Default)]
+pub struct Leaf {
+    /// The subject's common name; for a client certificate the user name (Kubernetes, "X509 client certificates").
+    pub common_name: String,
+    /// The subject's organisation; for a client certificate the user's group.
+    pub organisation: Option<String>,
+    /// DNS names that the certificate is valid for.
+    pub names: Vec<String>,
+    /// IP addresses that the certificate is valid for.
+    pub addresses: Vec<IpAddr>,
+    /// How long it is valid.
+    pub validity: Validity,
+}
+
+/// A certificate and its private key, both PEM; the key is PKCS#8.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The certificate.
+    pub certificate: String,
+    /// The private key.
+    pub key: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("certificate", &self.certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A certificate authority: an ECDSA P-256 key and the self-signed certificate of it.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: String,
+}
+
+impl Authority {
+    /// A new authority with a key of its own, valid from `now` for `validity`.
+    ///
+    /// # Errors
+    /// [`IssueError::Time`] and [`IssueError::Sign`].
+    pub fn new(common_name: &str, validity: Validity, now: SystemTime) -> Result<Self, IssueError> {
+        let mut params = dated(validity, now)?;
+        params
+            .distinguished_name
+            .push(DnType::CommonName, common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let key = KeyPair::generate().map_err(IssueError::Sign)?;
+        let certificate = params.self_signed(&key).map_err(IssueError::Sign)?.pem();
+        Ok(Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+        })
+    }
+
+    /// The authority whose PEM certificate and private key were kept from an earlier [`Authority::new`].
+    ///
+    /// # Errors
+    /// [`IssueError::Load`].
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, IssueError> {
+        let key = KeyPair::from_pem(key).map_err(IssueError::Load)?;
+        let issuer = Issuer::from_ca_cert_pem(certificate, key).map_err(IssueError::Load)?;
+        Ok(Self {
+            issuer,
+            certificate: certificate.to_owned(),
+        })
+    }
+
+    /// The authority's own certificate, PEM: what peers have to trust.
+    #[must_use]
+    pub fn pem(&self) -> &str {
+        &self.certificate
+    }
+
+    /// The authority's private key, PEM.
+    #[must_use]
+    pub fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
+    }
+
+    /// Signs a leaf with a key of its own, for servers and clients alike.
+    ///
+    /// # Errors
+    /// [`IssueError::Name`], [`IssueError::Time`] and [`IssueError::Sign`].
+    pub fn issue(&self, leaf: &Leaf, now: SystemTime) -> Result<Credentials, IssueError> {
+        let mut params = dated(leaf.validity, now)?;
+        let subject = &mut params.distinguished_name;
+        subject.push(DnType::CommonName, leaf.common_name.as_str());
+        if let Some(organisation) = &leaf.organisation {
+            subject.push(DnType::OrganizationName, organisation.as_str());
+        }
+        params.subject_alt_names = alternative_names(leaf)?;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate().map_err(IssueError::Sign)?;
+        let certificate = params
+            .signed_by(&key, &self.issuer)
+            .map_err(IssueError::Sign)?;
+        Ok(Credentials {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+}
+
+fn dated(validity: Validity, now: SystemTime) -> Result<CertificateParams, IssueError> {
+    let since_epoch = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_err(|_| IssueError::Time)?;
+    let moment = |after_epoch: Duration| {
+        let after_epoch = after_epoch.try_into().map_err(|_| IssueError::Time)?;
+        rcgen::date_time_ymd(1970, 1, 1)
+            .checked_add(after_epoch)
+            .ok_or(IssueError::Time)
+    };
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.not_before = moment(since_epoch.saturating_sub(CLOCK_SKEW))?;
+    params.not_after = moment(since_epoch.saturating_add(validity))?;
+    Ok(params)
+}
+
+fn alternative_names(leaf: &Leaf) -> Result<Vec<SanType>, IssueError> {
+    let named = leaf.names.iter().map(|name| {
+        let dns = name
+            .as_str()
+            .try_into()
+            .map_err(|source| IssueError::Name {
+                name: name.clone(),
+                source,
+            })?;
+        Ok(SanType::DnsName(dns))
+    });
+    let addressed = leaf.addresses.iter().map(|ip| Ok(SanType::IpAddress(*ip)));
+    named.chain(addressed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
+    }
+
+    fn webhook() -> Leaf {
+        Leaf {
+            common_name: "causeway-webhook".to_owned(),
+            organisation: Some("causeway".to_owned()),
+            names: vec!["causeway-webhook.causeway-system.svc".to_owned()],
+            addresses: vec![Ipv4Addr::LOCALHOST.into()],
+            validity: DAY,
+        }
+    }
+
+    fn der(pem: &str) -> Vec<u8> {
+        x509_parser::pem::parse_x509_pem(pem.as_bytes())
+            .unwrap()
+            .1
+            .contents
+    }
+
+    #[test]
+    fn a_leaf_is_signed_by_its_authority_and_no_other() {
+        let ours = Authority::new("ours", 10 * DAY, now()).unwrap();
+        let other = Authority::new("other", 10 * DAY, now()).unwrap();
+        let leaf = der(&ours.issue(&webhook(), now()).unwrap().certificate);
+        let (_, leaf) = X509Certificate::from_der(&leaf).unwrap();
+        for (authority, signed) in [(&ours, true), (&other, false)] {
+            let authority = der(authority.pem());
+            let (_, authority) = X509Certificate::from_der(&authority).unwrap();
+            assert!(authority.is_ca());
+            assert_eq!(
+                leaf.verify_signature(Some(authority.public_key())).is_ok(),
+                signed
+            );
+        }
+    }
+
+    #[test]
+    fn a_leaf_says_who_it_is_for_and_for_how_long() {
+        let authority = Authority::new("ours", 10 * DAY, now()).unwrap();
+        let leaf = der(&authority.issue(&webhook(), now()).unwrap().certificate);
+        let (_, leaf) = X509Certificate::from_der(&leaf).unwrap();
+        assert_eq!(
+            leaf.subject().to_string(),
+            "CN=causeway-webhook, O=causeway"
+        );
+        let names = leaf.subject_alternative_name().unwrap().unwrap();
+        assert_eq!(
+            names.value.general_names,
+            [
+                GeneralName::DNSName("causeway-webhook.causeway-system.svc"),
+                GeneralName::IPAddress(&[127, 0, 0, 1]),
+            ]
+        );
+        assert_eq!(
+            leaf.validity().not_before.timestamp(),
+            1_800_000_000 - 5 * 60
+        );
+        assert_eq!(
+            leaf.validity().not_after.timestamp(),
+            1_800_000_000 + 24 * 60 * 60
+        );
+        assert!(!leaf.is_ca());
+    }
+
+    #[test]
+    fn an_authority_that_was_stored_goes_on_signing() {
+        let first = Authority::new("ours", 10 * DAY, now()).unwrap();
+        let stored = Authority::from_pem(first.pem(), &first.key_pem()).unwrap();
+        assert_eq!(stored.pem(), first.pem());
+        let leaf = der(&stored.issue(&webhook(), now()).unwrap().certificate);
+        let (_, leaf) = X509Certificate::from_der(&leaf).unwrap();
+        let authority = der(first.pem());
+        let (_, authority) = X509Certificate::from_der(&authority).unwrap();
+        leaf.verify_signature(Some(authority.public_key())).unwrap();
+        assert_eq!(leaf.issuer(), authority.subject());
+    }
+
+    #[test]
+    fn what_cannot_be_issued_is_an_error() {
+        let authority = Authority::new("ours", DAY, now()).unwrap();
+        let odd = Leaf {
+            names: vec!["gr\u{fc}n.example".to_owned()],
+            ..webhook()
+        };
+        let error = authority.issue(&odd, now()).unwrap_err();
+        assert!(matches!(error, IssueError::Name { .. }), "{error}");
+        let endless = Leaf {
+            validity: Duration::MAX,
+            ..webhook()
+        };
+        let error = authority.issue(&endless, now()).unwrap_err();
+        assert!(matches!(error, IssueError::Time), "{error}");
+        let error = Authority::from_pem("no certificate", "no key").unwrap_err();
+        assert!(matches!(error, IssueError::Load(_)), "{error}");
+    }
+}
