@@ -1,0 +1,166 @@
+//! The admin server: `/livez`, `/readyz` and `/metrics` over plain HTTP.
+
+use std::io;
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use super::metrics::Metrics;
+use super::readiness::{Readiness, Unready};
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Why the admin server cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The address cannot be listened on.
+    #[error("the admin server cannot listen on {address}: {source}")]
+    Bind {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Serving failed.
+    #[error("the admin server failed: {0}")]
+    Serve(#[from] io::Error),
+}
+
+#[derive(Clone)]
+struct Shown {
+    readiness: Readiness,
+    metrics: Metrics,
+}
+
+/// The admin server, listening.
+#[derive(Debug)]
+pub struct Admin {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Admin {
+    /// Listens on that address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// [`AdminError::Bind`] where the address cannot be had.
+    pub async fn bind(address: SocketAddr) -> Result<Self, AdminError> {
+        let bound = async {
+            let listener = TcpListener::bind(address).await?;
+            let address = listener.local_addr()?;
+            Ok(Self { listener, address })
+        };
+        bound
+            .await
+            .map_err(|source| AdminError::Bind { address, source })
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until it is dropped.
+    ///
+    /// # Errors
+    /// [`AdminError::Serve`] where the listener breaks.
+    pub async fn serve(self, readiness: Readiness, metrics: Metrics) -> Result<(), AdminError> {
+        Ok(axum::serve(self.listener, router(readiness, metrics)).await?)
+    }
+}
+
+fn router(readiness: Readiness, metrics: Metrics) -> Router {
+    Router::new()
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(show_metrics))
+        .with_state(Shown { readiness, metrics })
+}
+
+async fn readyz(State(shown): State<Shown>) -> Response {
+    match shown.readiness.check() {
+        Ok(()) => "ok\n".into_response(),
+        Err(Unready::ShuttingDown) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response()
+        }
+        Err(Unready::Awaits(names)) => {
+            let text = format!("awaiting {}\n", names.join(", "));
+            (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        }
+    }
+}
+
+async fn show_metrics(State(shown): State<Shown>) -> Response {
+    match shown.metrics.encode() {
+        Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    async fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("it reads");
+        let mut answer = String::new();
+        stream
+            .read_to_string(&mut answer)
+            .await
+            .expect("it answers");
+        answer
+    }
+
+    #[tokio::test]
+    async fn readyz_names_what_is_awaited_and_metrics_are_openmetrics() {
+        let readiness = Readiness::default();
+        let admin = Admin::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .await
+            .expect("a port is free");
+        let address = admin.address();
+        let server = tokio::spawn(admin.serve(readiness.clone(), Metrics::default()));
+
+        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
+        assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 200"));
+        let awaited = readiness.awaits("services of the hub");
+        let answer = get(address, "/readyz").await;
+        assert!(
+            answer.starts_with("HTTP/1.1 503")
+                && answer.ends_with("awaiting services of the hub\n"),
+            "{answer}"
+        );
+        awaited.ready();
+        readiness.shut_down();
+        assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 503"));
+        let answer = get(address, "/metrics").await;
+        assert!(
+            answer.contains(OPENMETRICS) && answer.ends_with("# EOF\n"),
+            "{answer}"
+        );
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn an_address_in_use_is_named() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let first = Admin::bind(address).await.expect("a port is free");
+        let error = Admin::bind(first.address()).await.expect_err("it is taken");
+        assert!(
+            error.to_string().contains(&first.address().to_string()),
+            "{error}"
+        );
+    }
+}

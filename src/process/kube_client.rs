@@ -1,0 +1,112 @@
+//! Clients of API servers that notice when the other side is gone.
+
+use std::time::Duration;
+
+use axum::http::HeaderValue;
+use axum::http::header::{InvalidHeaderValue, USER_AGENT};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+/// How long a watch lasts before the API server ends it: kube's default, which is client-go's too.
+pub const WATCH_TIMEOUT: Duration = Duration::from_secs(290);
+
+/// Silence on a connection for this long is an error. Above [`WATCH_TIMEOUT`], within which a healthy watch ends.
+pub const READ_TIMEOUT: Duration = Duration::from_secs(300);
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where the hub is and who we are to it.
+#[derive(Clone, Debug)]
+pub enum HubAccess {
+    /// As a kubeconfig says, in its current context.
+    Kubeconfig(Box<Kubeconfig>),
+    /// This process is a pod of the hub.
+    InCluster,
+}
+
+/// Why there is no client of the hub.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// The kubeconfig says no usable context.
+    #[error("the kubeconfig cannot be used: {0}")]
+    Kubeconfig(#[from] KubeconfigError),
+    /// The pod has no usable service account.
+    #[error("the pod's service account cannot be used: {0}")]
+    InCluster(#[from] InClusterError),
+    /// The name of the component is no header value.
+    #[error("{0} is no user agent")]
+    UserAgent(String, #[source] InvalidHeaderValue),
+    /// TLS or authentication cannot be set up.
+    #[error("no client can be made for the hub: {0}")]
+    Client(#[from] kube::Error),
+}
+
+/// A client of the hub, which names itself `<component>/<version>`.
+///
+/// It does not repeat failed requests by itself. Unary calls need a deadline of their own ([`tokio::time::timeout`]);
+/// [`READ_TIMEOUT`] is only for watches.
+///
+/// # Errors
+/// [`HubError`] where the access cannot be used. The hub is not asked for anything yet.
+pub async fn hub_client(access: &HubAccess, component: &str) -> Result<Client, HubError> {
+    let mut config = match access {
+        HubAccess::Kubeconfig(kubeconfig) => {
+            let options = KubeConfigOptions::default();
+            Config::from_custom_kubeconfig(kubeconfig.as_ref().clone(), &options).await?
+        }
+        HubAccess::InCluster => Config::incluster()?,
+    };
+    harden(&mut config);
+    name_client(&mut config, component)?;
+    Ok(Client::try_from(config)?)
+}
+
+/// Sets the timeouts that let a client notice a dead connection, and leaves repetition to the caller.
+pub fn harden(config: &mut Config) {
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.write_timeout = Some(WRITE_TIMEOUT);
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.reset_reader_on_write = true;
+    config.default_retry = false;
+}
+
+/// Lets the client name itself `<component>/<version>` to the API server.
+///
+/// # Errors
+/// [`HubError::UserAgent`] where the name is no header value.
+pub fn name_client(config: &mut Config, component: &str) -> Result<(), HubError> {
+    let name = format!("{component}/{}", env!("CARGO_PKG_VERSION"));
+    let value =
+        HeaderValue::from_str(&name).map_err(|error| HubError::UserAgent(name.clone(), error))?;
+    config.headers.push((USER_AGENT, value));
+    Ok(())
+}
+
+/// Makes ring the TLS crypto of this process, once; later calls change nothing.
+pub fn install_crypto_provider() {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
+        tracing::debug!("a TLS crypto provider is installed already");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hardened_client_notices_silence_and_names_itself() {
+        let mut config = Config::new(axum::http::Uri::from_static("https://hub.example"));
+        harden(&mut config);
+        name_client(&mut config, "causeway-webhook").expect("it is a header value");
+        assert!(config.read_timeout > Some(WATCH_TIMEOUT) && config.reset_reader_on_write);
+        assert!(!config.default_retry);
+        assert_eq!(
+            config.headers[0].1,
+            format!("causeway-webhook/{}", env!("CARGO_PKG_VERSION"))
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! Log lines, on stderr.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What is logged, and how.
+#[derive(Debug)]
+pub struct LogConfig {
+    /// The shape of a line.
+    pub format: LogFormat,
+    /// Which events are written.
+    pub filter: EnvFilter,
+}
+
+/// Sets up the logs of this process.
+///
+/// # Errors
+/// [`TryInitError`] where they are set up already.
+pub fn init(config: LogConfig) -> Result<(), TryInitError> {
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(config.filter)
+        .with_writer(std::io::stderr);
+    match config.format {
+        LogFormat::Text => lines
+            .with_ansi(std::io::stderr().is_terminal())
+            .finish()
+            .try_init(),
+        LogFormat::Json => lines.json().flatten_event(true).finish().try_init(),
+    }
+}

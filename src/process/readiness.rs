@@ -1,0 +1,116 @@
+//! Whether a process serves sensibly, and what it still awaits.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a process awaits before it is ready. Clones are the same readiness.
+#[derive(Clone, Debug, Default)]
+pub struct Readiness(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    awaited: BTreeMap<u64, String>,
+    shutting_down: bool,
+}
+
+/// Why a process is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unready {
+    /// These things are awaited, in the order in which the process began to await them.
+    Awaits(Vec<String>),
+    /// The process is about to end.
+    ShuttingDown,
+}
+
+/// One awaited thing; the process is ready when all of these are dropped.
+#[derive(Debug)]
+#[must_use = "the process stops awaiting a thing when its handle is dropped"]
+pub struct Awaited {
+    id: u64,
+    readiness: Readiness,
+}
+
+impl Readiness {
+    /// Makes the process unready until the handle is dropped; `name` is what /readyz says is awaited.
+    pub fn awaits(&self, name: impl Into<String>) -> Awaited {
+        let mut state = self.state();
+        let id = state.next;
+        state.next += 1;
+        state.awaited.insert(id, name.into());
+        Awaited {
+            id,
+            readiness: self.clone(),
+        }
+    }
+
+    /// Makes the process unready for good.
+    pub fn shut_down(&self) {
+        self.state().shutting_down = true;
+    }
+
+    /// Whether the process serves sensibly.
+    ///
+    /// # Errors
+    /// [`Unready`] with what is in the way.
+    pub fn check(&self) -> Result<(), Unready> {
+        let state = self.state();
+        if state.shutting_down {
+            Err(Unready::ShuttingDown)
+        } else if state.awaited.is_empty() {
+            Ok(())
+        } else {
+            Err(Unready::Awaits(state.awaited.values().cloned().collect()))
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Awaited {
+    /// The thing is there.
+    pub fn ready(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.readiness.state().awaited.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_ready_when_nothing_is_awaited() {
+        let readiness = Readiness::default();
+        assert_eq!(readiness.check(), Ok(()));
+        let services = readiness.awaits("services");
+        let clusters = readiness.awaits("clusters");
+        assert_eq!(
+            readiness.check(),
+            Err(Unready::Awaits(vec!["services".into(), "clusters".into()]))
+        );
+        services.ready();
+        assert_eq!(
+            readiness.check(),
+            Err(Unready::Awaits(vec!["clusters".into()]))
+        );
+        drop(clusters);
+        assert_eq!(readiness.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_process_that_shuts_down_is_never_ready_again() {
+        let readiness = Readiness::default();
+        let late = readiness.awaits("late");
+        readiness.shut_down();
+        late.ready();
+        assert_eq!(readiness.check(), Err(Unready::ShuttingDown));
+    }
+}

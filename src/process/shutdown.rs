@@ -1,0 +1,146 @@
+//! The life of a process: it serves until a signal or a failed task, then ends in order.
+//!
+//! The order: unready, a short wait so that clients go elsewhere, tasks are asked to end, and are awaited. A second
+//! signal does not wait.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::admin::{Admin, AdminError};
+use super::metrics::Metrics;
+use super::readiness::Readiness;
+use super::supervise::{TaskFailure, Tasks};
+
+/// How long tasks may take to end once they are asked to.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Why a process did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The signals cannot be received.
+    #[error("signals cannot be received: {0}")]
+    Signals(#[source] io::Error),
+    /// The admin server cannot serve.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// A task is gone that should not be.
+    #[error(transparent)]
+    Task(#[from] TaskFailure),
+    /// A second signal came before the process had ended.
+    #[error("aborted by a second signal; still running: {0}")]
+    Aborted(String),
+    /// Tasks did not end in time.
+    #[error("not drained within {DRAIN_DEADLINE:?}; still running: {0}")]
+    NotDrained(String),
+}
+
+/// A process: what it awaits, counts and runs.
+#[derive(Debug)]
+pub struct Process {
+    /// What it awaits before it is ready.
+    pub readiness: Readiness,
+    /// What it counts.
+    pub metrics: Metrics,
+    /// What it runs.
+    pub tasks: Tasks,
+    failures: mpsc::UnboundedReceiver<TaskFailure>,
+    signals: Signals,
+    admin: JoinHandle<Result<(), AdminError>>,
+}
+
+/// SIGTERM and SIGINT.
+#[derive(Debug)]
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn install() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+impl Process {
+    /// Begins to receive signals and to serve the admin endpoints.
+    ///
+    /// # Errors
+    /// [`ProcessError`] where either is impossible.
+    pub async fn start(admin: SocketAddr) -> Result<Self, ProcessError> {
+        let signals = Signals::install().map_err(ProcessError::Signals)?;
+        let readiness = Readiness::default();
+        let metrics = Metrics::default();
+        let (tasks, failures) = Tasks::new();
+        metrics.register(|registry| tasks.register(registry));
+        let admin = Admin::bind(admin).await?;
+        tracing::info!(address = %admin.address(), "admin server listens");
+        let admin = tokio::spawn(admin.serve(readiness.clone(), metrics.clone()));
+        Ok(Self {
+            readiness,
+            metrics,
+            tasks,
+            failures,
+            signals,
+            admin,
+        })
+    }
+
+    /// Serves until SIGTERM, SIGINT or a failed task, and then ends all tasks; between being unready and the end of
+    /// the tasks `unready_wait` goes by.
+    ///
+    /// # Errors
+    /// [`ProcessError`] unless a signal asked for the end and every task ended well.
+    pub async fn run(mut self, unready_wait: Duration) -> Result<(), ProcessError> {
+        let failure = self.ends().await;
+        self.readiness.shut_down();
+        let drained = async {
+            sleep(unready_wait).await;
+            timeout(DRAIN_DEADLINE, self.tasks.drain()).await
+        };
+        let drained = tokio::select! {
+            _ = self.signals.next() => return Err(ProcessError::Aborted(self.tasks.to_string())),
+            drained = drained => drained,
+        };
+        self.admin.abort();
+        failure?;
+        drained.map_err(|_| ProcessError::NotDrained(self.tasks.to_string()))?;
+        self.failures
+            .try_recv()
+            .map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
+    /// Waits for a reason to end.
+    async fn ends(&mut self) -> Result<(), ProcessError> {
+        tokio::select! {
+            signal = self.signals.next() => {
+                tracing::info!(signal, "shutting down");
+                Ok(())
+            }
+            Some(failure) = self.failures.recv() => Err(failure.into()),
+            admin = &mut self.admin => {
+                let failure = match admin {
+                    Ok(Ok(())) => TaskFailure::Ended { task: "admin" }.into(),
+                    Ok(Err(error)) => ProcessError::Admin(error),
+                    Err(error) => TaskFailure::Panicked { task: "admin", said: error.to_string() }.into(),
+                };
+                Err(failure)
+            }
+        }
+    }
+}

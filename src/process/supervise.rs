@@ -1,0 +1,315 @@
+//! Tasks that are missed when they are gone.
+//!
+//! Every task of a process is spawned through [`Tasks`]. One that panics, fails, or ends although it should last as
+//! long as the process, ends the process: in order, and with a non-zero exit code.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// A task that is gone and should not be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskFailure {
+    /// It panicked; the text is what it said.
+    #[error("task {task} panicked: {said}")]
+    Panicked {
+        /// The name of the task.
+        task: &'static str,
+        /// What the panic said.
+        said: String,
+    },
+    /// It ended with an error.
+    #[error("task {task} failed: {error}")]
+    Failed {
+        /// The name of the task.
+        task: &'static str,
+        /// The error, with its causes.
+        error: String,
+    },
+    /// It ended although it should last as long as the process.
+    #[error("task {task} ended early")]
+    Ended {
+        /// The name of the task.
+        task: &'static str,
+    },
+}
+
+/// What a task may end with: nothing, or a `Result` whose error ends the process.
+pub trait Outcome {
+    /// The error as text, with its causes.
+    fn into_error(self) -> Option<String>;
+}
+
+impl Outcome for () {
+    fn into_error(self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: Error> Outcome for Result<(), E> {
+    fn into_error(self) -> Option<String> {
+        self.err().map(|error| with_causes(&error))
+    }
+}
+
+/// An error with what caused it, on one line; a cause that the error's own text repeats is left out.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+/// The tasks of a process. Clones are the same tasks.
+#[derive(Clone, Debug)]
+pub struct Tasks(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shutdown: CancellationToken,
+    tracker: TaskTracker,
+    failures: mpsc::UnboundedSender<TaskFailure>,
+    running: Mutex<BTreeMap<&'static str, usize>>,
+    panics: Family<TaskLabel, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskLabel {
+    task: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lifetime {
+    Process,
+    Own,
+}
+
+impl Tasks {
+    /// No tasks yet, and where failures arrive.
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<TaskFailure>) {
+        let (failures, received) = mpsc::unbounded_channel();
+        let tasks = Self(Arc::new(Inner {
+            shutdown: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+            failures,
+            running: Mutex::default(),
+            panics: Family::default(),
+        }));
+        (tasks, received)
+    }
+
+    /// Registers `causeway_panics_total{task}`.
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "causeway_panics",
+            "Panics of tasks; each one ends the process",
+            self.0.panics.clone(),
+        );
+    }
+
+    /// Spawns a task that lasts until [`Tasks::shutdown`] is cancelled. That it ends before, fails or panics ends the process.
+    pub fn spawn<F>(&self, task: &'static str, future: F) -> AbortHandle
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        self.launch(task, Lifetime::Process, future)
+    }
+
+    /// Spawns a task that may end. That it fails or panics ends the process.
+    pub fn spawn_job<F>(&self, task: &'static str, future: F) -> AbortHandle
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        self.launch(task, Lifetime::Own, future)
+    }
+
+    /// Cancelled when tasks are to finish what they are at and end.
+    pub fn shutdown(&self) -> CancellationToken {
+        self.0.shutdown.clone()
+    }
+
+    /// Asks all tasks to end, and waits until they have.
+    pub(super) async fn drain(&self) {
+        self.0.shutdown.cancel();
+        self.0.tracker.close();
+        self.0.tracker.wait().await;
+    }
+
+    /// The names of the tasks that run.
+    pub(super) fn running(&self) -> Vec<&'static str> {
+        let running = self
+            .0
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        running.keys().copied().collect()
+    }
+
+    fn launch<F>(&self, task: &'static str, lifetime: Lifetime, future: F) -> AbortHandle
+    where
+        F: Future<Output: Outcome> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.0);
+        let entry = Running::enter(&inner, task);
+        let watched = async move {
+            let ended = AssertUnwindSafe(future).catch_unwind().await;
+            drop(entry);
+            inner.ended(task, lifetime, ended.map(Outcome::into_error));
+        };
+        self.0.tracker.spawn(watched).abort_handle()
+    }
+}
+
+impl Inner {
+    fn ended(
+        &self,
+        task: &'static str,
+        lifetime: Lifetime,
+        ended: Result<Option<String>, Box<dyn Any + Send>>,
+    ) {
+        let early = lifetime == Lifetime::Process && !self.shutdown.is_cancelled();
+        let failure = match ended {
+            Err(payload) => {
+                self.panics.get_or_create(&TaskLabel { task }).inc();
+                let said = said(payload.as_ref());
+                TaskFailure::Panicked { task, said }
+            }
+            Ok(Some(error)) => TaskFailure::Failed { task, error },
+            Ok(None) if early => TaskFailure::Ended { task },
+            Ok(None) => return,
+        };
+        tracing::error!("{failure}");
+        if self.failures.send(failure).is_err() {
+            tracing::debug!(task, "the process is gone already");
+        }
+    }
+}
+
+/// Counts a task as running until it is dropped, also where the task is aborted.
+struct Running {
+    inner: Arc<Inner>,
+    task: &'static str,
+}
+
+impl Running {
+    fn enter(inner: &Arc<Inner>, task: &'static str) -> Self {
+        let mut running = inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        *running.entry(task).or_default() += 1;
+        Self {
+            inner: Arc::clone(inner),
+            task,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = self
+            .inner
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = running.get_mut(self.task) {
+            *count -= 1;
+            if *count == 0 {
+                running.remove(self.task);
+            }
+        }
+    }
+}
+
+fn said(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "(no text)".to_owned())
+}
+
+impl fmt::Display for Tasks {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.running().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_fails_or_ends_early_is_missed() {
+        let (tasks, mut failures) = Tasks::new();
+        tasks.spawn("ends", async {});
+        assert_eq!(
+            failures.recv().await,
+            Some(TaskFailure::Ended { task: "ends" })
+        );
+        tasks.spawn_job("fails", async { Err(fmt::Error) });
+        assert!(matches!(
+            failures.recv().await,
+            Some(TaskFailure::Failed { task: "fails", .. })
+        ));
+        tasks.spawn_job("panics", async {
+            if tokio::task::try_id().is_some() {
+                panic!("on purpose");
+            }
+        });
+        assert_eq!(
+            failures.recv().await,
+            Some(TaskFailure::Panicked {
+                task: "panics",
+                said: "on purpose".into()
+            })
+        );
+        let panics = tasks
+            .0
+            .panics
+            .get_or_create(&TaskLabel { task: "panics" })
+            .get();
+        assert_eq!(panics, 1);
+    }
+
+    #[tokio::test]
+    async fn a_job_may_end_and_a_task_ends_at_the_shutdown() {
+        let (tasks, mut failures) = Tasks::new();
+        tasks.spawn_job("job", async {});
+        let shutdown = tasks.shutdown();
+        tasks.spawn("task", async move { shutdown.cancelled().await });
+        let aborted = tasks.spawn("aborted", std::future::pending::<()>());
+        aborted.abort();
+        tasks.drain().await;
+        assert!(failures.try_recv().is_err());
+        assert!(tasks.running().is_empty(), "{tasks}");
+    }
+
+    #[test]
+    fn causes_stand_on_one_line_without_repetition() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer: inner")]
+        struct Outer(#[source] Inner);
+        #[derive(Debug, thiserror::Error)]
+        #[error("inner")]
+        struct Inner(#[source] fmt::Error);
+        let text = with_causes(&Outer(Inner(fmt::Error)));
+        assert!(text.starts_with("outer: inner: an error"), "{text}");
+    }
+}
