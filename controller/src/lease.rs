@@ -1,0 +1,476 @@
+//! Which of the controller's processes writes: the holder of a Lease (coordination.k8s.io/v1).
+//!
+//! # Guarantees
+//! - At most one process is [`Leadership::Leader`] at a time, as long as clocks *run* alike; what they show does not
+//!   matter. A holder stops by itself [`Settings::renew_deadline`] after it *sent* its last good renewal; others wait
+//!   [`Settings::duration`], which is longer, from when they *saw* it.
+//! - The Lease is only ever replaced at the version that was read, so of two that reach for it one fails.
+//! - On shutdown it is released, and a successor takes over at its next look.
+
+use std::time::Duration;
+
+use causeway::api::labels;
+use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::failure::{Failure, FailureKind, random, spread};
+
+/// Whether this process may write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leadership {
+    /// It may, until then; each renewal moves that forward.
+    Leader {
+        /// When writing has to stop, whatever is under way.
+        until: Instant,
+    },
+    /// It may not.
+    Follower {
+        /// Who may, as far as is known.
+        holder: Option<String>,
+    },
+}
+
+impl Leadership {
+    /// Whether this process may write at that moment.
+    pub fn may_write(&self, now: Instant) -> bool {
+        matches!(self, Self::Leader { until } if now < *until)
+    }
+}
+
+/// Who stands for election, and how patient it is.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The name of this process in the Lease; no two processes may share one.
+    pub identity: String,
+    /// How long others wait after they saw a renewal before they take the Lease.
+    pub duration: Duration,
+    /// How long after its last renewal the holder goes on; less than `duration`.
+    pub renew_deadline: Duration,
+    /// The time between two looks at the Lease, give or take a quarter.
+    pub period: Duration,
+    /// How long a request may take.
+    pub request_deadline: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            identity: identity(),
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            period: Duration::from_secs(4),
+            request_deadline: Duration::from_secs(4),
+        }
+    }
+}
+
+/// The host's name (in Kubernetes, the pod's) and something random, for a restarted pod may bear the same name.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let host = host
+        .or_else(|| std::env::var("HOSTNAME").ok())
+        .unwrap_or_default();
+    let host = if host.trim().is_empty() {
+        "causeway-controller"
+    } else {
+        host.trim()
+    };
+    format!("{host}_{:016x}", random())
+}
+
+/// A candidate for leadership.
+#[derive(Debug)]
+pub struct Lease {
+    leadership: watch::Sender<Leadership>,
+    election: Option<Election>,
+}
+
+impl Lease {
+    /// A candidate for the Lease of that name.
+    pub fn new(
+        client: Client,
+        namespace: &str,
+        name: &str,
+        settings: Settings,
+    ) -> (Self, watch::Receiver<Leadership>) {
+        let (leadership, receiver) = watch::channel(Leadership::Follower { holder: None });
+        let election = Election {
+            api: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            place: format!("{namespace}/{name}"),
+            settings,
+            seen: None,
+            told: None,
+        };
+        (
+            Self {
+                leadership,
+                election: Some(election),
+            },
+            receiver,
+        )
+    }
+
+    /// A leader without election, for where there is only one process.
+    pub fn alone() -> (Self, watch::Receiver<Leadership>) {
+        const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+        let until = Instant::now() + FOR_EVER;
+        let (leadership, receiver) = watch::channel(Leadership::Leader { until });
+        (
+            Self {
+                leadership,
+                election: None,
+            },
+            receiver,
+        )
+    }
+
+    /// Stands for election until `shutdown` is there, then releases the Lease. `shutdown` is to come when nothing
+    /// is written any more.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self {
+            leadership,
+            election,
+        } = self;
+        let Some(mut election) = election else {
+            return shutdown.await;
+        };
+        tokio::select! {
+            () = election.stand(&leadership) => {}
+            () = shutdown => {}
+        }
+        leadership.send_replace(Leadership::Follower { holder: None });
+        election.release().await;
+    }
+}
+
+#[derive(Debug)]
+struct Election {
+    api: Api<LeaseObject>,
+    name: String,
+    place: String,
+    settings: Settings,
+    seen: Option<Seen>,
+    told: Option<Failure>,
+}
+
+/// The Lease as it was read last, and when this process saw it change.
+#[derive(Clone, Debug)]
+struct Seen {
+    object: LeaseObject,
+    at: Instant,
+}
+
+/// What is to be done about a Lease.
+#[derive(Debug, PartialEq)]
+enum Move {
+    /// There is none.
+    Create,
+    /// It is nobody's, or its holder has not renewed it in time.
+    Take,
+    /// It is this process's.
+    Renew,
+    /// It is somebody else's.
+    Wait { holder: String, expires: Instant },
+}
+
+impl Election {
+    async fn stand(&mut self, leadership: &watch::Sender<Leadership>) {
+        loop {
+            let current = leadership.borrow().clone();
+            let patience = match current {
+                Leadership::Leader { until } => until.saturating_duration_since(Instant::now()),
+                Leadership::Follower { .. } => self.settings.duration,
+            };
+            let pause = match timeout(patience, self.attempt())
+                .await
+                .unwrap_or(Err(Failure::timeout()))
+            {
+                Ok(next) => {
+                    self.told = None;
+                    let pause = self.until_next(&next);
+                    publish(leadership, next, &self.place);
+                    pause
+                }
+                Err(failure) => {
+                    let until = match current {
+                        Leadership::Leader { until } if Instant::now() < until => until,
+                        _ => {
+                            publish(
+                                leadership,
+                                Leadership::Follower { holder: None },
+                                &self.place,
+                            );
+                            Instant::now() + self.settings.period
+                        }
+                    };
+                    self.forget_own();
+                    self.complain(failure);
+                    self.jitter(self.settings.period / 2)
+                        .min(until.saturating_duration_since(Instant::now()))
+                }
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// One look at the Lease and the request that follows from it.
+    async fn attempt(&mut self) -> Result<Leadership, Failure> {
+        if !self.is_mine() {
+            self.look().await?;
+        }
+        let now = Instant::now();
+        match decide(self.seen.as_ref(), now, &self.settings) {
+            Move::Wait { holder, .. } => Ok(Leadership::Follower {
+                holder: Some(holder),
+            }),
+            Move::Create | Move::Take | Move::Renew => {
+                let claim = claim(
+                    self.seen.as_ref().map(|seen| &seen.object),
+                    &self.settings,
+                    Timestamp::now(),
+                );
+                self.store(claim).await?;
+                Ok(Leadership::Leader {
+                    until: now + self.settings.renew_deadline,
+                })
+            }
+        }
+    }
+
+    fn is_mine(&self) -> bool {
+        self.seen
+            .as_ref()
+            .is_some_and(|seen| holder(&seen.object) == Some(&self.settings.identity))
+    }
+
+    async fn look(&mut self) -> Result<(), Failure> {
+        let found = self.within_deadline(self.api.get_opt(&self.name)).await?;
+        self.seen = found.map(|object| match self.seen.take() {
+            Some(seen) if seen.object.spec == object.spec => Seen {
+                object,
+                at: seen.at,
+            },
+            _ => Seen {
+                object,
+                at: Instant::now(),
+            },
+        });
+        Ok(())
+    }
+
+    /// Creates or replaces the Lease. Whatever fails, it is read anew before the next attempt.
+    async fn store(&mut self, spec: LeaseSpec) -> Result<(), Failure> {
+        let params = PostParams {
+            field_manager: Some(labels::MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let stored = match &self.seen {
+            None => {
+                let metadata = ObjectMeta {
+                    name: Some(self.name.clone()),
+                    ..ObjectMeta::default()
+                };
+                let object = LeaseObject {
+                    metadata,
+                    spec: Some(spec),
+                };
+                self.within_deadline(self.api.create(&params, &object))
+                    .await
+            }
+            Some(seen) => {
+                let object = LeaseObject {
+                    metadata: seen.object.metadata.clone(),
+                    spec: Some(spec),
+                };
+                self.within_deadline(self.api.replace(&self.name, &params, &object))
+                    .await
+            }
+        };
+        match stored {
+            Ok(object) => {
+                self.seen = Some(Seen {
+                    object,
+                    at: Instant::now(),
+                });
+                Ok(())
+            }
+            Err(failure) => {
+                self.forget_own();
+                Err(failure)
+            }
+        }
+    }
+
+    /// What this process knows of its own Lease may be out of date.
+    fn forget_own(&mut self) {
+        if self.is_mine() {
+            self.seen = None;
+        }
+    }
+
+    async fn within_deadline<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, Failure> {
+        match timeout(self.settings.request_deadline, request).await {
+            Ok(answer) => answer.map_err(Failure::from),
+            Err(_) => Err(Failure::timeout()),
+        }
+    }
+
+    fn until_next(&self, leadership: &Leadership) -> Duration {
+        let period = self.jitter(self.settings.period);
+        match (
+            leadership,
+            decide(self.seen.as_ref(), Instant::now(), &self.settings),
+        ) {
+            (Leadership::Follower { .. }, Move::Wait { expires, .. }) => {
+                period.min(expires.saturating_duration_since(Instant::now()))
+            }
+            _ => period,
+        }
+    }
+
+    fn jitter(&self, period: Duration) -> Duration {
+        spread(period.mul_f64(0.75), period.mul_f64(1.25))
+    }
+
+    /// Says once why the Lease cannot be had. Somebody else being faster is no trouble.
+    fn complain(&mut self, failure: Failure) {
+        let lost = matches!(
+            failure.kind,
+            FailureKind::Conflict | FailureKind::AlreadyExists
+        );
+        if !lost && self.told.as_ref() != Some(&failure) {
+            tracing::warn!(lease = self.place, %failure, "the lease cannot be read or written; trying again");
+            self.told = Some(failure);
+        }
+    }
+
+    /// Gives the Lease back, if it is this process's. A failure means that a successor waits for its expiry.
+    async fn release(&mut self) {
+        let mut released = self.try_release().await;
+        if released
+            .as_ref()
+            .is_err_and(|failure| failure.kind == FailureKind::Conflict)
+        {
+            released = self.try_release().await;
+        }
+        match released {
+            Ok(true) => tracing::info!(lease = self.place, "released the lease"),
+            Ok(false) => {}
+            Err(failure) => {
+                tracing::warn!(lease = self.place, %failure, "the lease was not released; it will expire")
+            }
+        }
+    }
+
+    async fn try_release(&mut self) -> Result<bool, Failure> {
+        if !self.is_mine() {
+            self.look().await?;
+        }
+        let Some(seen) = self.seen.as_ref().filter(|_| self.is_mine()) else {
+            return Ok(false);
+        };
+        let spec = released(&seen.object, Timestamp::now());
+        self.store(spec).await.map(|()| true)
+    }
+}
+
+fn publish(leadership: &watch::Sender<Leadership>, next: Leadership, place: &str) {
+    let previous = leadership.send_replace(next.clone());
+    match (&previous, &next) {
+        (Leadership::Follower { .. }, Leadership::Leader { .. }) => {
+            tracing::info!(lease = place, "this process leads");
+        }
+        (Leadership::Leader { .. }, Leadership::Follower { holder }) => {
+            tracing::warn!(lease = place, holder, "this process does not lead any more");
+        }
+        (Leadership::Follower { holder: old }, Leadership::Follower { holder: new })
+            if new.is_some() && old != new =>
+        {
+            tracing::info!(lease = place, holder = new, "another process leads");
+        }
+        _ => {}
+    }
+}
+
+fn holder(object: &LeaseObject) -> Option<&String> {
+    object
+        .spec
+        .as_ref()?
+        .holder_identity
+        .as_ref()
+        .filter(|holder| !holder.is_empty())
+}
+
+fn decide(seen: Option<&Seen>, now: Instant, settings: &Settings) -> Move {
+    let Some(seen) = seen else {
+        return Move::Create;
+    };
+    let Some(holder) = holder(&seen.object) else {
+        return Move::Take;
+    };
+    if *holder == settings.identity {
+        return Move::Renew;
+    }
+    let seconds = seen
+        .object
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.lease_duration_seconds);
+    let duration = seconds
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map(Duration::from_secs);
+    let expires = seen.at + duration.unwrap_or(settings.duration);
+    if now < expires {
+        Move::Wait {
+            holder: holder.clone(),
+            expires,
+        }
+    } else {
+        Move::Take
+    }
+}
+
+/// The Lease as this process holds it.
+fn claim(object: Option<&LeaseObject>, settings: &Settings, now: Timestamp) -> LeaseSpec {
+    let old = object.and_then(|object| object.spec.clone());
+    let renewed = object.and_then(holder) == Some(&settings.identity);
+    let transitions = old.as_ref().map(|old| old.lease_transitions.unwrap_or(0));
+    let acquired = old
+        .as_ref()
+        .and_then(|old| old.acquire_time.clone())
+        .filter(|_| renewed);
+    LeaseSpec {
+        holder_identity: Some(settings.identity.clone()),
+        lease_duration_seconds: Some(
+            i32::try_from(settings.duration.as_secs()).unwrap_or(i32::MAX),
+        ),
+        acquire_time: Some(acquired.unwrap_or(MicroTime(now))),
+        renew_time: Some(MicroTime(now)),
+        lease_transitions: Some(
+            transitions.map_or(0, |count| count.saturating_add(i32::from(!renewed))),
+        ),
+        ..old.unwrap_or_default()
+    }
+}
+
+/// The Lease as nobody's.
+fn released(object: &LeaseObject, now: Timestamp) -> LeaseSpec {
+    LeaseSpec {
+        holder_identity: Some(String::new()),
+        lease_duration_seconds: Some(1),
+        renew_time: Some(MicroTime(now)),
+        ..object.spec.clone().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

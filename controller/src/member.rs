@@ -1,0 +1,263 @@
+//! Reaches one member: who it is, what it holds, and whether it answers.
+
+use std::time::Duration;
+
+use causeway::domain::ClusterName;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::version::Info;
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client};
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval_at, sleep, timeout};
+
+use crate::event::{Event, Generation, Identity, MemberEvent};
+use crate::failure::{Backoff, Failure, FailureKind};
+use crate::index::slice::ObservedSlice;
+use crate::watch::{self as watches, Watch};
+
+mod target;
+
+pub use target::{Target, TargetError};
+
+/// How a member is watched.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The time between two probes.
+    pub probe_every: Duration,
+    /// How long a probe may take.
+    pub probe_deadline: Duration,
+    /// The patience of the watches.
+    pub watch: watches::Settings,
+    /// Counts the objects that cannot be read.
+    pub unreadable: Counter,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            probe_every: Duration::from_secs(10),
+            probe_deadline: Duration::from_secs(5),
+            watch: watches::Settings::default(),
+            unreadable: Counter::default(),
+        }
+    }
+}
+
+/// The namespace by whose UID a cluster is known.
+const IDENTITY_NAMESPACE: &str = "kube-system";
+
+/// Tells what the member says, for as long as somebody listens. Dropping the future ends everything.
+///
+/// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched.
+/// All the while a small request is made every few seconds, for a watch alone does not show a server that hangs.
+pub async fn run(
+    name: ClusterName,
+    client: Client,
+    generation: Generation,
+    events: mpsc::Sender<Event>,
+    settings: Settings,
+) {
+    let member = Member { name, client, generation, events, settings };
+    let mut health = Health::default();
+    let Some(identity) = member.identify(&mut health).await else { return };
+    let (reconnect, reconnections) = watch::channel(0);
+    tokio::select! {
+        () = member.watch(reconnections) => {}
+        () = member.probe(&mut health, identity, reconnect) => {}
+    }
+}
+
+struct Member {
+    name: ClusterName,
+    client: Client,
+    generation: Generation,
+    events: mpsc::Sender<Event>,
+    settings: Settings,
+}
+
+impl Member {
+    /// Asks until it is known who the member is; `None` when nobody listens any more.
+    async fn identify(&self, health: &mut Health) -> Option<Identity> {
+        let mut backoff = Backoff::new(self.settings.watch.first_retry, self.settings.watch.last_retry);
+        loop {
+            match self.ask_identity().await {
+                Ok(identity) => {
+                    self.tell(MemberEvent::Identified(identity.clone())).await?;
+                    self.tell_health(health.answered()).await?;
+                    return Some(identity);
+                }
+                Err(failure) => {
+                    self.tell_health(health.failed(failure)).await?;
+                    sleep(backoff.pause()).await;
+                }
+            }
+        }
+    }
+
+    async fn ask_identity(&self) -> Result<Identity, Failure> {
+        let uid = self.ask_uid().await?;
+        let version = timeout(self.settings.probe_deadline, self.client.apiserver_version()).await;
+        let version = version.map_err(|_| Failure::timeout())??;
+        Ok(Identity { uid, release: release(&version), version: version.git_version })
+    }
+
+    async fn ask_uid(&self) -> Result<String, Failure> {
+        let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
+        let namespace = timeout(self.settings.probe_deadline, namespaces.get_metadata(IDENTITY_NAMESPACE)).await;
+        let namespace = namespace.map_err(|_| Failure::timeout())??;
+        let without = || Failure::new(FailureKind::Other, "its namespace kube-system has no UID");
+        namespace.metadata.uid.filter(|uid| !uid.is_empty()).ok_or_else(without)
+    }
+
+    /// Probes until nobody listens any more. A member that answers again has its watches connect anew at once:
+    /// whatever they wait for, they would wait too long.
+    async fn probe(&self, health: &mut Health, mut identity: Identity, reconnect: watch::Sender<u64>) {
+        let every = self.settings.probe_every;
+        let mut ticks = interval_at(tokio::time::Instant::now() + every, every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let change = match self.ask_uid().await {
+                Ok(uid) => {
+                    if uid != identity.uid {
+                        let Ok(other) = self.ask_identity().await else { continue };
+                        identity = other;
+                        if self.tell(MemberEvent::Identified(identity.clone())).await.is_none() {
+                            return;
+                        }
+                        reconnect.send_modify(|count| *count += 1);
+                    }
+                    health.answered()
+                }
+                Err(failure) => health.failed(failure),
+            };
+            if matches!(change, Some(Ok(()))) {
+                reconnect.send_modify(|count| *count += 1);
+            }
+            if self.tell_health(change).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Watches until nobody listens any more.
+    async fn watch(&self, reconnections: watch::Receiver<u64>) {
+        let settings = &self.settings;
+        let of = |event| self.event(event);
+        let services = Watch::<Service>::new(Api::all(self.client.clone()), settings.watch.clone())
+            .reconnect_on(reconnections.clone())
+            .counting(settings.unreadable.clone())
+            .run(|service| service, |signal| of(MemberEvent::Services(signal)), self.events.clone());
+        let slices = Watch::<EndpointSlice>::new(Api::all(self.client.clone()), settings.watch.clone())
+            .reconnect_on(reconnections.clone())
+            .counting(settings.unreadable.clone())
+            .run(ObservedSlice::read, |signal| of(MemberEvent::Slices(signal)), self.events.clone());
+        let namespaces = Watch::<PartialObjectMeta<Namespace>>::new(Api::all(self.client.clone()), settings.watch.clone())
+            .metadata_only()
+            .reconnect_on(reconnections)
+            .counting(settings.unreadable.clone())
+            .run(whole_namespace, |signal| of(MemberEvent::Namespaces(signal)), self.events.clone());
+        tokio::join!(services, slices, namespaces);
+    }
+
+    async fn tell_health(&self, change: Option<Result<(), Failure>>) -> Option<()> {
+        match change {
+            Some(outcome) => self.tell(MemberEvent::Probed(outcome)).await,
+            None => Some(()),
+        }
+    }
+
+    async fn tell(&self, event: MemberEvent) -> Option<()> {
+        self.events.send(self.event(event)).await.ok()
+    }
+
+    fn event(&self, event: MemberEvent) -> Event {
+        Event::Member { name: self.name.clone(), generation: self.generation, event }
+    }
+}
+
+fn whole_namespace(meta: PartialObjectMeta<Namespace>) -> Namespace {
+    Namespace { metadata: meta.metadata, ..Namespace::default() }
+}
+
+/// Major and minor version; some vendors write `34+`.
+fn release(version: &Info) -> (u32, u32) {
+    let number = |text: &str| {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        text[..end].parse().unwrap_or(0)
+    };
+    (number(&version.major), number(&version.minor))
+}
+
+/// Whether the member answers, as it was told last.
+#[derive(Debug, Default)]
+struct Health {
+    told: Option<Result<(), Failure>>,
+    misses: u32,
+}
+
+impl Health {
+    /// One miss may be chance; a connection that is refused is not.
+    const MISSES: u32 = 2;
+
+    fn answered(&mut self) -> Option<Result<(), Failure>> {
+        self.misses = 0;
+        self.change(Ok(()))
+    }
+
+    fn failed(&mut self, failure: Failure) -> Option<Result<(), Failure>> {
+        self.misses += 1;
+        let sure = failure.is_connection() && failure.kind != FailureKind::Timeout;
+        // Before anything was told there is nothing to be careful with.
+        let known_well = self.told == Some(Ok(()));
+        if known_well && !sure && self.misses < Self::MISSES {
+            return None;
+        }
+        self.change(Err(failure))
+    }
+
+    fn change(&mut self, outcome: Result<(), Failure>) -> Option<Result<(), Failure>> {
+        if self.told.as_ref() == Some(&outcome) {
+            return None;
+        }
+        self.told = Some(outcome.clone());
+        Some(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_health_is_told_once_and_a_single_miss_is_not() {
+        let refused = || Failure::new(FailureKind::Refused, "connection refused");
+        let mut health = Health::default();
+        assert_eq!(health.answered(), Some(Ok(())));
+        assert_eq!(health.answered(), None);
+        assert_eq!(health.failed(Failure::timeout()), None);
+        assert_eq!(health.answered(), None, "one miss is forgotten");
+        assert_eq!(health.failed(Failure::timeout()), None);
+        assert_eq!(health.failed(Failure::timeout()), Some(Err(Failure::timeout())));
+        assert_eq!(health.failed(Failure::timeout()), None);
+        assert_eq!(health.failed(refused()), Some(Err(refused())), "another reason is news");
+        assert_eq!(health.answered(), Some(Ok(())));
+        assert_eq!(health.failed(refused()), Some(Err(refused())), "a refused connection is told at once");
+    }
+
+    #[test]
+    fn a_member_that_never_answered_is_told_of_at_the_first_miss() {
+        let mut health = Health::default();
+        assert_eq!(health.failed(Failure::timeout()), Some(Err(Failure::timeout())));
+    }
+
+    #[test]
+    fn the_release_is_read_from_what_vendors_write() {
+        for (major, minor, release_) in [("1", "34", (1, 34)), ("1", "34+", (1, 34)), ("1", "", (1, 0))] {
+            let info = Info { major: major.into(), minor: minor.into(), ..Info::default() };
+            assert_eq!(release(&info), release_);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Where a member is and how it is reached, read from its Cluster object and the Secret that this names.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use causeway::api::Cluster;
+use causeway::domain::{ClusterName, NameError};
+use http::header::{HeaderValue, USER_AGENT};
+use http::uri::{Scheme, Uri};
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Client, Config};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use crate::failure::{Failure, FailureKind};
+use crate::watch;
+
+/// How a member is reached. Two targets are equal if nothing about a connection would differ.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The member's name.
+    pub name: ClusterName,
+    /// The address of its API server.
+    pub url: Uri,
+    token: String,
+    certificates: Vec<Vec<u8>>,
+    insecure: bool,
+    proxy: Option<Uri>,
+}
+
+/// Why a Cluster object does not tell how its member is reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// The object's name cannot be a member's.
+    #[error("a Cluster cannot be called {name:?}: {why}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: NameError,
+    },
+    /// There is no address.
+    #[error("spec.apiEndpoint is empty; set it to the URL of the member's API server")]
+    NoEndpoint,
+    /// The address cannot be read.
+    #[error("spec.apiEndpoint {endpoint:?} is no address of an API server: {why}")]
+    Endpoint {
+        /// The address as it is given.
+        endpoint: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The member would be reached without TLS, or without verifying who answers.
+    #[error(
+        "{what}, and no token is sent over unverified TLS; give the CA of the API server in the Secret's key caBundle, \
+         or run the controller with --allow-insecure-members"
+    )]
+    Insecure {
+        /// What asks for that.
+        what: &'static str,
+    },
+    /// The proxy's address cannot be read.
+    #[error(
+        "spec.proxyURL {url:?} is no address of a proxy; it is http:// or https://, a host and a port"
+    )]
+    Proxy {
+        /// The address without what may be a password.
+        url: String,
+    },
+    /// The Secret has no token.
+    #[error(
+        "Secret {secret} has no key token; it holds the bearer token of a service account of the member \
+         (kubectl mcs join makes one)"
+    )]
+    NoToken {
+        /// Namespace and name.
+        secret: String,
+    },
+    /// The token cannot be sent.
+    #[error(
+        "the key token of Secret {secret} is no bearer token: it holds characters that none has"
+    )]
+    Token {
+        /// Namespace and name.
+        secret: String,
+    },
+    /// The CA bundle cannot be read.
+    #[error("the key caBundle of Secret {secret} is no bundle of PEM certificates: {why}")]
+    CaBundle {
+        /// Namespace and name.
+        secret: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+const TOKEN: &str = "token";
+const CA_BUNDLE: &str = "caBundle";
+/// A connection on which nothing was heard for this much longer than a watch lasts is dead.
+const READ_MARGIN: Duration = Duration::from_secs(30);
+
+impl Target {
+    /// Reads a Cluster and the Secret that it names.
+    ///
+    /// `spec.apiEndpoint` is a URL, a host, host:port, an IP or IP:port; without a scheme it is https. Without
+    /// a CA bundle the member is verified against the system's certificate authorities.
+    ///
+    /// # Errors
+    /// [`TargetError`] says what is wrong, where, and what to do.
+    pub fn new(
+        cluster: &Cluster,
+        secret: &Secret,
+        allow_insecure: bool,
+    ) -> Result<Self, TargetError> {
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let name = ClusterName::try_from(name).map_err(|why| TargetError::Name {
+            name: name.to_owned(),
+            why,
+        })?;
+        let url = endpoint(cluster.spec.api_endpoint.as_deref().unwrap_or_default())?;
+        let insecure = cluster.spec.insecure_skip_tls_verification.unwrap_or(false);
+        if !allow_insecure && url.scheme() == Some(&Scheme::HTTP) {
+            return Err(TargetError::Insecure {
+                what: "spec.apiEndpoint is http://",
+            });
+        }
+        if !allow_insecure && insecure {
+            return Err(TargetError::Insecure {
+                what: "spec.insecureSkipTLSVerification is true",
+            });
+        }
+        let proxy = cluster
+            .spec
+            .proxy_url
+            .as_deref()
+            .filter(|url| !url.is_empty())
+            .map(proxy)
+            .transpose()?;
+        let token = token(secret)?;
+        let certificates = if insecure {
+            Vec::new()
+        } else {
+            certificates(secret)?
+        };
+        Ok(Self {
+            name,
+            url,
+            token,
+            certificates,
+            insecure,
+            proxy,
+        })
+    }
+
+    /// A client for the member, which gives up connecting after `timeout`. Requests are not retried by it, and
+    /// each needs a deadline of its own. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
+    pub fn client(&self, timeout: Duration) -> Result<Client, Failure> {
+        let mut config = Config::new(self.url.clone());
+        config.root_cert = (!self.certificates.is_empty()).then(|| self.certificates.clone());
+        config.accept_invalid_certs = self.insecure;
+        config.auth_info.token = Some(self.token.clone().into());
+        config.proxy_url = self.proxy.clone();
+        config.connect_timeout = Some(timeout);
+        let patience = watch::Settings::default();
+        config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
+        config.reset_reader_on_write = true;
+        config.default_retry = false;
+        let agent =
+            HeaderValue::from_static(concat!("causeway-controller/", env!("CARGO_PKG_VERSION")));
+        config.headers.push((USER_AGENT, agent));
+        Client::try_from(config).map_err(|error| match error {
+            kube::Error::RustlsTls(why) if self.certificates.is_empty() => Failure::new(
+                FailureKind::Tls,
+                format!(
+                    "the system's certificate authorities cannot be used ({why}); \
+                     give the CA of the API server in the Secret's key {CA_BUNDLE}"
+                ),
+            ),
+            other => other.into(),
+        })
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Target")
+            .field("name", &self.name)
+            .field("url", &self.url)
+            .field("insecure", &self.insecure)
+            .finish_non_exhaustive()
+    }
+}
+
+fn endpoint(text: &str) -> Result<Uri, TargetError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(TargetError::NoEndpoint);
+    }
+    let bad = |why: &str| TargetError::Endpoint {
+        endpoint: text.to_owned(),
+        why: why.to_owned(),
+    };
+    let url = match text.parse::<IpAddr>() {
+        Ok(IpAddr::V6(ip)) => format!("https://[{ip}]"),
+        _ if text.contains("://") => text.to_owned(),
+        _ => format!("https://{text}"),
+    };
+    let url: Uri = url
+        .parse()
+        .map_err(|why: http::uri::InvalidUri| bad(&why.to_string()))?;
+    if ![Some("https"), Some("http")].contains(&url.scheme_str()) {
+        return Err(bad("it is neither https:// nor http://"));
+    }
+    let authority = url.authority().ok_or_else(|| bad("it has no host"))?;
+    if authority.as_str().contains('@') {
+        return Err(TargetError::Endpoint {
+            endpoint: format!(
+                "{}://...@{}",
+                url.scheme_str().unwrap_or_default(),
+                authority.host()
+            ),
+            why: "it holds a user; credentials belong into the Secret".to_owned(),
+        });
+    }
+    if authority.host().is_empty() {
+        return Err(bad("it has no host"));
+    }
+    if url.query().is_some() {
+        return Err(bad("it has a query"));
+    }
+    Ok(url)
+}
+
+fn proxy(text: &str) -> Result<Uri, TargetError> {
+    let without_user = || match text.rsplit_once('@') {
+        Some((_, rest)) => format!("...@{rest}"),
+        None => text.to_owned(),
+    };
+    let url: Uri = text.trim().parse().map_err(|_| TargetError::Proxy {
+        url: without_user(),
+    })?;
+    let known = [Some("https"), Some("http")].contains(&url.scheme_str());
+    if known && url.host().is_some_and(|host| !host.is_empty()) {
+        Ok(url)
+    } else {
+        Err(TargetError::Proxy {
+            url: without_user(),
+        })
+    }
+}
+
+fn full_name(secret: &Secret) -> String {
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!(
+        "{}/{}",
+        part(&secret.metadata.namespace),
+        part(&secret.metadata.name)
+    )
+}
+
+fn value<'a>(secret: &'a Secret, key: &str) -> &'a [u8] {
+    let value = secret.data.as_ref().and_then(|data| data.get(key));
+    value.map(|value| value.0.trim_ascii()).unwrap_or_default()
+}
+
+fn token(secret: &Secret) -> Result<String, TargetError> {
+    let bytes = value(secret, TOKEN);
+    if bytes.is_empty() {
+        return Err(TargetError::NoToken {
+            secret: full_name(secret),
+        });
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(token.to_owned()),
+        _ => Err(TargetError::Token {
+            secret: full_name(secret),
+        }),
+    }
+}
+
+fn certificates(secret: &Secret) -> Result<Vec<Vec<u8>>, TargetError> {
+    let bytes = value(secret, CA_BUNDLE);
+    let bad = |why: String| TargetError::CaBundle {
+        secret: full_name(secret),
+        why,
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    let mut all = Vec::new();
+    for certificate in CertificateDer::pem_slice_iter(bytes) {
+        let certificate = certificate.map_err(|why| bad(why.to_string()))?;
+        roots
+            .add(certificate.clone())
+            .map_err(|why| bad(why.to_string()))?;
+        all.push(certificate.to_vec());
+    }
+    if all.is_empty() && !bytes.is_empty() {
+        return Err(bad("it holds no certificate".to_owned()));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The requests of a watch, and what is read from the answers.
+
+use std::marker::PhantomData;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::io::AsyncReadExt as _;
+use http::HeaderValue;
+use http::header::ACCEPT_ENCODING;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
+use kube::api::{ListParams, WatchParams};
+use kube::core::Request;
+use kube::{Client, Resource};
+use prometheus_client::metrics::counter::Counter;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::Settings;
+use crate::failure::{Failure, FailureKind};
+
+/// Where the objects come from.
+pub(super) struct Source<K> {
+    pub(super) request: Request,
+    pub(super) client: Client,
+    pub(super) labels: Option<String>,
+    pub(super) fields: Option<String>,
+    pub(super) metadata_only: bool,
+    pub(super) settings: Settings,
+    pub(super) unreadable: Counter,
+    pub(super) objects: PhantomData<fn() -> K>,
+}
+
+impl<K> Source<K>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    /// All pages of a list of the most recent state. A list whose pages expire is asked for in one piece.
+    pub(super) async fn list<T>(&self, read: impl Fn(K) -> T) -> Result<(Vec<T>, String), Failure> {
+        let (mut objects, mut token, mut limit) = (Vec::new(), None, Some(self.settings.page));
+        loop {
+            let take = |object| objects.push(read(object));
+            let page = timeout(
+                self.settings.page_deadline,
+                self.page(limit, token.as_deref(), take),
+            )
+            .await;
+            match page.map_err(|_| Failure::timeout()).flatten() {
+                Ok(meta) => match meta.continue_.filter(|token| !token.is_empty()) {
+                    None => return Ok((objects, meta.resource_version.unwrap_or_default())),
+                    next => token = next,
+                },
+                Err(failure) if failure.kind == FailureKind::Expired && token.is_some() => {
+                    (objects, token, limit) = (Vec::new(), None, None);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    async fn page(
+        &self,
+        limit: Option<u32>,
+        token: Option<&str>,
+        take: impl FnMut(K),
+    ) -> Result<ListMeta, Failure> {
+        let params = ListParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            limit,
+            continue_token: token.map(str::to_owned),
+            ..ListParams::default()
+        };
+        let request = match self.metadata_only {
+            true => self.request.list_metadata(&params),
+            false => self.request.list(&params),
+        };
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let mut stream = pin!(self.client.request_stream(request).await?);
+        let mut body = Vec::new();
+        stream.read_to_end(&mut body).await?;
+        let page: Page<'_> = serde_json::from_slice(&body)?;
+        page.items
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|object| self.decode(object))
+            .for_each(take);
+        Ok(page.metadata)
+    }
+
+    /// Asks for the changes since `version`; done when the API server has accepted.
+    pub(super) async fn open(
+        &self,
+        version: &str,
+        lifetime: Duration,
+    ) -> Result<impl futures::io::AsyncBufRead + use<K>, Failure> {
+        let params = WatchParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            timeout: u32::try_from(lifetime.as_secs()).ok(),
+            bookmarks: true,
+            send_initial_events: false,
+        };
+        let request = match self.metadata_only {
+            true => self.request.watch_metadata(&params, version),
+            false => self.request.watch(&params, version),
+        };
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        // Kubernetes 1.37 compresses each event on its own, which the client's decoder does not follow.
+        request
+            .headers_mut()
+            .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        Ok(self.client.request_stream(request).await?)
+    }
+
+    /// The object, unless it cannot be read; then it is counted and logged.
+    pub(super) fn decode(&self, object: &RawValue) -> Option<K> {
+        serde_json::from_str(object.get())
+            .inspect_err(|error| {
+                self.unreadable.inc();
+                let (kind, Identity { namespace, name, .. }) = (K::kind(&()), identity(object));
+                tracing::error!(%kind, namespace, name, %error, "an object cannot be read and is passed over");
+            })
+            .ok()
+    }
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    metadata: ListMeta,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Identity {
+    namespace: Option<String>,
+    name: Option<String>,
+    pub(super) resource_version: Option<String>,
+}
+
+/// What can be known of an object that cannot be read otherwise.
+pub(super) fn identity(object: &RawValue) -> Identity {
+    #[derive(Deserialize)]
+    struct Bearer {
+        metadata: Identity,
+    }
+    serde_json::from_str::<Bearer>(object.get())
+        .map(|bearer| bearer.metadata)
+        .unwrap_or_default()
+}

@@ -1,0 +1,426 @@
+//! The protocol's rare turns, over real HTTP, from a server that does exactly what the test says.
+
+use std::collections::HashMap;
+
+use http::Uri;
+use k8s_openapi::api::core::v1::Service;
+use kube::{Client, Config, ResourceExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Server {
+    requests: mpsc::Receiver<Asked>,
+    signals: mpsc::Receiver<Signal<String>>,
+    reconnect: watch::Sender<u64>,
+    unreadable: Counter,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Asked {
+    query: HashMap<String, String>,
+    stream: TcpStream,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Server {
+    async fn watched_with(settings: Settings) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url: Uri = format!("http://{}", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        let (ask, requests) = mpsc::channel(8);
+        let accepting = tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let ask = ask.clone();
+                tokio::spawn(async move {
+                    if let Some(asked) = Asked::read(stream).await {
+                        ask.send(asked).await.ok();
+                    }
+                });
+            }
+        });
+        let mut config = Config::new(url);
+        config.default_retry = false;
+        let services = Api::<Service>::all(Client::try_from(config).unwrap());
+        let (reconnect, reconnections) = watch::channel(0);
+        let (tell, signals) = mpsc::channel(8);
+        let unreadable = Counter::default();
+        let watch = Watch::new(services, settings)
+            .reconnect_on(reconnections)
+            .counting(unreadable.clone());
+        let watching = tokio::spawn(watch.run(|service| service.name_any(), |signal| signal, tell));
+        Self {
+            requests,
+            signals,
+            reconnect,
+            unreadable,
+            tasks: vec![accepting, watching],
+        }
+    }
+
+    async fn watched() -> Self {
+        let retry = Duration::from_millis(1);
+        Self::watched_with(Settings {
+            page: 2,
+            first_retry: retry,
+            last_retry: retry,
+            ..Settings::default()
+        })
+        .await
+    }
+
+    async fn asked(&mut self) -> Asked {
+        timeout(PATIENCE, self.requests.recv())
+            .await
+            .expect("no request in time")
+            .unwrap()
+    }
+
+    async fn asked_for_list(&mut self) -> Asked {
+        let asked = self.asked().await;
+        assert!(
+            !asked.query.contains_key("watch"),
+            "a watch was asked for, not a list: {:?}",
+            asked.query
+        );
+        assert!(
+            !asked.query.contains_key("resourceVersion"),
+            "the list is not of the most recent state"
+        );
+        asked
+    }
+
+    async fn asked_to_watch_from(&mut self, version: &str) -> Asked {
+        let asked = self.asked().await;
+        assert_eq!(
+            asked.query.get("watch").map(String::as_str),
+            Some("true"),
+            "a list was asked for"
+        );
+        assert_eq!(asked.query["resourceVersion"], version);
+        assert_eq!(asked.query["allowWatchBookmarks"], "true");
+        asked
+    }
+
+    async fn told(&mut self) -> String {
+        let signal = timeout(PATIENCE, self.signals.recv())
+            .await
+            .expect("no signal in time");
+        format!("{:?}", signal.unwrap())
+    }
+
+    /// Answers a list of `foo` at version 7 and accepts the watch that follows.
+    async fn settled(&mut self) -> Asked {
+        self.asked_for_list()
+            .await
+            .answer(200, &list(&[service("foo", 5)], "7", ""))
+            .await;
+        assert_eq!(self.told().await, r#"Listed(["foo"])"#);
+        let mut watch = self.asked_to_watch_from("7").await;
+        watch.accept().await;
+        assert_eq!(self.told().await, "Connected");
+        watch
+    }
+}
+
+impl Asked {
+    async fn read(mut stream: TcpStream) -> Option<Self> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.ok()?);
+        }
+        let head = String::from_utf8(head).ok()?;
+        let query = head.split_whitespace().nth(1)?.split_once('?')?.1;
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        Some(Self {
+            query: pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+            stream,
+        })
+    }
+
+    async fn answer(mut self, code: u16, body: &str) {
+        let head = format!(
+            "HTTP/1.1 {code} x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        self.stream
+            .write_all((head + body).as_bytes())
+            .await
+            .unwrap();
+        self.stream.shutdown().await.unwrap();
+    }
+
+    async fn refuse(self, code: u16, reason: &str, message: &str) {
+        self.answer(code, &status(code, reason, message)).await;
+    }
+
+    async fn accept(&mut self) {
+        let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+        self.stream.write_all(head).await.unwrap();
+    }
+
+    async fn chunk(&mut self, text: &str) {
+        self.stream
+            .write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
+            .await
+            .unwrap();
+    }
+
+    async fn event(&mut self, kind: &str, object: &str) {
+        self.chunk(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
+            .await;
+    }
+
+    async fn end(mut self) {
+        self.stream.write_all(b"0\r\n\r\n").await.unwrap();
+        self.stream.shutdown().await.unwrap();
+    }
+}
+
+fn service(name: &str, version: u32) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Service","metadata":{{"namespace":"shop","name":"{name}","resourceVersion":"{version}"}}}}"#
+    )
+}
+
+fn odd_service(name: &str, version: u32) -> String {
+    service(name, version).replace(r#""kind""#, r#""spec":{"ports":"many"},"kind""#)
+}
+
+fn list(items: &[String], version: &str, token: &str) -> String {
+    let items = items.join(",");
+    format!(
+        r#"{{"kind":"ServiceList","metadata":{{"resourceVersion":"{version}","continue":"{token}"}},"items":[{items}]}}"#
+    )
+}
+
+fn status(code: u16, reason: &str, message: &str) -> String {
+    format!(
+        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","reason":"{reason}","code":{code}}}"#
+    )
+}
+
+#[tokio::test]
+async fn pages_are_told_as_one_list_and_the_watch_goes_on_where_a_bookmark_left_it() {
+    let mut server = Server::watched().await;
+    let first = server.asked_for_list().await;
+    assert_eq!(first.query["limit"], "2");
+    first
+        .answer(200, &list(&[service("a", 1), service("b", 2)], "7", "more"))
+        .await;
+    let second = server.asked_for_list().await;
+    assert_eq!(second.query["continue"], "more");
+    second.answer(200, &list(&[service("c", 3)], "7", "")).await;
+    assert_eq!(server.told().await, r#"Listed(["a", "b", "c"])"#);
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    assert_eq!(server.told().await, "Connected");
+    watch.event("ADDED", &service("d", 8)).await;
+    assert_eq!(server.told().await, r#"Applied("d")"#);
+    watch.event("DELETED", &service("d", 9)).await;
+    assert_eq!(server.told().await, r#"Deleted("d")"#);
+    watch
+        .event(
+            "BOOKMARK",
+            r#"{"kind":"Service","metadata":{"resourceVersion":"20"}}"#,
+        )
+        .await;
+    watch.end().await;
+    let mut watch = server.asked_to_watch_from("20").await;
+    watch.accept().await;
+    assert_eq!(
+        server.told().await,
+        "Connected",
+        "the end of a watch is no failure"
+    );
+}
+
+#[tokio::test]
+async fn an_empty_list_is_a_list() {
+    let mut server = Server::watched().await;
+    server
+        .asked_for_list()
+        .await
+        .answer(200, r#"{"metadata":{"resourceVersion":"1"},"items":null}"#)
+        .await;
+    assert_eq!(server.told().await, "Listed([])");
+    server.asked_to_watch_from("1").await;
+}
+
+#[tokio::test]
+async fn a_list_whose_pages_expire_is_begun_anew_in_one_piece_and_never_told_in_part() {
+    let mut server = Server::watched().await;
+    server
+        .asked_for_list()
+        .await
+        .answer(200, &list(&[service("a", 1)], "7", "more"))
+        .await;
+    server
+        .asked_for_list()
+        .await
+        .refuse(410, "Expired", "the token is too old")
+        .await;
+    let whole = server.asked_for_list().await;
+    assert!(!whole.query.contains_key("limit") && !whole.query.contains_key("continue"));
+    whole.answer(200, &list(&[service("b", 2)], "9", "")).await;
+    assert_eq!(server.told().await, r#"Listed(["b"])"#);
+    server.asked_to_watch_from("9").await;
+}
+
+#[tokio::test]
+async fn an_expired_version_leads_to_a_new_list_whether_refused_or_told_in_the_stream() {
+    let mut server = Server::watched().await;
+    let mut watch = server.settled().await;
+    watch
+        .event(
+            "ERROR",
+            &status(410, "Expired", "too old resource version: 7 (90)"),
+        )
+        .await;
+    server
+        .asked_for_list()
+        .await
+        .answer(200, &list(&[], "90", ""))
+        .await;
+    assert_eq!(server.told().await, "Listed([])");
+    server
+        .asked_to_watch_from("90")
+        .await
+        .refuse(410, "Expired", "too old")
+        .await;
+    server
+        .asked_for_list()
+        .await
+        .answer(200, &list(&[], "91", ""))
+        .await;
+    assert_eq!(server.told().await, "Listed([])");
+}
+
+#[tokio::test]
+async fn an_outage_is_told_once_and_again_when_its_reason_changes_and_needs_no_new_list() {
+    let mut server = Server::watched().await;
+    server.settled().await.end().await;
+    for _ in 0..3 {
+        server
+            .asked_to_watch_from("7")
+            .await
+            .refuse(503, "ServiceUnavailable", "x")
+            .await;
+    }
+    server
+        .asked_to_watch_from("7")
+        .await
+        .refuse(403, "Forbidden", "no")
+        .await;
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    assert!(server.told().await.contains("the API server answers 503"));
+    assert!(server.told().await.contains("forbidden: no"));
+    assert_eq!(server.told().await, "Connected");
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_ends_neither_list_nor_watch_and_its_end_is_found_by_a_list()
+{
+    let mut server = Server::watched().await;
+    let objects = [service("a", 1), odd_service("b", 2)];
+    server
+        .asked_for_list()
+        .await
+        .answer(200, &list(&objects, "7", ""))
+        .await;
+    assert_eq!(server.told().await, r#"Listed(["a"])"#);
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    assert_eq!(server.told().await, "Connected");
+    watch.event("MODIFIED", &odd_service("b", 8)).await;
+    watch.event("MODIFIED", &service("a", 9)).await;
+    assert_eq!(server.told().await, r#"Applied("a")"#);
+    assert_eq!(server.unreadable.get(), 2);
+    watch.event("DELETED", &odd_service("b", 10)).await;
+    server.asked_for_list().await;
+}
+
+#[tokio::test]
+async fn a_line_that_is_cut_off_is_not_taken_and_comes_again() {
+    let mut server = Server::watched().await;
+    let mut watch = server.settled().await;
+    watch.event("ADDED", &service("bar", 8)).await;
+    assert_eq!(server.told().await, r#"Applied("bar")"#);
+    watch
+        .chunk(r#"{"type":"DELETED","object":{"metadata":{"na"#)
+        .await;
+    drop(watch);
+    let mut watch = server.asked_to_watch_from("8").await;
+    watch.accept().await;
+    let told = server.told().await;
+    let told = if told.contains("the connection was lost") {
+        server.told().await
+    } else {
+        told
+    };
+    assert_eq!(told, "Connected");
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_given_up_when_the_server_ought_to_have_ended_it() {
+    let short = Duration::from_millis(50);
+    let settings = Settings {
+        watch_timeout: short,
+        margin: short,
+        first_retry: short,
+        ..Settings::default()
+    };
+    let mut server = Server::watched_with(settings).await;
+    let silent = server.settled().await;
+    assert!(server.told().await.contains("no answer in time"));
+    server.asked_to_watch_from("7").await;
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_silent_watch_is_left_and_a_pause_is_cut_short_when_a_new_connection_is_asked_for() {
+    let hour = Duration::from_secs(3600);
+    let settings = Settings {
+        first_retry: hour,
+        last_retry: hour,
+        ..Settings::default()
+    };
+    let mut server = Server::watched_with(settings).await;
+    let silent = server.settled().await;
+    server.reconnect.send_modify(|count| *count += 1);
+    server
+        .asked_to_watch_from("7")
+        .await
+        .refuse(503, "ServiceUnavailable", "x")
+        .await;
+    assert!(server.told().await.contains("503"));
+    server.reconnect.send_modify(|count| *count += 1);
+    server.asked_to_watch_from("7").await;
+    drop(silent);
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_nobody_listens() {
+    let mut server = Server::watched().await;
+    let mut watch = server.settled().await;
+    let (_, nobody) = mpsc::channel(1);
+    server.signals = nobody;
+    watch.event("ADDED", &service("bar", 8)).await;
+    let watching = server.tasks.pop().unwrap();
+    timeout(PATIENCE, watching)
+        .await
+        .expect("the watch goes on")
+        .unwrap();
+}
