@@ -1,0 +1,154 @@
+//! Who wrote what: the audit log of an API server.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Deserialize;
+
+use crate::Cluster;
+use crate::eventually::{SOON, eventually};
+
+pub(crate) const LOG: &str = "audit.log";
+
+/// Every write, when it was answered.
+pub(crate) const POLICY: &str = "apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+";
+
+/// One write request that an API server answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditedWrite {
+    /// create, update, patch, delete or deletecollection.
+    pub verb: String,
+    /// For instance `endpointslices`.
+    pub resource: String,
+    /// For instance `status`; empty without one.
+    pub subresource: String,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Empty where the server made the name, and for deletecollection.
+    pub name: String,
+    /// For instance `system:serviceaccount:causeway-system:causeway-controller`.
+    pub user: String,
+    /// What the client says that it is.
+    pub user_agent: String,
+    /// The HTTP status of the answer.
+    pub code: u16,
+    /// Whether nothing was to be stored.
+    pub dry_run: bool,
+}
+
+/// A moment, from which on writes are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    verb: String,
+    #[serde(rename = "requestURI")]
+    request_uri: String,
+    #[serde(default)]
+    user_agent: String,
+    user: User,
+    #[serde(default)]
+    object_ref: ObjectRef,
+    #[serde(default)]
+    response_status: ResponseStatus,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResponseStatus {
+    code: u16,
+}
+
+impl From<Event> for AuditedWrite {
+    fn from(event: Event) -> Self {
+        Self {
+            dry_run: event.request_uri.contains("dryRun="),
+            verb: event.verb,
+            resource: event.object_ref.resource,
+            subresource: event.object_ref.subresource,
+            namespace: event.object_ref.namespace,
+            name: event.object_ref.name,
+            user: event.user.username,
+            user_agent: event.user_agent,
+            code: event.response_status.code,
+        }
+    }
+}
+
+impl Cluster {
+    /// Now, after all writes that were answered until now.
+    pub async fn mark(&self) -> Mark {
+        Mark(self.audit_log().await.len())
+    }
+
+    /// All writes that were answered since then, whoever asked for them.
+    pub async fn all_writes_since(&self, mark: Mark) -> Vec<AuditedWrite> {
+        let log = self.audit_log().await;
+        log[mark.0..]
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Event>(line).ok())
+            .filter(|event| !event.request_uri.contains(BARRIER))
+            .map(AuditedWrite::from)
+            .collect()
+    }
+
+    /// The writes since then by users or programs whose name contains `who`, for instance `causeway`.
+    pub async fn writes_since(&self, mark: Mark, who: &str) -> Vec<AuditedWrite> {
+        let mut writes = self.all_writes_since(mark).await;
+        writes.retain(|write| write.user.contains(who) || write.user_agent.contains(who));
+        writes
+    }
+
+    /// The whole log. An event is written when its request is done, which may be a moment after the client has
+    /// its answer: so a request of our own is waited for.
+    async fn audit_log(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let barrier = format!("{BARRIER}-{}-{number}", std::process::id());
+        let uri =
+            format!("/apis/authentication.k8s.io/v1/selfsubjectreviews?fieldManager={barrier}");
+        let review = br#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
+        let request = http::Request::post(uri)
+            .header("content-type", "application/json")
+            .body(review.to_vec())
+            .expect("a request");
+        self.client()
+            .request_text(request)
+            .await
+            .expect("a review by the API server");
+        let file = self.directory().join(LOG);
+        eventually("the audit log is written", SOON, || async {
+            let log = std::fs::read_to_string(&file).map_err(|e| e.to_string())?;
+            let complete = log.contains(&format!("{barrier}\"")) && log.ends_with('\n');
+            complete
+                .then_some(log)
+                .ok_or_else(|| "our own request is not in it yet".to_owned())
+        })
+        .await
+    }
+}
+
+const BARRIER: &str = "audit-barrier";

@@ -1,0 +1,204 @@
+//! The programs that the bed runs: the control plane's, built once from the Go module `tests/testbed`, and
+//! causeway's own, built by the Cargo that runs the test.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::paths;
+
+const MODULE: &str = "tests/testbed";
+const SOURCES: [&str; 4] = ["main.go", "keeper/main.go", "go.mod", "go.sum"];
+const KUBERNETES: &str = "v1.36.3";
+
+/// Where the control plane's programs are.
+#[derive(Clone, Debug)]
+pub struct TestBed {
+    directory: PathBuf,
+    assets: Option<PathBuf>,
+}
+
+impl TestBed {
+    /// The programs of the Go module, built if they were not yet built from these sources. Takes
+    /// about four minutes then, and says so on standard error.
+    pub fn get() -> &'static Self {
+        static BED: OnceLock<TestBed> = OnceLock::new();
+        BED.get_or_init(|| Self {
+            directory: build_once(),
+            assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
+        })
+    }
+
+    /// The program of this name: etcd, kube-apiserver, kube-controller-manager, kube-proxy, coredns,
+    /// kubectl, serve or keeper. One in `KUBEBUILDER_ASSETS` is preferred.
+    pub fn program(&self, name: &str) -> PathBuf {
+        let given = self.assets.iter().map(|assets| assets.join(name));
+        given
+            .filter(|program| program.is_file())
+            .next()
+            .unwrap_or_else(|| self.directory.join(name))
+    }
+}
+
+fn build_once() -> PathBuf {
+    let module = paths::repository().join(MODULE);
+    let all = paths::target().join("testbed");
+    fs::create_dir_all(&all).unwrap_or_else(|e| panic!("cannot make {}: {e}", all.display()));
+    let directory = all.join(digest(&module));
+    let lock = File::create(all.join("lock")).expect("a lock file for the test bed");
+    lock.lock().expect("the lock of the test bed");
+    if !directory.join("complete").is_file() {
+        build(&module, &directory);
+        link_roles(&directory);
+        File::create(directory.join("complete")).expect("a mark in the test bed");
+        remove_older(&all, &directory);
+    }
+    directory
+}
+
+fn digest(module: &Path) -> String {
+    let mut hash = Sha256::new();
+    for name in SOURCES {
+        let path = module.join(name);
+        let content = fs::read(&path)
+            .unwrap_or_else(|e| panic!("the test bed needs {}: {e}", path.display()));
+        hash.update(name);
+        hash.update(content.len().to_le_bytes());
+        hash.update(content);
+    }
+    hash.finalize()[..8]
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
+
+fn build(module: &Path, directory: &Path) {
+    fs::create_dir_all(directory).expect("a directory for the test bed");
+    let version = KUBERNETES.trim_start_matches('v');
+    let mut parts = version.split('.');
+    let (major, minor) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    let package = "k8s.io/component-base/version";
+    let flags = format!(
+        "-s -w -X {package}.gitVersion={KUBERNETES} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
+    );
+    let log = directory.join("build.log");
+    let mut command = Command::new("go");
+    command
+        .current_dir(module)
+        .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
+        .arg(directory)
+        .args([".", "./keeper"])
+        .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
+        .stdin(Stdio::null())
+        .stdout(File::create(&log).expect("a log of the build"))
+        .stderr(File::options().append(true).open(&log).expect("the log"));
+    say(
+        "building the test bed (etcd, kube-apiserver and friends), about 4 minutes on 2 cores the first time ...",
+    );
+    let mut running = command.spawn().unwrap_or_else(|e| {
+        panic!("the test bed is built with Go 1.26 or later, and `go` cannot be run ({e}): install it from https://go.dev/dl, or on Debian with `apt-get install golang-go`")
+    });
+    let begun = Instant::now();
+    let mut said = begun;
+    let status = loop {
+        if let Some(status) = running.try_wait().expect("the state of `go build`") {
+            break status;
+        }
+        if said.elapsed() >= Duration::from_secs(15) {
+            said = Instant::now();
+            say(&format!(
+                "  still building, {} s",
+                begun.elapsed().as_secs()
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let output = fs::read_to_string(&log).unwrap_or_default();
+    assert!(
+        status.success(),
+        "`go build` in {MODULE} failed ({status}):\n{output}"
+    );
+    say(&format!("  built in {} s", begun.elapsed().as_secs()));
+}
+
+fn link_roles(directory: &Path) {
+    for role in [
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-proxy",
+        "coredns",
+        "kubectl",
+        "serve",
+    ] {
+        let link = directory.join(role);
+        if !link.exists() {
+            std::os::unix::fs::symlink("testbed", &link).expect("a link to the test bed");
+        }
+    }
+}
+
+/// Programs built from other states of the sources: 140 MB each, of no use any more.
+fn remove_older(all: &Path, current: &Path) {
+    let entries = fs::read_dir(all).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        if path != current && path.join("complete").is_file() {
+            if let Err(e) = fs::remove_dir_all(&path) {
+                say(&format!("cannot remove {}: {e}", path.display()));
+            }
+        }
+    }
+}
+
+/// One of causeway's own programs, for instance `causeway-webhook`, as the sources are now: built by
+/// the same Cargo and with the same profile as this program. `CAUSEWAY_BIN_DIR` names a directory of
+/// programs to use instead, as they are.
+pub fn causeway(program: &str) -> PathBuf {
+    static BUILT: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
+    if let Some(directory) = std::env::var_os("CAUSEWAY_BIN_DIR") {
+        return PathBuf::from(directory).join(program);
+    }
+    let mut built = BUILT
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    built
+        .get_or_insert_default()
+        .entry(program.to_owned())
+        .or_insert_with(|| build_with_cargo(program))
+        .clone()
+}
+
+fn build_with_cargo(program: &str) -> PathBuf {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(&cargo)
+        .current_dir(paths::repository())
+        .args(["build", "--message-format=json-render-diagnostics"])
+        .args(["--package", program, "--bin", program])
+        .args(["--profile", &paths::profile()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap_or_else(|e| panic!("cannot run {} to build {program}: {e}", cargo.display()));
+    assert!(output.status.success(), "building {program} failed");
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == program)
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .unwrap_or_else(|| panic!("Cargo built {program} but named no executable"))
+}
+
+/// A line that a person sees at once, also where the output of tests is captured.
+pub(crate) fn say(line: &str) {
+    // A closed standard error is no reason to fail.
+    if writeln!(io::stderr(), "{line}").is_err() {}
+}

@@ -1,0 +1,403 @@
+//! One cluster: an API server and a controller manager, on an etcd that is shared by prefix.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use causeway_certs::{Authority, Leaf};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client, Config};
+
+use crate::audit;
+use crate::binaries::TestBed;
+use crate::eventually::eventually;
+use crate::keeper::{Keeper, Process, Program};
+use crate::{kubeconfig, ports};
+
+const VALIDITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const START: Duration = Duration::from_secs(90);
+
+/// The controllers that run in a member: all that make EndpointSlices from workloads, and housekeeping.
+const MEMBER_CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpointslice-controller,\
+    endpointslice-mirroring-controller,endpoints-controller,namespace-controller,garbage-collector-controller,\
+    serviceaccount-controller,serviceaccount-token-controller,clusterrole-aggregation-controller";
+
+/// A hub runs no workloads: only housekeeping.
+const HUB_CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
+    serviceaccount-token-controller,clusterrole-aggregation-controller";
+
+/// What a cluster is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Holds MultiClusterService, Service and Cluster objects; runs no workloads.
+    Hub,
+    /// Runs workloads.
+    Member,
+}
+
+/// What a cluster is started with.
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// Distinguishes the address ranges of the clusters of a fleet; below 60.
+    pub(crate) number: u8,
+    pub(crate) dual_stack: bool,
+    pub(crate) directory: PathBuf,
+    pub(crate) etcd: String,
+    /// The address that the API server listens on.
+    pub(crate) address: IpAddr,
+}
+
+/// A cluster that runs.
+pub struct Cluster {
+    name: String,
+    role: Role,
+    number: u8,
+    directory: PathBuf,
+    authority: Authority,
+    admin_token: String,
+    url: String,
+    dual_stack: bool,
+    keeper: Arc<Keeper>,
+    api_server: Process,
+    controllers: Process,
+    next_address: AtomicU32,
+}
+
+impl Cluster {
+    /// Starts it and waits until it is ready.
+    pub(crate) async fn start_new(keeper: &Arc<Keeper>, plan: Plan) -> Self {
+        std::fs::create_dir_all(&plan.directory).expect("a directory for a cluster");
+        let now = SystemTime::now();
+        let authority = Authority::new(&format!("{} CA", plan.name), VALIDITY, now)
+            .expect("a certificate authority");
+        let port = ports::fresh();
+        let url = format!("https://{}:{port}", plan.address);
+        let admin_token = secret();
+        let manager_token = secret();
+        write_credentials(&plan, &authority, now, &[&admin_token, &manager_token]);
+        write_kubeconfigs(&plan, &url, &authority, &admin_token, &manager_token);
+
+        let api_server = keeper.run(api_server(&plan, port));
+        wait_ready(&plan.name, &url, &authority, &admin_token, &api_server).await;
+        let controllers = keeper.run(controller_manager(&plan));
+        Self {
+            api_server,
+            controllers,
+            keeper: Arc::clone(keeper),
+            name: plan.name,
+            role: plan.role,
+            number: plan.number,
+            directory: plan.directory,
+            authority,
+            admin_token,
+            url,
+            dual_stack: plan.dual_stack,
+            next_address: AtomicU32::new(10),
+        }
+    }
+
+    /// Its name: `hub`, or the member's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is for.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// A client with all rights. Every call makes a new one: a client belongs to the Tokio runtime that it
+    /// was made in, and every `#[tokio::test]` has its own.
+    pub fn client(&self) -> Client {
+        self.client_with_token(&self.admin_token)
+    }
+
+    /// A client with this bearer token.
+    pub fn client_with_token(&self, token: &str) -> Client {
+        client(&self.url, &self.authority, token)
+    }
+
+    /// A kubeconfig file with all rights.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.directory.join("admin.kubeconfig")
+    }
+
+    /// A new kubeconfig file in the fleet's directory, for this bearer token.
+    pub fn kubeconfig_with_token(&self, file: &str, token: &str) -> PathBuf {
+        let path = self.directory.join(file);
+        let content = kubeconfig::with_token(&self.name, &self.url, self.ca_pem(), token);
+        std::fs::write(&path, content).expect("a kubeconfig");
+        path
+    }
+
+    /// The URL of its API server.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The certificate of its own authority, which signed the API server's.
+    pub fn ca_pem(&self) -> &str {
+        self.authority.pem()
+    }
+
+    /// The range of its pods' IPv4 addresses.
+    pub fn pod_cidr(&self) -> String {
+        pod_cidr(self.number)
+    }
+
+    /// The range of its Services' IPv4 addresses.
+    pub fn service_cidr(&self) -> String {
+        service_cidr(self.number)
+    }
+
+    /// Whether it has IPv6 beside IPv4.
+    pub fn is_dual_stack(&self) -> bool {
+        self.dual_stack
+    }
+
+    /// A pod address that was not given out before.
+    pub fn fresh_pod_ip(&self) -> String {
+        let [_, _, third, fourth] = self
+            .next_address
+            .fetch_add(1, Ordering::Relaxed)
+            .to_be_bytes();
+        format!("10.{}.{third}.{fourth}", 128 + self.number)
+    }
+
+    /// The node that every member has from the start.
+    pub fn node_name(&self) -> String {
+        format!("{}-node", self.name)
+    }
+
+    /// The zone of [`Cluster::node_name`].
+    pub fn zone(&self) -> String {
+        format!("zone-{}", self.name)
+    }
+
+    /// The API server's process.
+    pub fn api_server(&self) -> &Process {
+        &self.api_server
+    }
+
+    /// Ends the API server with SIGKILL, as a machine that is switched off. Its data stays.
+    pub async fn stop(&self) {
+        self.api_server.kill().await;
+    }
+
+    /// Starts the API server again after [`Cluster::stop`], on the same port, and waits until it is ready.
+    pub async fn start(&self) {
+        self.api_server.restart().await;
+        self.ready().await;
+    }
+
+    /// The API server keeps its connections and answers nothing: what a severed network looks like.
+    pub fn pause(&self) {
+        self.api_server.pause();
+    }
+
+    /// Ends [`Cluster::pause`].
+    pub fn resume(&self) {
+        self.api_server.resume();
+    }
+
+    /// Waits until the API server is ready.
+    pub async fn ready(&self) {
+        wait_ready(
+            &self.name,
+            &self.url,
+            &self.authority,
+            &self.admin_token,
+            &self.api_server,
+        )
+        .await;
+    }
+
+    /// The directory of its files: credentials, logs.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The logs of its programs.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        vec![
+            self.api_server.log().to_path_buf(),
+            self.controllers.log().to_path_buf(),
+        ]
+    }
+
+    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
+        &self.keeper
+    }
+}
+
+pub(crate) fn pod_cidr(number: u8) -> String {
+    format!("10.{}.0.0/16", 128 + number)
+}
+
+pub(crate) fn service_cidr(number: u8) -> String {
+    format!("10.{}.0.0/16", 64 + number)
+}
+
+/// Unguessable: tokens are valid on a port that other users of the machine can reach.
+pub(crate) fn secret() -> String {
+    use std::io::Read as _;
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut random| random.read_exact(&mut bytes))
+        .expect("random bytes");
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn client(url: &str, authority: &Authority, token: &str) -> Client {
+    let mut config = Config::new(url.parse().expect("the URL of an API server"));
+    config.root_cert = Some(vec![kubeconfig::der(authority.pem())]);
+    config.auth_info = serde_json::from_value(serde_json::json!({ "token": token }))
+        .expect("credentials with a token");
+    config.connect_timeout = Some(Duration::from_secs(5));
+    Client::try_from(config).expect("a client")
+}
+
+async fn wait_ready(name: &str, url: &str, authority: &Authority, token: &str, process: &Process) {
+    let client = client(url, authority, token);
+    eventually(&format!("{name} is ready"), START, || async {
+        assert!(
+            process.is_running(),
+            "the API server of {name} ended: {:?}\n{}",
+            process.exit(),
+            process.log_tail(30)
+        );
+        let ready = http::Request::get("/readyz")
+            .body(Vec::new())
+            .expect("a request");
+        client
+            .request_text(ready)
+            .await
+            .map_err(|e| e.to_string())?;
+        let namespaces = Api::<Namespace>::all(client.clone());
+        for system in ["kube-system", "default"] {
+            namespaces.get(system).await.map_err(|e| e.to_string())?;
+        }
+        Ok::<(), String>(())
+    })
+    .await;
+}
+
+fn write_credentials(plan: &Plan, authority: &Authority, now: SystemTime, tokens: &[&String; 2]) {
+    let write = |file: &str, content: &str| {
+        std::fs::write(plan.directory.join(file), content).expect("a file for a cluster");
+    };
+    let kubernetes_service = IpAddr::from([10, 64 + plan.number, 0, 1]);
+    let serving = authority
+        .issue(
+            &Leaf {
+                common_name: "kube-apiserver".to_owned(),
+                organisation: None,
+                names: [
+                    "kubernetes",
+                    "kubernetes.default",
+                    "kubernetes.default.svc",
+                    "localhost",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
+                addresses: vec![plan.address, kubernetes_service],
+                validity: VALIDITY,
+            },
+            now,
+        )
+        .expect("a serving certificate");
+    write("ca.crt", authority.pem());
+    write("tls.crt", &serving.certificate);
+    write("tls.key", &serving.key);
+    let accounts = Authority::new("service accounts", VALIDITY, now).expect("a signing key");
+    write("accounts.crt", accounts.pem());
+    write("accounts.key", &accounts.key_pem());
+    let [admin, manager] = tokens;
+    write(
+        "tokens.csv",
+        &format!(
+            "{admin},admin,admin,system:masters\n{manager},system:kube-controller-manager,manager,system:masters\n"
+        ),
+    );
+    write("audit.yaml", audit::POLICY);
+}
+
+fn write_kubeconfigs(plan: &Plan, url: &str, authority: &Authority, admin: &str, manager: &str) {
+    for (file, token) in [("admin.kubeconfig", admin), ("manager.kubeconfig", manager)] {
+        let content = kubeconfig::with_token(&plan.name, url, authority.pem(), token);
+        std::fs::write(plan.directory.join(file), content).expect("a kubeconfig");
+    }
+}
+
+fn api_server(plan: &Plan, port: u16) -> Program {
+    let file = |name: &str| plan.directory.join(name).display().to_string();
+    let ranges = if plan.dual_stack {
+        format!(
+            "{},fd00:{}::/108",
+            service_cidr(plan.number),
+            64 + plan.number
+        )
+    } else {
+        service_cidr(plan.number)
+    };
+    Program::new(
+        TestBed::get().program("kube-apiserver"),
+        file("kube-apiserver.log"),
+    )
+    .args([
+        format!("--etcd-servers={}", plan.etcd),
+        format!("--etcd-prefix=/{}", plan.name),
+        format!("--secure-port={port}"),
+        format!("--bind-address={}", plan.address),
+        format!("--advertise-address={}", plan.address),
+        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--cert-dir={}", file("generated")),
+        format!("--tls-cert-file={}", file("tls.crt")),
+        format!("--tls-private-key-file={}", file("tls.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", file("accounts.crt")),
+        format!(
+            "--service-account-signing-key-file={}",
+            file("accounts.key")
+        ),
+        format!("--token-auth-file={}", file("tokens.csv")),
+        "--anonymous-auth=false".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        format!("--service-cluster-ip-range={ranges}"),
+        "--enable-aggregator-routing".to_owned(),
+        // Pods come without service accounts: nothing mounts their tokens.
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        format!("--audit-policy-file={}", file("audit.yaml")),
+        format!("--audit-log-path={}", file(audit::LOG)),
+        "--audit-log-maxsize=10000".to_owned(),
+        "--profiling=false".to_owned(),
+    ])
+}
+
+fn controller_manager(plan: &Plan) -> Program {
+    let file = |name: &str| plan.directory.join(name).display().to_string();
+    let controllers = match plan.role {
+        Role::Hub => HUB_CONTROLLERS,
+        Role::Member => MEMBER_CONTROLLERS,
+    };
+    Program::new(
+        TestBed::get().program("kube-controller-manager"),
+        file("kube-controller-manager.log"),
+    )
+    .args([
+        format!("--kubeconfig={}", file("manager.kubeconfig")),
+        format!("--controllers={controllers}"),
+        "--leader-elect=false".to_owned(),
+        "--secure-port=0".to_owned(),
+        format!(
+            "--service-account-private-key-file={}",
+            file("accounts.key")
+        ),
+        format!("--root-ca-file={}", file("ca.crt")),
+        "--concurrent-endpoint-syncs=1".to_owned(),
+        "--profiling=false".to_owned(),
+    ])
+}

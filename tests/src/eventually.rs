@@ -1,0 +1,79 @@
+//! Waiting for something to hold.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// A deadline for what takes well under a second on an idle machine: generous, for busy ones.
+pub const SOON: Duration = Duration::from_secs(20);
+
+/// What a probe of [`eventually`] may answer: held, with a value, or not yet, with what was seen.
+pub trait Probed {
+    /// What is returned when it holds.
+    type Value;
+    /// The value, or what was seen instead.
+    fn held(self) -> Result<Self::Value, String>;
+}
+
+impl Probed for bool {
+    type Value = ();
+    fn held(self) -> Result<(), String> {
+        self.then_some(()).ok_or_else(|| "false".to_owned())
+    }
+}
+
+impl<T> Probed for Option<T> {
+    type Value = T;
+    fn held(self) -> Result<T, String> {
+        self.ok_or_else(|| "nothing".to_owned())
+    }
+}
+
+impl<T, E: std::fmt::Display> Probed for Result<T, E> {
+    type Value = T;
+    fn held(self) -> Result<T, String> {
+        self.map_err(|seen| seen.to_string())
+    }
+}
+
+/// Asks `probe` until it holds, and returns its value. Panics after `within` with what was seen last.
+///
+/// A [`crate::Space`] in scope then prints its objects in every cluster, and the logs.
+pub async fn eventually<P, F>(
+    what: &str,
+    within: Duration,
+    mut probe: impl FnMut() -> F,
+) -> P::Value
+where
+    P: Probed,
+    F: Future<Output = P>,
+{
+    let deadline = Instant::now() + within;
+    let mut pause = Duration::from_millis(5);
+    let mut last = "no answer".to_owned();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(left, probe()).await.map(Probed::held) {
+            Ok(Ok(value)) => return value,
+            Ok(Err(seen)) => last = seen,
+            Err(_) => panic!("not within {within:?}: {what}; last seen: {last}"),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+}
+
+/// Asks `probe` again and again for this long, and panics at once when it does not hold: for what
+/// must stay as it is.
+pub async fn throughout<P, F>(what: &str, period: Duration, mut probe: impl FnMut() -> F)
+where
+    P: Probed,
+    F: Future<Output = P>,
+{
+    let end = Instant::now() + period;
+    while Instant::now() < end {
+        if let Err(seen) = probe().await.held() {
+            panic!("did not stay so: {what}; seen: {seen}");
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

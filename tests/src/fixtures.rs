@@ -1,0 +1,440 @@
+//! Objects, chained and readable.
+
+use std::collections::BTreeMap;
+
+use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, MultiClusterServiceSpec};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{
+    Container, Node, NodeAddress, NodeCondition, NodeStatus, Pod, PodCondition, PodIP, PodSpec,
+    PodStatus, Service, ServicePort, ServiceSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use crate::{Cluster, Space};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// A Service that selects the pods with label `app=<name>`.
+pub fn service(name: &str) -> ServiceFixture {
+    ServiceFixture(Service {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(ServiceSpec {
+            selector: Some(BTreeMap::from([("app".to_owned(), name.to_owned())])),
+            ..ServiceSpec::default()
+        }),
+        ..Service::default()
+    })
+}
+
+/// See [`service`].
+#[derive(Clone, Debug)]
+pub struct ServiceFixture(Service);
+
+impl ServiceFixture {
+    /// Adds a TCP port; the pods listen on the same number.
+    #[must_use]
+    pub fn port(self, name: &str, number: u16) -> Self {
+        self.port_to(name, number, number)
+    }
+
+    /// Adds a TCP port; the pods listen on `target`.
+    #[must_use]
+    pub fn port_to(mut self, name: &str, number: u16, target: u16) -> Self {
+        let port = ServicePort {
+            name: Some(name.to_owned()),
+            port: number.into(),
+            target_port: Some(IntOrString::Int(target.into())),
+            protocol: Some("TCP".to_owned()),
+            ..ServicePort::default()
+        };
+        self.spec().ports.get_or_insert_default().push(port);
+        self
+    }
+
+    /// Selects the pods with this label instead.
+    #[must_use]
+    pub fn selector(mut self, key: &str, value: &str) -> Self {
+        self.spec().selector = Some(BTreeMap::from([(key.to_owned(), value.to_owned())]));
+        self
+    }
+
+    /// Selects nothing: its endpoints are made by hand.
+    #[must_use]
+    pub fn without_selector(mut self) -> Self {
+        self.spec().selector = None;
+        self
+    }
+
+    /// Has no cluster IP.
+    #[must_use]
+    pub fn headless(mut self) -> Self {
+        self.spec().cluster_ip = Some("None".to_owned());
+        self
+    }
+
+    /// Has this `spec.type`, `LoadBalancer` say.
+    #[must_use]
+    pub fn type_(mut self, type_: &str) -> Self {
+        self.spec().type_ = Some(type_.to_owned());
+        self
+    }
+
+    /// Sets an annotation.
+    #[must_use]
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        let annotations = self.0.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Changes whatever has no name here.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut ServiceSpec)) -> Self {
+        change(self.spec());
+        self
+    }
+
+    /// The object, not yet in a cluster.
+    #[must_use]
+    pub fn object(self) -> Service {
+        self.0
+    }
+
+    /// Makes it in a cluster.
+    pub async fn create(self, cluster: &Cluster, space: &Space<'_>) -> Service {
+        let api = space.api::<Service>(cluster);
+        let made = api.create(&PostParams::default(), &self.0).await;
+        made.unwrap_or_else(|e| panic!("cannot make a Service in {}: {e}", cluster.name()))
+    }
+
+    fn spec(&mut self) -> &mut ServiceSpec {
+        self.0.spec.get_or_insert_default()
+    }
+}
+
+/// A MultiClusterService of type CrossCluster, for all ports and all clusters.
+pub fn multi_cluster_service(name: &str) -> MultiClusterServiceFixture {
+    let spec = MultiClusterServiceSpec {
+        types: vec!["CrossCluster".to_owned()],
+        ..MultiClusterServiceSpec::default()
+    };
+    MultiClusterServiceFixture(MultiClusterService::new(name, spec))
+}
+
+/// See [`multi_cluster_service`].
+#[derive(Clone, Debug)]
+pub struct MultiClusterServiceFixture(MultiClusterService);
+
+impl MultiClusterServiceFixture {
+    /// Only these clusters provide it.
+    #[must_use]
+    pub fn providers<const N: usize>(mut self, names: [&str; N]) -> Self {
+        self.0.spec.provider_clusters = names.map(selector).to_vec();
+        self
+    }
+
+    /// Only these clusters consume it.
+    #[must_use]
+    pub fn consumers<const N: usize>(mut self, names: [&str; N]) -> Self {
+        self.0.spec.consumer_clusters = names.map(selector).to_vec();
+        self
+    }
+
+    /// Exposes this port, beside others named so.
+    #[must_use]
+    pub fn port(mut self, name: &str, number: u16) -> Self {
+        let name = Some(name.to_owned());
+        let port = number.into();
+        self.0.spec.ports.push(ExposurePort { name, port });
+        self
+    }
+
+    /// Is of this type instead.
+    #[must_use]
+    pub fn type_(mut self, type_: &str) -> Self {
+        self.0.spec.types = vec![type_.to_owned()];
+        self
+    }
+
+    /// Changes whatever has no name here.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut MultiClusterServiceSpec)) -> Self {
+        change(&mut self.0.spec);
+        self
+    }
+
+    /// The object, not yet in a cluster.
+    #[must_use]
+    pub fn object(self) -> MultiClusterService {
+        self.0
+    }
+
+    /// Makes it on the hub.
+    pub async fn create(self, space: &Space<'_>) -> MultiClusterService {
+        let api = space.api::<MultiClusterService>(space.fleet().hub());
+        let made = api.create(&PostParams::default(), &self.0).await;
+        made.unwrap_or_else(|e| panic!("cannot make a MultiClusterService: {e}"))
+    }
+}
+
+fn selector(name: &str) -> ClusterSelector {
+    let name = name.to_owned();
+    ClusterSelector { name }
+}
+
+/// A node that is ready.
+pub fn node(name: &str) -> NodeFixture {
+    NodeFixture {
+        name: name.to_owned(),
+        labels: BTreeMap::new(),
+        address: None,
+    }
+}
+
+/// See [`node`].
+#[derive(Clone, Debug)]
+pub struct NodeFixture {
+    name: String,
+    labels: BTreeMap<String, String>,
+    address: Option<String>,
+}
+
+impl NodeFixture {
+    /// Is in this zone.
+    #[must_use]
+    pub fn zone(mut self, zone: &str) -> Self {
+        self.labels.insert(ZONE.to_owned(), zone.to_owned());
+        self
+    }
+
+    /// Has this internal address; without one it gets one of the pod range.
+    #[must_use]
+    pub fn address(mut self, address: &str) -> Self {
+        self.address = Some(address.to_owned());
+        self
+    }
+
+    /// Makes it in a cluster.
+    pub async fn create(self, cluster: &Cluster) {
+        let api = Api::<Node>::all(cluster.client());
+        let node = Node {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                labels: Some(self.labels),
+                ..ObjectMeta::default()
+            },
+            ..Node::default()
+        };
+        let made = api.create(&PostParams::default(), &node).await;
+        made.unwrap_or_else(|e| panic!("cannot make node {}: {e}", self.name));
+        let status = NodeStatus {
+            addresses: Some(vec![NodeAddress {
+                type_: "InternalIP".to_owned(),
+                address: self.address.unwrap_or_else(|| cluster.fresh_pod_ip()),
+            }]),
+            conditions: Some(vec![NodeCondition {
+                type_: "Ready".to_owned(),
+                status: "True".to_owned(),
+                ..NodeCondition::default()
+            }]),
+            ..NodeStatus::default()
+        };
+        let patch = Patch::Merge(json!({ "status": status }));
+        let patched = api
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await;
+        patched.unwrap_or_else(|e| panic!("cannot make node {} ready: {e}", self.name));
+    }
+}
+
+/// A pod with label `app=<app>`, running and ready.
+pub fn pod(name: &str, app: &str) -> PodFixture {
+    PodFixture {
+        name: name.to_owned(),
+        labels: BTreeMap::from([("app".to_owned(), app.to_owned())]),
+        node: None,
+        ips: Vec::new(),
+        ready: true,
+    }
+}
+
+/// See [`pod`].
+#[derive(Clone, Debug)]
+pub struct PodFixture {
+    name: String,
+    labels: BTreeMap<String, String>,
+    node: Option<String>,
+    ips: Vec<String>,
+    ready: bool,
+}
+
+impl PodFixture {
+    /// Bears this label too.
+    #[must_use]
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Runs on this node; without one on the member's own.
+    #[must_use]
+    pub fn on_node(mut self, node: &str) -> Self {
+        self.node = Some(node.to_owned());
+        self
+    }
+
+    /// Has this address, beside others named so; without one it gets a fresh one of the pod range.
+    #[must_use]
+    pub fn ip(mut self, ip: &str) -> Self {
+        self.ips.push(ip.to_owned());
+        self
+    }
+
+    /// Runs but is not ready.
+    #[must_use]
+    pub fn unready(mut self) -> Self {
+        self.ready = false;
+        self
+    }
+
+    /// Makes it in a cluster, and plays its kubelet: it runs, and has its addresses.
+    pub async fn create(mut self, cluster: &Cluster, space: &Space<'_>) -> RunningPod {
+        if self.ips.is_empty() {
+            self.ips.push(cluster.fresh_pod_ip());
+        }
+        let api = space.api::<Pod>(cluster);
+        let object = Pod {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                labels: Some(self.labels.clone()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(PodSpec {
+                node_name: Some(self.node.clone().unwrap_or_else(|| cluster.node_name())),
+                containers: vec![Container {
+                    name: "serve".to_owned(),
+                    image: Some("serve".to_owned()),
+                    ..Container::default()
+                }],
+                ..PodSpec::default()
+            }),
+            ..Pod::default()
+        };
+        let made = api.create(&PostParams::default(), &object).await;
+        made.unwrap_or_else(|e| panic!("cannot make pod {} in {}: {e}", self.name, cluster.name()));
+        let pod = RunningPod {
+            api,
+            name: self.name,
+            ips: self.ips,
+        };
+        pod.set_ready(self.ready).await;
+        pod
+    }
+}
+
+/// A pod in a cluster.
+#[derive(Clone)]
+pub struct RunningPod {
+    api: Api<Pod>,
+    name: String,
+    ips: Vec<String>,
+}
+
+impl RunningPod {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its first address.
+    pub fn ip(&self) -> &str {
+        &self.ips[0]
+    }
+
+    /// Says that it is ready, or runs and is not.
+    pub async fn set_ready(&self, ready: bool) {
+        let patch = Patch::Merge(json!({ "status": running(&self.ips, ready) }));
+        let patched = self
+            .api
+            .patch_status(&self.name, &PatchParams::default(), &patch)
+            .await;
+        patched.unwrap_or_else(|e| panic!("cannot set the status of pod {}: {e}", self.name));
+    }
+
+    /// Asks it to end: it terminates, and stays until [`RunningPod::delete`], as no kubelet ends it.
+    pub async fn terminate(&self) {
+        self.remove(&DeleteParams::default()).await;
+    }
+
+    /// Removes it at once.
+    pub async fn delete(&self) {
+        self.remove(&DeleteParams::default().grace_period(0)).await;
+    }
+
+    async fn remove(&self, how: &DeleteParams) {
+        let removed = self.api.delete(&self.name, how).await;
+        removed.unwrap_or_else(|e| panic!("cannot delete pod {}: {e}", self.name));
+    }
+}
+
+/// The status that a kubelet gives a pod that runs.
+pub(crate) fn running(ips: &[String], ready: bool) -> PodStatus {
+    let condition = |type_: &str, status: bool| PodCondition {
+        type_: type_.to_owned(),
+        status: if status { "True" } else { "False" }.to_owned(),
+        ..PodCondition::default()
+    };
+    PodStatus {
+        phase: Some("Running".to_owned()),
+        pod_ip: ips.first().cloned(),
+        pod_ips: Some(ips.iter().map(|ip| PodIP { ip: ip.clone() }).collect()),
+        conditions: Some(vec![
+            condition("PodScheduled", true),
+            condition("Initialized", true),
+            condition("ContainersReady", ready),
+            condition("Ready", ready),
+        ]),
+        ..PodStatus::default()
+    }
+}
+
+/// Several pods of one app. See [`Space::backends`].
+pub struct Backends<'a> {
+    space: &'a Space<'a>,
+    app: String,
+    count: usize,
+}
+
+impl<'a> Backends<'a> {
+    pub(crate) fn new(space: &'a Space<'a>, app: &str) -> Self {
+        Self {
+            space,
+            app: app.to_owned(),
+            count: 1,
+        }
+    }
+
+    /// This many; one without it.
+    #[must_use]
+    pub fn count(mut self, count: usize) -> Self {
+        self.count = count;
+        self
+    }
+
+    /// Makes them in a cluster, running and ready.
+    pub async fn create(self, cluster: &Cluster) -> Vec<RunningPod> {
+        let pods = (0..self.count).map(|_| {
+            let ip = cluster.fresh_pod_ip();
+            let name = format!("{}-{}", self.app, ip.replace('.', "-"));
+            pod(&name, &self.app).ip(&ip).create(cluster, self.space)
+        });
+        join_all(pods).await
+    }
+}

@@ -1,0 +1,195 @@
+//! A hub and its members.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::join_all;
+
+use crate::binaries::TestBed;
+use crate::cluster::{Cluster, Plan, Role};
+use crate::keeper::{Keeper, Process, Program, Undo};
+use crate::{Space, node, ports};
+
+/// A hub and its members, on fresh ports and in a fresh directory. Dropping it ends all of it.
+///
+/// The tests of one binary share one:
+/// ```no_run
+/// use causeway_tests::Fleet;
+/// use tokio::sync::OnceCell;
+///
+/// async fn fleet() -> &'static Fleet {
+///     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+///     FLEET.get_or_init(|| Fleet::builder().members(3).start()).await
+/// }
+/// ```
+pub struct Fleet {
+    hub: Cluster,
+    members: Vec<Cluster>,
+    logs: Mutex<Vec<PathBuf>>,
+    directory: PathBuf,
+    keeper: Arc<Keeper>,
+    etcd: Process,
+}
+
+/// What a fleet is to be.
+#[derive(Clone, Debug, Default)]
+pub struct Builder {
+    members: Vec<String>,
+    dual_stack: BTreeSet<String>,
+}
+
+impl Builder {
+    /// This many members, called member1, member2, ...
+    #[must_use]
+    pub fn members(self, count: usize) -> Self {
+        self.named_members((1..=count).map(|number| format!("member{number}")))
+    }
+
+    /// Members of these names.
+    #[must_use]
+    pub fn named_members<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.members = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// This cluster has IPv6 beside IPv4.
+    #[must_use]
+    pub fn dual_stack(mut self, name: &str) -> Self {
+        self.dual_stack.insert(name.to_owned());
+        self
+    }
+
+    /// Starts it and waits until every API server is ready.
+    pub async fn start(self) -> Fleet {
+        assert!(self.members.len() < 60, "a fleet has fewer than 60 members");
+        let keeper = Keeper::start();
+        let directory = tempfile::Builder::new()
+            .prefix("causeway-fleet-")
+            .tempdir()
+            .expect("a temporary directory")
+            .keep();
+        keeper.at_the_end(&Undo::Remove(directory.clone()));
+        let (etcd, etcd_url) = start_etcd(&keeper, &directory);
+        let names = std::iter::once("hub".to_owned()).chain(self.members);
+        let clusters = names.zip(0..).map(|(name, number)| {
+            let plan = Plan {
+                role: if number == 0 { Role::Hub } else { Role::Member },
+                number,
+                dual_stack: self.dual_stack.contains(&name),
+                directory: directory.join(&name),
+                etcd: etcd_url.clone(),
+                address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                name,
+            };
+            start_cluster(&keeper, plan)
+        });
+        let mut clusters = join_all(clusters).await.into_iter();
+        Fleet {
+            hub: clusters.next().expect("the hub"),
+            members: clusters.collect(),
+            logs: Mutex::default(),
+            directory,
+            keeper,
+            etcd,
+        }
+    }
+}
+
+impl Fleet {
+    /// A fleet to be described.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The cluster that holds the MultiClusterServices.
+    pub fn hub(&self) -> &Cluster {
+        &self.hub
+    }
+
+    /// The member of this name.
+    pub fn member(&self, name: &str) -> &Cluster {
+        let found = self.members.iter().find(|member| member.name() == name);
+        found.unwrap_or_else(|| panic!("the fleet has no member {name:?}"))
+    }
+
+    /// All members.
+    pub fn members(&self) -> &[Cluster] {
+        &self.members
+    }
+
+    /// The hub and all members.
+    pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
+        std::iter::once(&self.hub).chain(&self.members)
+    }
+
+    /// A namespace of a name that nobody else has, in the hub and in all members.
+    pub async fn space(&self, prefix: &str) -> Space<'_> {
+        let clusters: Vec<_> = self.clusters().collect();
+        Space::create(self, prefix, &clusters).await
+    }
+
+    /// Its directory, removed when the fleet ends.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What starts processes that end with the fleet.
+    pub fn keeper(&self) -> &Arc<Keeper> {
+        &self.keeper
+    }
+
+    /// The logs of all programs, those added by [`Fleet::add_log`] first.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        let mut logs = self
+            .logs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        logs.extend(self.clusters().flat_map(Cluster::logs));
+        logs.push(self.etcd.log().to_path_buf());
+        logs
+    }
+
+    /// Has the end of this log printed when a test fails.
+    pub fn add_log(&self, log: &Path) {
+        self.logs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(log.to_path_buf());
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.keeper.close();
+    }
+}
+
+fn start_etcd(keeper: &Arc<Keeper>, directory: &Path) -> (Process, String) {
+    let url = format!("http://127.0.0.1:{}", ports::fresh());
+    let peer = format!("http://127.0.0.1:{}", ports::fresh());
+    let etcd = Program::new(TestBed::get().program("etcd"), directory.join("etcd.log")).args([
+        format!("--data-dir={}", directory.join("etcd").display()),
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        "--unsafe-no-fsync".to_owned(),
+        "--log-level=warn".to_owned(),
+    ]);
+    (keeper.run(etcd), url)
+}
+
+async fn start_cluster(keeper: &Arc<Keeper>, plan: Plan) -> Cluster {
+    let cluster = Cluster::start_new(keeper, plan).await;
+    if cluster.role() == Role::Member {
+        node(&cluster.node_name())
+            .zone(&cluster.zone())
+            .create(&cluster)
+            .await;
+    }
+    cluster
+}

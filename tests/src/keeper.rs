@@ -1,0 +1,461 @@
+//! Processes that never outlive the test.
+//!
+//! Every program is started by a keeper, a small process of its own (`tests/testbed/keeper`), that holds
+//! one end of a pipe. When the other end closes - the [`Keeper`] is dropped, the test process panics, is
+//! interrupted or killed - the keeper kills what it started, waits, and then removes directories and
+//! network namespaces.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::binaries::TestBed;
+
+/// The longest that the keeper takes to answer a request, and to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program to start.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Program {
+    program: PathBuf,
+    args: Vec<String>,
+    environment: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directory: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin: Option<PathBuf>,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Program {
+    /// This program, whose output of both kinds is appended to `log`.
+    pub fn new(program: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
+        let log = log.into();
+        Self {
+            program: program.into(),
+            stdout: log.clone(),
+            stderr: log,
+            ..Self::default()
+        }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<A: Into<String>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets an environment variable, beside those of this process.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The working directory.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// The file that is its standard input; empty without one.
+    #[must_use]
+    pub fn stdin(mut self, file: impl Into<PathBuf>) -> Self {
+        self.stdin = Some(file.into());
+        self
+    }
+
+    /// The file that its standard error goes to, where that is not the log.
+    #[must_use]
+    pub fn stderr(mut self, file: impl Into<PathBuf>) -> Self {
+        self.stderr = file.into();
+        self
+    }
+
+    /// Runs it in a network namespace.
+    #[must_use]
+    pub fn in_network(mut self, namespace: &str) -> Self {
+        let program = self.program.display().to_string();
+        let mut args: Vec<String> = ["netns", "exec", namespace].map(str::to_owned).to_vec();
+        args.push(program);
+        args.append(&mut self.args);
+        self.program = "ip".into();
+        self.args = args;
+        self
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this code.
+    Code(i32),
+    /// It was ended by this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// Whether it exited with 0.
+    pub fn success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+/// Signals of Linux, by number.
+#[derive(Clone, Copy, Debug)]
+enum Signal {
+    Kill = 9,
+    Terminate = 15,
+    Continue = 18,
+    Stop = 19,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    id: u64,
+    #[serde(flatten)]
+    what: What<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum What<'a> {
+    Start(&'a Program),
+    Signal { program: u64, number: i32 },
+    Undo(&'a Undo),
+    Forget(u64),
+}
+
+/// What the keeper does when all programs have ended.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undo {
+    /// Remove this directory and all that is in it.
+    Remove(PathBuf),
+    /// Run this command.
+    Run(Vec<String>),
+}
+
+/// An [`Undo`] that was asked for, to be forgotten when somebody else did it.
+#[derive(Clone, Copy, Debug)]
+pub struct Undone(u64);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Answer {
+    id: u64,
+    pid: u32,
+    error: String,
+    exited: u64,
+    code: i32,
+    signal: i32,
+}
+
+#[derive(Default)]
+struct Heard {
+    answers: HashMap<u64, Answer>,
+    exits: HashMap<u64, Exit>,
+    last_id: u64,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    heard: Mutex<Heard>,
+    news: Condvar,
+}
+
+impl Shared {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The process that starts and ends others. Dropping the last handle ends everything, and waits for it.
+pub struct Keeper {
+    input: Mutex<Option<ChildStdin>>,
+    child: Mutex<Child>,
+    shared: Arc<Shared>,
+}
+
+impl Keeper {
+    /// A new keeper, that keeps nothing yet.
+    pub fn start() -> Arc<Self> {
+        let program = TestBed::get().program("keeper");
+        let mut child = Command::new(&program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Not the terminal's: an interrupt is for this process, and the keeper cleans up after it.
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|e| panic!("cannot run {}: {e}", program.display()));
+        let input = child.stdin.take();
+        let output = child.stdout.take().expect("the keeper's output");
+        let shared = Arc::new(Shared::default());
+        let listener = Arc::clone(&shared);
+        std::thread::spawn(move || listen(output, &listener));
+        Arc::new(Self {
+            input: Mutex::new(input),
+            child: Mutex::new(child),
+            shared,
+        })
+    }
+
+    /// Starts a program. Its handle ends it when dropped.
+    pub fn run(self: &Arc<Self>, program: Program) -> Process {
+        let (id, pid) = self.begin(&program);
+        Process {
+            keeper: Arc::clone(self),
+            program,
+            current: Mutex::new((id, pid)),
+        }
+    }
+
+    /// Has this done at the end, before all that was asked for earlier.
+    pub fn at_the_end(&self, undo: &Undo) -> Undone {
+        let (id, answer) = self.ask(What::Undo(undo));
+        assert_eq!(answer.error, "", "the keeper refuses {undo:?}");
+        Undone(id)
+    }
+
+    /// Takes back an [`Keeper::at_the_end`].
+    pub fn forget(&self, undone: Undone) {
+        self.ask(What::Forget(undone.0));
+    }
+
+    /// Ends everything, and returns when it has ended.
+    pub fn close(&self) {
+        drop(
+            self.input
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = Instant::now() + PATIENCE;
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn begin(&self, program: &Program) -> (u64, u32) {
+        let (id, answer) = self.ask(What::Start(program));
+        assert_eq!(
+            answer.error,
+            "",
+            "cannot start {}",
+            program.program.display()
+        );
+        (id, answer.pid)
+    }
+
+    fn signal(&self, program: u64, signal: Signal) -> Result<(), String> {
+        let number = signal as i32;
+        let (_, answer) = self.ask(What::Signal { program, number });
+        if answer.error.is_empty() {
+            Ok(())
+        } else {
+            Err(answer.error)
+        }
+    }
+
+    fn exit(&self, program: u64) -> Option<Exit> {
+        self.shared.heard().exits.get(&program).copied()
+    }
+
+    fn ask(&self, what: What<'_>) -> (u64, Answer) {
+        let id = {
+            let mut heard = self.shared.heard();
+            heard.last_id += 1;
+            heard.last_id
+        };
+        let mut line = serde_json::to_vec(&Request { id, what }).expect("a request as JSON");
+        line.push(b'\n');
+        {
+            let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+            let input = input.as_mut().expect("a keeper that is not closed");
+            input.write_all(&line).expect("a keeper that runs");
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let mut heard = self.shared.heard();
+        loop {
+            if let Some(answer) = heard.answers.remove(&id) {
+                return (id, answer);
+            }
+            assert!(!heard.closed, "the keeper ended before it answered");
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "the keeper does not answer");
+            heard = self
+                .shared
+                .news
+                .wait_timeout(heard, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.input
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_none()
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn listen(output: ChildStdout, shared: &Shared) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let answer: Answer = serde_json::from_str(&line).expect("an answer of the keeper");
+        let mut heard = shared.heard();
+        if answer.exited == 0 {
+            heard.answers.insert(answer.id, answer);
+        } else {
+            let exit = match answer.signal {
+                0 => Exit::Code(answer.code),
+                signal => Exit::Signal(signal),
+            };
+            heard.exits.insert(answer.exited, exit);
+        }
+        shared.news.notify_all();
+    }
+    shared.heard().closed = true;
+    shared.news.notify_all();
+}
+
+/// A program that was started. Dropping it ends it.
+pub struct Process {
+    keeper: Arc<Keeper>,
+    program: Program,
+    current: Mutex<(u64, u32)>,
+}
+
+impl Process {
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.current().1
+    }
+
+    /// Whether it has not ended. A paused process is running.
+    pub fn is_running(&self) -> bool {
+        self.exit().is_none()
+    }
+
+    /// How it ended, if it did.
+    pub fn exit(&self) -> Option<Exit> {
+        self.keeper.exit(self.current().0)
+    }
+
+    /// Waits until it has ended.
+    pub async fn exited(&self, within: Duration) -> Exit {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Some(exit) = self.exit() {
+                return exit;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{} is still running after {within:?}; its log ends:\n{}",
+                self.name(),
+                self.log_tail(30)
+            );
+            tokio::time::sleep(Duration::from_millis(3)).await;
+        }
+    }
+
+    /// SIGKILL, and waits until it is gone. Nothing happens where it has ended.
+    pub async fn kill(&self) {
+        // It may end by itself in between: then there is nothing to kill.
+        if self.is_running() && self.signal(Signal::Kill).is_ok() {
+            self.exited(PATIENCE).await;
+        }
+    }
+
+    /// SIGTERM. What follows is for the process to decide: see [`Process::exited`].
+    pub fn terminate(&self) {
+        self.signal(Signal::Terminate)
+            .unwrap_or_else(|e| panic!("cannot terminate {}: {e}", self.name()));
+    }
+
+    /// SIGSTOP: it keeps its connections and answers nothing, until [`Process::resume`].
+    pub fn pause(&self) {
+        self.signal(Signal::Stop)
+            .unwrap_or_else(|e| panic!("cannot pause {}: {e}", self.name()));
+    }
+
+    /// SIGCONT, after [`Process::pause`].
+    pub fn resume(&self) {
+        self.signal(Signal::Continue)
+            .unwrap_or_else(|e| panic!("cannot resume {}: {e}", self.name()));
+    }
+
+    /// Kills it if it runs and starts it again, with the same arguments and log.
+    pub async fn restart(&self) {
+        self.kill().await;
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.keeper.begin(&self.program);
+    }
+
+    /// Where its output goes.
+    pub fn log(&self) -> &Path {
+        &self.program.stdout
+    }
+
+    /// The last lines of its output.
+    pub fn log_tail(&self, lines: usize) -> String {
+        tail(self.log(), lines)
+    }
+
+    fn name(&self) -> String {
+        self.program.program.display().to_string()
+    }
+
+    fn current(&self) -> (u64, u32) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        self.keeper.signal(self.current().0, signal)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.is_running() && !self.keeper.is_closed() {
+            // It may end by itself in between.
+            if self.signal(Signal::Kill).is_err() {}
+        }
+    }
+}
+
+/// The last lines of a file, or why it cannot be read.
+pub(crate) fn tail(file: &Path, lines: usize) -> String {
+    match std::fs::read(file) {
+        Ok(content) => {
+            let text = String::from_utf8_lossy(&content);
+            let all: Vec<&str> = text.lines().collect();
+            all[all.len().saturating_sub(lines)..].join("\n")
+        }
+        Err(e) => format!("({} cannot be read: {e})", file.display()),
+    }
+}

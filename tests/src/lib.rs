@@ -1,0 +1,48 @@
+//! The test bed: real etcd, API servers, controller managers and, with root, real packets, on one machine
+//! and without containers.
+//!
+//! ```no_run
+//! use causeway_tests::{Fleet, SOON, eventually, service};
+//!
+//! # async fn test() {
+//! let fleet = Fleet::builder().members(2).start().await;
+//! let space = fleet.space("shop").await;
+//! let member = fleet.member("member1");
+//! service("foo").port("http", 80).create(member, &space).await;
+//! space.backends("foo").count(2).create(member).await;
+//! eventually("two endpoints", SOON, || async {
+//!     space.ready_addresses(member, "foo").await.len() == 2
+//! })
+//! .await;
+//! # }
+//! ```
+//!
+//! What fails here ends the test: these functions panic, with a message that says what was attempted. Every
+//! program that is started ends with the process that asked for it, however that ends ([`keeper`]), and
+//! directories and network namespaces go with it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test bed: what fails here fails the test that asked for it"
+)]
+
+pub mod audit;
+pub mod binaries;
+pub mod cluster;
+pub mod eventually;
+pub mod fixtures;
+pub mod fleet;
+pub mod keeper;
+mod kubeconfig;
+pub mod kubectl;
+mod paths;
+mod ports;
+pub mod requests;
+pub mod space;
+
+pub use cluster::Cluster;
+pub use eventually::{SOON, eventually};
+pub use fixtures::{multi_cluster_service, node, pod, service};
+pub use fleet::Fleet;
+pub use space::Space;

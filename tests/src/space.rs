@@ -1,0 +1,172 @@
+//! The namespace of one test.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ListParams, PostParams};
+use kube::{Api, Resource};
+
+use crate::binaries::TestBed;
+use crate::cluster::secret;
+use crate::fixtures::Backends;
+use crate::keeper::{Program, tail};
+use crate::{Cluster, Fleet};
+
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// A namespace that belongs to one test. When the test fails, its objects in every cluster and the ends of all
+/// logs are printed.
+pub struct Space<'a> {
+    fleet: &'a Fleet,
+    name: String,
+}
+
+impl<'a> Space<'a> {
+    /// A namespace of a fresh name in these clusters only.
+    pub async fn create(fleet: &'a Fleet, prefix: &str, clusters: &[&Cluster]) -> Self {
+        let name = format!("{prefix}-{}", &secret()[..8]);
+        let space = Self { fleet, name };
+        join_all(clusters.iter().map(|cluster| space.create_in(cluster))).await;
+        space
+    }
+
+    /// An existing namespace, `default` say: not for tests that share a fleet.
+    pub fn existing(fleet: &'a Fleet, name: &str) -> Self {
+        Self {
+            fleet,
+            name: name.to_owned(),
+        }
+    }
+
+    /// Makes the namespace in one more cluster.
+    pub async fn create_in(&self, cluster: &Cluster) {
+        let namespace = Namespace {
+            metadata: ObjectMeta {
+                name: Some(self.name.clone()),
+                ..ObjectMeta::default()
+            },
+            ..Namespace::default()
+        };
+        Api::<Namespace>::all(cluster.client())
+            .create(&PostParams::default(), &namespace)
+            .await
+            .unwrap_or_else(|e| {
+                panic!(
+                    "cannot make namespace {} in {}: {e}",
+                    self.name,
+                    cluster.name()
+                )
+            });
+    }
+
+    /// The name of the namespace.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The fleet that it is in.
+    pub fn fleet(&self) -> &'a Fleet {
+        self.fleet
+    }
+
+    /// The objects of one kind in this namespace of a cluster.
+    pub fn api<K>(&self, cluster: &Cluster) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(cluster.client(), &self.name)
+    }
+
+    /// Pods that back the Service of this name: they bear its label `app`.
+    pub fn backends(&self, app: &str) -> Backends<'_> {
+        Backends::new(self, app)
+    }
+
+    /// The EndpointSlices of a Service in a cluster, by name.
+    pub async fn slices(&self, cluster: &Cluster, service: &str) -> Vec<EndpointSlice> {
+        let of_service = ListParams::default().labels(&format!("{SERVICE_NAME}={service}"));
+        let list = self.api::<EndpointSlice>(cluster).list(&of_service).await;
+        let mut slices = list
+            .unwrap_or_else(|e| {
+                panic!(
+                    "cannot list the slices of {service} in {}: {e}",
+                    cluster.name()
+                )
+            })
+            .items;
+        slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        slices
+    }
+
+    /// The addresses of all ready endpoints of a Service in a cluster, sorted.
+    pub async fn ready_addresses(&self, cluster: &Cluster, service: &str) -> Vec<String> {
+        let slices = self.slices(cluster, service).await;
+        let endpoints = slices.into_iter().flat_map(|slice| slice.endpoints);
+        let mut addresses: Vec<String> = endpoints
+            .filter(|endpoint| {
+                endpoint
+                    .conditions
+                    .as_ref()
+                    .and_then(|c| c.ready)
+                    .unwrap_or(true)
+            })
+            .flat_map(|endpoint| endpoint.addresses)
+            .collect();
+        addresses.sort();
+        addresses
+    }
+
+    /// What a person needs who looks for the reason of a failure.
+    fn report(&self) -> String {
+        let mut report = format!("---- the objects of namespace {}\n", self.name);
+        for cluster in self.fleet.clusters() {
+            let objects = self.objects(cluster);
+            // Writing to a String cannot fail.
+            if writeln!(report, "-- {}\n{objects}", cluster.name()).is_err() {}
+        }
+        for log in self.fleet.logs() {
+            let end = tail(&log, 15);
+            if writeln!(report, "---- the end of {}\n{end}", log.display()).is_err() {}
+        }
+        report
+    }
+
+    fn objects(&self, cluster: &Cluster) -> String {
+        let out = cluster.directory().join("report.out");
+        let mut kinds = "services,endpointslices,pods,events".to_owned();
+        if cluster.role() == crate::cluster::Role::Hub {
+            kinds.insert_str(0, "multiclusterservices,");
+        }
+        let kubectl = Program::new(TestBed::get().program("kubectl"), &out)
+            .env("KUBECONFIG", cluster.kubeconfig().display().to_string())
+            .args(["get", &kinds, "--request-timeout=3s", "-o=wide", "-n"])
+            .arg(&self.name);
+        let kubectl = self.fleet.keeper().run(kubectl);
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while kubectl.is_running() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let objects = tail(&out, 60);
+        if std::fs::remove_file(&out).is_err() {}
+        objects
+    }
+}
+
+impl Drop for Space<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            #[allow(
+                clippy::print_stderr,
+                reason = "a test's output: shown where it failed"
+            )]
+            {
+                eprintln!("{}", self.report());
+            }
+        }
+    }
+}

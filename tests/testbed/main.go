@@ -1,0 +1,82 @@
+// Command testbed is one multi-call program that holds the programs of a
+// Kubernetes control plane. By the name that it is called with it is etcd,
+// kube-apiserver, kube-controller-manager, kube-proxy, coredns or kubectl, each the
+// real thing, imported as a package. As "serve" it is a pod's web server.
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/log"
+	_ "github.com/coredns/coredns/plugin/ready"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+)
+
+var programs = map[string]func(){
+	"etcd":                    func() { etcdmain.Main(os.Args) },
+	"kube-apiserver":          command(apiserver.NewAPIServerCommand),
+	"kube-controller-manager": command(controllers.NewControllerManagerCommand),
+	"kube-proxy":              command(proxy.NewProxyCommand),
+	"kubectl":                 command(kubectl.NewDefaultKubectlCommand),
+	"coredns":                 runCoreDNS,
+	"serve":                   serve,
+}
+
+func main() {
+	name := filepath.Base(os.Args[0])
+	run, ok := programs[name]
+	if !ok && len(os.Args) > 1 {
+		name, os.Args = os.Args[1], os.Args[1:]
+		run, ok = programs[name]
+	}
+	if !ok {
+		names := make([]string, 0, len(programs))
+		for known := range programs {
+			names = append(names, known)
+		}
+		sort.Strings(names)
+		fmt.Fprintf(os.Stderr, "testbed: call it as, or with a first argument of, one of: %s\n", strings.Join(names, ", "))
+		os.Exit(2)
+	}
+	run()
+}
+
+func command(build func() *cobra.Command) func() {
+	return func() { os.Exit(cli.Run(build())) }
+}
+
+func runCoreDNS() {
+	dnsserver.Directives = []string{"errors", "log", "ready", "cache", "kubernetes"}
+	coremain.Run()
+}
+
+// serve answers every request to ADDRESS with TEXT.
+func serve() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: serve ADDRESS TEXT")
+		os.Exit(2)
+	}
+	address, text := os.Args[1], os.Args[2]
+	answer := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) }
+	if err := http.ListenAndServe(address, http.HandlerFunc(answer)); err != nil {
+		fmt.Fprintln(os.Stderr, "serve:", err)
+		os.Exit(1)
+	}
+}
