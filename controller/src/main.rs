@@ -1,1 +1,262 @@
-fn main() {}
+//! `causeway-controller`: see [`causeway_controller`].
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use causeway::api::{self, labels};
+use causeway::process::readiness::Awaited;
+use causeway::process::supervise::Tasks;
+use causeway::process::{self, Process, kube_client};
+use causeway_controller::announce::Announcer;
+use causeway_controller::args::{Args, Config};
+use causeway_controller::controller::{Controller, Parts};
+use causeway_controller::event::{Event, HubEvent};
+use causeway_controller::fleet::Fleet;
+use causeway_controller::index::Index;
+use causeway_controller::lease::{self, Leadership, Lease};
+use causeway_controller::metrics::Metrics;
+use causeway_controller::outbox::{Limits, Outbox};
+use causeway_controller::plan::Settings;
+use causeway_controller::watch::{self, Watch};
+use causeway_controller::{failure, member};
+use clap::Parser as _;
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client};
+use tokio::sync::mpsc;
+use tokio::sync::watch::Receiver;
+use tokio_util::sync::CancellationToken;
+
+/// Glibc keeps what a relist used; this allocator gives it back.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Between being unready and ending there is nothing to wait for: nobody sends the controller requests.
+const UNREADY_WAIT: Duration = Duration::ZERO;
+/// Events that wait to be folded in; a watch that is faster waits.
+const EVENTS_WAITING: usize = 4096;
+const WRITES_AT_ONCE: usize = 32;
+
+fn main() -> ExitCode {
+    process::main(Args::parse().check(), run)
+}
+
+async fn run(config: Config) -> anyhow::Result<()> {
+    let process = Process::start(config.admin).await?;
+    let metrics = Metrics::default();
+    process
+        .metrics
+        .register(|registry| metrics.register(registry));
+    let hub_known = process.readiness.awaits("the hub's API server");
+    let hub_lists = process
+        .readiness
+        .awaits("the hub's MultiClusterServices, Services and Clusters");
+    let client = kube_client::hub_client(&config.hub, "causeway-controller").await?;
+    let tasks = process.tasks.clone();
+    process.tasks.spawn(
+        "controller",
+        start(config, client, tasks, metrics, hub_known, hub_lists),
+    );
+    Ok(process.run(UNREADY_WAIT).await?)
+}
+
+/// Runs the controller as soon as the hub answers, until the process ends.
+async fn start(
+    config: Config,
+    client: Client,
+    tasks: Tasks,
+    metrics: Metrics,
+    hub_known: Awaited,
+    hub_lists: Awaited,
+) {
+    let shutdown = tasks.shutdown();
+    let known = tokio::select! {
+        known = Hub::ask_until_known(&client) => known,
+        () = shutdown.cancelled() => return,
+    };
+    hub_known.ready();
+    let written = CancellationToken::new();
+    let election = lease::Settings::default();
+    let identity = election.identity.clone();
+    let leadership = stand_for_election(&config, election, &client, &tasks, written.clone());
+    let (events, received) = mpsc::channel(EVENTS_WAITING);
+    watch_hub(
+        &client,
+        &config.secret_namespaces,
+        &tasks,
+        &events,
+        &metrics,
+    );
+    let (announcer, announcing) = Announcer::new(client.clone(), identity);
+    tasks.spawn_job("announcer", announcing);
+    let members = member::Settings {
+        unreadable: metrics.unreadable(),
+        ..member::Settings::default()
+    };
+    let parts = Parts {
+        index: Index::new(&known.uid),
+        settings: Settings {
+            protection: config.protection,
+            service_grace: config.service_grace,
+        },
+        fleet: Fleet::new(
+            config.allow_insecure_members,
+            config.secret_namespaces,
+            members,
+            events.clone(),
+            tasks.clone(),
+        ),
+        outbox: Outbox::new(Limits {
+            qps: config.member_qps,
+            burst: config.member_qps,
+            width: WRITES_AT_ONCE,
+        }),
+        hub: client,
+        write_deadline: config.member_timeout,
+        leadership,
+        tasks,
+        announcer,
+        metrics,
+        keeps_clusters: known.keeps_clusters,
+        works_served: known.works_served,
+        hub_lists: Some(hub_lists),
+    };
+    Controller::new(parts, events).run(received, shutdown).await;
+    written.cancel();
+}
+
+fn stand_for_election(
+    config: &Config,
+    settings: lease::Settings,
+    client: &Client,
+    tasks: &Tasks,
+    written: CancellationToken,
+) -> Receiver<Leadership> {
+    let (lease, leadership) = match &config.lease {
+        Some((namespace, name)) => Lease::new(client.clone(), namespace, name, settings),
+        None => Lease::alone(),
+    };
+    tasks.spawn("lease", async move { lease.run(written.cancelled()).await });
+    leadership
+}
+
+fn watch_hub(
+    client: &Client,
+    secret_namespaces: &[String],
+    tasks: &Tasks,
+    events: &mpsc::Sender<Event>,
+    metrics: &Metrics,
+) {
+    let settings = watch::Settings::default;
+    let same = |event: HubEvent| Event::Hub(event);
+    let mcs = Watch::new(
+        Api::<api::MultiClusterService>::all(client.clone()),
+        settings(),
+    );
+    let mcs = mcs.counting(metrics.unreadable());
+    tasks.spawn("watch-multiclusterservices", {
+        let events = events.clone();
+        async move {
+            mcs.run(
+                |object| object,
+                move |signal| same(HubEvent::MultiClusterServices(signal)),
+                events,
+            )
+            .await
+        }
+    });
+    let services = Watch::new(Api::<Service>::all(client.clone()), settings());
+    tasks.spawn("watch-services", {
+        let events = events.clone();
+        async move {
+            services
+                .run(
+                    |object| object,
+                    move |signal| same(HubEvent::Services(signal)),
+                    events,
+                )
+                .await
+        }
+    });
+    let clusters = Watch::new(Api::<api::Cluster>::all(client.clone()), settings())
+        .counting(metrics.unreadable());
+    tasks.spawn("watch-clusters", {
+        let events = events.clone();
+        async move {
+            clusters
+                .run(
+                    |object| object,
+                    move |signal| same(HubEvent::Clusters(signal)),
+                    events,
+                )
+                .await
+        }
+    });
+    for namespace in secret_namespaces {
+        let secrets = Watch::new(
+            Api::<Secret>::namespaced(client.clone(), namespace),
+            settings(),
+        );
+        let events = events.clone();
+        let namespace = namespace.clone();
+        tasks.spawn("watch-secrets", async move {
+            let wrap = move |signal| same(HubEvent::Secrets(namespace.clone(), signal));
+            secrets.run(|object| object, wrap, events).await;
+        });
+    }
+}
+
+/// What has to be known of the hub before anything is written.
+struct Hub {
+    uid: String,
+    keeps_clusters: bool,
+    works_served: bool,
+}
+
+const DEADLINE: Duration = Duration::from_secs(10);
+const CLUSTER_CRD: &str = "clusters.cluster.karmada.io";
+const WORK_GROUP: &str = "work.karmada.io";
+
+impl Hub {
+    async fn ask_until_known(client: &Client) -> Self {
+        let mut backoff =
+            failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+        loop {
+            match tokio::time::timeout(DEADLINE, Self::ask(client)).await {
+                Ok(Ok(hub)) => return hub,
+                Ok(Err(error)) => tracing::warn!("the hub cannot be used yet: {error:#}"),
+                Err(_) => tracing::warn!("the hub does not answer"),
+            }
+            tokio::time::sleep(backoff.pause()).await;
+        }
+    }
+
+    async fn ask(client: &Client) -> anyhow::Result<Self> {
+        let namespaces = Api::<Namespace>::all(client.clone());
+        let namespace = namespaces
+            .get_metadata("kube-system")
+            .await
+            .context("namespace kube-system")?;
+        let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+        let cluster = definitions
+            .get_opt(CLUSTER_CRD)
+            .await
+            .context("the definition of Cluster")?;
+        let by_causeway = |crd: CustomResourceDefinition| {
+            crd.metadata.labels.is_some_and(|all| {
+                all.get(labels::MANAGED_BY)
+                    .is_some_and(|by| by == labels::MANAGER)
+            })
+        };
+        let groups = client.list_api_groups().await.context("the API groups")?;
+        Ok(Self {
+            uid: namespace
+                .metadata
+                .uid
+                .context("namespace kube-system has no UID")?,
+            keeps_clusters: cluster.is_some_and(by_causeway),
+            works_served: groups.groups.iter().any(|group| group.name == WORK_GROUP),
+        })
+    }
+}

@@ -59,9 +59,17 @@ pub async fn run(
     events: mpsc::Sender<Event>,
     settings: Settings,
 ) {
-    let member = Member { name, client, generation, events, settings };
+    let member = Member {
+        name,
+        client,
+        generation,
+        events,
+        settings,
+    };
     let mut health = Health::default();
-    let Some(identity) = member.identify(&mut health).await else { return };
+    let Some(identity) = member.identify(&mut health).await else {
+        return;
+    };
     let (reconnect, reconnections) = watch::channel(0);
     tokio::select! {
         () = member.watch(reconnections) => {}
@@ -80,7 +88,10 @@ struct Member {
 impl Member {
     /// Asks until it is known who the member is; `None` when nobody listens any more.
     async fn identify(&self, health: &mut Health) -> Option<Identity> {
-        let mut backoff = Backoff::new(self.settings.watch.first_retry, self.settings.watch.last_retry);
+        let mut backoff = Backoff::new(
+            self.settings.watch.first_retry,
+            self.settings.watch.last_retry,
+        );
         loop {
             match self.ask_identity().await {
                 Ok(identity) => {
@@ -98,22 +109,43 @@ impl Member {
 
     async fn ask_identity(&self) -> Result<Identity, Failure> {
         let uid = self.ask_uid().await?;
-        let version = timeout(self.settings.probe_deadline, self.client.apiserver_version()).await;
+        let version = timeout(
+            self.settings.probe_deadline,
+            self.client.apiserver_version(),
+        )
+        .await;
         let version = version.map_err(|_| Failure::timeout())??;
-        Ok(Identity { uid, release: release(&version), version: version.git_version })
+        Ok(Identity {
+            uid,
+            release: release(&version),
+            version: version.git_version,
+        })
     }
 
     async fn ask_uid(&self) -> Result<String, Failure> {
         let namespaces = Api::<PartialObjectMeta<Namespace>>::all(self.client.clone());
-        let namespace = timeout(self.settings.probe_deadline, namespaces.get_metadata(IDENTITY_NAMESPACE)).await;
+        let namespace = timeout(
+            self.settings.probe_deadline,
+            namespaces.get_metadata(IDENTITY_NAMESPACE),
+        )
+        .await;
         let namespace = namespace.map_err(|_| Failure::timeout())??;
         let without = || Failure::new(FailureKind::Other, "its namespace kube-system has no UID");
-        namespace.metadata.uid.filter(|uid| !uid.is_empty()).ok_or_else(without)
+        namespace
+            .metadata
+            .uid
+            .filter(|uid| !uid.is_empty())
+            .ok_or_else(without)
     }
 
     /// Probes until nobody listens any more. A member that answers again has its watches connect anew at once:
     /// whatever they wait for, they would wait too long.
-    async fn probe(&self, health: &mut Health, mut identity: Identity, reconnect: watch::Sender<u64>) {
+    async fn probe(
+        &self,
+        health: &mut Health,
+        mut identity: Identity,
+        reconnect: watch::Sender<u64>,
+    ) {
         let every = self.settings.probe_every;
         let mut ticks = interval_at(tokio::time::Instant::now() + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -122,9 +154,15 @@ impl Member {
             let change = match self.ask_uid().await {
                 Ok(uid) => {
                     if uid != identity.uid {
-                        let Ok(other) = self.ask_identity().await else { continue };
+                        let Ok(other) = self.ask_identity().await else {
+                            continue;
+                        };
                         identity = other;
-                        if self.tell(MemberEvent::Identified(identity.clone())).await.is_none() {
+                        if self
+                            .tell(MemberEvent::Identified(identity.clone()))
+                            .await
+                            .is_none()
+                        {
                             return;
                         }
                         reconnect.send_modify(|count| *count += 1);
@@ -149,16 +187,32 @@ impl Member {
         let services = Watch::<Service>::new(Api::all(self.client.clone()), settings.watch.clone())
             .reconnect_on(reconnections.clone())
             .counting(settings.unreadable.clone())
-            .run(|service| service, |signal| of(MemberEvent::Services(signal)), self.events.clone());
-        let slices = Watch::<EndpointSlice>::new(Api::all(self.client.clone()), settings.watch.clone())
-            .reconnect_on(reconnections.clone())
-            .counting(settings.unreadable.clone())
-            .run(ObservedSlice::read, |signal| of(MemberEvent::Slices(signal)), self.events.clone());
-        let namespaces = Watch::<PartialObjectMeta<Namespace>>::new(Api::all(self.client.clone()), settings.watch.clone())
-            .metadata_only()
-            .reconnect_on(reconnections)
-            .counting(settings.unreadable.clone())
-            .run(whole_namespace, |signal| of(MemberEvent::Namespaces(signal)), self.events.clone());
+            .run(
+                |service| service,
+                |signal| of(MemberEvent::Services(signal)),
+                self.events.clone(),
+            );
+        let slices =
+            Watch::<EndpointSlice>::new(Api::all(self.client.clone()), settings.watch.clone())
+                .reconnect_on(reconnections.clone())
+                .counting(settings.unreadable.clone())
+                .run(
+                    ObservedSlice::read,
+                    |signal| of(MemberEvent::Slices(signal)),
+                    self.events.clone(),
+                );
+        let namespaces = Watch::<PartialObjectMeta<Namespace>>::new(
+            Api::all(self.client.clone()),
+            settings.watch.clone(),
+        )
+        .metadata_only()
+        .reconnect_on(reconnections)
+        .counting(settings.unreadable.clone())
+        .run(
+            whole_namespace,
+            |signal| of(MemberEvent::Namespaces(signal)),
+            self.events.clone(),
+        );
         tokio::join!(services, slices, namespaces);
     }
 
@@ -174,18 +228,27 @@ impl Member {
     }
 
     fn event(&self, event: MemberEvent) -> Event {
-        Event::Member { name: self.name.clone(), generation: self.generation, event }
+        Event::Member {
+            name: self.name.clone(),
+            generation: self.generation,
+            event,
+        }
     }
 }
 
 fn whole_namespace(meta: PartialObjectMeta<Namespace>) -> Namespace {
-    Namespace { metadata: meta.metadata, ..Namespace::default() }
+    Namespace {
+        metadata: meta.metadata,
+        ..Namespace::default()
+    }
 }
 
 /// Major and minor version; some vendors write `34+`.
 fn release(version: &Info) -> (u32, u32) {
     let number = |text: &str| {
-        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let end = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
         text[..end].parse().unwrap_or(0)
     };
     (number(&version.major), number(&version.minor))
@@ -240,23 +303,45 @@ mod tests {
         assert_eq!(health.failed(Failure::timeout()), None);
         assert_eq!(health.answered(), None, "one miss is forgotten");
         assert_eq!(health.failed(Failure::timeout()), None);
-        assert_eq!(health.failed(Failure::timeout()), Some(Err(Failure::timeout())));
+        assert_eq!(
+            health.failed(Failure::timeout()),
+            Some(Err(Failure::timeout()))
+        );
         assert_eq!(health.failed(Failure::timeout()), None);
-        assert_eq!(health.failed(refused()), Some(Err(refused())), "another reason is news");
+        assert_eq!(
+            health.failed(refused()),
+            Some(Err(refused())),
+            "another reason is news"
+        );
         assert_eq!(health.answered(), Some(Ok(())));
-        assert_eq!(health.failed(refused()), Some(Err(refused())), "a refused connection is told at once");
+        assert_eq!(
+            health.failed(refused()),
+            Some(Err(refused())),
+            "a refused connection is told at once"
+        );
     }
 
     #[test]
     fn a_member_that_never_answered_is_told_of_at_the_first_miss() {
         let mut health = Health::default();
-        assert_eq!(health.failed(Failure::timeout()), Some(Err(Failure::timeout())));
+        assert_eq!(
+            health.failed(Failure::timeout()),
+            Some(Err(Failure::timeout()))
+        );
     }
 
     #[test]
     fn the_release_is_read_from_what_vendors_write() {
-        for (major, minor, release_) in [("1", "34", (1, 34)), ("1", "34+", (1, 34)), ("1", "", (1, 0))] {
-            let info = Info { major: major.into(), minor: minor.into(), ..Info::default() };
+        for (major, minor, release_) in [
+            ("1", "34", (1, 34)),
+            ("1", "34+", (1, 34)),
+            ("1", "", (1, 0)),
+        ] {
+            let info = Info {
+                major: major.into(),
+                minor: minor.into(),
+                ..Info::default()
+            };
             assert_eq!(release(&info), release_);
         }
     }

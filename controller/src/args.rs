@@ -1,0 +1,224 @@
+//! The flags of the controller, and the configuration that comes of them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use causeway::domain::protected::Protection;
+use causeway::process::args::{
+    AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs, own_namespace,
+};
+use causeway::process::kube_client::HubAccess;
+use causeway::process::logging::LogConfig;
+use clap::Parser;
+
+/// Keeps every cluster in line with the hub's MultiClusterServices
+#[derive(Debug, Parser)]
+#[command(name = "causeway-controller", version, max_term_width = 120)]
+pub struct Args {
+    #[command(flatten)]
+    kube: KubeArgs,
+    #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
+    election: ElectionArgs,
+    #[command(flatten)]
+    members: MemberArgs,
+    #[command(flatten)]
+    rules: ProtectionArgs,
+    #[command(flatten)]
+    services: ServiceArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Leader election")]
+struct ElectionArgs {
+    /// Whether to write only while holding the Lease; false where there is one controller alone
+    #[arg(
+        long,
+        env = "CAUSEWAY_LEADER_ELECT",
+        value_name = "true|false",
+        default_value = "true"
+    )]
+    leader_elect: String,
+    /// The Lease of the hub by which controllers agree on a leader [default: causeway-controller in the controller's namespace]
+    #[arg(long, env = "CAUSEWAY_LEASE", value_name = "NAMESPACE/NAME")]
+    lease: Option<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Members")]
+struct MemberArgs {
+    /// Writes a second into one member, at most and on average
+    #[arg(
+        long,
+        env = "CAUSEWAY_MEMBER_QPS",
+        value_name = "NUMBER",
+        default_value = "500"
+    )]
+    member_qps: String,
+    /// How long a write may take before it counts as failed
+    #[arg(
+        long,
+        env = "CAUSEWAY_MEMBER_TIMEOUT",
+        value_name = "DURATION",
+        default_value = "10s"
+    )]
+    member_timeout: String,
+    /// Namespaces of the hub in which Clusters may keep their Secrets [default: the controller's namespace]
+    #[arg(
+        long,
+        env = "CAUSEWAY_SECRET_NAMESPACE",
+        value_name = "NAMESPACE",
+        value_delimiter = ','
+    )]
+    secret_namespace: Vec<String>,
+    /// Reach members also where their certificate cannot be verified, if their Cluster asks for it
+    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS")]
+    allow_insecure_members: bool,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Services")]
+struct ServiceArgs {
+    /// How long the last state is held when the hub's Service, or an exposed port of it, goes away
+    #[arg(
+        long,
+        env = "CAUSEWAY_SERVICE_GRACE",
+        value_name = "DURATION",
+        default_value = "5m"
+    )]
+    service_grace: String,
+}
+
+/// The checked configuration.
+#[derive(Debug)]
+pub struct Config {
+    /// Where the hub is.
+    pub hub: HubAccess,
+    /// Where the admin endpoints are served.
+    pub admin: SocketAddr,
+    /// Namespace and name of the Lease; `None` without election.
+    pub lease: Option<(String, String)>,
+    /// Writes a second into one member.
+    pub member_qps: f64,
+    /// How long a write may take.
+    pub member_timeout: Duration,
+    /// Where Secrets of members are read.
+    pub secret_namespaces: Vec<String>,
+    /// Whether certificates may go unverified.
+    pub allow_insecure_members: bool,
+    /// How long what the hub lost is held.
+    pub service_grace: Duration,
+    /// What is left alone.
+    pub protection: Protection,
+}
+
+const LEASE_NAME: &str = "causeway-controller";
+
+impl Args {
+    /// Checks the flags.
+    ///
+    /// # Errors
+    /// All that is wrong with them, at once.
+    pub fn check(self) -> Result<(LogConfig, Config), ConfigErrors> {
+        let mut checks = Checks::default();
+        let log = self.log.check(&mut checks);
+        let hub = self.kube.check(&mut checks);
+        let admin = self.admin.check(&mut checks);
+        let lease = self.election.check(&mut checks);
+        let member_qps = qps(&mut checks, &self.members.member_qps);
+        let member_timeout = checks.duration("--member-timeout", &self.members.member_timeout);
+        let service_grace = checks.duration("--service-grace", &self.services.service_grace);
+        let protection = self.rules.check(&mut checks);
+        let mut secret_namespaces = self.members.secret_namespace;
+        if secret_namespaces.is_empty() {
+            secret_namespaces.push(own_namespace());
+        }
+        checks.finish(|| {
+            let config = Config {
+                hub: hub?,
+                admin: admin?,
+                lease: lease?,
+                member_qps: member_qps?,
+                member_timeout: member_timeout?,
+                secret_namespaces,
+                allow_insecure_members: self.members.allow_insecure_members,
+                service_grace: service_grace?,
+                protection: protection?,
+            };
+            Some((log?, config))
+        })
+    }
+}
+
+impl ElectionArgs {
+    #[allow(
+        clippy::option_option,
+        reason = "the outer is whether the flags are right, the inner whether there is an election"
+    )]
+    fn check(&self, checks: &mut Checks) -> Option<Option<(String, String)>> {
+        let elect = checks.choose(
+            "--leader-elect",
+            &self.leader_elect,
+            &[("true", true), ("false", false)],
+        )?;
+        if !elect {
+            return Some(None);
+        }
+        let Some(lease) = &self.lease else {
+            return Some(Some((own_namespace(), LEASE_NAME.to_owned())));
+        };
+        match lease.split_once('/') {
+            Some((namespace, name))
+                if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+            {
+                Some(Some((namespace.to_owned(), name.to_owned())))
+            }
+            _ => {
+                checks.wrong(
+                    "--lease",
+                    format_args!("{lease:?}"),
+                    "must be NAMESPACE/NAME",
+                );
+                None
+            }
+        }
+    }
+}
+
+fn qps(checks: &mut Checks, text: &str) -> Option<f64> {
+    let qps: f64 = checks.parse("--member-qps", text)?;
+    if qps.is_finite() && qps > 0.0 {
+        return Some(qps);
+    }
+    checks.wrong(
+        "--member-qps",
+        format_args!("{text:?}"),
+        "must be more than 0",
+    );
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mistake_is_in_the_one_message() {
+        let args = Args::try_parse_from([
+            "causeway-controller",
+            "--admin-bind=nowhere",
+            "--lease=x",
+            "--member-qps=0",
+            "--service-grace=soon",
+            "--leader-elect=true",
+        ])
+        .expect("the flags parse");
+        let message = args.check().expect_err("they are wrong").to_string();
+        for flag in ["--admin-bind", "--lease", "--member-qps", "--service-grace"] {
+            assert!(message.contains(flag), "{flag} is missing in: {message}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What the controller's one loop is told: by the watches, and in answer to its own questions.
+
+use causeway::api;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+
+use crate::failure::Failure;
+use crate::index::slice::ObservedSlice;
+use crate::watch::Signal;
+
+/// How often a member has been engaged: what an earlier engagement still says is not listened to.
+pub type Generation = u64;
+
+/// One thing that happened.
+#[derive(Debug)]
+pub enum Event {
+    /// The hub said something.
+    Hub(HubEvent),
+    /// A member said something.
+    Member {
+        /// Which member.
+        name: ClusterName,
+        /// In which of its engagements.
+        generation: Generation,
+        /// What it said.
+        event: MemberEvent,
+    },
+    /// The hub was asked for a MultiClusterService outright, and has it or not.
+    Asked {
+        /// The service asked about.
+        key: ServiceKey,
+        /// Whether the hub holds a MultiClusterService of that key.
+        exists: Result<bool, Failure>,
+    },
+    /// Karmada's Works of a service were looked for.
+    WorksSought {
+        /// The service asked about.
+        key: ServiceKey,
+        /// Whether there are any.
+        found: Result<bool, Failure>,
+    },
+}
+
+/// What the hub says.
+#[derive(Debug)]
+pub enum HubEvent {
+    /// MultiClusterServices.
+    MultiClusterServices(Signal<api::MultiClusterService>),
+    /// Services.
+    Services(Signal<Service>),
+    /// Clusters.
+    Clusters(Signal<api::Cluster>),
+    /// Secrets of one namespace that hold members' credentials.
+    Secrets(String, Signal<Secret>),
+}
+
+/// What a member says.
+#[derive(Debug)]
+pub enum MemberEvent {
+    /// Who the member is, told once on every connection before anything else.
+    Identified(Identity),
+    /// Its Services.
+    Services(Signal<Service>),
+    /// Its EndpointSlices, sources and copies.
+    Slices(Signal<ObservedSlice>),
+    /// Its Namespaces, without their specs.
+    Namespaces(Signal<Namespace>),
+    /// Whether it answers a small request; told when that changes.
+    Probed(Result<(), Failure>),
+}
+
+/// Who a member is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The UID of its kube-system namespace.
+    pub uid: String,
+    /// The version it gives, such as v1.36.3.
+    pub version: String,
+    /// Major and minor version.
+    pub release: (u32, u32),
+}

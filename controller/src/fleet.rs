@@ -1,0 +1,231 @@
+//! Which members are engaged: one client, one set of watches each, made anew when its address or credentials change.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use causeway::api::{self, SecretReference, SyncMode};
+use causeway::domain::ClusterName;
+use causeway::process::supervise::Tasks;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::event::{Event, Generation};
+use crate::member::{self, Target};
+use crate::watch::Signal;
+
+/// What the fleet does for a member when its Cluster or its Secret changed.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is engaged as it was.
+    Unchanged,
+    /// It is engaged, in this generation.
+    Engaged(Generation),
+    /// It is not engaged: it takes no part, or is gone.
+    Disengaged,
+    /// It cannot be engaged until a person acts.
+    Refused(String),
+}
+
+/// All engagements.
+pub struct Fleet {
+    allow_insecure: bool,
+    settings: member::Settings,
+    events: mpsc::Sender<Event>,
+    tasks: Tasks,
+    clusters: HashMap<ClusterName, api::Cluster>,
+    secrets: HashMap<SecretReference, Secret>,
+    unlisted_namespaces: BTreeSet<String>,
+    engagements: BTreeMap<ClusterName, Engagement>,
+    generation: Generation,
+}
+
+struct Engagement {
+    target: Target,
+    generation: Generation,
+    client: Client,
+    task: AbortHandle,
+}
+
+impl Drop for Engagement {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+
+impl Fleet {
+    /// A fleet of no member. Credentials are read from `secret_namespaces`; what the members say goes to `events`.
+    pub fn new(
+        allow_insecure: bool,
+        secret_namespaces: Vec<String>,
+        settings: member::Settings,
+        events: mpsc::Sender<Event>,
+        tasks: Tasks,
+    ) -> Self {
+        Self {
+            allow_insecure,
+            settings,
+            events,
+            tasks,
+            clusters: HashMap::new(),
+            secrets: HashMap::new(),
+            unlisted_namespaces: secret_namespaces.into_iter().collect(),
+            engagements: BTreeMap::new(),
+            generation: 0,
+        }
+    }
+
+    /// Notes what the hub says of Clusters; returns the members to reconsider. One that is gone stays engaged until [`Fleet::disengage`].
+    pub fn note_clusters(&mut self, signal: &Signal<api::Cluster>) -> BTreeSet<ClusterName> {
+        let listed = match signal {
+            Signal::Listed(objects) => objects.as_slice(),
+            Signal::Applied(object) => std::slice::from_ref(object),
+            Signal::Deleted(_) | Signal::Connected | Signal::Failed(_) => &[],
+        };
+        let mut names = BTreeSet::new();
+        for object in listed {
+            if let Some(name) = object
+                .metadata
+                .name
+                .as_deref()
+                .and_then(|name| ClusterName::try_from(name).ok())
+            {
+                self.clusters.insert(name.clone(), object.clone());
+                names.insert(name);
+            }
+        }
+        names
+    }
+
+    /// Notes what the hub says of Secrets; returns the members to reconsider. A Secret that is gone changes nothing
+    /// for those that are engaged by it: it proves nothing about them.
+    pub fn note_secrets(
+        &mut self,
+        namespace: &str,
+        signal: Signal<Secret>,
+    ) -> BTreeSet<ClusterName> {
+        let mut touched = BTreeSet::new();
+        match signal {
+            Signal::Listed(objects) => {
+                self.unlisted_namespaces.remove(namespace);
+                self.secrets
+                    .retain(|reference, _| reference.namespace != namespace);
+                self.secrets.extend(
+                    objects
+                        .into_iter()
+                        .filter_map(|object| Some((reference(&object)?, object))),
+                );
+                touched.extend(self.clusters.keys().cloned());
+            }
+            Signal::Applied(object) => {
+                if let Some(reference) = reference(&object) {
+                    touched.extend(self.users_of(&reference));
+                    self.secrets.insert(reference, object);
+                }
+            }
+            Signal::Deleted(object) => {
+                if let Some(reference) = reference(&object) {
+                    self.secrets.remove(&reference);
+                }
+            }
+            Signal::Connected | Signal::Failed(_) => {}
+        }
+        touched
+    }
+
+    fn users_of(&self, secret: &SecretReference) -> Vec<ClusterName> {
+        let uses = |cluster: &api::Cluster| cluster.spec.secret_ref.as_ref() == Some(secret);
+        self.clusters
+            .iter()
+            .filter(|(_, cluster)| uses(cluster))
+            .map(|(name, _)| name.clone())
+            .collect()
+    }
+
+    /// Engages a member as its Cluster and its Secret are now.
+    pub fn reconsider(&mut self, name: &ClusterName) -> Outcome {
+        let Some(cluster) = self.clusters.get(name) else {
+            return Outcome::Unchanged;
+        };
+        if cluster.spec.sync_mode == Some(SyncMode::Pull) {
+            self.engagements.remove(name);
+            return Outcome::Disengaged;
+        }
+        if !self.unlisted_namespaces.is_empty() {
+            return Outcome::Unchanged;
+        }
+        let target = match self.target(cluster) {
+            Ok(target) => target,
+            Err(why) => return Outcome::Refused(why),
+        };
+        if self
+            .engagements
+            .get(name)
+            .is_some_and(|engagement| engagement.target == target)
+        {
+            return Outcome::Unchanged;
+        }
+        match target.client(CONNECT_DEADLINE) {
+            Ok(client) => Outcome::Engaged(self.engage(name, target, client)),
+            Err(failure) => Outcome::Refused(format!("no client can be made for it: {failure}")),
+        }
+    }
+
+    fn target(&self, cluster: &api::Cluster) -> Result<Target, String> {
+        let Some(reference) = &cluster.spec.secret_ref else {
+            return Err(
+                "its Cluster names no secretRef; join it again with kubectl mcs join".to_owned(),
+            );
+        };
+        let Some(secret) = self.secrets.get(reference) else {
+            return Err(format!(
+                "Secret {}/{} is not there, or the controller may not read it; join it again with kubectl mcs join",
+                reference.namespace, reference.name
+            ));
+        };
+        Target::new(cluster, secret, self.allow_insecure).map_err(|error| error.to_string())
+    }
+
+    fn engage(&mut self, name: &ClusterName, target: Target, client: Client) -> Generation {
+        self.generation += 1;
+        let watches = member::run(
+            name.clone(),
+            client.clone(),
+            self.generation,
+            self.events.clone(),
+            self.settings.clone(),
+        );
+        let task = self.tasks.spawn("member", watches);
+        let engagement = Engagement {
+            target,
+            generation: self.generation,
+            client,
+            task,
+        };
+        self.engagements.insert(name.clone(), engagement);
+        self.generation
+    }
+
+    /// Ends the engagement of a member and forgets its Cluster.
+    pub fn disengage(&mut self, name: &ClusterName) {
+        self.engagements.remove(name);
+        self.clusters.remove(name);
+    }
+
+    /// The client of a member and the generation of its engagement.
+    pub fn client(&self, name: &ClusterName) -> Option<(&Client, Generation)> {
+        self.engagements
+            .get(name)
+            .map(|engagement| (&engagement.client, engagement.generation))
+    }
+}
+
+fn reference(secret: &Secret) -> Option<SecretReference> {
+    Some(SecretReference {
+        namespace: secret.metadata.namespace.clone()?,
+        name: secret.metadata.name.clone()?,
+    })
+}

@@ -1,0 +1,228 @@
+//! What is known, per service key, of the hub and of every member.
+//!
+//! Events are folded in; nothing here talks to a server or reads a clock. What may have to be done
+//! anew is marked and taken by [`Index::take_dirty`]. The index knows what is evidence: a member's
+//! slices count as known only once a complete, most-recent list of them was seen on a connection to
+//! the same cluster, and what was known stays known while a member cannot be reached.
+
+pub mod hub;
+pub mod member;
+pub mod service;
+pub mod slice;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::jiff::Timestamp;
+
+use self::hub::Hub;
+use self::member::Member;
+use crate::apply::Ack;
+use crate::event::{HubEvent, MemberEvent};
+use crate::outbox::Lane;
+
+/// Something that may have to be planned anew.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Item {
+    /// A service, in all clusters.
+    Service(ServiceKey),
+    /// A member, as the hub shows it.
+    Cluster(ClusterName),
+}
+
+/// All that is known.
+#[derive(Debug)]
+pub struct Index {
+    /// The hub.
+    pub hub: Hub,
+    /// The engaged members.
+    pub members: BTreeMap<ClusterName, Member>,
+    dirty: HashSet<Item>,
+}
+
+/// How a member stands, as far as planning is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// All its lists were seen and its watches are connected.
+    Synced,
+    /// Its first lists are not complete.
+    Syncing,
+    /// It does not answer.
+    Unreachable {
+        /// Since when.
+        since: Timestamp,
+        /// Why, shortly.
+        why: String,
+    },
+    /// It cannot be used until a person changes something.
+    Refused(String),
+    /// It takes no part, and nothing waits for it.
+    LeftOut(String),
+    /// No Cluster object bears the name.
+    NotJoined,
+}
+
+impl Index {
+    /// An index that knows nothing but the hub's identity: the UID of its kube-system namespace.
+    pub fn new(hub_uid: &str) -> Self {
+        Self {
+            hub: Hub::new(hub_uid),
+            members: BTreeMap::new(),
+            dirty: HashSet::new(),
+        }
+    }
+
+    /// What was marked since the last call.
+    pub fn take_dirty(&mut self) -> HashSet<Item> {
+        std::mem::take(&mut self.dirty)
+    }
+
+    /// Marks an item.
+    pub fn mark(&mut self, item: Item) {
+        self.dirty.insert(item);
+    }
+
+    /// Marks every service that has a MultiClusterService, or leftovers of one.
+    pub fn mark_all_services(&mut self) {
+        let hub = &self.hub.uid;
+        let owned = self
+            .members
+            .values()
+            .flat_map(|member| member.own_keys(hub));
+        let keys: HashSet<_> = self
+            .hub
+            .multi_cluster_services
+            .keys()
+            .cloned()
+            .chain(owned)
+            .collect();
+        self.dirty.extend(keys.into_iter().map(Item::Service));
+    }
+
+    /// Marks every member.
+    pub fn mark_all_clusters(&mut self) {
+        self.dirty
+            .extend(self.hub.clusters.keys().cloned().map(Item::Cluster));
+    }
+
+    /// Folds in what the hub said.
+    pub fn fold_hub(&mut self, event: HubEvent, now: Timestamp) {
+        let change = self.hub.fold(event, now);
+        self.dirty
+            .extend(change.services.into_iter().map(Item::Service));
+        self.dirty
+            .extend(change.clusters.into_iter().map(Item::Cluster));
+        if change.placement {
+            self.mark_all_services();
+        }
+    }
+
+    /// Folds in what a member said.
+    pub fn fold_member(&mut self, name: &ClusterName, event: MemberEvent, now: Timestamp) {
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        let stood = member.standing();
+        let changed = member.fold(event, now);
+        if member.standing() != stood {
+            self.dirty.insert(Item::Cluster(name.clone()));
+            self.mark_all_services();
+            return;
+        }
+        let hub = &self.hub;
+        let member = &self.members[name];
+        let of_interest = |key: &ServiceKey| {
+            hub.multi_cluster_services.contains_key(key) || member.owns_any(key, &hub.uid)
+        };
+        let wanted_in_namespace = hub
+            .multi_cluster_services
+            .keys()
+            .filter(|key| changed.namespaces.contains(&*key.namespace))
+            .cloned();
+        let services = changed
+            .keys
+            .into_iter()
+            .filter(of_interest)
+            .chain(wanted_in_namespace);
+        self.dirty.extend(services.map(Item::Service));
+        if hub.is_leaving(name) {
+            self.dirty.insert(Item::Cluster(name.clone()));
+        }
+    }
+
+    /// Folds in the answer to a write, ahead of the watch that will show the same.
+    pub fn fold_ack(&mut self, lane: &Lane, ack: Ack, now: Timestamp) {
+        match lane {
+            Lane::Hub => self.hub.fold_ack(ack),
+            Lane::Member(name) => {
+                if let Some(member) = self.members.get_mut(name) {
+                    member.fold_ack(ack, now);
+                }
+            }
+        }
+    }
+
+    /// A member has left for good: what it provided is provided no more.
+    pub fn forget(&mut self, name: &ClusterName) {
+        self.hub.clusters.remove(name);
+        self.members.remove(name);
+        self.judge_duplicates();
+        self.mark_all_services();
+        self.mark_all_clusters();
+    }
+
+    /// A cluster that is joined twice counts once, under the name that was joined first.
+    pub fn judge_duplicates(&mut self) {
+        let mut by_age: Vec<_> = self.members.keys().cloned().collect();
+        by_age.sort_by_key(|name| {
+            (
+                self.hub
+                    .clusters
+                    .get(name)
+                    .and_then(|cluster| cluster.created),
+                name.clone(),
+            )
+        });
+        let mut elders: HashMap<String, ClusterName> = HashMap::new();
+        for name in by_age {
+            let Some(member) = self.members.get_mut(&name) else {
+                continue;
+            };
+            let Some(uid) = member
+                .identity
+                .as_ref()
+                .map(|identity| identity.uid.clone())
+            else {
+                continue;
+            };
+            let elder = elders.entry(uid).or_insert_with(|| name.clone());
+            let duplicate = (*elder != name).then(|| {
+                format!("is the same cluster as {elder} (one kube-system UID); unjoin one of them")
+            });
+            if member.refusals.duplicate != duplicate {
+                member.refusals.duplicate = duplicate;
+                self.dirty.insert(Item::Cluster(name));
+            }
+        }
+    }
+
+    /// How the cluster of that name stands.
+    pub fn standing(&self, name: &ClusterName) -> Standing {
+        let Some(cluster) = self.hub.clusters.get(name) else {
+            return Standing::NotJoined;
+        };
+        if let Some(why) = cluster.left_out() {
+            return Standing::LeftOut(why.to_owned());
+        }
+        self.members
+            .get(name)
+            .map_or(Standing::Syncing, Member::standing)
+    }
+
+    /// Whether any member bears something that causeway wrote for that service.
+    pub fn owns_any(&self, key: &ServiceKey) -> bool {
+        self.members
+            .values()
+            .any(|member| member.owns_any(key, &self.hub.uid))
+    }
+}

@@ -1,0 +1,454 @@
+//! What is known of the hub.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use causeway::api::{self, SyncMode, labels};
+use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, ServiceKey};
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+
+use super::service::{PortShape, ServiceView};
+use crate::apply::Ack;
+use crate::event::HubEvent;
+use crate::watch::Signal;
+
+/// All that is known of the hub.
+#[derive(Debug)]
+pub struct Hub {
+    /// The UID of its kube-system namespace.
+    pub uid: Arc<str>,
+    /// Its MultiClusterServices.
+    pub multi_cluster_services: HashMap<ServiceKey, McsView>,
+    /// Its Services.
+    pub services: HashMap<ServiceKey, ServiceView>,
+    /// The clusters that it knows.
+    pub clusters: BTreeMap<ClusterName, ClusterView>,
+    /// What exposed services have lost, and since when.
+    pub lost: HashMap<ServiceKey, Lost>,
+    /// Services without a MultiClusterService of which the hub was asked outright: `true` is, confirmed, none.
+    pub confirmed_gone: HashSet<ServiceKey>,
+    /// Services that Karmada's own controllers carry, as far as was sought.
+    pub karmada_works: HashMap<ServiceKey, bool>,
+    /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
+    pub listed_since: Option<Timestamp>,
+    listed: Listed,
+}
+
+#[derive(Debug, Default)]
+struct Listed {
+    multi_cluster_services: bool,
+    services: bool,
+    clusters: bool,
+}
+
+/// A MultiClusterService as it is stored.
+#[derive(Clone, Debug)]
+pub struct McsView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// Whether it is on its way out.
+    pub deleting: bool,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+    /// Karmada's identity of it.
+    pub permanent_id: Option<String>,
+    /// What it asks for, or why that cannot be understood.
+    pub wish: Result<MultiClusterService, FieldErrors>,
+    /// The conditions that its status holds.
+    pub conditions: Vec<Condition>,
+    /// The load balancers that its status holds.
+    pub ingress: Vec<LoadBalancerIngress>,
+}
+
+/// A Cluster as it is stored.
+#[derive(Clone, Debug)]
+pub struct ClusterView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// Its generation.
+    pub generation: i64,
+    /// When it was made: the elder of two that are the same cluster keeps it.
+    pub created: Option<Timestamp>,
+    /// Whether it is reached by the hub, or reaches it.
+    pub mode: SyncMode,
+    /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
+    pub withdrawn: bool,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+    /// Since when it is on its way out.
+    pub leaving_since: Option<Timestamp>,
+    /// Whether the object is gone from the hub, and only the member has still to be cleaned.
+    pub gone: bool,
+    /// The conditions that its status holds.
+    pub conditions: Vec<Condition>,
+    /// The version that its status holds.
+    pub kubernetes_version: Option<String>,
+    /// Set where the member's version is too old for EndpointSlices.
+    pub too_old: Option<String>,
+}
+
+/// What the hub's Service of an exposed name has lost.
+#[derive(Clone, Debug, Default)]
+pub struct Lost {
+    /// The Service itself, as it last was.
+    pub service: Option<(ServiceView, Timestamp)>,
+    /// Ports that it had while it was exposed.
+    pub ports: Vec<(PortShape, Timestamp)>,
+}
+
+/// What a fold changed.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// Services to plan anew.
+    pub services: HashSet<ServiceKey>,
+    /// Members to look at.
+    pub clusters: HashSet<ClusterName>,
+    /// Whether clusters came, went or changed: every service is to be planned anew.
+    pub placement: bool,
+}
+
+impl Hub {
+    /// A hub of which only the identity is known.
+    pub fn new(uid: &str) -> Self {
+        Self {
+            uid: uid.into(),
+            multi_cluster_services: HashMap::new(),
+            services: HashMap::new(),
+            clusters: BTreeMap::new(),
+            lost: HashMap::new(),
+            confirmed_gone: HashSet::new(),
+            karmada_works: HashMap::new(),
+            listed_since: None,
+            listed: Listed::default(),
+        }
+    }
+
+    /// Whether complete lists of MultiClusterServices, Services and Clusters were seen. Until then absence proves nothing.
+    pub fn is_listed(&self) -> bool {
+        self.listed_since.is_some()
+    }
+
+    /// Whether that cluster is on its way out.
+    pub fn is_leaving(&self, name: &ClusterName) -> bool {
+        self.clusters
+            .get(name)
+            .is_some_and(|cluster| cluster.leaving_since.is_some())
+    }
+
+    pub(super) fn fold(&mut self, event: HubEvent, now: Timestamp) -> Change {
+        let mut change = Change::default();
+        match event {
+            HubEvent::MultiClusterServices(signal) => self.fold_mcs(signal, &mut change),
+            HubEvent::Services(signal) => self.fold_services(signal, now, &mut change),
+            HubEvent::Clusters(signal) => self.fold_clusters(signal, now, &mut change),
+            HubEvent::Secrets(..) => {}
+        }
+        if self.listed.multi_cluster_services && self.listed.services && self.listed.clusters {
+            self.listed_since.get_or_insert(now);
+        }
+        change
+    }
+
+    fn fold_mcs(&mut self, signal: Signal<api::MultiClusterService>, change: &mut Change) {
+        match signal {
+            Signal::Listed(objects) => {
+                self.listed.multi_cluster_services = true;
+                let old = std::mem::take(&mut self.multi_cluster_services);
+                change.services.extend(old.into_keys());
+                change.placement = true;
+                for object in objects {
+                    self.put_mcs(&object, change);
+                }
+            }
+            Signal::Applied(object) => self.put_mcs(&object, change),
+            Signal::Deleted(object) => {
+                let Some(key) = key_of(&object.metadata) else {
+                    return;
+                };
+                let same = self
+                    .multi_cluster_services
+                    .get(&key)
+                    .is_some_and(|old| is(&old.uid, &object.metadata));
+                if same {
+                    self.multi_cluster_services.remove(&key);
+                    self.karmada_works.remove(&key);
+                    self.lost.remove(&key);
+                    change.services.insert(key);
+                }
+            }
+            Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    fn put_mcs(&mut self, object: &api::MultiClusterService, change: &mut Change) {
+        let (Some(key), Some(view)) = (key_of(&object.metadata), McsView::read(object)) else {
+            return;
+        };
+        let old = self.multi_cluster_services.get(&key);
+        if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
+            return;
+        }
+        if old.is_some_and(|old| old.permanent_id != view.permanent_id || old.uid != view.uid) {
+            self.karmada_works.remove(&key);
+        }
+        self.confirmed_gone.remove(&key);
+        self.multi_cluster_services.insert(key.clone(), view);
+        change.services.insert(key);
+    }
+
+    fn fold_services(&mut self, signal: Signal<Service>, now: Timestamp, change: &mut Change) {
+        match signal {
+            Signal::Listed(objects) => {
+                self.listed.services = true;
+                change.placement = true;
+                let mut gone: HashSet<_> = self.services.keys().cloned().collect();
+                for object in &objects {
+                    if let Some(key) = self.put_service(object, now, change) {
+                        gone.remove(&key);
+                    }
+                }
+                for key in gone {
+                    self.remove_service(&key, now, change);
+                }
+            }
+            Signal::Applied(object) => {
+                self.put_service(&object, now, change);
+            }
+            Signal::Deleted(object) => {
+                let Some(key) = key_of(&object.metadata) else {
+                    return;
+                };
+                if self
+                    .services
+                    .get(&key)
+                    .is_some_and(|old| is(&old.uid, &object.metadata))
+                {
+                    self.remove_service(&key, now, change);
+                }
+            }
+            Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    fn put_service(
+        &mut self,
+        object: &Service,
+        now: Timestamp,
+        change: &mut Change,
+    ) -> Option<ServiceKey> {
+        let key = key_of(&object.metadata)?;
+        let view = ServiceView::read(object)?;
+        if self.multi_cluster_services.contains_key(&key) {
+            self.note_lost_ports(&key, &view, now);
+            change.services.insert(key.clone());
+        }
+        self.services.insert(key.clone(), view);
+        Some(key)
+    }
+
+    /// Remembers the ports that a Service had a moment ago, and forgets the loss of those that are back.
+    fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: Timestamp) {
+        let lost = self.lost.entry(key.clone()).or_default();
+        let returned = lost.service.take().map(|(service, _)| service);
+        let Some(old) = self.services.get(key).or(returned.as_ref()) else {
+            return;
+        };
+        let has = |ports: &[PortShape], shape: &PortShape| {
+            ports.iter().any(|other| other.port == shape.port)
+        };
+        lost.ports
+            .retain(|(shape, _)| !has(&new.shape.ports, shape));
+        for shape in &old.shape.ports {
+            if !has(&new.shape.ports, shape)
+                && !lost.ports.iter().any(|(other, _)| other.port == shape.port)
+            {
+                lost.ports.push((shape.clone(), now));
+            }
+        }
+    }
+
+    fn remove_service(&mut self, key: &ServiceKey, now: Timestamp, change: &mut Change) {
+        let Some(service) = self.services.remove(key) else {
+            return;
+        };
+        if self.multi_cluster_services.contains_key(key) {
+            self.lost.entry(key.clone()).or_default().service = Some((service, now));
+            change.services.insert(key.clone());
+        }
+    }
+
+    fn fold_clusters(&mut self, signal: Signal<api::Cluster>, now: Timestamp, change: &mut Change) {
+        match signal {
+            Signal::Listed(objects) => {
+                self.listed.clusters = true;
+                let mut gone: HashSet<_> = self.clusters.keys().cloned().collect();
+                for object in &objects {
+                    if let Some(name) = self.put_cluster(object, now, change) {
+                        gone.remove(&name);
+                    }
+                }
+                for name in gone {
+                    self.cluster_is_gone(&name, now, change);
+                }
+                change.placement = true;
+            }
+            Signal::Applied(object) => {
+                self.put_cluster(&object, now, change);
+            }
+            Signal::Deleted(object) => {
+                let name = object
+                    .metadata
+                    .name
+                    .as_deref()
+                    .and_then(|name| ClusterName::try_from(name).ok());
+                if let Some(name) = name {
+                    self.cluster_is_gone(&name, now, change);
+                }
+            }
+            Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    fn put_cluster(
+        &mut self,
+        object: &api::Cluster,
+        now: Timestamp,
+        change: &mut Change,
+    ) -> Option<ClusterName> {
+        let name = ClusterName::try_from(object.metadata.name.as_deref()?).ok()?;
+        let mut view = ClusterView::read(object, now)?;
+        let old = self.clusters.get(&name);
+        if let Some(old) = old.filter(|old| old.uid == view.uid) {
+            if is_older(&view.resource_version, &old.resource_version) {
+                return Some(name);
+            }
+            view.leaving_since = view
+                .leaving_since
+                .and(old.leaving_since.or(view.leaving_since));
+            view.too_old.clone_from(&old.too_old);
+        }
+        let matters = old.is_none_or(|old| !old.plans_like(&view));
+        change.placement |= matters;
+        change.clusters.insert(name.clone());
+        self.clusters.insert(name.clone(), view);
+        Some(name)
+    }
+
+    fn cluster_is_gone(&mut self, name: &ClusterName, now: Timestamp, change: &mut Change) {
+        if let Some(cluster) = self.clusters.get_mut(name) {
+            cluster.gone = true;
+            cluster.leaving_since.get_or_insert(now);
+            change.clusters.insert(name.clone());
+            change.placement = true;
+        }
+    }
+
+    pub(super) fn fold_ack(&mut self, ack: Ack) {
+        match ack {
+            Ack::MultiClusterService(object) => self.put_mcs(&object, &mut Change::default()),
+            Ack::Cluster(object) => {
+                self.put_cluster(&object, Timestamp::UNIX_EPOCH, &mut Change::default());
+            }
+            Ack::Namespace(_) | Ack::Service(_) | Ack::Slice(_) | Ack::Deleted(_) => {}
+        }
+    }
+}
+
+impl McsView {
+    fn read(object: &api::MultiClusterService) -> Option<Self> {
+        let meta = &object.metadata;
+        let status = object.status.clone().unwrap_or_default();
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            deleting: meta.deletion_timestamp.is_some(),
+            finalizers: meta.finalizers.clone().unwrap_or_default(),
+            permanent_id: meta
+                .labels
+                .as_ref()
+                .and_then(|all| all.get(labels::PERMANENT_ID))
+                .cloned(),
+            wish: MultiClusterService::try_from(object),
+            conditions: status.conditions.unwrap_or_default(),
+            ingress: status
+                .load_balancer
+                .and_then(|status| status.ingress)
+                .unwrap_or_default(),
+        })
+    }
+
+    /// Whether causeway's finalizer is on it.
+    pub fn has_finalizer(&self) -> bool {
+        self.finalizers
+            .iter()
+            .any(|finalizer| finalizer == labels::FINALIZER)
+    }
+}
+
+impl ClusterView {
+    fn read(object: &api::Cluster, now: Timestamp) -> Option<Self> {
+        let meta = &object.metadata;
+        let status = object.status.clone().unwrap_or_default();
+        let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            mode: object.spec.sync_mode.unwrap_or(SyncMode::Push),
+            withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
+            finalizers: meta.finalizers.clone().unwrap_or_default(),
+            leaving_since: meta.deletion_timestamp.is_some().then_some(now),
+            gone: false,
+            conditions: status.conditions,
+            kubernetes_version: status.kubernetes_version,
+            too_old: None,
+        })
+    }
+
+    /// Why the member takes no part, where it takes none.
+    pub fn left_out(&self) -> Option<&str> {
+        match self.mode {
+            SyncMode::Pull => Some("pull mode"),
+            SyncMode::Push => self.too_old.as_deref(),
+        }
+    }
+
+    fn plans_like(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.mode == other.mode
+            && self.withdrawn == other.withdrawn
+            && self.leaving_since.is_some() == other.leaving_since.is_some()
+            && self.gone == other.gone
+    }
+}
+
+/// The service key of an object.
+pub fn key_of(meta: &ObjectMeta) -> Option<ServiceKey> {
+    Some(ServiceKey::new(
+        meta.namespace.as_deref()?,
+        meta.name.as_deref()?,
+    ))
+}
+
+/// Whether the object still is the one of that UID.
+pub fn is(uid: &str, meta: &ObjectMeta) -> bool {
+    meta.uid.as_deref() == Some(uid)
+}
+
+/// Whether one resourceVersion is before another (comparable as numbers, KEP-5504). Unknown forms are never older.
+pub fn is_older(one: &str, other: &str) -> bool {
+    match (one.parse::<u64>(), other.parse::<u64>()) {
+        (Ok(one), Ok(other)) => one < other,
+        _ => false,
+    }
+}

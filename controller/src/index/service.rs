@@ -1,0 +1,162 @@
+//! Services as the index keeps them, the hub's and the members'.
+
+use std::collections::BTreeMap;
+
+use causeway::api::labels;
+use causeway::domain::ServicePort;
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// What is known of a Service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// Whether it is on its way out.
+    pub deleting: bool,
+    /// The hub whose causeway wrote it, where one did.
+    pub hub: Option<Box<str>>,
+    /// On whose behalf causeway wrote it.
+    pub owner: Option<Box<str>>,
+    /// What it asks for.
+    pub shape: ServiceShape,
+    /// Whether every slice of it is a source ([`labels::SOURCES`]).
+    pub all_sources: bool,
+    /// Where its load balancer is reached.
+    pub ingress: Vec<LoadBalancerIngress>,
+}
+
+/// The part of a Service's spec that causeway carries, with the API server's defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceShape {
+    /// How clients reach it.
+    pub kind: ServiceKind,
+    /// Whether it asks the cloud for a load balancer.
+    pub load_balancer: bool,
+    /// Its ports.
+    pub ports: Vec<PortShape>,
+    /// Which pods back it; none when empty.
+    pub selector: BTreeMap<String, String>,
+    /// None or ClientIP.
+    pub session_affinity: String,
+    /// How long a client sticks to an endpoint, in seconds.
+    pub affinity_seconds: Option<i32>,
+    /// A preference such as PreferClose.
+    pub traffic_distribution: Option<String>,
+    /// Whether endpoints count before they are ready.
+    pub publish_not_ready_addresses: bool,
+    /// Whether it wants both address families.
+    pub dual_stack: bool,
+}
+
+/// How clients reach a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// By a virtual address.
+    ClusterIp,
+    /// By the endpoints' own addresses.
+    Headless,
+    /// By another name; it has no endpoints.
+    ExternalName,
+}
+
+/// A port of a Service as it is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortShape {
+    /// Protocol, number and name.
+    pub port: ServicePort,
+    /// Where the pods listen.
+    pub target: IntOrString,
+    /// The application protocol.
+    pub app_protocol: Option<String>,
+}
+
+const CLIENT_IP: &str = "ClientIP";
+const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
+
+impl ServiceView {
+    /// Reads a Service from the wire; `None` for one without an identity, which no API server sends.
+    pub fn read(service: &Service) -> Option<Self> {
+        let meta = &service.metadata;
+        let label = |name: &str| meta.labels.as_ref().and_then(|all| all.get(name));
+        let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
+        let load_balancer = service
+            .status
+            .as_ref()
+            .and_then(|status| status.load_balancer.as_ref());
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            deleting: meta.deletion_timestamp.is_some(),
+            hub: label(labels::HUB).map(|hub| hub.as_str().into()),
+            owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
+            shape: ServiceShape::read(service.spec.as_ref()?),
+            all_sources: annotation(labels::SOURCES).is_some_and(|sources| sources == "all"),
+            ingress: load_balancer
+                .and_then(|status| status.ingress.clone())
+                .unwrap_or_default(),
+        })
+    }
+
+    /// The ports, by name, number and protocol.
+    pub fn ports(&self) -> Vec<ServicePort> {
+        self.shape
+            .ports
+            .iter()
+            .map(|shape| shape.port.clone())
+            .collect()
+    }
+}
+
+impl ServiceShape {
+    fn read(spec: &ServiceSpec) -> Self {
+        let kind = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
+            (Some("ExternalName"), _) => ServiceKind::ExternalName,
+            (_, Some("None")) => ServiceKind::Headless,
+            _ => ServiceKind::ClusterIp,
+        };
+        let session_affinity = spec
+            .session_affinity
+            .clone()
+            .unwrap_or_else(|| "None".to_owned());
+        let seconds = spec
+            .session_affinity_config
+            .as_ref()
+            .and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
+        let sticks = session_affinity == CLIENT_IP;
+        Self {
+            kind,
+            load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
+            ports: spec
+                .ports
+                .iter()
+                .flatten()
+                .filter_map(PortShape::read)
+                .collect(),
+            selector: spec.selector.clone().unwrap_or_default(),
+            affinity_seconds: sticks.then(|| seconds.unwrap_or(DEFAULT_AFFINITY_SECONDS)),
+            session_affinity,
+            traffic_distribution: spec.traffic_distribution.clone(),
+            publish_not_ready_addresses: spec.publish_not_ready_addresses.unwrap_or_default(),
+            dual_stack: matches!(
+                spec.ip_family_policy.as_deref(),
+                Some("PreferDualStack" | "RequireDualStack")
+            ),
+        }
+    }
+}
+
+impl PortShape {
+    fn read(port: &k8s_openapi::api::core::v1::ServicePort) -> Option<Self> {
+        Some(Self {
+            port: ServicePort::read(port)?,
+            target: match &port.target_port {
+                None | Some(IntOrString::Int(0)) => IntOrString::Int(port.port),
+                Some(target) => target.clone(),
+            },
+            app_protocol: port.app_protocol.clone(),
+        })
+    }
+}

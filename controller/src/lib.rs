@@ -1,0 +1,23 @@
+//! The controller of causeway: it keeps every cluster in line with the hub's MultiClusterServices.
+//!
+//! The data's way through the files: [`watch`] -> [`index`] -> [`queue`] -> [`plan`] -> [`diff`] -> [`outbox`] ->
+//! [`apply`]. [`controller`] is the one loop that carries it, [`reconcile`] one turn of it for one item.
+
+pub mod announce;
+pub mod apply;
+pub mod args;
+pub mod ask;
+pub mod controller;
+pub mod diff;
+pub mod event;
+pub mod failure;
+pub mod fleet;
+pub mod index;
+pub mod lease;
+pub mod member;
+pub mod metrics;
+pub mod outbox;
+pub mod plan;
+pub mod queue;
+pub mod reconcile;
+pub mod watch;

@@ -1,0 +1,354 @@
+//! What is still to be written, per cluster: the latest write of each object, with a back-off, a rate and a
+//! width of its own for every cluster, so that one cluster's trouble stays there.
+//!
+//! Nothing here talks to a server or reads a clock.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use causeway::domain::ClusterName;
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::apply::{Ack, Action, ObjectId};
+use crate::event::Generation;
+use crate::failure::{Failure, FailureKind};
+use crate::index::Item;
+
+/// A cluster that is written to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Lane {
+    /// The hub.
+    Hub,
+    /// A member.
+    Member(ClusterName),
+}
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// What it writes.
+    pub object: ObjectId,
+    /// How.
+    pub action: Action,
+    /// What a person is told once it is done.
+    pub announcements: Vec<Announcement>,
+}
+
+/// An event on a hub object that tells of something that became so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Whether a person ought to look.
+    pub warning: bool,
+    /// The reason, in CamelCase.
+    pub reason: String,
+    /// What happened, for a person.
+    pub note: String,
+}
+
+/// A write that may start now.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// Where.
+    pub lane: Lane,
+    /// In which engagement of the member; 0 for the hub.
+    pub generation: Generation,
+    /// On whose behalf.
+    pub item: Item,
+    /// What.
+    pub write: Write,
+}
+
+/// How a write ended.
+#[derive(Debug)]
+pub struct WriteResult {
+    /// What was dispatched.
+    pub dispatch: Dispatch,
+    /// The answer.
+    pub answer: Result<Ack, Failure>,
+}
+
+/// What became of an offered write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// It waits for its turn.
+    Accepted,
+    /// An earlier write of the object is under way; offer again when it has ended.
+    UnderWay,
+    /// It is too early; offer again then.
+    Later(Instant),
+}
+
+/// How fast and how wide a cluster is written to.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Writes a second, on average.
+    pub qps: f64,
+    /// Writes at once after a pause.
+    pub burst: f64,
+    /// Writes under way at one time.
+    pub width: usize,
+}
+
+/// All lanes.
+#[derive(Debug)]
+pub struct Outbox {
+    limits: Limits,
+    lanes: BTreeMap<Lane, LaneState>,
+}
+
+#[derive(Debug)]
+struct LaneState {
+    waiting: BTreeMap<u64, (Item, Write)>,
+    places: HashMap<ObjectId, u64>,
+    next_place: u64,
+    under_way: HashMap<ObjectId, Item>,
+    troubles: HashMap<ObjectId, Trouble>,
+    started: HashMap<ObjectId, Instant>,
+    tokens: f64,
+    refilled: Option<Instant>,
+}
+
+/// An object that could not be written.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    /// How many times in a row.
+    pub attempts: u32,
+    /// Why, the last time.
+    pub failure: Failure,
+    /// Since when.
+    pub since: Timestamp,
+    item: Item,
+    retry_at: Instant,
+}
+
+/// A copy is written at most this often: a storm is folded, the first change goes at once.
+const FOLD: Duration = Duration::from_millis(100);
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(30);
+/// A conflict means that a watch is about to tell something; only one that stays is trouble.
+const PATIENCE_WITH_CONFLICTS: u32 = 4;
+
+impl Outbox {
+    /// An outbox with nothing in it.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            lanes: BTreeMap::new(),
+        }
+    }
+
+    /// Withdraws what waits for an item in a lane: what is offered next replaces it.
+    pub fn retract(&mut self, lane: &Lane, item: &Item) {
+        if let Some(state) = self.lanes.get_mut(lane) {
+            state.waiting.retain(|_, (other, _)| other != item);
+            let waiting = &state.waiting;
+            state.places.retain(|_, place| waiting.contains_key(place));
+        }
+    }
+
+    /// Offers a write.
+    pub fn offer(&mut self, lane: &Lane, item: &Item, write: Write, now: Instant) -> Offer {
+        let burst = self.limits.burst;
+        let state = self
+            .lanes
+            .entry(lane.clone())
+            .or_insert_with(|| LaneState::new(burst));
+        if state.under_way.contains_key(&write.object) {
+            return Offer::UnderWay;
+        }
+        let retry = state
+            .troubles
+            .get(&write.object)
+            .map(|trouble| trouble.retry_at);
+        let unfold = state
+            .started
+            .get(&write.object)
+            .map(|started| *started + FOLD);
+        if let Some(at) = retry.max(unfold).filter(|at| *at > now) {
+            return Offer::Later(at);
+        }
+        state.put(item.clone(), write);
+        Offer::Accepted
+    }
+
+    /// The writes that may start now in the lanes that `open` lets through.
+    pub fn ready(
+        &mut self,
+        now: Instant,
+        open: impl Fn(&Lane) -> Option<Generation>,
+    ) -> Vec<Dispatch> {
+        let mut all = Vec::new();
+        for (lane, state) in &mut self.lanes {
+            let Some(generation) = open(lane) else {
+                continue;
+            };
+            state.forget_old_starts(now);
+            for (item, write) in state.take(now, self.limits) {
+                all.push(Dispatch {
+                    lane: lane.clone(),
+                    generation,
+                    item,
+                    write,
+                });
+            }
+        }
+        all
+    }
+
+    /// When a lane that waits for its rate may go on.
+    pub fn next_at(&self, now: Instant) -> Option<Instant> {
+        let waiting = self.lanes.values().filter(|state| {
+            !state.waiting.is_empty()
+                && state.under_way.len() < self.limits.width
+                && state.tokens < 1.0
+        });
+        waiting
+            .map(|state| now + Duration::from_secs_f64((1.0 - state.tokens) / self.limits.qps))
+            .min()
+    }
+
+    /// Notes how a write ended; on failure, when its item is to be planned again.
+    pub fn finished(
+        &mut self,
+        result: &WriteResult,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Option<Instant> {
+        let Dispatch {
+            lane, item, write, ..
+        } = &result.dispatch;
+        let state = self.lanes.get_mut(lane)?;
+        state.under_way.remove(&write.object);
+        let Err(failure) = &result.answer else {
+            state.troubles.remove(&write.object);
+            return None;
+        };
+        let attempts = state
+            .troubles
+            .get(&write.object)
+            .map_or(0, |trouble| trouble.attempts)
+            + 1;
+        let since = state
+            .troubles
+            .get(&write.object)
+            .map_or(wall, |trouble| trouble.since);
+        let retry_at = now + backoff(attempts);
+        let trouble = Trouble {
+            attempts,
+            failure: failure.clone(),
+            since,
+            item: item.clone(),
+            retry_at,
+        };
+        state.troubles.insert(write.object.clone(), trouble);
+        Some(retry_at)
+    }
+
+    /// What could not be written for an item in a lane, and is trouble.
+    pub fn troubles(
+        &self,
+        lane: &Lane,
+        item: &Item,
+    ) -> impl Iterator<Item = (&ObjectId, &Trouble)> {
+        let all = self.lanes.get(lane).map(|state| &state.troubles);
+        all.into_iter()
+            .flatten()
+            .filter(move |(_, trouble)| trouble.item == *item && trouble.counts())
+    }
+
+    /// Forgets the failures that an item no longer asks for: what is not wanted cannot be in trouble.
+    pub fn forget_troubles(&mut self, lane: &Lane, item: &Item, wanted: &HashSet<ObjectId>) {
+        if let Some(state) = self.lanes.get_mut(lane) {
+            state
+                .troubles
+                .retain(|object, trouble| trouble.item != *item || wanted.contains(object));
+        }
+    }
+
+    /// Whether a write for the item is under way anywhere.
+    pub fn is_busy_with(&self, item: &Item) -> bool {
+        self.lanes
+            .values()
+            .any(|state| state.under_way.values().any(|other| other == item))
+    }
+
+    /// A member answers again, or is gone: its back-offs are void.
+    pub fn reset(&mut self, lane: &Lane) {
+        if let Some(state) = self.lanes.get_mut(lane) {
+            state.troubles.clear();
+        }
+    }
+
+    /// Leadership was lost: nothing waits and nothing is under way any more.
+    pub fn clear(&mut self) {
+        self.lanes.clear();
+    }
+}
+
+impl Trouble {
+    fn counts(&self) -> bool {
+        let passing = matches!(
+            self.failure.kind,
+            FailureKind::Conflict | FailureKind::AlreadyExists
+        );
+        !passing || self.attempts >= PATIENCE_WITH_CONFLICTS
+    }
+}
+
+impl LaneState {
+    fn new(burst: f64) -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            places: HashMap::new(),
+            next_place: 0,
+            under_way: HashMap::new(),
+            troubles: HashMap::new(),
+            started: HashMap::new(),
+            tokens: burst,
+            refilled: None,
+        }
+    }
+
+    /// The latest write of an object takes the place of an earlier one that still waits.
+    fn put(&mut self, item: Item, write: Write) {
+        let place = *self.places.entry(write.object.clone()).or_insert_with(|| {
+            self.next_place += 1;
+            self.next_place
+        });
+        self.waiting.insert(place, (item, write));
+    }
+
+    fn take(&mut self, now: Instant, limits: Limits) -> Vec<(Item, Write)> {
+        let elapsed = self.refilled.map_or(Duration::ZERO, |refilled| {
+            now.saturating_duration_since(refilled)
+        });
+        self.tokens = (self.tokens + elapsed.as_secs_f64() * limits.qps).min(limits.burst);
+        self.refilled = Some(now);
+        let mut taken = Vec::new();
+        while self.tokens >= 1.0 && self.under_way.len() < limits.width {
+            let Some((_, (item, write))) = self.waiting.pop_first() else {
+                break;
+            };
+            self.tokens -= 1.0;
+            self.places.remove(&write.object);
+            self.under_way.insert(write.object.clone(), item.clone());
+            self.started.insert(write.object.clone(), now);
+            taken.push((item, write));
+        }
+        taken
+    }
+
+    fn forget_old_starts(&mut self, now: Instant) {
+        if self.started.len() > 1024 {
+            self.started
+                .retain(|_, started| now.saturating_duration_since(*started) < FOLD);
+        }
+    }
+}
+
+fn backoff(attempts: u32) -> Duration {
+    FIRST_RETRY
+        .saturating_mul(1 << attempts.saturating_sub(1).min(16))
+        .min(LAST_RETRY)
+}

@@ -1,0 +1,281 @@
+//! The copies of a provider's EndpointSlices that a consumer should hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, ServiceKey, ServicePort};
+use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::discovery::v1::{
+    Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use sha2::{Digest as _, Sha256};
+
+use super::exposure::{Exposed, State};
+use super::placement::Placement;
+use crate::index::Index;
+use crate::index::slice::{
+    ContentHash, SlicePort, SourceEndpoint, SourceSlice, SourceVersion, content_hash,
+};
+
+/// A copy that a consumer should hold.
+#[derive(Clone, Debug)]
+pub struct WantedCopy {
+    /// The version of the source that it is made from.
+    pub source: SourceVersion,
+    /// The object, without identity.
+    pub slice: EndpointSlice,
+    /// A hash of what it holds.
+    pub content: ContentHash,
+}
+
+/// On whose behalf copies are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The hub, by the UID of its kube-system namespace.
+    pub hub: &'a str,
+    /// The owner, `<kind>/<uid>`.
+    pub owner: &'a str,
+    /// The service.
+    pub key: &'a ServiceKey,
+}
+
+/// A consumer, as far as its copies are concerned.
+#[derive(Clone, Copy, Debug)]
+pub struct Consumer<'a> {
+    /// Its name.
+    pub name: &'a ClusterName,
+    /// The exposed ports of its Service, under its own names: kube-proxy joins Service and slice by name.
+    pub ports: &'a [ServicePort],
+    /// The traffic preference of its Service.
+    pub traffic_distribution: Option<&'a str>,
+}
+
+/// The copies of every other provider's slices that a consumer should hold, and the providers of which nothing is known.
+pub fn copies(
+    index: &Index,
+    origin: &Origin<'_>,
+    consumer: &Consumer<'_>,
+    placement: &Placement,
+    exposed: &Exposed,
+) -> (BTreeMap<Arc<str>, WantedCopy>, BTreeSet<ClusterName>) {
+    let mut copies = BTreeMap::new();
+    let mut unknown = BTreeSet::new();
+    for provider in placement
+        .providers()
+        .filter(|provider| *provider != consumer.name)
+    {
+        if index
+            .hub
+            .clusters
+            .get(provider)
+            .is_none_or(|cluster| cluster.withdrawn)
+        {
+            continue;
+        }
+        let Some(member) = index
+            .members
+            .get(provider)
+            .filter(|member| member.sources_are_known())
+        else {
+            unknown.insert(provider.clone());
+            continue;
+        };
+        let provider_ports = match member.service(origin.key) {
+            Some(service) => service.ports(),
+            None => exposed
+                .ports
+                .iter()
+                .map(|shape| shape.port.clone())
+                .collect(),
+        };
+        for (name, source) in member
+            .sources(origin.key)
+            .filter(|(_, source)| is_used(source, exposed))
+        {
+            if let Some(copy) = copy(origin, provider, name, source, &provider_ports, consumer) {
+                copies.insert(copy_name(provider, name, &source.address_type), copy);
+            }
+        }
+    }
+    (copies, unknown)
+}
+
+fn is_used(source: &SourceSlice, exposed: &Exposed) -> bool {
+    let all = matches!(&exposed.state, State::Service(service) if service.all_sources);
+    (source.by_kubernetes || all) && &*source.address_type != "FQDN"
+}
+
+/// The copy of one source, or `None` where it has ports and none of them is exposed.
+fn copy(
+    origin: &Origin<'_>,
+    provider: &ClusterName,
+    name: &str,
+    source: &SourceSlice,
+    provider_ports: &[ServicePort],
+    consumer: &Consumer<'_>,
+) -> Option<WantedCopy> {
+    let ports: Vec<_> = source
+        .ports
+        .iter()
+        .filter_map(|port| translated(port, provider_ports, consumer.ports))
+        .collect();
+    if ports.is_empty() && !source.ports.is_empty() {
+        return None;
+    }
+    let slice = EndpointSlice {
+        metadata: metadata(origin, provider, name, source),
+        address_type: source.address_type.to_string(),
+        endpoints: source
+            .endpoints
+            .iter()
+            .filter(|endpoint| {
+                endpoint
+                    .addresses
+                    .iter()
+                    .all(|address| is_routable(address))
+            })
+            .map(|one| endpoint(one, provider, consumer.traffic_distribution))
+            .collect(),
+        ports: Some(ports),
+    };
+    let content = content_hash(&slice);
+    Some(WantedCopy {
+        source: source.version.clone(),
+        slice,
+        content,
+    })
+}
+
+fn metadata(
+    origin: &Origin<'_>,
+    provider: &ClusterName,
+    name: &str,
+    source: &SourceSlice,
+) -> ObjectMeta {
+    let labels = [
+        (labels::SERVICE_NAME, origin.key.name.to_string()),
+        (
+            labels::SLICE_MANAGED_BY,
+            labels::SLICE_DISPATCHER.to_owned(),
+        ),
+        (labels::SOURCE_CLUSTER, provider.to_string()),
+        (labels::MANAGED_BY, labels::MANAGER.to_owned()),
+        (labels::HUB, origin.hub.to_owned()),
+    ];
+    let annotations = [
+        (labels::PROVISION_CLUSTER, provider.to_string()),
+        (labels::OWNER, origin.owner.to_owned()),
+        (labels::SOURCE, source.version.to_string()),
+    ];
+    ObjectMeta {
+        name: Some(copy_name(provider, name, &source.address_type).to_string()),
+        namespace: Some(origin.key.namespace.to_string()),
+        labels: Some(labels.map(|(name, value)| (name.to_owned(), value)).into()),
+        annotations: Some(
+            annotations
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
+        ),
+        ..ObjectMeta::default()
+    }
+}
+
+/// A port of a source, under the name that the consumer's Service has for it: ports fit by protocol and number.
+fn translated(
+    port: &SlicePort,
+    provider_ports: &[ServicePort],
+    consumer_ports: &[ServicePort],
+) -> Option<discovery::EndpointPort> {
+    let is_it = |candidate: &&ServicePort| {
+        candidate.name == port.name && candidate.id.protocol == port.protocol
+    };
+    let id = provider_ports.iter().find(is_it)?.id;
+    let local = consumer_ports.iter().find(|candidate| candidate.id == id)?;
+    Some(discovery::EndpointPort {
+        name: Some(local.name.to_string()),
+        protocol: Some(port.protocol.to_string()),
+        port: port.number,
+        app_protocol: port.app_protocol.as_deref().map(ToOwned::to_owned),
+    })
+}
+
+fn endpoint(
+    source: &SourceEndpoint,
+    provider: &ClusterName,
+    traffic_distribution: Option<&str>,
+) -> Endpoint {
+    let [ready, serving, terminating] = source.conditions;
+    Endpoint {
+        addresses: source.addresses.iter().map(ToString::to_string).collect(),
+        conditions: Some(EndpointConditions {
+            ready,
+            serving,
+            terminating,
+        }),
+        hostname: source.hostname.as_deref().map(ToOwned::to_owned),
+        zone: source.zone.as_deref().map(ToOwned::to_owned),
+        hints: traffic_distribution.map(|preference| hints(source, provider, preference)),
+        ..Endpoint::default()
+    }
+}
+
+/// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
+fn hints(source: &SourceEndpoint, provider: &ClusterName, preference: &str) -> EndpointHints {
+    let remote = format!("{provider}.remote");
+    let zone = source
+        .zone
+        .as_deref()
+        .map_or_else(|| remote.clone(), ToOwned::to_owned);
+    let by_node = preference == "PreferSameNode";
+    EndpointHints {
+        for_zones: Some(vec![ForZone { name: zone }]),
+        for_nodes: by_node.then(|| vec![ForNode { name: remote }]),
+    }
+}
+
+/// Whether traffic to that address can leave the node: a member must not point others at themselves.
+fn is_routable(address: &str) -> bool {
+    match address.parse::<IpAddr>() {
+        Ok(IpAddr::V4(v4)) => {
+            !(v4.is_loopback()
+                || v4.is_link_local()
+                || v4.is_multicast()
+                || v4.is_unspecified()
+                || v4.is_broadcast())
+        }
+        Ok(IpAddr::V6(v6)) => {
+            !(v6.is_loopback()
+                || v6.is_unicast_link_local()
+                || v6.is_multicast()
+                || v6.is_unspecified())
+        }
+        Err(_) => false,
+    }
+}
+
+const NAME_MAX: usize = 253;
+const HASH_HEX: usize = 8;
+
+/// The name of a copy: it depends on where the copy comes from and on nothing else that is there.
+pub fn copy_name(provider: &ClusterName, slice: &str, address_type: &str) -> Arc<str> {
+    let mut hasher = Sha256::new();
+    for part in ["native", provider.as_str(), slice, address_type] {
+        hasher.update(part.as_bytes());
+        hasher.update([0]);
+    }
+    let digest = hasher.finalize();
+    let hash: String = digest
+        .iter()
+        .take(HASH_HEX / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len();
+    let cut = slice
+        .get(..slice.len().min(room))
+        .unwrap_or_default()
+        .trim_end_matches(['-', '.']);
+    format!("{provider}-{cut}-{hash}").into()
+}

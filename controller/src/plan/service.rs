@@ -1,0 +1,231 @@
+//! The Service that a member should hold.
+
+use std::collections::BTreeMap;
+
+use causeway::api::labels;
+use causeway::domain::{ServiceKey, ServicePort, describe_ports};
+use k8s_openapi::api::core::v1::{
+    self as core, ClientIPConfig, Service, ServiceSpec, SessionAffinityConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Map, Value, json};
+
+use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
+
+/// The Service that a member should hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServiceWish {
+    /// Somebody else's, used as it is.
+    Foreign,
+    /// One of causeway's.
+    Own(OwnService),
+}
+
+/// A Service that causeway keeps in a member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnService {
+    /// What it asks for.
+    pub shape: ServiceShape,
+    /// On whose behalf it is there.
+    pub owner: String,
+}
+
+/// Says which Service a member should hold, given the one that it has.
+pub fn wish(
+    observed: Option<&ServiceView>,
+    hub: &str,
+    hub_service: &ServiceView,
+    ports: &[PortShape],
+    provider: bool,
+    owner: &str,
+) -> ServiceWish {
+    if observed.is_some_and(|service| service.hub.as_deref() != Some(hub)) {
+        return ServiceWish::Foreign;
+    }
+    let selector = if provider {
+        hub_service.shape.selector.clone()
+    } else {
+        no_backends()
+    };
+    let shape = ServiceShape {
+        load_balancer: false,
+        ports: ports.to_vec(),
+        selector,
+        ..hub_service.shape.clone()
+    };
+    ServiceWish::Own(OwnService {
+        shape,
+        owner: owner.to_owned(),
+    })
+}
+
+/// A selector that matches nothing: with none at all the member's controllers would leave stale slices behind.
+fn no_backends() -> BTreeMap<String, String> {
+    [(labels::NO_LOCAL_BACKENDS.to_owned(), "true".to_owned())].into()
+}
+
+impl ServiceWish {
+    /// The exposed ports that the member's Service offers, under the names that it has for them, and what is amiss.
+    pub fn ports_offered(
+        &self,
+        observed: Option<&ServiceView>,
+        key: &ServiceKey,
+        exposed: &[PortShape],
+    ) -> (Vec<ServicePort>, Option<String>) {
+        match (self, observed) {
+            (Self::Foreign, Some(service)) => foreign_ports(service, key, exposed),
+            _ => (
+                exposed.iter().map(|shape| shape.port.clone()).collect(),
+                None,
+            ),
+        }
+    }
+
+    /// The traffic preference of the member's Service.
+    pub fn traffic_distribution<'a>(
+        &'a self,
+        observed: Option<&'a ServiceView>,
+    ) -> Option<&'a str> {
+        match self {
+            Self::Own(own) => own.shape.traffic_distribution.as_deref(),
+            Self::Foreign => {
+                observed.and_then(|service| service.shape.traffic_distribution.as_deref())
+            }
+        }
+    }
+}
+
+fn foreign_ports(
+    service: &ServiceView,
+    key: &ServiceKey,
+    exposed: &[PortShape],
+) -> (Vec<ServicePort>, Option<String>) {
+    if service.shape.kind == ServiceKind::ExternalName {
+        return (
+            Vec::new(),
+            Some(format!(
+                "has a Service {key} of its own that is an ExternalName; remove or rename it"
+            )),
+        );
+    }
+    let ports = service.ports();
+    let wanted = |port: &ServicePort| exposed.iter().any(|shape| shape.port.id == port.id);
+    let offered: Vec<_> = ports.iter().filter(|port| wanted(port)).cloned().collect();
+    let missing: Vec<_> = exposed
+        .iter()
+        .filter(|shape| !offered.iter().any(|port| port.id == shape.port.id))
+        .map(|shape| shape.port.clone())
+        .collect();
+    let trouble = (!missing.is_empty()).then(|| {
+        format!(
+            "has a Service {key} of its own without {}; it has {}; add the port there or remove that Service",
+            describe_ports(&missing),
+            describe_ports(&ports)
+        )
+    });
+    (offered, trouble)
+}
+
+impl OwnService {
+    /// Whether the member's Service is what it should be.
+    pub fn is_met_by(&self, observed: &ServiceView) -> bool {
+        self.shape == observed.shape && observed.owner.as_deref() == Some(self.owner.as_str())
+    }
+
+    /// Whether the member's Service can become what it should be, or has to be made anew: an address cannot be taken away.
+    pub fn can_become(&self, observed: &ServiceView) -> bool {
+        self.shape.kind == observed.shape.kind
+    }
+
+    /// The object to make.
+    pub fn object(&self, key: &ServiceKey, hub: &str) -> Service {
+        let shape = &self.shape;
+        Service {
+            metadata: ObjectMeta {
+                name: Some(key.name.to_string()),
+                namespace: Some(key.namespace.to_string()),
+                labels: Some(
+                    [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)]
+                        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                        .into(),
+                ),
+                annotations: Some([(labels::OWNER.to_owned(), self.owner.clone())].into()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(ServiceSpec {
+                cluster_ip: (shape.kind == ServiceKind::Headless).then(|| "None".to_owned()),
+                ports: Some(shape.ports.iter().map(port).collect()),
+                selector: Some(shape.selector.clone()).filter(|selector| !selector.is_empty()),
+                session_affinity: Some(shape.session_affinity.clone()),
+                session_affinity_config: shape.affinity_seconds.map(affinity_config),
+                traffic_distribution: shape.traffic_distribution.clone(),
+                publish_not_ready_addresses: Some(shape.publish_not_ready_addresses),
+                ip_family_policy: Some(family_policy(shape).to_owned()),
+                ..ServiceSpec::default()
+            }),
+            status: None,
+        }
+    }
+
+    /// A merge patch that makes the observed Service what it should be, and fails if it is not that version any more.
+    pub fn patch(&self, observed: &ServiceView, hub: &str) -> Value {
+        let shape = &self.shape;
+        let mut selector: Map<String, Value> = observed
+            .shape
+            .selector
+            .keys()
+            .map(|key| (key.clone(), Value::Null))
+            .collect();
+        selector.extend(
+            shape
+                .selector
+                .iter()
+                .map(|(key, value)| (key.clone(), json!(value))),
+        );
+        json!({
+            "metadata": {
+                "resourceVersion": observed.resource_version,
+                "labels": {labels::MANAGED_BY: labels::MANAGER, labels::HUB: hub},
+                "annotations": {labels::OWNER: self.owner},
+            },
+            "spec": {
+                "type": "ClusterIP",
+                "ports": shape.ports.iter().map(port).collect::<Vec<_>>(),
+                "selector": selector,
+                "sessionAffinity": shape.session_affinity,
+                "sessionAffinityConfig": shape.affinity_seconds.map(affinity_config),
+                "trafficDistribution": shape.traffic_distribution,
+                "publishNotReadyAddresses": shape.publish_not_ready_addresses,
+                "ipFamilyPolicy": family_policy(shape),
+            },
+        })
+    }
+}
+
+/// The families are those that the member has: a cluster of one family cannot require two.
+fn family_policy(shape: &ServiceShape) -> &'static str {
+    if shape.dual_stack {
+        "PreferDualStack"
+    } else {
+        "SingleStack"
+    }
+}
+
+fn affinity_config(seconds: i32) -> SessionAffinityConfig {
+    SessionAffinityConfig {
+        client_ip: Some(ClientIPConfig {
+            timeout_seconds: Some(seconds),
+        }),
+    }
+}
+
+fn port(shape: &PortShape) -> core::ServicePort {
+    core::ServicePort {
+        name: Some(shape.port.name.to_string()).filter(|name| !name.is_empty()),
+        protocol: Some(shape.port.id.protocol.to_string()),
+        port: i32::from(shape.port.id.number),
+        target_port: Some(shape.target.clone()),
+        app_protocol: shape.app_protocol.clone(),
+        node_port: None,
+    }
+}

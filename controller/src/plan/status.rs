@@ -1,0 +1,572 @@
+//! What the status of a MultiClusterService should say.
+//!
+//! A condition whose truth is not settled yet stays as it was, so that a change that is under way makes nothing flap
+//! and costs no write.
+
+use std::collections::HashMap;
+
+use causeway::api::condition::{self as names, FALSE, TRUE, reason};
+use causeway::domain::{ClusterName, ExposureType, ServiceKey};
+use k8s_openapi::api::core::v1::LoadBalancerIngress;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+use super::{Desired, MemberWish, Members};
+use crate::index::hub::McsView;
+use crate::index::member::Member;
+use crate::index::{Index, Standing};
+use crate::outbox::Announcement;
+
+/// What a status should say, and when time alone will change it.
+#[derive(Debug)]
+pub struct StatusWish {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// The load balancers' addresses.
+    pub ingress: Vec<LoadBalancerIngress>,
+    /// What became so since the stored status.
+    pub announcements: Vec<Announcement>,
+    /// When to look again, if nothing happens.
+    pub again_at: Option<Timestamp>,
+}
+
+/// What is still to be written into one member, and what could not be.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Whether a write of the Service or its namespace is outstanding.
+    pub service_pending: bool,
+    /// Whether a write of a copy is outstanding.
+    pub copies_pending: bool,
+    /// Why the Service cannot be written.
+    pub service_trouble: Option<String>,
+    /// Why copies cannot be written.
+    pub copies_trouble: Option<String>,
+}
+
+/// How far something is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum State {
+    Done,
+    InProgress,
+    Trouble(String),
+}
+
+/// What a condition should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verdict {
+    True,
+    False {
+        reason: &'static str,
+        message: String,
+    },
+    Unsettled,
+}
+
+/// A copy that no watch has shown for this long after it was written is trouble.
+const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(30);
+const NAMED_AT_MOST: usize = 5;
+
+/// Words the status of a service.
+pub fn status(
+    index: &Index,
+    key: &ServiceKey,
+    mcs: &McsView,
+    desired: &Desired,
+    progress: &HashMap<ClusterName, Progress>,
+    now: Timestamp,
+) -> StatusWish {
+    let view = View {
+        index,
+        key,
+        mcs,
+        desired,
+        progress,
+        now,
+    };
+    let mut conditions = mcs.conditions.clone();
+    let mut announcements = Vec::new();
+    let verdicts = view.verdicts();
+    for (type_, true_text, verdict) in &verdicts {
+        set(
+            &mut conditions,
+            type_,
+            *true_text,
+            verdict,
+            mcs,
+            now,
+            &mut announcements,
+        );
+    }
+    let ready = view.ready(&verdicts);
+    let message = view.ready_message();
+    set(
+        &mut conditions,
+        names::READY,
+        (reason::READY, &message),
+        &ready,
+        mcs,
+        now,
+        &mut Vec::new(),
+    );
+    StatusWish {
+        conditions,
+        ingress: view.ingress(),
+        announcements,
+        again_at: view.unseen_until(),
+    }
+}
+
+type Text<'a> = (&'a str, &'a str);
+
+const SERVICE_TEXT: Text<'static> = (
+    reason::SERVICE_APPLIED_SUCCEED,
+    "Service is propagated to target clusters.",
+);
+const DISPATCHED_TEXT: Text<'static> = (
+    reason::DISPATCHED_SUCCEED,
+    "EndpointSlice are dispatched successfully",
+);
+const APPLIED_TEXT: Text<'static> = (
+    reason::APPLIED_SUCCESS,
+    "EndpointSlices are propagated to target clusters.",
+);
+
+struct View<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    mcs: &'a McsView,
+    desired: &'a Desired,
+    progress: &'a HashMap<ClusterName, Progress>,
+    now: Timestamp,
+}
+
+impl View<'_> {
+    fn exposure(&self) -> ExposureType {
+        self.mcs
+            .wish
+            .as_ref()
+            .map_or(ExposureType::CrossCluster, |wish| wish.exposure)
+    }
+
+    fn verdicts(&self) -> Vec<(&'static str, Text<'static>, Verdict)> {
+        let mut all = vec![(names::SERVICE_APPLIED, SERVICE_TEXT, self.service_applied())];
+        if self.exposure() == ExposureType::CrossCluster {
+            all.push((
+                names::ENDPOINT_SLICE_DISPATCHED,
+                DISPATCHED_TEXT,
+                self.dispatched(),
+            ));
+            all.push((names::ENDPOINT_SLICE_APPLIED, APPLIED_TEXT, self.applied()));
+        }
+        all
+    }
+
+    /// Nothing is exposed because of the hub: what that means for the slices.
+    fn withdrawn(&self) -> Option<&str> {
+        let nothing = matches!(&self.desired.members, Members::Wanted(wishes) if wishes.is_empty());
+        self.desired
+            .problem
+            .as_ref()
+            .filter(|_| nothing)
+            .map(|problem| problem.message.as_str())
+    }
+
+    fn service_applied(&self) -> Verdict {
+        if let Some(problem) = &self.desired.problem {
+            return Verdict::False {
+                reason: problem.reason,
+                message: problem.message.clone(),
+            };
+        }
+        if self.desired.placement.targets.is_empty() {
+            let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
+            return Verdict::False {
+                reason: reason::SERVICE_APPLIED_FAILED,
+                message,
+            };
+        }
+        let load_balancer = self.exposure() == ExposureType::LoadBalancer;
+        let targets = self.desired.placement.targets.iter();
+        let states = targets
+            .filter(|(_, roles)| roles.provider || !load_balancer)
+            .map(|(name, _)| {
+                let state = if load_balancer {
+                    self.balanced_in(name)
+                } else {
+                    self.service_in(name)
+                };
+                (name, state)
+            });
+        verdict(
+            reason::SERVICE_APPLIED_FAILED,
+            [tally("clusters", states.collect())],
+        )
+    }
+
+    fn dispatched(&self) -> Verdict {
+        if let Some(verdict) = self.without_members(reason::DISPATCHED_FAILED) {
+            return verdict;
+        }
+        let placement = &self.desired.placement;
+        let providers = placement
+            .providers()
+            .map(|name| (name, self.provided_by(name)))
+            .collect();
+        let consumers = placement
+            .consumers()
+            .map(|name| (name, self.dispatched_to(name)))
+            .collect();
+        verdict(
+            reason::DISPATCHED_FAILED,
+            [tally("providers", providers), tally("consumers", consumers)],
+        )
+    }
+
+    fn applied(&self) -> Verdict {
+        if let Some(verdict) = self.without_members(reason::APPLIED_FAILED) {
+            return verdict;
+        }
+        let consumers = self
+            .desired
+            .placement
+            .consumers()
+            .map(|name| (name, self.applied_in(name)))
+            .collect();
+        verdict(reason::APPLIED_FAILED, [tally("consumers", consumers)])
+    }
+
+    /// The verdict about slices where no member is planned for.
+    fn without_members(&self, reason: &'static str) -> Option<Verdict> {
+        if let Some(message) = self.withdrawn() {
+            return Some(Verdict::False {
+                reason,
+                message: message.to_owned(),
+            });
+        }
+        match &self.desired.members {
+            Members::Untouched => Some(Verdict::Unsettled),
+            Members::Wanted(_) => None,
+        }
+    }
+
+    /// The first condition that does not hold decides.
+    fn ready(&self, verdicts: &[(&'static str, Text<'static>, Verdict)]) -> Verdict {
+        let failed = verdicts
+            .iter()
+            .map(|(_, _, verdict)| verdict)
+            .find(|verdict| matches!(verdict, Verdict::False { .. }));
+        if let Some(failed) = failed {
+            return failed.clone();
+        }
+        // An unsettled condition that was False still is.
+        let stays_false = verdicts
+            .iter()
+            .filter(|(_, _, verdict)| *verdict == Verdict::Unsettled);
+        let stored = stays_false.map(|(type_, _, _)| names::find(&self.mcs.conditions, type_));
+        match stored.fold(Some(true), |settled, stored| {
+            Some(settled? && stored?.status == TRUE)
+        }) {
+            Some(true) => Verdict::True,
+            Some(false) | None => Verdict::Unsettled,
+        }
+    }
+
+    fn ready_message(&self) -> String {
+        let placement = &self.desired.placement;
+        let mut message = match self.exposure() {
+            ExposureType::CrossCluster => format!(
+                "{} can be reached from {}, backed by {}",
+                self.key,
+                counted(placement.consumers().count()),
+                counted(placement.providers().count())
+            ),
+            ExposureType::LoadBalancer => {
+                format!(
+                    "the load balancers of {} are gathered",
+                    counted(placement.providers().count())
+                )
+            }
+        };
+        if !placement.left_out.is_empty() {
+            let out: Vec<_> = placement
+                .left_out
+                .iter()
+                .map(|(name, why)| format!("{name} ({why})"))
+                .collect();
+            message.push_str(&format!("; left out: {}", out.join(", ")));
+        }
+        message
+    }
+
+    fn member(&self, name: &ClusterName) -> Option<&Member> {
+        self.index.members.get(name)
+    }
+
+    fn wish(&self, name: &ClusterName) -> Option<&MemberWish> {
+        match &self.desired.members {
+            Members::Wanted(wishes) => wishes.get(name),
+            Members::Untouched => None,
+        }
+    }
+
+    fn reachable(&self, name: &ClusterName) -> State {
+        match self.index.standing(name) {
+            Standing::Synced => State::Done,
+            Standing::Syncing => State::InProgress,
+            Standing::NotJoined => State::Trouble("is not joined".to_owned()),
+            Standing::Refused(why) | Standing::LeftOut(why) => State::Trouble(why),
+            Standing::Unreachable { since, why } => {
+                State::Trouble(format!("unreachable since {since:.0} ({why})"))
+            }
+        }
+    }
+
+    fn service_in(&self, name: &ClusterName) -> State {
+        let reachable = self.reachable(name);
+        if reachable != State::Done {
+            return reachable;
+        }
+        let progress = self.progress.get(name);
+        let wish_trouble = self.wish(name).and_then(|wish| wish.trouble.clone());
+        let trouble =
+            wish_trouble.or_else(|| progress.and_then(|progress| progress.service_trouble.clone()));
+        settled(
+            trouble,
+            progress.is_some_and(|progress| progress.service_pending),
+        )
+    }
+
+    fn balanced_in(&self, name: &ClusterName) -> State {
+        let reachable = self.reachable(name);
+        let has_service = self
+            .member(name)
+            .is_some_and(|member| member.service(self.key).is_some());
+        match reachable {
+            State::Done if !has_service => State::Trouble(format!("has no Service {}", self.key)),
+            other => other,
+        }
+    }
+
+    fn provided_by(&self, name: &ClusterName) -> State {
+        self.reachable(name)
+    }
+
+    fn dispatched_to(&self, name: &ClusterName) -> State {
+        let reachable = self.reachable(name);
+        if reachable != State::Done {
+            return reachable;
+        }
+        let progress = self.progress.get(name);
+        let trouble = progress.and_then(|progress| progress.copies_trouble.clone());
+        let pending =
+            progress.is_some_and(|progress| progress.copies_pending || progress.service_pending);
+        settled(trouble, pending)
+    }
+
+    fn applied_in(&self, name: &ClusterName) -> State {
+        let was_true = names::is_true(&self.mcs.conditions, names::ENDPOINT_SLICE_APPLIED);
+        match self.dispatched_to(name) {
+            // What an unreachable consumer holds it still holds.
+            State::Trouble(_) if was_true && self.reachable(name) != State::Done => {
+                State::InProgress
+            }
+            State::Done => self.seen_in(name),
+            other => other,
+        }
+    }
+
+    fn seen_in(&self, name: &ClusterName) -> State {
+        let unseen: Vec<_> = self.unseen_in(name).collect();
+        let late = unseen
+            .iter()
+            .filter(|since| self.now.duration_since(**since) >= SEEN_WITHIN)
+            .count();
+        match (unseen.len(), late) {
+            (0, _) => State::Done,
+            (_, 0) => State::InProgress,
+            (_, late) => State::Trouble(format!(
+                "{late} EndpointSlices were written and are not seen back"
+            )),
+        }
+    }
+
+    fn unseen_in(&self, name: &ClusterName) -> impl Iterator<Item = Timestamp> {
+        let member = self.member(name);
+        let copies = self
+            .wish(name)
+            .into_iter()
+            .flat_map(|wish| wish.copies.keys());
+        copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since)
+    }
+
+    fn unseen_until(&self) -> Option<Timestamp> {
+        let all = self
+            .desired
+            .placement
+            .consumers()
+            .flat_map(|name| self.unseen_in(name));
+        let ends = all.map(|since| since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX));
+        ends.filter(|end| *end > self.now).min()
+    }
+
+    fn ingress(&self) -> Vec<LoadBalancerIngress> {
+        if self.exposure() != ExposureType::LoadBalancer {
+            return self.mcs.ingress.clone();
+        }
+        let mut all = Vec::new();
+        let mut unknown = false;
+        for name in self.desired.placement.providers() {
+            match self
+                .member(name)
+                .filter(|member| member.sources_are_known())
+            {
+                Some(member) => all.extend(
+                    member
+                        .service(self.key)
+                        .map(|service| service.ingress.clone()),
+                ),
+                None => unknown |= self.index.standing(name) != Standing::NotJoined,
+            }
+        }
+        let mut all: Vec<_> = all.into_iter().flatten().collect();
+        if unknown {
+            // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
+            let kept = self
+                .mcs
+                .ingress
+                .iter()
+                .filter(|ingress| !all.contains(ingress))
+                .cloned()
+                .collect::<Vec<_>>();
+            all.extend(kept);
+        }
+        all
+    }
+}
+
+fn settled(trouble: Option<String>, pending: bool) -> State {
+    match (trouble, pending) {
+        (Some(trouble), _) => State::Trouble(trouble),
+        (None, true) => State::InProgress,
+        (None, false) => State::Done,
+    }
+}
+
+fn counted(clusters: usize) -> String {
+    format!(
+        "{clusters} {}",
+        if clusters == 1 { "cluster" } else { "clusters" }
+    )
+}
+
+/// What is so among clusters of one role: how many there are, which are in trouble, whether any is under way.
+struct Tally<'a> {
+    noun: &'static str,
+    total: usize,
+    troubles: Vec<(&'a ClusterName, String)>,
+    under_way: bool,
+}
+
+fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
+    let mut tally = Tally {
+        noun,
+        total: states.len(),
+        troubles: Vec::new(),
+        under_way: false,
+    };
+    for (name, state) in states {
+        match state {
+            State::Trouble(why) => tally.troubles.push((name, why)),
+            State::InProgress => tally.under_way = true,
+            State::Done => {}
+        }
+    }
+    tally
+}
+
+fn verdict<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> Verdict {
+    let failed: Vec<_> = tallies
+        .iter()
+        .filter(|tally| !tally.troubles.is_empty())
+        .map(Tally::message)
+        .collect();
+    if !failed.is_empty() {
+        return Verdict::False {
+            reason,
+            message: failed.join("; "),
+        };
+    }
+    if tallies.iter().any(|tally| tally.under_way) {
+        Verdict::Unsettled
+    } else {
+        Verdict::True
+    }
+}
+
+impl Tally<'_> {
+    /// `1 of 3 consumers: member3 unreachable since ...`, shortest first.
+    fn message(&self) -> String {
+        let mut texts: Vec<_> = self
+            .troubles
+            .iter()
+            .map(|(name, why)| format!("{name} {why}"))
+            .collect();
+        texts.sort_by_key(|text| (text.len(), text.clone()));
+        let more = texts.len().saturating_sub(NAMED_AT_MOST);
+        texts.truncate(NAMED_AT_MOST);
+        let rest = if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        };
+        format!(
+            "{} of {} {}: {}{rest}",
+            self.troubles.len(),
+            self.total,
+            self.noun,
+            texts.join("; ")
+        )
+    }
+}
+
+fn set(
+    conditions: &mut Vec<Condition>,
+    type_: &str,
+    (true_reason, true_message): Text<'_>,
+    verdict: &Verdict,
+    mcs: &McsView,
+    now: Timestamp,
+    announcements: &mut Vec<Announcement>,
+) {
+    let (status, reason, message) = match verdict {
+        Verdict::Unsettled => return,
+        Verdict::True => (TRUE, true_reason, true_message),
+        Verdict::False { reason, message } => (FALSE, *reason, message.as_str()),
+    };
+    let stored = conditions
+        .iter()
+        .position(|condition| condition.type_ == type_);
+    let same_status = stored.filter(|index| conditions[*index].status == status);
+    if same_status.is_none() {
+        announcements.push(Announcement {
+            warning: status == FALSE,
+            reason: reason.to_owned(),
+            note: message.to_owned(),
+        });
+    }
+    let condition = Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        observed_generation: Some(mcs.generation),
+        last_transition_time: match same_status {
+            Some(index) => conditions[index].last_transition_time.clone(),
+            None => Time(now),
+        },
+    };
+    match stored {
+        Some(index) => conditions[index] = condition,
+        None => conditions.push(condition),
+    }
+}

@@ -1,0 +1,349 @@
+//! One item at a time: plan, diff, offer the writes, word the status.
+
+use std::collections::{HashMap, HashSet};
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::apply::{Action, ObjectId};
+use crate::diff::{Diff, diff};
+use crate::index::hub::{ClusterView, McsView};
+use crate::index::member::NamespaceState;
+use crate::index::{Index, Item, Standing};
+use crate::outbox::{Lane, Offer, Outbox, Write};
+use crate::plan::status::{Progress, StatusWish, status};
+use crate::plan::{Desired, Members, Settings, cluster, plan};
+
+/// What came of looking at a service.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// When to look again, if nothing happens.
+    pub again_at: Option<Instant>,
+    /// The hub has to be asked whether the MultiClusterService exists.
+    pub ask_hub: bool,
+    /// Nothing is left to be written into any member.
+    pub settled: bool,
+}
+
+/// The two clocks, read once a turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// For waiting.
+    pub instant: Instant,
+    /// For what is written down.
+    pub wall: Timestamp,
+}
+
+impl Now {
+    /// Reads both clocks.
+    pub fn read() -> Self {
+        Self {
+            instant: Instant::now(),
+            wall: Timestamp::now(),
+        }
+    }
+
+    fn instant_of(&self, time: Timestamp) -> Instant {
+        let wait = time.duration_since(self.wall);
+        self.instant + wait.max(SignedDuration::ZERO).unsigned_abs()
+    }
+}
+
+/// Brings one service closer to what should be.
+pub fn reconcile_service(
+    index: &Index,
+    outbox: &mut Outbox,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: Now,
+) -> Outcome {
+    let item = Item::Service(key.clone());
+    let desired = plan(index, settings, key, now.wall);
+    let diff = diff(&desired, index, key, outbox.is_busy_with(&item));
+    let mut outcome = Outcome {
+        ask_hub: diff.ask_hub,
+        ..Outcome::default()
+    };
+    outcome.again_at = desired.again_at.map(|at| now.instant_of(at));
+    let progress = progress(index, outbox, &desired, &diff, key);
+    outcome.settled = !progress
+        .values()
+        .any(|one| one.service_pending || one.copies_pending);
+    let writes_hub = diff.writes.contains_key(&Lane::Hub);
+    offer_all(index, outbox, &item, diff, now, &mut outcome);
+    let mcs = index
+        .hub
+        .multi_cluster_services
+        .get(key)
+        .filter(|mcs| !mcs.deleting && !writes_hub);
+    if let Some(mcs) = mcs {
+        let wish = status(index, key, mcs, &desired, &progress, now.wall);
+        earlier(
+            &mut outcome.again_at,
+            wish.again_at.map(|at| now.instant_of(at)),
+        );
+        if let Some(write) = status_write(key, mcs, wish) {
+            offer(outbox, &Lane::Hub, &item, write, now, &mut outcome);
+        }
+    }
+    outcome
+}
+
+/// Replaces all that waits for the item by what is wanted now.
+fn offer_all(
+    index: &Index,
+    outbox: &mut Outbox,
+    item: &Item,
+    diff: Diff,
+    now: Now,
+    outcome: &mut Outcome,
+) {
+    let members = index.members.keys().cloned().map(Lane::Member);
+    let mut writes = diff.writes;
+    for lane in std::iter::once(Lane::Hub).chain(members) {
+        outbox.retract(&lane, item);
+        let wanted = writes.remove(&lane).unwrap_or_default();
+        if lane != Lane::Hub {
+            let objects: HashSet<_> = wanted.iter().map(|write| write.object.clone()).collect();
+            outbox.forget_troubles(&lane, item, &objects);
+        }
+        for write in wanted {
+            offer(outbox, &lane, item, write, now, outcome);
+        }
+    }
+}
+
+fn offer(
+    outbox: &mut Outbox,
+    lane: &Lane,
+    item: &Item,
+    write: Write,
+    now: Now,
+    outcome: &mut Outcome,
+) {
+    match outbox.offer(lane, item, write, now.instant) {
+        // A write under way brings the item back when it ends.
+        Offer::Accepted | Offer::UnderWay => {}
+        Offer::Later(at) => earlier(&mut outcome.again_at, Some(at)),
+    }
+}
+
+fn earlier(one: &mut Option<Instant>, other: Option<Instant>) {
+    *one = match (*one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+}
+
+/// What is outstanding in each member, and what is in the way.
+fn progress(
+    index: &Index,
+    outbox: &Outbox,
+    desired: &Desired,
+    diff: &Diff,
+    key: &ServiceKey,
+) -> HashMap<ClusterName, Progress> {
+    let item = Item::Service(key.clone());
+    let wanted = |name: &ClusterName| match &desired.members {
+        Members::Wanted(wishes) => wishes.contains_key(name),
+        Members::Untouched => false,
+    };
+    let mut all = HashMap::new();
+    for (name, member) in &index.members {
+        let lane = Lane::Member(name.clone());
+        let mut progress = Progress::default();
+        for write in diff.writes.get(&lane).into_iter().flatten() {
+            match write.object {
+                ObjectId::Slice(..) => progress.copies_pending = true,
+                _ => progress.service_pending = true,
+            }
+        }
+        if wanted(name) {
+            progress.service_pending |= member
+                .services
+                .get(key)
+                .is_some_and(|service| service.deleted);
+            if member.namespace(&key.namespace) == NamespaceState::Terminating {
+                progress.service_trouble = Some(format!(
+                    "namespace {} is being deleted there",
+                    key.namespace
+                ));
+            }
+        }
+        note_troubles(outbox, &lane, &item, key, &mut progress);
+        all.insert(name.clone(), progress);
+    }
+    all
+}
+
+fn note_troubles(
+    outbox: &Outbox,
+    lane: &Lane,
+    item: &Item,
+    key: &ServiceKey,
+    progress: &mut Progress,
+) {
+    let mut slices = 0;
+    for (object, trouble) in outbox.troubles(lane, item) {
+        match object {
+            ObjectId::Slice(..) => {
+                slices += 1;
+                let noun = if slices == 1 {
+                    "EndpointSlice"
+                } else {
+                    "EndpointSlices"
+                };
+                progress.copies_trouble = Some(format!(
+                    "{slices} {noun} cannot be written ({})",
+                    trouble.failure
+                ));
+            }
+            ObjectId::Namespace(name) => {
+                progress.service_trouble = Some(format!(
+                    "has no namespace {name}, and it cannot be made ({}); make it, or join the cluster with \
+                     --allow-namespace-creation",
+                    trouble.failure
+                ));
+            }
+            _ => {
+                progress.service_trouble = Some(format!(
+                    "Service {} cannot be written ({})",
+                    key.name, trouble.failure
+                ));
+            }
+        }
+    }
+}
+
+/// The write of a status that says something new.
+fn status_write(key: &ServiceKey, mcs: &McsView, wish: StatusWish) -> Option<Write> {
+    if wish.conditions == mcs.conditions && wish.ingress == mcs.ingress {
+        return None;
+    }
+    let mut status = json!({ "conditions": wish.conditions });
+    if wish.ingress != mcs.ingress {
+        status["loadBalancer"] = json!({ "ingress": wish.ingress });
+    }
+    let patch = json!({"metadata": {"resourceVersion": mcs.resource_version}, "status": status});
+    let object = ObjectId::MultiClusterServiceStatus(key.clone());
+    Some(Write {
+        object,
+        action: Action::Merge(patch),
+        announcements: wish.announcements,
+    })
+}
+
+/// How long the clean-up of a member that leaves may take.
+const LEAVING_AT_MOST: SignedDuration = SignedDuration::from_secs(30);
+
+/// What came of looking at a member.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ClusterOutcome {
+    /// Nothing more for now.
+    Stays,
+    /// Look again then, if nothing happens.
+    LookAgain(Instant),
+    /// Its Cluster is gone and it is clean, or could not be cleaned in time: forget it. Services of which something is left.
+    Gone(Vec<ServiceKey>),
+}
+
+/// Keeps a Cluster's status and finalizer, and sees a member out that leaves.
+pub fn reconcile_cluster(
+    index: &Index,
+    outbox: &mut Outbox,
+    name: &ClusterName,
+    keeps_clusters: bool,
+    now: Now,
+) -> ClusterOutcome {
+    let Some(cluster) = index.hub.clusters.get(name) else {
+        return ClusterOutcome::Stays;
+    };
+    let item = Item::Cluster(name.clone());
+    let mut outcome = Outcome::default();
+    outbox.retract(&Lane::Hub, &item);
+    let Some(since) = cluster.leaving_since else {
+        if keeps_clusters {
+            keep(index, outbox, name, cluster, now, &mut outcome);
+        }
+        return outcome
+            .again_at
+            .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain);
+    };
+    let left: Vec<_> = index
+        .members
+        .get(name)
+        .map(|member| member.own_keys(&index.hub.uid).into_iter().collect())
+        .unwrap_or_default();
+    let until = since
+        .saturating_add(LEAVING_AT_MOST)
+        .unwrap_or(Timestamp::MAX);
+    let reachable = index.standing(name) == Standing::Synced;
+    if !left.is_empty() && reachable && now.wall < until {
+        return ClusterOutcome::LookAgain(now.instant_of(until));
+    }
+    if cluster.gone {
+        return ClusterOutcome::Gone(left);
+    }
+    if cluster
+        .finalizers
+        .iter()
+        .any(|finalizer| finalizer == labels::FINALIZER)
+    {
+        let rest: Vec<_> = cluster
+            .finalizers
+            .iter()
+            .filter(|finalizer| *finalizer != labels::FINALIZER)
+            .collect();
+        let write = cluster_finalizers(name, cluster, &json!(rest));
+        offer(outbox, &Lane::Hub, &item, write, now, &mut outcome);
+    }
+    outcome
+        .again_at
+        .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain)
+}
+
+fn keep(
+    index: &Index,
+    outbox: &mut Outbox,
+    name: &ClusterName,
+    cluster: &ClusterView,
+    now: Now,
+    outcome: &mut Outcome,
+) {
+    let item = Item::Cluster(name.clone());
+    if !cluster
+        .finalizers
+        .iter()
+        .any(|finalizer| finalizer == labels::FINALIZER)
+    {
+        let mut finalizers = cluster.finalizers.clone();
+        finalizers.push(labels::FINALIZER.to_owned());
+        let write = cluster_finalizers(name, cluster, &json!(finalizers));
+        return offer(outbox, &Lane::Hub, &item, write, now, outcome);
+    }
+    if let Some(wish) = cluster::status(index, name, now.wall) {
+        let patch = json!({
+            "metadata": {"resourceVersion": cluster.resource_version},
+            "status": {"kubernetesVersion": wish.kubernetes_version, "conditions": wish.conditions},
+        });
+        let object = ObjectId::ClusterStatus(name.clone());
+        let write = Write {
+            object,
+            action: Action::Merge(patch),
+            announcements: Vec::new(),
+        };
+        offer(outbox, &Lane::Hub, &item, write, now, outcome);
+    }
+}
+
+fn cluster_finalizers(name: &ClusterName, cluster: &ClusterView, finalizers: &Value) -> Write {
+    let patch = json!({"metadata": {"resourceVersion": cluster.resource_version, "finalizers": finalizers}});
+    Write {
+        object: ObjectId::Cluster(name.clone()),
+        action: Action::Merge(patch),
+        announcements: Vec::new(),
+    }
+}
