@@ -38,10 +38,9 @@ impl TestBed {
     /// The program of this name: etcd, kube-apiserver, kube-controller-manager, kube-proxy, coredns,
     /// kubectl, serve or keeper. One in `KUBEBUILDER_ASSETS` is preferred.
     pub fn program(&self, name: &str) -> PathBuf {
-        let given = self.assets.iter().map(|assets| assets.join(name));
+        let mut given = self.assets.iter().map(|assets| assets.join(name));
         given
-            .filter(|program| program.is_file())
-            .next()
+            .find(|program| program.is_file())
             .unwrap_or_else(|| self.directory.join(name))
     }
 }
@@ -151,10 +150,11 @@ fn link_roles(directory: &Path) {
 fn remove_older(all: &Path, current: &Path) {
     let entries = fs::read_dir(all).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
-        if path != current && path.join("complete").is_file() {
-            if let Err(e) = fs::remove_dir_all(&path) {
-                say(&format!("cannot remove {}: {e}", path.display()));
-            }
+        if path != current
+            && path.join("complete").is_file()
+            && let Err(e) = fs::remove_dir_all(&path)
+        {
+            say(&format!("cannot remove {}: {e}", path.display()));
         }
     }
 }
@@ -200,5 +200,5 @@ fn build_with_cargo(program: &str) -> PathBuf {
 /// A line that a person sees at once, also where the output of tests is captured.
 pub(crate) fn say(line: &str) {
     // A closed standard error is no reason to fail.
-    if writeln!(io::stderr(), "{line}").is_err() {}
+    writeln!(io::stderr(), "{line}").ok();
 }

@@ -27,7 +27,7 @@ use crate::{Space, node, ports};
 pub struct Fleet {
     hub: Cluster,
     members: Vec<Cluster>,
-    logs: Mutex<Vec<PathBuf>>,
+    logs: Logs,
     directory: PathBuf,
     keeper: Arc<Keeper>,
     etcd: Process,
@@ -89,7 +89,7 @@ impl Builder {
         Fleet {
             hub: clusters.next().expect("the hub"),
             members: clusters.collect(),
-            logs: Mutex::default(),
+            logs: Logs::default(),
             directory,
             keeper,
             etcd,
@@ -142,11 +142,7 @@ impl Fleet {
 
     /// The logs of all programs, those added by [`Fleet::add_log`] first.
     pub fn logs(&self) -> Vec<PathBuf> {
-        let mut logs = self
-            .logs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let mut logs = self.logs.all();
         logs.extend(self.clusters().flat_map(Cluster::logs));
         logs.push(self.etcd.log().to_path_buf());
         logs
@@ -154,10 +150,31 @@ impl Fleet {
 
     /// Has the end of this log printed when a test fails.
     pub fn add_log(&self, log: &Path) {
-        self.logs
+        self.logs.add(log);
+    }
+
+    pub(crate) fn more_logs(&self) -> Logs {
+        self.logs.clone()
+    }
+}
+
+/// Logs of programs that are started later.
+#[derive(Clone, Default)]
+pub(crate) struct Logs(Arc<Mutex<Vec<PathBuf>>>);
+
+impl Logs {
+    pub(crate) fn add(&self, log: &Path) {
+        let mut logs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !logs.iter().any(|known| known == log) {
+            logs.push(log.to_path_buf());
+        }
+    }
+
+    fn all(&self) -> Vec<PathBuf> {
+        self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(log.to_path_buf());
+            .clone()
     }
 }
 

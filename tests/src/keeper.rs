@@ -443,7 +443,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.is_running() && !self.keeper.is_closed() {
             // It may end by itself in between.
-            if self.signal(Signal::Kill).is_err() {}
+            self.signal(Signal::Kill).ok();
         }
     }
 }

@@ -29,6 +29,7 @@
 
 pub mod audit;
 pub mod binaries;
+pub mod causeway;
 pub mod cluster;
 pub mod eventually;
 pub mod fixtures;
@@ -36,11 +37,13 @@ pub mod fleet;
 pub mod keeper;
 mod kubeconfig;
 pub mod kubectl;
+pub mod metrics;
 mod paths;
 mod ports;
 pub mod requests;
 pub mod space;
 
+pub use causeway::{Bed, Installation, Running};
 pub use cluster::Cluster;
 pub use eventually::{SOON, eventually};
 pub use fixtures::{multi_cluster_service, node, pod, service};

@@ -1,0 +1,268 @@
+//! What a person does to install causeway on a hub and to join members.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway::api::{ClusterSpec, SecretReference, SyncMode};
+use causeway_certs::{Authority, Credentials, Leaf};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+
+use crate::binaries;
+use crate::causeway::running::{Launch, Running};
+use crate::fleet::Logs;
+use crate::keeper::{Keeper, Program};
+use crate::kubectl::{Command, Output};
+use crate::{Cluster, Fleet, paths, ports};
+
+/// The namespace that the manifests install into.
+pub const NAMESPACE: &str = "causeway-system";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The definitions and rights of causeway on a hub. Nothing runs yet.
+pub struct Installation {
+    keeper: Arc<Keeper>,
+    directory: PathBuf,
+    hub_kubeconfig: PathBuf,
+    authority: Authority,
+    logs: Logs,
+}
+
+impl Installation {
+    /// Applies the project's own manifests to the hub: definitions, namespace, accounts and roles.
+    pub async fn new(fleet: &Fleet) -> Self {
+        let hub = fleet.hub();
+        let crds = manifest("crds/hub");
+        hub.kubectl(["apply", "-f", &crds]).await.ok();
+        let established = ["wait", "--for=condition=Established", "--timeout=60s", "-f"];
+        hub.kubectl(established.into_iter().chain([crds.as_str()]))
+            .await
+            .ok();
+        hub.kubectl(["apply", "-f", &manifest("hub/rbac.yaml")])
+            .await
+            .ok();
+        for account in ["causeway-webhook", "causeway-controller"] {
+            let create = [
+                "create",
+                "token",
+                account,
+                "-n",
+                NAMESPACE,
+                "--duration=24h",
+            ];
+            let token = hub.kubectl(create).await.ok();
+            hub.kubeconfig_with_token(&format!("{account}.kubeconfig"), token.trim());
+        }
+        let directory = fleet.directory().join("causeway");
+        std::fs::create_dir_all(&directory).expect("a directory for causeway");
+        Self {
+            keeper: Arc::clone(fleet.keeper()),
+            directory,
+            hub_kubeconfig: hub.kubeconfig(),
+            authority: Authority::new("causeway test CA", 30 * DAY, SystemTime::now())
+                .expect("a certificate authority"),
+            logs: fleet.more_logs(),
+        }
+    }
+
+    /// A webhook to be started, with the rights of its ServiceAccount and a certificate of [`Installation::authority`].
+    pub fn webhook(&self) -> Launch {
+        let number = ports::fresh();
+        let tls = self.directory.join(format!("tls-{number}"));
+        self.write_certificate(&tls, &self.certificate(DAY));
+        let bind = format!("127.0.0.1:{}", ports::fresh());
+        self.launch("causeway-webhook")
+            .arg(format!("--bind={bind}"))
+            .arg(format!("--tls-dir={}", tls.display()))
+            .serving(&bind, &tls)
+    }
+
+    /// A controller to be started, with the rights of its ServiceAccount.
+    pub fn controller(&self) -> Launch {
+        self.launch("causeway-controller")
+    }
+
+    /// Has the hub's API server ask this webhook: applies the manifest for hubs without nodes. Until the
+    /// webhook is seen to be asked.
+    pub async fn register(&self, webhook: &Running) {
+        let file = manifest("hub/webhook-by-url.yaml");
+        let configuration = std::fs::read_to_string(&file)
+            .unwrap_or_else(|e| panic!("cannot read {file}: {e}"))
+            .replace("WEBHOOK_URL", &format!("https://{}", webhook.bind()))
+            .replace("CA_BUNDLE", &STANDARD.encode(self.authority.pem()));
+        self.kubectl()
+            .args(["apply", "-f", "-"])
+            .input(configuration)
+            .run()
+            .await
+            .ok();
+        self.asked(webhook).await;
+    }
+
+    /// API servers learn of a configuration a moment after it is stored.
+    async fn asked(&self, webhook: &Running) {
+        let probe = "apiVersion: networking.karmada.io/v1alpha1
+kind: MultiClusterService
+metadata: {generateName: probe-, namespace: default}
+spec: {types: [CrossCluster]}
+";
+        crate::eventually("the API server asks the webhook", crate::SOON, || async {
+            let before = requests(webhook).await;
+            let create = ["create", "-f", "-", "--dry-run=server"];
+            let output = self.kubectl().args(create).input(probe).run().await;
+            if requests(webhook).await > before {
+                Ok(())
+            } else {
+                Err(format!("{}{}", output.stdout, output.stderr))
+            }
+        })
+        .await;
+    }
+
+    /// `kubectl mcs join`, as a person would: with the member's administrator's kubeconfig.
+    pub async fn join(&self, member: &Cluster) {
+        let kubeconfig = member.kubeconfig().display().to_string();
+        self.kubectl_mcs(["join", member.name(), "--member-kubeconfig", &kubeconfig])
+            .await
+            .ok();
+    }
+
+    /// Joins a member without `kubectl mcs`: makes its Secret and its Cluster, changed by `change`.
+    pub async fn join_by_hand(
+        &self,
+        hub: &Cluster,
+        member: &Cluster,
+        change: impl FnOnce(&mut ClusterSpec, &mut Secret),
+    ) {
+        member
+            .kubectl(["apply", "-f", &manifest("member/rbac.yaml")])
+            .await
+            .ok();
+        let create = [
+            "create",
+            "token",
+            "causeway",
+            "-n",
+            NAMESPACE,
+            "--duration=24h",
+        ];
+        let token = member.kubectl(create).await.ok();
+        let data = [
+            ("token", token.trim().to_owned()),
+            ("caBundle", member.ca_pem().to_owned()),
+        ];
+        let mut secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(member.name().to_owned()),
+                ..ObjectMeta::default()
+            },
+            data: Some(
+                data.map(|(key, value)| (key.to_owned(), ByteString(value.into_bytes())))
+                    .into(),
+            ),
+            ..Secret::default()
+        };
+        let mut spec = ClusterSpec {
+            sync_mode: Some(SyncMode::Push),
+            api_endpoint: Some(member.url().to_owned()),
+            secret_ref: Some(SecretReference {
+                namespace: NAMESPACE.to_owned(),
+                name: member.name().to_owned(),
+            }),
+            ..ClusterSpec::default()
+        };
+        change(&mut spec, &mut secret);
+        let made = Api::<Secret>::namespaced(hub.client(), NAMESPACE)
+            .create(&PostParams::default(), &secret)
+            .await;
+        made.unwrap_or_else(|e| panic!("cannot make the Secret of {}: {e}", member.name()));
+        let cluster = causeway::api::Cluster::new(member.name(), spec);
+        let made = Api::<causeway::api::Cluster>::all(hub.client())
+            .create(&PostParams::default(), &cluster)
+            .await;
+        made.unwrap_or_else(|e| panic!("cannot make the Cluster {}: {e}", member.name()));
+    }
+
+    /// Runs `kubectl-mcs` against the hub, with all rights.
+    pub async fn kubectl_mcs<A: Into<String>>(&self, args: impl IntoIterator<Item = A>) -> Output {
+        self.command(binaries::causeway("kubectl-mcs"))
+            .args(args)
+            .run()
+            .await
+    }
+
+    /// The authority of the webhooks' certificates.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// A new certificate for webhooks on the loopback.
+    pub fn certificate(&self, validity: Duration) -> Credentials {
+        let leaf = Leaf {
+            common_name: "causeway-webhook".to_owned(),
+            organisation: None,
+            names: vec![
+                "localhost".to_owned(),
+                format!("causeway-webhook.{NAMESPACE}.svc"),
+            ],
+            addresses: vec![std::net::Ipv4Addr::LOCALHOST.into()],
+            validity,
+        };
+        self.authority
+            .issue(&leaf, SystemTime::now())
+            .expect("a certificate")
+    }
+
+    /// Writes `tls.crt` and `tls.key` into a directory, made if need be. The key is written first, so that a
+    /// reader of the certificate finds its key.
+    pub fn write_certificate(&self, directory: &Path, credentials: &Credentials) {
+        std::fs::create_dir_all(directory).expect("a directory for a certificate");
+        for (file, content) in [
+            ("tls.key", &credentials.key),
+            ("tls.crt", &credentials.certificate),
+        ] {
+            std::fs::write(directory.join(file), content).expect("a certificate");
+        }
+    }
+
+    fn launch(&self, program: &str) -> Launch {
+        let admin = ports::fresh();
+        let log = self.directory.join(format!("{program}-{admin}.log"));
+        let kubeconfig = self
+            .hub_kubeconfig
+            .with_file_name(format!("{program}.kubeconfig"));
+        self.logs.add(&log);
+        let command = Program::new(binaries::causeway(program), log);
+        Launch::new(Arc::clone(&self.keeper), command, admin)
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+    }
+
+    fn kubectl(&self) -> Command<'_> {
+        self.command(binaries::TestBed::get().program("kubectl"))
+    }
+
+    fn command(&self, program: PathBuf) -> Command<'_> {
+        Command::new(&self.keeper, &self.directory, program)
+            .env("KUBECONFIG", self.hub_kubeconfig.display().to_string())
+    }
+}
+
+/// How many requests the webhook answered.
+async fn requests(webhook: &Running) -> f64 {
+    let metrics = webhook.metrics().await;
+    metrics
+        .get("causeway_webhook_request_duration_seconds_count", &[])
+        .unwrap_or_default()
+}
+
+/// The path of one of the project's manifests.
+pub(crate) fn manifest(path: &str) -> String {
+    let file = paths::repository().join("manifests").join(path);
+    file.display().to_string()
+}

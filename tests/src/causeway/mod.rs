@@ -1,0 +1,48 @@
+//! causeway itself: its own manifests, its own programs, and the rights that the manifests give them.
+
+mod install;
+mod running;
+
+pub use install::{Installation, NAMESPACE};
+pub use running::{Launch, Running};
+
+use futures::future::join_all;
+
+use crate::Fleet;
+use crate::fleet::Builder;
+
+/// A fleet with causeway at work: installed on the hub, one webhook, one controller, every member joined.
+pub struct Bed {
+    /// Ended first, so that nothing is logged about clusters that go away.
+    pub controller: Running,
+    /// Registered with the hub's API server.
+    pub webhook: Running,
+    /// What is installed on the hub.
+    pub installation: Installation,
+    /// The clusters.
+    pub fleet: Fleet,
+}
+
+impl Bed {
+    /// Starts all of it.
+    pub async fn start(builder: Builder) -> Self {
+        let fleet = builder.start().await;
+        let installation = Installation::new(&fleet).await;
+        let webhook = installation.webhook().start().await;
+        installation.register(&webhook).await;
+        let controller = installation.controller().start().await;
+        join_all(
+            fleet
+                .members()
+                .iter()
+                .map(|member| installation.join(member)),
+        )
+        .await;
+        Self {
+            controller,
+            webhook,
+            installation,
+            fleet,
+        }
+    }
+}

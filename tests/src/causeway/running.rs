@@ -1,0 +1,150 @@
+//! A process of causeway: a webhook or a controller.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::eventually::eventually;
+use crate::keeper::{Keeper, Process, Program};
+use crate::metrics::Metrics;
+
+const READY: Duration = Duration::from_secs(60);
+
+/// A process to be started.
+pub struct Launch {
+    keeper: Arc<Keeper>,
+    program: Program,
+    admin: String,
+    bind: String,
+    tls: PathBuf,
+}
+
+impl Launch {
+    pub(crate) fn new(keeper: Arc<Keeper>, program: Program, admin_port: u16) -> Self {
+        let admin = format!("127.0.0.1:{admin_port}");
+        Self {
+            keeper,
+            program: program.arg(format!("--admin-bind={admin}")),
+            admin,
+            bind: String::new(),
+            tls: PathBuf::new(),
+        }
+    }
+
+    pub(crate) fn serving(mut self, bind: &str, tls: &Path) -> Self {
+        self.bind = bind.to_owned();
+        self.tls = tls.to_path_buf();
+        self
+    }
+
+    /// Adds a flag.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.program = self.program.arg(arg);
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.program = self.program.env(name, value);
+        self
+    }
+
+    /// Starts it and waits until it is ready.
+    pub async fn start(self) -> Running {
+        let running = self.start_unready();
+        running.ready().await;
+        running
+    }
+
+    /// Starts it and does not wait.
+    pub fn start_unready(self) -> Running {
+        Running {
+            process: self.keeper.run(self.program),
+            admin: self.admin,
+            bind: self.bind,
+            tls: self.tls,
+        }
+    }
+}
+
+/// A webhook or a controller that was started. Dropping it kills it.
+pub struct Running {
+    process: Process,
+    admin: String,
+    bind: String,
+    tls: PathBuf,
+}
+
+impl Running {
+    /// The process: to be killed, terminated, paused, and its log.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Host and port of its admin endpoints.
+    pub fn admin(&self) -> &str {
+        &self.admin
+    }
+
+    /// Host and port that a webhook serves on; empty for a controller.
+    pub fn bind(&self) -> &str {
+        &self.bind
+    }
+
+    /// The directory of a webhook's certificate: `tls.crt` and `tls.key`.
+    pub fn tls(&self) -> &Path {
+        &self.tls
+    }
+
+    /// Waits until `/readyz` says 200.
+    pub async fn ready(&self) {
+        eventually("/readyz says 200", READY, || async {
+            assert!(
+                self.process.is_running(),
+                "it ended: {:?}\n{}",
+                self.process.exit(),
+                self.process.log_tail(40)
+            );
+            match self.get("/readyz").await {
+                Ok((200, _)) => Ok(()),
+                Ok((status, body)) => Err(format!("{status}: {body}")),
+                Err(e) => Err(e.to_string()),
+            }
+        })
+        .await;
+    }
+
+    /// Kills it, starts it again with the same flags, and waits until it is ready.
+    pub async fn restart(&self) {
+        self.process.restart().await;
+        self.ready().await;
+    }
+
+    /// Asks an admin endpoint: the status and the body.
+    ///
+    /// # Errors
+    /// Where no HTTP answer comes: the process is not there, or is paused.
+    pub async fn get(&self, path: &str) -> std::io::Result<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.admin).await?;
+        let request = format!("GET {path} HTTP/1.0\r\nhost: {}\r\n\r\n", self.admin);
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let malformed = || std::io::Error::other(format!("no HTTP answer: {answer:?}"));
+        let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(malformed)?;
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        Ok((status.ok_or_else(malformed)?, body.to_owned()))
+    }
+
+    /// What `/metrics` says.
+    pub async fn metrics(&self) -> Metrics {
+        let (status, text) = self.get("/metrics").await.expect("an answer of /metrics");
+        assert_eq!(status, 200, "{text}");
+        Metrics::parse(&text)
+    }
+}

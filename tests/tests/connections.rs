@@ -1,0 +1,548 @@
+//! The controller's connections to real API servers: watches, probes, credentials and the lease.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use causeway::api::{self, crds};
+use causeway::domain::ClusterName;
+use causeway_controller::event::{Event, MemberEvent};
+use causeway_controller::failure::{Failure, FailureKind};
+use causeway_controller::lease::{self, Leadership, Lease};
+use causeway_controller::member::{self, Target};
+use causeway_controller::watch::{self, Signal, Watch};
+use causeway_tests::{Cluster, Fleet, SOON, Space, eventually, service};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::{Api, ResourceExt as _};
+use tokio::sync::{OnceCell, mpsc, oneshot, watch as channel};
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::{Instant, timeout};
+
+/// Each test that breaks an API server has a member of its own.
+async fn fleet() -> &'static Fleet {
+    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+    FLEET
+        .get_or_init(|| Fleet::builder().members(4).start())
+        .await
+}
+
+/// Ends a task with the test.
+struct Ended(AbortHandle);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn ended<T>(task: &JoinHandle<T>) -> Ended {
+    Ended(task.abort_handle())
+}
+
+async fn next<T>(events: &mut mpsc::Receiver<T>) -> T {
+    timeout(SOON, events.recv())
+        .await
+        .expect("nothing is told")
+        .expect("nobody tells")
+}
+
+fn config_map(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+fn patient(page: u32) -> watch::Settings {
+    watch::Settings {
+        page,
+        last_retry: Duration::from_millis(500),
+        ..watch::Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_watch_lists_page_by_page_and_survives_the_end_of_its_api_server() {
+    let fleet = fleet().await;
+    let member = fleet.member("member1");
+    let space = Space::create(fleet, "pages", &[member]).await;
+    let maps = space.api::<ConfigMap>(member);
+    let mut names: Vec<String> = (10..35).map(|number| format!("map{number}")).collect();
+    for name in &names {
+        maps.create(&PostParams::default(), &config_map(name))
+            .await
+            .unwrap();
+    }
+    let (tell, mut signals) = mpsc::channel(64);
+    let watch = Watch::new(maps.clone(), patient(10));
+    let _ended = ended(&tokio::spawn(watch.run(
+        |map| map.name_any(),
+        |signal| signal,
+        tell,
+    )));
+    let Signal::Listed(mut listed) = next(&mut signals).await else {
+        panic!("not listed first")
+    };
+    listed.retain(|name| name.starts_with("map"));
+    assert_eq!(listed, names);
+    assert!(matches!(next(&mut signals).await, Signal::Connected));
+
+    member.stop().await;
+    while told_failure(&mut signals).await.kind != FailureKind::Refused {}
+    member.start().await;
+    maps.delete("map10", &DeleteParams::default())
+        .await
+        .unwrap();
+    maps.create(&PostParams::default(), &config_map("new"))
+        .await
+        .unwrap();
+    names.remove(0);
+    names.push("new".to_owned());
+    let mut known = listed;
+    let (mut connected, deadline) = (false, Instant::now() + SOON);
+    while !connected || known != names {
+        assert!(Instant::now() < deadline, "not caught up: {known:?}");
+        match next(&mut signals).await {
+            Signal::Connected => connected = true,
+            Signal::Failed(_) => connected = false,
+            Signal::Listed(all) => {
+                known = all
+                    .into_iter()
+                    .filter(|name| name != "kube-root-ca.crt")
+                    .collect()
+            }
+            Signal::Applied(name) => known.push(name),
+            Signal::Deleted(name) => known.retain(|other| *other != name),
+        }
+    }
+}
+
+async fn told_failure<K>(signals: &mut mpsc::Receiver<Signal<K>>) -> Failure {
+    loop {
+        if let Signal::Failed(failure) = next(signals).await {
+            return failure;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watch_of_what_is_not_served_says_so_and_begins_when_it_is() {
+    let fleet = fleet().await;
+    let hub = fleet.hub();
+    let clusters = Api::<api::Cluster>::all(hub.client());
+    let (tell, mut signals) = mpsc::channel(64);
+    let watch = Watch::new(clusters, patient(10));
+    let _ended = ended(&tokio::spawn(watch.run(
+        |cluster| cluster.name_any(),
+        |signal| signal,
+        tell,
+    )));
+    assert_eq!(
+        told_failure(&mut signals).await.kind,
+        FailureKind::NotServed
+    );
+    let definitions = Api::<CustomResourceDefinition>::all(hub.client());
+    let definition = crds::hub()
+        .into_iter()
+        .find(|definition| definition.spec.names.kind == "Cluster")
+        .unwrap();
+    definitions
+        .create(&PostParams::default(), &definition)
+        .await
+        .unwrap();
+    loop {
+        match next(&mut signals).await {
+            Signal::Listed(clusters) => break assert!(clusters.is_empty()),
+            Signal::Failed(_) => {}
+            other => panic!("{other:?} before a list"),
+        }
+    }
+}
+
+/// What a member has said so far.
+#[derive(Default)]
+struct Said {
+    identities: Vec<String>,
+    probes: Vec<Result<(), String>>,
+    listed: BTreeMap<&'static str, usize>,
+    connected: usize,
+    services: Vec<String>,
+}
+
+impl Said {
+    fn take(&mut self, event: MemberEvent) {
+        match event {
+            MemberEvent::Identified(identity) => {
+                assert_eq!(identity.release.0, 1);
+                self.identities.push(identity.uid);
+            }
+            MemberEvent::Probed(outcome) => self
+                .probes
+                .push(outcome.map_err(|failure| failure.to_string())),
+            MemberEvent::Services(Signal::Applied(service)) => {
+                self.services.push(service.name_any())
+            }
+            MemberEvent::Services(signal) => self.count("services", &signal),
+            MemberEvent::Slices(signal) => self.count("slices", &signal),
+            MemberEvent::Namespaces(signal) => self.count("namespaces", &signal),
+        }
+    }
+
+    fn count<K>(&mut self, kind: &'static str, signal: &Signal<K>) {
+        match signal {
+            Signal::Listed(objects) => {
+                self.listed.insert(kind, objects.len());
+            }
+            Signal::Connected => self.connected += 1,
+            _ => {}
+        }
+    }
+
+    async fn until(
+        &mut self,
+        events: &mut mpsc::Receiver<Event>,
+        what: &str,
+        holds: impl Fn(&Self) -> bool,
+    ) {
+        let deadline = Instant::now() + SOON;
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "not in time: {what}");
+            let Event::Member {
+                generation: 7,
+                event,
+                ..
+            } = next(events).await
+            else {
+                panic!("a foreign event")
+            };
+            self.take(event);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_api_server_that_hangs_is_noticed_and_listened_to_again_when_it_goes_on() {
+    let fleet = fleet().await;
+    let member = fleet.member("member2");
+    let space = Space::create(fleet, "hang", &[member]).await;
+    let (tell, mut events) = mpsc::channel(64);
+    let name = ClusterName::try_from("member2").unwrap();
+    let half = Duration::from_millis(500);
+    let settings = member::Settings {
+        probe_every: half,
+        probe_deadline: half,
+        ..member::Settings::default()
+    };
+    let _ended = ended(&tokio::spawn(member::run(
+        name,
+        member.client(),
+        7,
+        tell,
+        settings,
+    )));
+    let uid = Api::<Namespace>::all(member.client())
+        .get("kube-system")
+        .await
+        .unwrap()
+        .uid();
+
+    let mut said = Said::default();
+    said.until(&mut events, "all is watched", |said| said.connected == 3)
+        .await;
+    assert_eq!(said.identities, uid.into_iter().collect::<Vec<_>>());
+    assert_eq!(said.probes, [Ok(())]);
+    assert!(
+        said.listed["services"] >= 1
+            && said.listed["namespaces"] >= 4
+            && said.listed.contains_key("slices")
+    );
+
+    member.pause();
+    said.until(&mut events, "it hangs", |said| said.probes.len() == 2)
+        .await;
+    assert_eq!(said.probes[1], Err("no answer in time".to_owned()));
+    member.resume();
+    said.until(&mut events, "it answers again", |said| {
+        said.probes.len() == 3
+    })
+    .await;
+    assert_eq!(said.probes[2], Ok(()));
+    said.until(&mut events, "all is watched on new connections", |said| {
+        said.connected >= 6
+    })
+    .await;
+    service("foo").port("http", 80).create(member, &space).await;
+    said.until(&mut events, "a change arrives", |said| {
+        said.services.contains(&"foo".to_owned())
+    })
+    .await;
+    assert_eq!(said.identities.len(), 1);
+}
+
+fn cluster_and_secret(
+    member: &Cluster,
+    endpoint: &str,
+    token: &str,
+    ca: &str,
+) -> (api::Cluster, Secret) {
+    let spec = api::ClusterSpec {
+        api_endpoint: Some(endpoint.to_owned()),
+        ..api::ClusterSpec::default()
+    };
+    let entries = [("token", token), ("caBundle", ca)];
+    let entries =
+        entries.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
+    let secret = Secret {
+        data: Some(BTreeMap::from(entries)),
+        ..Secret::default()
+    };
+    (api::Cluster::new(member.name(), spec), secret)
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_members_address_or_credentials_is_told_apart() {
+    let fleet = fleet().await;
+    let (member, other) = (fleet.member("member3"), fleet.member("member4"));
+    let space = Space::create(fleet, "target", &[member]).await;
+    let account = ServiceAccount {
+        metadata: ObjectMeta {
+            name: Some("nobody".to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ServiceAccount::default()
+    };
+    space
+        .api(member)
+        .create(&PostParams::default(), &account)
+        .await
+        .unwrap();
+    let token = member
+        .kubectl(["create", "token", "nobody", "-n", space.name()])
+        .await
+        .ok();
+    let unused = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = plain.local_addr().unwrap().to_string();
+    let cases = [
+        (
+            member.url(),
+            token.as_str(),
+            member.ca_pem(),
+            FailureKind::Forbidden,
+            "forbidden: ",
+        ),
+        (
+            member.url(),
+            "stranger",
+            member.ca_pem(),
+            FailureKind::Unauthorized,
+            "unauthorized",
+        ),
+        (
+            member.url(),
+            token.as_str(),
+            other.ca_pem(),
+            FailureKind::Tls,
+            "certificate not trusted",
+        ),
+        (
+            unused.as_str(),
+            token.as_str(),
+            member.ca_pem(),
+            FailureKind::Refused,
+            "connection refused",
+        ),
+        (
+            silent.as_str(),
+            token.as_str(),
+            member.ca_pem(),
+            FailureKind::Timeout,
+            "no answer in time",
+        ),
+        (
+            "https://no-such-host.invalid",
+            token.as_str(),
+            member.ca_pem(),
+            FailureKind::Network,
+            "its host name cannot be resolved",
+        ),
+    ];
+    for (endpoint, token, ca, kind, text) in cases {
+        let (cluster, secret) = cluster_and_secret(member, endpoint, token, ca);
+        let client = Target::new(&cluster, &secret, false)
+            .unwrap()
+            .client(Duration::from_secs(1))
+            .unwrap();
+        let answer = Api::<EndpointSlice>::all(client)
+            .list(&ListParams::default())
+            .await;
+        let failure = Failure::from(answer.unwrap_err());
+        assert_eq!(failure.kind, kind, "{endpoint}: {failure}");
+        assert!(
+            failure.to_string().starts_with(text),
+            "{endpoint}: {failure}"
+        );
+    }
+}
+
+struct Candidate {
+    leadership: channel::Receiver<Leadership>,
+    shutdown: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Candidate {
+    fn start(cluster: &Cluster, namespace: &str, identity: &str) -> Self {
+        let settings = lease::Settings {
+            identity: identity.to_owned(),
+            duration: Duration::from_secs(5),
+            renew_deadline: Duration::from_secs(3),
+            period: Duration::from_millis(400),
+            request_deadline: Duration::from_secs(1),
+        };
+        let (lease, leadership) = Lease::new(cluster.client(), namespace, "controller", settings);
+        let (shutdown, asked) = oneshot::channel::<()>();
+        let task = tokio::spawn(lease.run(async move {
+            asked.await.ok();
+        }));
+        Self {
+            leadership,
+            shutdown,
+            task,
+        }
+    }
+
+    fn leads(&self) -> bool {
+        self.leadership.borrow().may_write(Instant::now())
+    }
+
+    async fn until_leading(&mut self) {
+        let led = self
+            .leadership
+            .wait_for(|leadership| matches!(leadership, Leadership::Leader { .. }));
+        timeout(SOON, led)
+            .await
+            .expect("it does not come to lead")
+            .unwrap();
+    }
+
+    async fn until_following(&mut self) {
+        let followed = self
+            .leadership
+            .wait_for(|leadership| matches!(leadership, Leadership::Follower { .. }));
+        timeout(SOON, followed)
+            .await
+            .expect("it does not stop to lead")
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn one_candidate_leads_and_another_takes_over_when_it_leaves_or_dies() {
+    let fleet = fleet().await;
+    let hub = fleet.hub();
+    let space = Space::create(fleet, "lease", &[hub]).await;
+    let mut first = Candidate::start(hub, space.name(), "first");
+    first.until_leading().await;
+    let mut second = Candidate::start(hub, space.name(), "second");
+    let known = Leadership::Follower {
+        holder: Some("first".to_owned()),
+    };
+    timeout(
+        SOON,
+        second
+            .leadership
+            .wait_for(|leadership| *leadership == known),
+    )
+    .await
+    .unwrap()
+    .unwrap();
+    assert!(first.leads() && !second.leads());
+
+    let asked = Instant::now();
+    first.shutdown.send(()).unwrap();
+    first.task.await.unwrap();
+    assert_eq!(
+        *first.leadership.borrow(),
+        Leadership::Follower { holder: None }
+    );
+    second.until_leading().await;
+    assert!(
+        asked.elapsed() < Duration::from_secs(4),
+        "the lease was not released: {:?}",
+        asked.elapsed()
+    );
+
+    let mut third = Candidate::start(hub, space.name(), "third");
+    second.task.abort();
+    let died = Instant::now();
+    third.until_leading().await;
+    assert!(
+        died.elapsed() > Duration::from_secs(3),
+        "the second may still have been writing"
+    );
+    let lease = space
+        .api::<LeaseObject>(hub)
+        .get("controller")
+        .await
+        .unwrap()
+        .spec
+        .unwrap();
+    assert_eq!(
+        (lease.holder_identity.as_deref(), lease.lease_transitions),
+        (Some("third"), Some(2))
+    );
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_renew_stops_and_leads_again_when_it_can() {
+    let fleet = fleet().await;
+    let member = fleet.member("member4");
+    let space = Space::create(fleet, "renew", &[member]).await;
+    let mut candidate = Candidate::start(member, space.name(), "only");
+    candidate.until_leading().await;
+    let Leadership::Leader { until } = *candidate.leadership.borrow() else {
+        panic!("it does not lead")
+    };
+    assert!(until <= Instant::now() + Duration::from_secs(3));
+    member.pause();
+    candidate.until_following().await;
+    assert!(!candidate.leads());
+    member.resume();
+    candidate.until_leading().await;
+}
+
+#[tokio::test]
+async fn a_missing_namespace_is_waited_for() {
+    let fleet = fleet().await;
+    let hub = fleet.hub();
+    let name = format!("{}-late", Space::create(fleet, "late", &[hub]).await.name());
+    let mut candidate = Candidate::start(hub, &name, "only");
+    let namespaces = Api::<Namespace>::all(hub.client());
+    let leases = Api::<LeaseObject>::namespaced(hub.client(), &name);
+    assert!(leases.get_opt("controller").await.unwrap().is_none());
+    let metadata = ObjectMeta {
+        name: Some(name),
+        ..ObjectMeta::default()
+    };
+    let namespace = Namespace {
+        metadata,
+        ..Namespace::default()
+    };
+    eventually("the namespace is made", SOON, || async {
+        namespaces.create(&PostParams::default(), &namespace).await
+    })
+    .await;
+    candidate.until_leading().await;
+}
