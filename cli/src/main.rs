@@ -1,1 +1,64 @@
-fn main() {}
+//! `kubectl mcs`: joins clusters to a hub, and shows which services reach across them.
+
+mod age;
+mod args;
+mod ask;
+mod exit;
+mod follow;
+mod hub;
+mod join;
+mod member;
+mod objects;
+mod say;
+mod status;
+mod table;
+mod unjoin;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use self::args::{Command, CommandLine};
+use self::exit::Failure;
+
+fn main() -> ExitCode {
+    match run(&CommandLine::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(exit::NOT_WELL),
+        Err(failure) => {
+            // Where stderr is closed too, the exit code still tells.
+            say::progress(format_args!("error: {failure}")).ok();
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// Runs one command; says whether all that was asked about is well.
+fn run(line: &CommandLine) -> Result<bool, Failure> {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
+        return Err(Failure::Cryptography);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::Runtime)?;
+    runtime.block_on(async {
+        match &line.command {
+            Command::Join(args) => join::run(&line.hub, args).await?,
+            Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
+            Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
+            Command::Version(args) => version::run(&line.hub, args).await?,
+            Command::Completion { shell } => complete(*shell),
+        }
+        Ok(true)
+    })
+}
+
+fn complete(shell: clap_complete::Shell) {
+    let mut command = CommandLine::command().bin_name("kubectl-mcs");
+    clap_complete::generate(shell, &mut command, "kubectl-mcs", &mut std::io::stdout());
+}

@@ -1,0 +1,300 @@
+//! What a person may type.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use k8s_openapi::jiff::SignedDuration;
+
+/// The command line of `kubectl mcs`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kubectl-mcs",
+    bin_name = "kubectl mcs",
+    version,
+    about = "Join clusters to a hub and see which services reach across them",
+    after_help = "Exit codes: 0 all is well; 1 what was asked about is not well; 2 wrong usage; 3 the API server could not be asked.",
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct CommandLine {
+    #[command(flatten)]
+    pub hub: HubArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Which hub is spoken to, as kubectl has it.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Hub")]
+pub(crate) struct HubArgs {
+    /// Kubeconfig of the hub [default: $KUBECONFIG, else ~/.kube/config]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "CAUSEWAY_KUBECONFIG",
+        hide_env = true
+    )]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of that kubeconfig [default: its current one]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "CAUSEWAY_CONTEXT",
+        hide_env = true
+    )]
+    pub context: Option<String>,
+    /// Namespace [default: that of the context, else default]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "NAMESPACE",
+        env = "CAUSEWAY_NAMESPACE",
+        hide_env = true
+    )]
+    pub namespace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a cluster a member of the hub, or renew its credentials
+    #[command(after_help = JOIN_EXAMPLES)]
+    Join(JoinArgs),
+    /// Take a cluster out of the hub
+    #[command(after_help = UNJOIN_EXAMPLES)]
+    Unjoin(UnjoinArgs),
+    /// Show the members and the services, and what is wrong with them
+    #[command(after_help = STATUS_EXAMPLES)]
+    Status(StatusArgs),
+    /// Show the versions of this program and of the hub
+    Version(VersionArgs),
+    /// Print a completion script for kubectl-mcs
+    Completion {
+        /// The shell it is for
+        shell: Shell,
+    },
+}
+
+const JOIN_EXAMPLES: &str = "Examples:
+  # Join the cluster of a kubeconfig as member1
+  kubectl mcs join member1 --member-kubeconfig ~/.kube/member1
+
+  # One kubeconfig with several contexts; the hub reaches the member at another address than this machine does
+  kubectl mcs join member2 --member-kubeconfig ~/.kube/config --member-context prod-2 --api-endpoint https://10.0.0.2:6443";
+
+const UNJOIN_EXAMPLES: &str = "Examples:
+  # Take member1 out, and remove causeway's account from it
+  kubectl mcs unjoin member1 --member-kubeconfig ~/.kube/member1";
+
+const STATUS_EXAMPLES: &str = "Examples:
+  # Members, and the services of every namespace
+  kubectl mcs status -A
+
+  # In a script: wait until Service shop/foo can be reached, at most two minutes
+  kubectl mcs status foo -n shop --wait --timeout 2m";
+
+#[derive(Args, Debug)]
+pub(crate) struct JoinArgs {
+    /// Name of the member: a DNS label of at most 48 characters
+    pub name: String,
+    #[command(flatten)]
+    pub member: RequiredMemberArgs,
+    /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CAUSEWAY_API_ENDPOINT",
+        hide_env = true
+    )]
+    pub api_endpoint: Option<String>,
+    /// Let causeway make a service's namespace in the member where it is missing
+    #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
+    pub allow_namespace_creation: bool,
+    /// The member bears this name but is another cluster than before, say a rebuilt one
+    #[arg(long, env = "CAUSEWAY_REPLACE", hide_env = true)]
+    pub replace: bool,
+    /// How long to wait until the member is synced
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+}
+
+/// How the member is reached from here.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Member")]
+pub(crate) struct RequiredMemberArgs {
+    /// Kubeconfig of the member, with the rights of an administrator
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CAUSEWAY_MEMBER_KUBECONFIG",
+        hide_env = true
+    )]
+    pub member_kubeconfig: PathBuf,
+    /// Context of that kubeconfig [default: its current one]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CAUSEWAY_MEMBER_CONTEXT",
+        hide_env = true
+    )]
+    pub member_context: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UnjoinArgs {
+    /// Name of the member
+    pub name: String,
+    /// Kubeconfig of the member: causeway's account is removed from it too
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CAUSEWAY_MEMBER_KUBECONFIG",
+        hide_env = true,
+        help_heading = "Member"
+    )]
+    pub member_kubeconfig: Option<PathBuf>,
+    /// Context of that kubeconfig [default: its current one]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "member_kubeconfig",
+        env = "CAUSEWAY_MEMBER_CONTEXT",
+        hide_env = true,
+        help_heading = "Member"
+    )]
+    pub member_context: Option<String>,
+    /// How long to wait until the controller has cleaned the member
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// Name of a MultiClusterService; all of the namespace, and the members, when it is left out
+    pub name: Option<String>,
+    /// Every namespace
+    #[arg(short = 'A', long, env = "CAUSEWAY_ALL_NAMESPACES", hide_env = true)]
+    pub all_namespaces: bool,
+    /// Wait until all that is asked about is well
+    #[arg(long, env = "CAUSEWAY_WAIT", hide_env = true)]
+    pub wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+    /// For programs: field names that stay as they are
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        env = "CAUSEWAY_OUTPUT",
+        hide_env = true
+    )]
+    pub output: Option<Format>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VersionArgs {
+    /// Ask no API server
+    #[arg(long, env = "CAUSEWAY_CLIENT", hide_env = true)]
+    pub client: bool,
+}
+
+/// A form for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Yaml,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "write it as 30s, 2m or 1h30m".to_owned();
+    let parsed: SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(parsed).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<CommandLine, clap::Error> {
+        CommandLine::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn the_flags_of_kubectl_stand_before_and_after_the_command() {
+        for line in [
+            "kubectl-mcs --kubeconfig f --context c -n shop status foo",
+            "kubectl-mcs status foo --kubeconfig f --context c --namespace shop",
+        ] {
+            let hub = parse(line).expect(line).hub;
+            assert_eq!(hub.kubeconfig.as_deref(), Some("f".as_ref()), "{line}");
+            assert_eq!(
+                (hub.context.as_deref(), hub.namespace.as_deref()),
+                (Some("c"), Some("shop"))
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_usage_is_told_apart_and_exits_with_2() {
+        for (line, kind) in [
+            (
+                "kubectl-mcs",
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+            ),
+            ("kubectl-mcs jion a", ErrorKind::InvalidSubcommand),
+            ("kubectl-mcs join a", ErrorKind::MissingRequiredArgument),
+            (
+                "kubectl-mcs join --member-kubeconfig f",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            ("kubectl-mcs status -o xml", ErrorKind::InvalidValue),
+            (
+                "kubectl-mcs status --timeout soon",
+                ErrorKind::ValueValidation,
+            ),
+            (
+                "kubectl-mcs status --timeout=-5s",
+                ErrorKind::ValueValidation,
+            ),
+            (
+                "kubectl-mcs unjoin a --member-context c",
+                ErrorKind::MissingRequiredArgument,
+            ),
+        ] {
+            let error = parse(line).expect_err(line);
+            assert_eq!((error.kind(), error.exit_code()), (kind, 2), "{line}");
+        }
+    }
+
+    #[test]
+    fn durations_are_written_as_go_writes_them() {
+        for (text, seconds) in [("30s", 30), ("2m", 120), ("1h30m", 5400), ("0s", 0)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "30", "-1s", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn help_speaks_of_kubectl_mcs() {
+        let error = parse("kubectl-mcs join --help").expect_err("help");
+        assert!(
+            error.to_string().contains("Usage: kubectl mcs join"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,243 @@
+//! Asking an API server, within a deadline, and what it means when there is no answer.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Api, Client, Config};
+
+use crate::args::HubArgs;
+
+/// How long one request may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Which of the two clusters is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Hub,
+    Member,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Hub => "hub",
+            Self::Member => "member",
+        })
+    }
+}
+
+/// An API server could not be asked, or said no.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    /// The kubeconfig that was given cannot be used.
+    #[error("the {side}'s kubeconfig cannot be used: {why}")]
+    Kubeconfig { side: Side, why: String },
+    /// No kubeconfig was given and none was found.
+    #[error("no kubeconfig for the hub was found ({0}); set KUBECONFIG or give --kubeconfig")]
+    NoKubeconfig(String),
+    /// No answer came.
+    #[error(
+        "the {side} at {url} cannot be asked: {why}; check that it runs and that {flag} names the right cluster",
+        flag = kubeconfig_flag(side)
+    )]
+    Unreachable {
+        side: Side,
+        url: String,
+        why: String,
+    },
+    /// The answer was that the person is not known, or may not do this.
+    #[error(
+        "the {side} does not allow it: {message}; use a kubeconfig with the rights of an administrator"
+    )]
+    NotAllowed { side: Side, message: String },
+    /// There is no such object, or no such API.
+    #[error("the {side} says: {message}")]
+    NotFound { side: Side, message: String },
+    /// Another refusal.
+    #[error("the {side} refused: {message}")]
+    Refused { side: Side, message: String },
+    /// The API server is there and cannot serve.
+    #[error("the {side} cannot answer now: {message}; try again")]
+    Busy { side: Side, message: String },
+}
+
+fn kubeconfig_flag(side: &Side) -> &'static str {
+    match side {
+        Side::Hub => "--kubeconfig",
+        Side::Member => "--member-kubeconfig",
+    }
+}
+
+/// An API server and how it is asked.
+#[derive(Clone)]
+pub(crate) struct ApiServer {
+    pub side: Side,
+    pub client: Client,
+    pub config: Config,
+}
+
+impl ApiServer {
+    /// The hub: the kubeconfig that was given, else what kubectl would use.
+    pub(crate) async fn hub(args: &HubArgs) -> Result<Self, AskError> {
+        let options = KubeConfigOptions {
+            context: args.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let mut config = match &args.kubeconfig {
+            Some(path) => from_file(Side::Hub, path, &options).await?,
+            None if args.context.is_some() => Config::from_kubeconfig(&options)
+                .await
+                .map_err(|error| unusable(Side::Hub, &error))?,
+            None => Config::infer()
+                .await
+                .map_err(|error| AskError::NoKubeconfig(root_cause(&error)))?,
+        };
+        if let Some(namespace) = &args.namespace {
+            config.default_namespace.clone_from(namespace);
+        }
+        Self::new(Side::Hub, config)
+    }
+
+    /// The member of that kubeconfig.
+    pub(crate) async fn member(path: &PathBuf, context: Option<&str>) -> Result<Self, AskError> {
+        let options = KubeConfigOptions {
+            context: context.map(ToOwned::to_owned),
+            ..KubeConfigOptions::default()
+        };
+        Self::new(Side::Member, from_file(Side::Member, path, &options).await?)
+    }
+
+    /// One with that configuration; requests are tried once.
+    pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, AskError> {
+        config.connect_timeout = Some(CONNECT_WITHIN);
+        config.default_retry = false;
+        let client = Client::try_from(config.clone()).map_err(|error| AskError::Kubeconfig {
+            side,
+            why: root_cause(&error),
+        })?;
+        Ok(Self {
+            side,
+            client,
+            config,
+        })
+    }
+
+    /// Its address, without a trailing slash.
+    pub(crate) fn url(&self) -> String {
+        self.config
+            .cluster_url
+            .to_string()
+            .trim_end_matches('/')
+            .to_owned()
+    }
+
+    /// Sends one request and waits for the answer, 10 seconds at most.
+    pub(crate) async fn ask<T>(
+        &self,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, AskError> {
+        match tokio::time::timeout(ANSWER_WITHIN, request).await {
+            Ok(answer) => answer.map_err(|error| self.failure(&error)),
+            Err(_) => Err(AskError::Unreachable {
+                side: self.side,
+                url: self.url(),
+                why: format!("no answer within {} s", ANSWER_WITHIN.as_secs()),
+            }),
+        }
+    }
+
+    /// What an error of a request means.
+    pub(crate) fn failure(&self, error: &kube::Error) -> AskError {
+        let side = self.side;
+        let kube::Error::Api(status) = error else {
+            return AskError::Unreachable {
+                side,
+                url: self.url(),
+                why: root_cause(error),
+            };
+        };
+        let message = status.message.clone();
+        match status.code {
+            401 | 403 => AskError::NotAllowed { side, message },
+            404 => AskError::NotFound { side, message },
+            429 | 500.. => AskError::Busy { side, message },
+            _ => AskError::Refused { side, message },
+        }
+    }
+
+    /// The identity of the cluster: the UID of its kube-system namespace.
+    pub(crate) async fn uid(&self) -> Result<String, AskError> {
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        let kube_system = self.ask(namespaces.get_metadata("kube-system")).await?;
+        Ok(kube_system.metadata.uid.unwrap_or_default())
+    }
+}
+
+async fn from_file(
+    side: Side,
+    path: &PathBuf,
+    options: &KubeConfigOptions,
+) -> Result<Config, AskError> {
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unusable(side, &error))?;
+    Config::from_custom_kubeconfig(kubeconfig, options)
+        .await
+        .map_err(|error| unusable(side, &error))
+}
+
+fn unusable(side: Side, error: &KubeconfigError) -> AskError {
+    AskError::Kubeconfig {
+        side,
+        why: error.to_string(),
+    }
+}
+
+/// The innermost error: "connection refused" says more than "client error".
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> ApiServer {
+        let config = Config::new("https://127.0.0.1:1/".parse().expect("a URL"));
+        ApiServer::new(Side::Hub, config).expect("a client")
+    }
+
+    fn answered(code: u16) -> AskError {
+        let status = kube::core::Status::failure("no", "Reason").with_code(code);
+        server().failure(&kube::Error::Api(status.boxed()))
+    }
+
+    #[tokio::test]
+    async fn an_answer_says_whether_the_server_could_be_asked() {
+        assert!(matches!(answered(401), AskError::NotAllowed { .. }));
+        assert!(matches!(answered(403), AskError::NotAllowed { .. }));
+        assert!(matches!(answered(404), AskError::NotFound { .. }));
+        assert!(matches!(answered(409), AskError::Refused { .. }));
+        assert!(matches!(answered(422), AskError::Refused { .. }));
+        assert!(matches!(answered(429), AskError::Busy { .. }));
+        assert!(matches!(answered(503), AskError::Busy { .. }));
+    }
+
+    #[tokio::test]
+    async fn a_closed_port_reads_as_connection_refused() {
+        let error = server().uid().await.expect_err("nothing listens there");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("the hub at https://127.0.0.1:1 cannot be asked: "),
+            "{text}"
+        );
+        assert!(text.contains("refused"), "{text}");
+        assert!(text.contains("--kubeconfig"), "{text}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Exit codes: 0 good, 1 what was asked about is not well, 2 wrong usage, 3 the API server could not be asked.
+
+use crate::ask::AskError;
+use crate::hub::HubError;
+use crate::join::JoinError;
+use crate::member::MemberError;
+use crate::objects::ObjectError;
+use crate::status::StatusError;
+use crate::unjoin::UnjoinError;
+use crate::version::VersionError;
+
+/// What was asked about is not well.
+pub(crate) const NOT_WELL: u8 = 1;
+/// The command line, or a kubeconfig that it names, makes no sense.
+pub(crate) const USAGE: u8 = 2;
+/// The API server could not be asked.
+pub(crate) const NOT_ASKED: u8 = 3;
+
+/// Why a command ended badly.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error(transparent)]
+    Unjoin(#[from] UnjoinError),
+    #[error(transparent)]
+    Status(#[from] StatusError),
+    #[error(transparent)]
+    Version(#[from] VersionError),
+    #[error("cannot start: {0}")]
+    Runtime(std::io::Error),
+    #[error("cannot start: no cryptography for TLS")]
+    Cryptography,
+}
+
+impl Failure {
+    /// The exit code of this end.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Join(error) => join(error),
+            Self::Unjoin(error) => unjoin(error),
+            Self::Status(StatusError::Ask(error)) | Self::Version(VersionError::Ask(error)) => {
+                ask(error)
+            }
+            Self::Status(_) | Self::Version(_) => NOT_WELL,
+            Self::Runtime(_) | Self::Cryptography => NOT_ASKED,
+        }
+    }
+}
+
+fn ask(error: &AskError) -> u8 {
+    match error {
+        AskError::Kubeconfig { .. } => USAGE,
+        AskError::NoKubeconfig(_)
+        | AskError::Unreachable { .. }
+        | AskError::NotAllowed { .. }
+        | AskError::Busy { .. } => NOT_ASKED,
+        AskError::NotFound { .. } | AskError::Refused { .. } => NOT_WELL,
+    }
+}
+
+fn object(error: &ObjectError) -> u8 {
+    match error {
+        ObjectError::Ask(error) => ask(error),
+        _ => NOT_WELL,
+    }
+}
+
+fn hub(error: &HubError) -> u8 {
+    match error {
+        HubError::Ask(error) => ask(error),
+        HubError::NoClusterApi | HubError::Karmada | HubError::NoNamespace => NOT_WELL,
+    }
+}
+
+fn member(error: &MemberError) -> u8 {
+    match error {
+        MemberError::Ask(error) => ask(error),
+        MemberError::Object(error) => object(error),
+        _ => NOT_WELL,
+    }
+}
+
+fn join(error: &JoinError) -> u8 {
+    match error {
+        JoinError::Name { .. } | JoinError::Endpoint(_) => USAGE,
+        JoinError::Ask(error) => ask(error),
+        JoinError::Hub(error) => hub(error),
+        JoinError::Member(error) => member(error),
+        JoinError::Object(error) => object(error),
+        JoinError::Io(_)
+        | JoinError::JoinedAs(_)
+        | JoinError::AnotherCluster { .. }
+        | JoinError::NotSynced { .. } => NOT_WELL,
+    }
+}
+
+fn unjoin(error: &UnjoinError) -> u8 {
+    match error {
+        UnjoinError::Name(error) => join(error),
+        UnjoinError::Ask(error) => ask(error),
+        UnjoinError::Hub(error) => hub(error),
+        UnjoinError::Member(error) => member(error),
+        UnjoinError::Object(error) => object(error),
+        UnjoinError::Io(_)
+        | UnjoinError::NotJoined(_)
+        | UnjoinError::AnotherCluster { .. }
+        | UnjoinError::NotCleaned { .. } => NOT_WELL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::Side;
+
+    fn unreachable() -> AskError {
+        AskError::Unreachable {
+            side: Side::Hub,
+            url: "https://a".to_owned(),
+            why: "refused".to_owned(),
+        }
+    }
+
+    fn refused() -> AskError {
+        AskError::Refused {
+            side: Side::Hub,
+            message: "no".to_owned(),
+        }
+    }
+
+    fn kubeconfig() -> AskError {
+        AskError::Kubeconfig {
+            side: Side::Hub,
+            why: "no such file".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_same_cause_has_the_same_code_wherever_it_strikes() {
+        for (cause, code) in [
+            (unreachable as fn() -> AskError, NOT_ASKED),
+            (refused, NOT_WELL),
+            (kubeconfig, USAGE),
+        ] {
+            let ends = [
+                Failure::from(JoinError::from(cause())),
+                JoinError::from(HubError::from(cause())).into(),
+                JoinError::from(MemberError::from(cause())).into(),
+                JoinError::from(MemberError::from(ObjectError::from(cause()))).into(),
+                JoinError::from(ObjectError::from(cause())).into(),
+                UnjoinError::from(cause()).into(),
+                UnjoinError::from(MemberError::from(cause())).into(),
+                StatusError::from(cause()).into(),
+                VersionError::from(cause()).into(),
+            ];
+            for end in ends {
+                assert_eq!(end.code(), code, "{end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_well_and_what_is_wrong_usage_are_told_apart() {
+        assert_eq!(Failure::from(StatusError::NoApi).code(), NOT_WELL);
+        assert_eq!(
+            Failure::from(JoinError::JoinedAs("a".to_owned())).code(),
+            NOT_WELL
+        );
+        assert_eq!(
+            Failure::from(JoinError::Endpoint("x".to_owned())).code(),
+            USAGE
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! What a hub knows of a member: the Cluster object and the Secret with its credentials.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway::api::{Cluster, labels};
+use causeway::domain::ClusterName;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::{Api, Resource as _};
+use serde_json::json;
+
+use crate::ask::{ApiServer, AskError};
+use crate::member::Credentials;
+use crate::objects::{self, ObjectError};
+
+const CLUSTERS: &str = "clusters.cluster.karmada.io";
+
+/// The hub is not one that members can be joined to with this program.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HubError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(
+        "the hub serves no Cluster objects; apply manifests/crds/hub/ to it first: kubectl apply -f manifests/crds/hub/"
+    )]
+    NoClusterApi,
+    #[error(
+        "the hub is a Karmada control plane, whose members are joined with karmadactl; causeway uses the Cluster objects \
+         that are there"
+    )]
+    Karmada,
+    #[error(
+        "the hub has no namespace {DEFAULT_NAMESPACE}; apply manifests/hub/rbac.yaml to it first: kubectl apply -f manifests/hub/rbac.yaml"
+    )]
+    NoNamespace,
+}
+
+/// Checks that the hub serves Cluster, from a definition of its own: other Clusters are Karmada's to make and to delete.
+pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
+    match hub
+        .ask(
+            hub.client
+                .list_api_group_resources(Cluster::api_version(&()).as_ref()),
+        )
+        .await
+    {
+        Ok(list)
+            if list
+                .resources
+                .iter()
+                .any(|resource| resource.name == "clusters") => {}
+        Ok(_) | Err(AskError::NotFound { .. }) => return Err(HubError::NoClusterApi),
+        Err(error) => return Err(error.into()),
+    }
+    let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
+    match hub.ask(definitions.get_metadata_opt(CLUSTERS)).await {
+        Ok(None) => Err(HubError::Karmada),
+        // Who may not read definitions may still be allowed to make a Cluster.
+        Ok(Some(_)) | Err(AskError::NotAllowed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Checks that the hub has the namespace in which the members' credentials are.
+pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
+    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+    match hub
+        .ask(namespaces.get_metadata_opt(DEFAULT_NAMESPACE))
+        .await?
+    {
+        Some(_) => Ok(()),
+        None => Err(HubError::NoNamespace),
+    }
+}
+
+/// A Cluster object and the cluster that it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub name: String,
+    /// `spec.id`: the UID of the member's kube-system namespace, where it is recorded.
+    pub id: Option<String>,
+}
+
+/// The UID that a Cluster records of its member.
+pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
+    cluster.data.pointer("/spec/id")?.as_str()
+}
+
+/// Every Cluster of the hub.
+pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, AskError> {
+    let clusters: Api<DynamicObject> =
+        Api::all_with(hub.client.clone(), &ApiResource::erase::<Cluster>(&()));
+    let list = hub.ask(clusters.list(&ListParams::default())).await?;
+    Ok(list
+        .items
+        .into_iter()
+        .map(|cluster| Known {
+            id: recorded_id(&cluster).map(ToOwned::to_owned),
+            name: cluster.metadata.name.unwrap_or_default(),
+        })
+        .collect())
+}
+
+/// The Secret with a member's credentials.
+pub(crate) fn secret(
+    name: &ClusterName,
+    credentials: &Credentials,
+) -> Result<DynamicObject, ObjectError> {
+    let mut secret = bare_secret(name)?;
+    secret.data = json!({
+        "type": "Opaque",
+        "data": {
+            "token": STANDARD.encode(&credentials.token),
+            "caBundle": STANDARD.encode(&credentials.ca_bundle),
+        },
+    });
+    Ok(secret)
+}
+
+/// The name of that Secret.
+pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
+    objects::object(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": name.as_str(),
+            "namespace": DEFAULT_NAMESPACE,
+            "labels": { labels::MANAGED_BY: labels::MANAGER },
+        },
+    }))
+}
+
+/// The Cluster object of a member.
+pub(crate) fn cluster(
+    name: &ClusterName,
+    id: &str,
+    endpoint: &str,
+    proxy: Option<&str>,
+) -> Result<DynamicObject, ObjectError> {
+    let mut cluster = bare_cluster(name)?;
+    let mut spec = json!({
+        "id": id,
+        "syncMode": "Push",
+        "apiEndpoint": endpoint,
+        "secretRef": { "namespace": DEFAULT_NAMESPACE, "name": name.as_str() },
+    });
+    if let (Some(spec), Some(proxy)) = (spec.as_object_mut(), proxy) {
+        spec.insert("proxyURL".to_owned(), proxy.into());
+    }
+    cluster.data = json!({ "spec": spec });
+    Ok(cluster)
+}
+
+/// The name of that Cluster.
+pub(crate) fn bare_cluster(name: &ClusterName) -> Result<DynamicObject, ObjectError> {
+    objects::object(json!({
+        "apiVersion": Cluster::api_version(&()),
+        "kind": "Cluster",
+        "metadata": { "name": name.as_str() },
+    }))
+}
+
+/// Whether a Secret was made by `join`.
+pub(crate) fn is_ours(secret: &DynamicObject) -> bool {
+    let labels = secret.metadata.labels.as_ref();
+    labels
+        .and_then(|labels| labels.get(labels::MANAGED_BY))
+        .is_some_and(|manager| manager == labels::MANAGER)
+}

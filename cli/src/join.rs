@@ -1,0 +1,345 @@
+//! `kubectl mcs join`: an account in the member, its credentials and the Cluster on the hub, then a wait for the controller.
+
+use causeway::api::{Cluster, condition};
+use causeway::domain::{ClusterName, NameError};
+use kube::Api;
+use tokio::time::Instant;
+
+use crate::args::{HubArgs, JoinArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::hub::{self, HubError, Known};
+use crate::member::{self, MemberError};
+use crate::objects::{self, ObjectError};
+use crate::{follow, say};
+
+/// A cluster could not be joined.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JoinError {
+    #[error("{name:?} cannot be the name of a member: {rule}")]
+    Name { name: String, rule: NameError },
+    #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
+    Endpoint(String),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error("output: {0}")]
+    Io(#[from] std::io::Error),
+    #[error(
+        "this cluster is a member already, named {0}; unjoin that first if it is to be renamed: kubectl mcs unjoin {0}"
+    )]
+    JoinedAs(String),
+    #[error(
+        "{name} is another cluster (kube-system UID {known}, this one has {given}); choose another name, or add --replace \
+         if the cluster was rebuilt"
+    )]
+    AnotherCluster {
+        name: ClusterName,
+        known: String,
+        given: String,
+    },
+    #[error("{name} is joined but not synced within {seconds} s: {state}; {remedy}")]
+    NotSynced {
+        name: ClusterName,
+        seconds: u64,
+        state: String,
+        remedy: String,
+    },
+}
+
+/// Joins a cluster, or renews its credentials.
+pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError> {
+    let name = cluster_name(&args.name)?;
+    let endpoint = args
+        .api_endpoint
+        .as_deref()
+        .map(checked_endpoint)
+        .transpose()?;
+    let hub = ApiServer::hub(hub).await?;
+    let member = ApiServer::member(
+        &args.member.member_kubeconfig,
+        args.member.member_context.as_deref(),
+    )
+    .await?;
+    hub::check_cluster_api(&hub).await?;
+    hub::check_namespace(&hub).await?;
+    let identity = member::identify(&member).await?;
+    check_identity(&hub::known(&hub).await?, &name, &identity.uid, args.replace)?;
+    say::result(format_args!(
+        "member: Kubernetes {} at {}",
+        identity.version,
+        member.url()
+    ))?;
+
+    let hub_uid = hub.uid().await?;
+    let credentials = member::grant(&member, &hub_uid, args.allow_namespace_creation).await?;
+    member::verify(&member, &credentials).await?;
+    let endpoint = endpoint.unwrap_or_else(|| member.url());
+    let proxy = member.config.proxy_url.as_ref().map(ToString::to_string);
+    let cluster = hub::cluster(&name, &identity.uid, &endpoint, proxy.as_deref())?;
+    for object in [hub::secret(&name, &credentials)?, cluster] {
+        let applied = objects::apply(&hub, &object).await?;
+        say::result(format_args!(
+            "hub: {} {}",
+            objects::title(&object),
+            applied.word()
+        ))?;
+    }
+    synced(&hub, &name, &endpoint, args).await
+}
+
+/// The name, checked.
+pub(crate) fn cluster_name(name: &str) -> Result<ClusterName, JoinError> {
+    ClusterName::try_from(name).map_err(|rule| JoinError::Name {
+        name: name.to_owned(),
+        rule,
+    })
+}
+
+fn checked_endpoint(text: &str) -> Result<String, JoinError> {
+    let wrong = || JoinError::Endpoint(text.to_owned());
+    let config = kube::Config::new(text.parse().map_err(|_| wrong())?);
+    let url = &config.cluster_url;
+    if url.scheme_str() != Some("https") || url.host().is_none() {
+        return Err(wrong());
+    }
+    Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// One cluster has one name, and one name stands for one cluster.
+fn check_identity(
+    known: &[Known],
+    name: &ClusterName,
+    uid: &str,
+    replace: bool,
+) -> Result<(), JoinError> {
+    for cluster in known {
+        let same_name = cluster.name == name.as_str();
+        match cluster.id.as_deref() {
+            Some(id) if id == uid && !same_name => {
+                return Err(JoinError::JoinedAs(cluster.name.clone()));
+            }
+            Some(id) if id != uid && same_name && !replace => {
+                let (known, given) = (id.to_owned(), uid.to_owned());
+                return Err(JoinError::AnotherCluster {
+                    name: name.clone(),
+                    known,
+                    given,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the controller says that it watches the member.
+async fn synced(
+    hub: &ApiServer,
+    name: &ClusterName,
+    endpoint: &str,
+    args: &JoinArgs,
+) -> Result<(), JoinError> {
+    let mut last = Waiting::Unseen;
+    let mut shown = Ok(());
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let deadline = Instant::now() + args.timeout;
+    let found = follow::one(clusters, name.as_str(), deadline, |cluster| {
+        let now = waiting(cluster);
+        if now == Waiting::Done {
+            return cluster.and_then(|cluster| cluster.status.clone());
+        }
+        if now != last && shown.is_ok() {
+            shown = say::progress(format_args!("waiting for {name}: {}", now.text()));
+        }
+        last = now;
+        None
+    });
+    let found = found.await;
+    shown?;
+    match found {
+        Some(status) => {
+            let version = status.kubernetes_version.unwrap_or_default();
+            Ok(say::result(format_args!(
+                "{name} is synced, Kubernetes {version} at {endpoint}"
+            ))?)
+        }
+        None => Err(JoinError::NotSynced {
+            name: name.clone(),
+            seconds: args.timeout.as_secs(),
+            state: last.text(),
+            remedy: last.remedy(name, endpoint),
+        }),
+    }
+}
+
+/// How far the controller is with a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Waiting {
+    Done,
+    /// The controller has not said anything about the Cluster as it is.
+    Unseen,
+    Gone,
+    Not {
+        reason: String,
+        message: String,
+    },
+}
+
+fn waiting(cluster: Option<&Cluster>) -> Waiting {
+    let Some(cluster) = cluster else {
+        return Waiting::Gone;
+    };
+    let conditions = cluster
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    match condition::find(conditions, condition::READY) {
+        Some(ready) if ready.observed_generation < cluster.metadata.generation => Waiting::Unseen,
+        Some(ready) if ready.status == condition::TRUE => Waiting::Done,
+        Some(ready) => Waiting::Not {
+            reason: ready.reason.clone(),
+            message: ready.message.clone(),
+        },
+        None => Waiting::Unseen,
+    }
+}
+
+impl Waiting {
+    fn text(&self) -> String {
+        match self {
+            Self::Done => "synced".to_owned(),
+            Self::Unseen => "the controller has not taken it up yet".to_owned(),
+            Self::Gone => "its Cluster object was deleted".to_owned(),
+            Self::Not { reason, message } => format!("{reason} ({message})"),
+        }
+    }
+
+    fn remedy(&self, name: &ClusterName, endpoint: &str) -> String {
+        match self {
+            Self::Unseen => "check that causeway-controller runs for this hub, e.g. kubectl -n causeway-system get pods".to_owned(),
+            Self::Not { reason, .. } if reason == condition::reason::UNREACHABLE => format!(
+                "the controller must reach {endpoint} from where it runs; if it needs another address, join again with --api-endpoint"
+            ),
+            Self::Done | Self::Gone | Self::Not { .. } => format!("see kubectl get cluster {name} -o wide"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn known(name: &str, id: Option<&str>) -> Known {
+        Known {
+            name: name.to_owned(),
+            id: id.map(ToOwned::to_owned),
+        }
+    }
+
+    fn cluster(generation: i64, conditions: Value) -> Cluster {
+        serde_json::from_value(json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": { "name": "a", "generation": generation },
+            "spec": {},
+            "status": { "conditions": conditions },
+        }))
+        .expect("a Cluster")
+    }
+
+    fn ready(status: &str, reason: &str, generation: i64) -> Value {
+        json!([{
+            "type": "Ready", "status": status, "reason": reason, "message": "why",
+            "observedGeneration": generation, "lastTransitionTime": "2026-11-21T00:00:00Z",
+        }])
+    }
+
+    #[test]
+    fn one_cluster_has_one_name_and_one_name_stands_for_one_cluster() {
+        let name = ClusterName::try_from("a").expect("a name");
+        let check = |known: &[Known], replace| {
+            check_identity(known, &name, "uid-a", replace).map_err(|e| e.to_string())
+        };
+        assert_eq!(check(&[], false), Ok(()));
+        assert_eq!(
+            check(
+                &[
+                    known("a", Some("uid-a")),
+                    known("b", Some("uid-b")),
+                    known("c", None)
+                ],
+                false
+            ),
+            Ok(())
+        );
+        assert_eq!(check(&[known("a", None)], false), Ok(()));
+        let error = check(&[known("b", Some("uid-a"))], true).expect_err("joined as b");
+        assert!(
+            error.contains("named b") && error.contains("kubectl mcs unjoin b"),
+            "{error}"
+        );
+        let error = check(&[known("a", Some("other"))], false).expect_err("another cluster");
+        assert!(error.contains("--replace"), "{error}");
+        assert_eq!(check(&[known("a", Some("other"))], true), Ok(()));
+    }
+
+    #[test]
+    fn only_what_the_controller_said_of_this_generation_counts() {
+        let not = |reason: &str| Waiting::Not {
+            reason: reason.to_owned(),
+            message: "why".to_owned(),
+        };
+        for (cluster, expected) in [
+            (None, Waiting::Gone),
+            (Some(cluster(1, json!([]))), Waiting::Unseen),
+            (
+                Some(cluster(2, ready("True", "Synced", 1))),
+                Waiting::Unseen,
+            ),
+            (Some(cluster(2, ready("True", "Synced", 2))), Waiting::Done),
+            (
+                Some(cluster(1, ready("False", "Unreachable", 1))),
+                not("Unreachable"),
+            ),
+        ] {
+            assert_eq!(waiting(cluster.as_ref()), expected);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_an_https_url() {
+        assert_eq!(
+            checked_endpoint("https://10.0.0.2:6443/").expect("a URL"),
+            "https://10.0.0.2:6443"
+        );
+        for wrong in [
+            "",
+            "10.0.0.2:6443",
+            "http://10.0.0.2",
+            "https://",
+            "nonsense",
+        ] {
+            assert!(checked_endpoint(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let name = ClusterName::try_from("a").expect("a name");
+        let text = |waiting: Waiting| waiting.remedy(&name, "https://a:1");
+        assert!(text(Waiting::Unseen).contains("causeway-controller"));
+        let unreachable = Waiting::Not {
+            reason: "Unreachable".to_owned(),
+            message: String::new(),
+        };
+        assert!(text(unreachable).contains("--api-endpoint"));
+    }
+}

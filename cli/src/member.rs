@@ -1,0 +1,319 @@
+//! What `join` leaves in a member: an account with the least rights, and a token for this hub.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway::api::labels;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
+use kube::api::{DynamicObject, ListParams};
+use kube::{Api, Config};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::ask::{ApiServer, AskError, Side};
+use crate::objects::{self, ObjectError};
+use crate::{follow, say};
+
+const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
+const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-creation.yaml");
+const ACCOUNT: &str = "causeway";
+const TOKEN_WITHIN: Duration = Duration::from_secs(30);
+const UID_SHOWN: usize = 8;
+/// Kubernetes 1.21 is the first that has what MultiClusterService needs (EndpointSlice v1).
+const OLDEST: (u32, u32) = (1, 21);
+
+/// A member could not be prepared.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MemberError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error("output: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("the member runs Kubernetes {0}; causeway needs 1.21 or later")]
+    TooOld(String),
+    #[error(
+        "the member's controller manager has put no token into Secret {namespace}/{name} within {seconds} s; \
+         check that kube-controller-manager runs there, then join again"
+    )]
+    NoToken {
+        namespace: &'static str,
+        name: String,
+        seconds: u64,
+    },
+    #[error(
+        "the new account cannot use the member at {url}: {why}; give --api-endpoint with an address for which the \
+         API server's certificate is made"
+    )]
+    Unusable { url: String, why: String },
+    #[error(
+        "no certificate authority for the member is known; add certificate-authority-data to its kubeconfig"
+    )]
+    NoAuthority,
+}
+
+/// Who a member is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// The UID of its kube-system namespace.
+    pub uid: String,
+    /// Its version, such as v1.36.3.
+    pub version: String,
+}
+
+/// What the hub needs to reach a member.
+#[derive(Clone, Debug)]
+pub(crate) struct Credentials {
+    pub token: String,
+    /// Certificates in PEM.
+    pub ca_bundle: String,
+}
+
+/// Asks who the member is, and refuses one that is too old.
+pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError> {
+    let info = member.ask(member.client.apiserver_version()).await?;
+    if version(&info.major, &info.minor).is_some_and(|version| version < OLDEST) {
+        return Err(MemberError::TooOld(info.git_version));
+    }
+    Ok(Identity {
+        uid: member.uid().await?,
+        version: info.git_version,
+    })
+}
+
+/// Major and minor as numbers; providers write a minor such as "21+".
+fn version(major: &str, minor: &str) -> Option<(u32, u32)> {
+    let number = |text: &str| {
+        text.trim_end_matches(|c: char| !c.is_ascii_digit())
+            .parse()
+            .ok()
+    };
+    Some((number(major)?, number(minor)?))
+}
+
+/// Makes the account and its token for the hub of that UID.
+pub(crate) async fn grant(
+    member: &ApiServer,
+    hub_uid: &str,
+    namespace_creation: bool,
+) -> Result<Credentials, MemberError> {
+    let mut wanted = objects::parse(RBAC)?;
+    if namespace_creation {
+        wanted.extend(objects::parse(NAMESPACE_CREATION)?);
+    }
+    let token = token_secret(hub_uid)?;
+    for object in wanted.iter().chain([&token]) {
+        let applied = objects::apply(member, object).await?;
+        say::result(format_args!(
+            "member: {} {}",
+            objects::title(object),
+            applied.word()
+        ))?;
+    }
+    if !namespace_creation {
+        for object in objects::parse(NAMESPACE_CREATION)? {
+            if objects::delete(member, &object).await? {
+                say::result(format_args!("member: {} deleted", objects::title(&object)))?;
+            }
+        }
+    }
+    filled(member, &token_name(hub_uid)).await
+}
+
+/// One token per hub, so that two hubs can share a member and part from it one by one.
+fn token_secret(hub_uid: &str) -> Result<DynamicObject, ObjectError> {
+    objects::object(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/service-account-token",
+        "metadata": {
+            "name": token_name(hub_uid),
+            "namespace": DEFAULT_NAMESPACE,
+            "labels": { "app.kubernetes.io/name": "causeway", labels::HUB: hub_uid },
+            "annotations": { "kubernetes.io/service-account.name": ACCOUNT },
+        },
+    }))
+}
+
+fn token_name(hub_uid: &str) -> String {
+    format!(
+        "causeway-hub-{}",
+        hub_uid.get(..UID_SHOWN).unwrap_or(hub_uid)
+    )
+}
+
+/// Waits until the member's controller manager has filled the Secret.
+async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, MemberError> {
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
+    let text = |secret: &Secret, key: &str| {
+        let bytes = secret.data.as_ref()?.get(key)?.0.clone();
+        String::from_utf8(bytes)
+            .ok()
+            .filter(|text| !text.is_empty())
+    };
+    let deadline = Instant::now() + TOKEN_WITHIN;
+    let found = follow::one(secrets, name, deadline, |secret| {
+        let secret = secret?;
+        Some((
+            text(secret, "token")?,
+            text(secret, "ca.crt").unwrap_or_default(),
+        ))
+    });
+    let (token, cluster_ca) = found.await.ok_or_else(|| MemberError::NoToken {
+        namespace: DEFAULT_NAMESPACE,
+        name: name.to_owned(),
+        seconds: TOKEN_WITHIN.as_secs(),
+    })?;
+    let ca_bundle = ca_bundle(
+        member.config.root_cert.as_deref().unwrap_or_default(),
+        &cluster_ca,
+    );
+    if ca_bundle.is_empty() {
+        return Err(MemberError::NoAuthority);
+    }
+    Ok(Credentials { token, ca_bundle })
+}
+
+/// The authorities by which the kubeconfig verifies the member, and the member's own where it is another.
+fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
+    let own = CertificateDer::pem_slice_iter(cluster_ca.as_bytes()).filter_map(Result::ok);
+    let mut all: Vec<Vec<u8>> = from_kubeconfig.to_vec();
+    for certificate in own {
+        if !all.iter().any(|known| known == certificate.as_ref()) {
+            all.push(certificate.to_vec());
+        }
+    }
+    all.iter().map(|certificate| pem(certificate)).collect()
+}
+
+fn pem(certificate: &[u8]) -> String {
+    const LINE: usize = 64;
+    let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
+    let encoded = STANDARD.encode(certificate);
+    let mut rest = encoded.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(LINE));
+        text.push_str(line);
+        text.push('\n');
+        rest = after;
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    text
+}
+
+/// Uses the credentials as the controller will, at the address of the kubeconfig.
+pub(crate) async fn verify(
+    member: &ApiServer,
+    credentials: &Credentials,
+) -> Result<(), MemberError> {
+    let mut config = Config::new(member.config.cluster_url.clone());
+    let certificates = CertificateDer::pem_slice_iter(credentials.ca_bundle.as_bytes());
+    config.root_cert = Some(
+        certificates
+            .filter_map(Result::ok)
+            .map(|one| one.to_vec())
+            .collect(),
+    );
+    config.proxy_url.clone_from(&member.config.proxy_url);
+    config.auth_info.token = Some(credentials.token.clone().into());
+    let as_account = ApiServer::new(Side::Member, config)?;
+    let namespaces: Api<Namespace> = Api::all(as_account.client.clone());
+    match as_account
+        .ask(namespaces.list_metadata(&ListParams::default().limit(1)))
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(AskError::Unreachable { url, why, .. }) => Err(MemberError::Unusable { url, why }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes what [`grant`] made for the hub of that UID; the account stays while another hub has a token for it.
+pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
+    remove(member, &token_secret(hub_uid)?).await?;
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
+    let tokens = member
+        .ask(secrets.list_metadata(&ListParams::default().labels(labels::HUB)))
+        .await?;
+    if !tokens.items.is_empty() {
+        return Ok(say::result(
+            "member: the account stays, another hub uses it",
+        )?);
+    }
+    let mut objects = objects::parse(RBAC)?;
+    objects.extend(objects::parse(NAMESPACE_CREATION)?);
+    for object in objects.iter().rev().filter(|object| !is_namespace(object)) {
+        remove(member, object).await?;
+    }
+    Ok(say::result(format_args!(
+        "member: namespace/{DEFAULT_NAMESPACE} left, delete it if nothing else is in it"
+    ))?)
+}
+
+async fn remove(member: &ApiServer, object: &DynamicObject) -> Result<(), MemberError> {
+    if objects::delete(member, object).await? {
+        say::result(format_args!("member: {} deleted", objects::title(object)))?;
+    }
+    Ok(())
+}
+
+fn is_namespace(object: &DynamicObject) -> bool {
+    object
+        .types
+        .as_ref()
+        .is_some_and(|types| types.kind == "Namespace")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_as_providers_write_it() {
+        assert_eq!(version("1", "36"), Some((1, 36)));
+        assert_eq!(version("1", "20+"), Some((1, 20)));
+        assert!(version("1", "9") < Some(OLDEST));
+        assert_eq!(version("", "x"), None);
+    }
+
+    #[test]
+    fn the_bundle_names_each_authority_once() {
+        let (one, two) = (vec![1; 100], vec![2; 100]);
+        let bundle = ca_bundle(
+            std::slice::from_ref(&one),
+            &format!("{}{}", pem(&one), pem(&two)),
+        );
+        assert_eq!(bundle, format!("{}{}", pem(&one), pem(&two)));
+        assert_eq!(ca_bundle(&[], ""), "");
+        assert!(bundle.lines().all(|line| line.len() <= 64), "{bundle}");
+    }
+
+    #[test]
+    fn the_account_may_neither_read_secrets_nor_make_namespaces_unless_that_is_asked_for() {
+        let text = serde_json::to_string(&objects::parse(RBAC).expect("a manifest")).expect("JSON");
+        assert!(!text.contains("secrets"), "{text}");
+        let namespaces = r#""resources":["namespaces"],"verbs":["get","list","watch"]"#;
+        assert!(text.contains(namespaces), "{text}");
+        let more = serde_json::to_string(&objects::parse(NAMESPACE_CREATION).expect("a manifest"))
+            .expect("JSON");
+        assert!(
+            more.contains(r#""resources":["namespaces"],"verbs":["create"]"#),
+            "{more}"
+        );
+    }
+
+    #[test]
+    fn each_hub_has_a_token_of_its_own() {
+        let name = |uid| token_secret(uid).expect("an object").metadata.name;
+        assert_eq!(
+            name("1b4e28ba-2fa1-11d2-883f-0016d3cca427").as_deref(),
+            Some("causeway-hub-1b4e28ba")
+        );
+        assert_ne!(name("1b4e28ba-2fa1"), name("2b4e28ba-2fa1"));
+    }
+}

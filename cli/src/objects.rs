@@ -1,0 +1,148 @@
+//! Objects as kubectl handles them: applied from a manifest, deleted by name, spoken of as `kind/name`.
+
+use kube::Api;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams,
+    PropagationPolicy, TypeMeta,
+};
+use kube::core::gvk::ParseGroupVersionError;
+use serde_json::Value;
+
+use crate::ask::{ApiServer, AskError};
+
+/// The field manager of what a person writes with this program.
+pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
+
+/// An object could not be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ObjectError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("a built-in manifest does not read: {0}")]
+    Yaml(#[from] serde_saphyr::Error),
+    #[error("a built-in object is none: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("a built-in object has no kind")]
+    Untyped,
+    #[error("a built-in object is of no known version: {0}")]
+    Version(#[from] ParseGroupVersionError),
+}
+
+/// What came of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+impl Applied {
+    /// As kubectl words it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// The objects of a manifest of several documents.
+pub(crate) fn parse(manifest: &str) -> Result<Vec<DynamicObject>, ObjectError> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(manifest)?;
+    documents.into_iter().map(object).collect()
+}
+
+/// An object from its JSON.
+pub(crate) fn object(value: Value) -> Result<DynamicObject, ObjectError> {
+    Ok(serde_json::from_value(value)?)
+}
+
+/// `kind.group/name`, as kubectl words it.
+pub(crate) fn title(object: &DynamicObject) -> String {
+    let types = object.types.clone().unwrap_or_default();
+    let kind = types.kind.to_lowercase();
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    match types.api_version.split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}/{name}"),
+        None => format!("{kind}/{name}"),
+    }
+}
+
+/// Applies an object server-side, and says what that changed.
+pub(crate) async fn apply(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<Applied, ObjectError> {
+    let api = api(server, object)?;
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let before = server.ask(api.get_metadata_opt(name)).await?;
+    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    let after = server
+        .ask(api.patch(name, &parameters, &Patch::Apply(object)))
+        .await?;
+    Ok(match before {
+        None => Applied::Created,
+        Some(before) if before.metadata.resource_version == after.metadata.resource_version => {
+            Applied::Unchanged
+        }
+        Some(_) => Applied::Configured,
+    })
+}
+
+/// Deletes an object; says whether it was there.
+pub(crate) async fn delete(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<bool, ObjectError> {
+    let api = api(server, object)?;
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    let parameters = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Background),
+        ..DeleteParams::default()
+    };
+    match server.ask(api.delete(name, &parameters)).await {
+        Ok(_) => Ok(true),
+        Err(AskError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The object as it is on the server, if it is there.
+pub(crate) async fn get(
+    server: &ApiServer,
+    object: &DynamicObject,
+) -> Result<Option<DynamicObject>, ObjectError> {
+    let name = object.metadata.name.as_deref().unwrap_or_default();
+    Ok(server.ask(api(server, object)?.get_opt(name)).await?)
+}
+
+fn api(server: &ApiServer, object: &DynamicObject) -> Result<Api<DynamicObject>, ObjectError> {
+    let types: &TypeMeta = object.types.as_ref().ok_or(ObjectError::Untyped)?;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(types)?);
+    let client = server.client.clone();
+    Ok(match &object.metadata.namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+        None => Api::all_with(client, &resource),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_spoken_of_as_kubectl_does() {
+        let manifest = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n---\n\
+                        apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: b\n";
+        let titles: Vec<_> = parse(manifest)
+            .expect("two objects")
+            .iter()
+            .map(title)
+            .collect();
+        assert_eq!(
+            titles,
+            ["namespace/a", "clusterrole.rbac.authorization.k8s.io/b"]
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! `kubectl mcs status`: the members and the services, and whether all is well.
+
+#[cfg(test)]
+mod fixtures;
+mod mirror;
+pub(crate) mod report;
+mod text;
+
+use std::fmt::Debug;
+
+use causeway::api::{Cluster, MultiClusterService};
+use futures::{Stream, StreamExt as _, pin_mut};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout_at};
+
+use self::mirror::Mirror;
+use self::report::{Report, Scope};
+use crate::args::{Format, HubArgs, StatusArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::say;
+
+/// The status could not be told.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StatusError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("output: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("output: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("output: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+    #[error(
+        "the hub serves no MultiClusterService; apply manifests/crds/hub/ to it first: kubectl apply -f manifests/crds/hub/"
+    )]
+    NoApi,
+    #[error(
+        "MultiClusterService {name:?} not found {place}; kubectl mcs status -A shows those of every namespace"
+    )]
+    NotFound { name: String, place: String },
+    #[error("not ready within {seconds} s: {what}")]
+    NotInTime { seconds: u64, what: String },
+}
+
+/// What is asked about, and of whom.
+struct Question<'a> {
+    hub: ApiServer,
+    args: &'a StatusArgs,
+}
+
+/// Shows the status; says whether all that was asked about is well.
+pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, StatusError> {
+    let question = Question {
+        hub: ApiServer::hub(hub).await?,
+        args,
+    };
+    let deadline = Instant::now() + args.timeout;
+    let mut seen = question.look().await?;
+    if args.wait {
+        question.wait(&mut seen, deadline).await?;
+    }
+    let report = question.report(&seen);
+    question.show(&report)?;
+    if let Some(name) = args.name.as_ref().filter(|_| report.services.is_empty()) {
+        return Err(StatusError::NotFound {
+            name: name.clone(),
+            place: question.place(),
+        });
+    }
+    if args.wait && !report.ready {
+        return Err(StatusError::NotInTime {
+            seconds: args.timeout.as_secs(),
+            what: unwell(&report),
+        });
+    }
+    Ok(report.ready)
+}
+
+/// The objects that a status rests on.
+struct Seen {
+    services: Mirror<MultiClusterService>,
+    /// `None` where the person may not see them.
+    clusters: Option<Mirror<Cluster>>,
+}
+
+impl Question<'_> {
+    fn services(&self) -> Api<MultiClusterService> {
+        let client = self.hub.client.clone();
+        if self.args.all_namespaces {
+            Api::all(client)
+        } else {
+            Api::namespaced(client, &self.hub.config.default_namespace)
+        }
+    }
+
+    fn clusters(&self) -> Api<Cluster> {
+        Api::all(self.hub.client.clone())
+    }
+
+    fn by_name(&self) -> Option<String> {
+        self.args
+            .name
+            .as_ref()
+            .map(|name| format!("metadata.name={name}"))
+    }
+
+    fn place(&self) -> String {
+        if self.args.all_namespaces {
+            return "in any namespace".to_owned();
+        }
+        format!("in namespace {:?}", self.hub.config.default_namespace)
+    }
+
+    async fn look(&self) -> Result<Seen, StatusError> {
+        let parameters = ListParams {
+            field_selector: self.by_name(),
+            ..ListParams::default()
+        };
+        let services = match self.hub.ask(self.services().list(&parameters)).await {
+            Ok(list) => Mirror::of(list.items),
+            Err(AskError::NotFound { .. }) => return Err(StatusError::NoApi),
+            Err(error) => return Err(error.into()),
+        };
+        let clusters = match self
+            .hub
+            .ask(self.clusters().list(&ListParams::default()))
+            .await
+        {
+            Ok(list) => Some(Mirror::of(list.items)),
+            Err(AskError::NotFound { .. }) => Some(Mirror::of(Vec::new())),
+            Err(AskError::NotAllowed { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Seen { services, clusters })
+    }
+
+    fn report(&self, seen: &Seen) -> Report {
+        let scope = if self.args.name.is_some() {
+            Scope::One
+        } else {
+            Scope::All
+        };
+        let clusters = seen.clusters.as_ref().map(Mirror::objects);
+        Report::new(scope, clusters.as_deref(), &seen.services.objects())
+    }
+
+    /// Follows the objects until all is well, what was asked about is gone, or the deadline.
+    async fn wait(&self, seen: &mut Seen, deadline: Instant) -> Result<(), StatusError> {
+        let services = changes(self.services(), self.by_name()).map(Change::Service);
+        let clusters = changes(self.clusters(), None).map(Change::Cluster);
+        let may_see_clusters = seen.clusters.is_some();
+        let changes = futures::stream::select(
+            services,
+            clusters.filter(move |_| std::future::ready(may_see_clusters)),
+        );
+        pin_mut!(changes);
+        let mut last = String::new();
+        loop {
+            let report = self.report(seen);
+            let gone = self.args.name.is_some() && report.services.is_empty();
+            if report.ready || gone {
+                return Ok(());
+            }
+            let unwell = unwell(&report);
+            if unwell != last {
+                say::progress(format_args!("waiting: {unwell}"))?;
+                last = unwell;
+            }
+            match timeout_at(deadline, changes.next()).await {
+                Ok(Some(change)) => seen.take(change),
+                Ok(None) | Err(_) => return Ok(()),
+            }
+        }
+    }
+
+    fn show(&self, report: &Report) -> Result<(), StatusError> {
+        let now = Timestamp::now();
+        let text = match self.args.output {
+            Some(Format::Json) => serde_json::to_string_pretty(report)?,
+            Some(Format::Yaml) => serde_saphyr::to_string(report)?,
+            None if self.args.name.is_some() => report
+                .services
+                .iter()
+                .map(|service| text::details(service, now))
+                .collect::<Vec<_>>()
+                .join("\n"),
+            None => text::overview(report, now),
+        };
+        if !text.is_empty() {
+            say::result(text.trim_end())?;
+        }
+        if report.services.is_empty() && self.args.name.is_none() && self.args.output.is_none() {
+            say::progress(format_args!(
+                "No MultiClusterServices found {}.",
+                self.place()
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+enum Change {
+    Service(Event<MultiClusterService>),
+    Cluster(Event<Cluster>),
+}
+
+impl Seen {
+    fn take(&mut self, change: Change) {
+        match change {
+            Change::Service(event) => self.services.take(event),
+            Change::Cluster(event) => {
+                if let Some(clusters) = &mut self.clusters {
+                    clusters.take(event);
+                }
+            }
+        }
+    }
+}
+
+/// The changes of some objects; a watch that breaks is taken up again.
+fn changes<K>(api: Api<K>, fields: Option<String>) -> impl Stream<Item = Event<K>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let config = watcher::Config {
+        field_selector: fields,
+        ..watcher::Config::default()
+    };
+    watcher(api, config)
+        .default_backoff()
+        .filter_map(async |event| event.ok())
+}
+
+/// What is not well, in one line.
+fn unwell(report: &Report) -> String {
+    let services = report
+        .services
+        .iter()
+        .filter(|service| !service.ready)
+        .map(|service| {
+            format!(
+                "{}/{}: {} ({})",
+                service.namespace, service.name, service.reason, service.message
+            )
+        });
+    let members = report
+        .members
+        .iter()
+        .flatten()
+        .filter(|member| !member.is_well())
+        .map(|member| {
+            format!(
+                "member {}: {} ({})",
+                member.name, member.state, member.message
+            )
+        });
+    members.chain(services).collect::<Vec<_>>().join("; ")
+}

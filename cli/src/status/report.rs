@@ -1,0 +1,349 @@
+//! What is so, from what the hub knows; also the form that programs read, so names of fields stay as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::{Cluster, MultiClusterService, SyncMode, condition};
+use causeway::domain::{self, ClusterName, ClusterSelection};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde::Serialize;
+
+/// What is so.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    /// Whether all that was asked about is well.
+    pub ready: bool,
+    /// The members; absent where one service was asked about, or the person may not see them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub members: Option<Vec<MemberReport>>,
+    /// The services, by namespace and name.
+    pub services: Vec<ServiceReport>,
+}
+
+/// A member.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MemberReport {
+    pub name: String,
+    pub ready: bool,
+    /// The reason of its condition Ready: Synced, Syncing, Unreachable, Refused; Pending where there is none yet.
+    pub state: String,
+    pub message: String,
+    /// Since when it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    pub kubernetes_version: String,
+    pub api_endpoint: String,
+    /// Push or Pull; what causeway cannot reach by design does not count as unwell.
+    pub sync_mode: String,
+}
+
+/// A MultiClusterService.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ServiceReport {
+    pub namespace: String,
+    pub name: String,
+    pub types: Vec<String>,
+    /// `name port`, `port`; empty: every port of the Service.
+    pub ports: Vec<String>,
+    /// Empty: every member.
+    pub providers: Vec<String>,
+    /// Empty: every member.
+    pub consumers: Vec<String>,
+    pub ready: bool,
+    pub reason: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    pub conditions: Vec<ConditionReport>,
+    /// The addresses of load balancers, hostnames or IPs.
+    pub load_balancers: Vec<String>,
+    /// The members that take part.
+    pub members: Vec<PartReport>,
+}
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConditionReport {
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub status: String,
+    pub reason: String,
+    pub message: String,
+    pub since: Timestamp,
+}
+
+/// The part of a member in a service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PartReport {
+    pub name: String,
+    pub provider: bool,
+    pub consumer: bool,
+    /// As [`MemberReport::state`]; NotJoined where the hub knows no such cluster, Unknown where the person may not see it.
+    pub state: String,
+    /// Whether the member has the Service, as far as the hub knows.
+    pub service: Presence,
+}
+
+/// Whether something is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Presence {
+    Yes,
+    No,
+    Unknown,
+}
+
+/// What was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The members, and every service.
+    All,
+    /// One service.
+    One,
+}
+
+const PENDING: &str = "Pending";
+
+impl Report {
+    /// Reports on these objects; `clusters` is `None` where the person may not see them.
+    pub(crate) fn new(
+        scope: Scope,
+        clusters: Option<&[Cluster]>,
+        services: &[MultiClusterService],
+    ) -> Self {
+        let known: Option<BTreeMap<String, MemberReport>> = clusters.map(|clusters| {
+            clusters
+                .iter()
+                .map(member)
+                .map(|member| (member.name.clone(), member))
+                .collect()
+        });
+        let mut services: Vec<_> = services
+            .iter()
+            .map(|service| service_report(service, known.as_ref()))
+            .collect();
+        services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        let members = known
+            .filter(|_| scope == Scope::All)
+            .map(|known| known.into_values().collect::<Vec<_>>());
+        let members_are_well = members.iter().flatten().all(MemberReport::is_well);
+        Self {
+            ready: members_are_well && services.iter().all(|service| service.ready),
+            members,
+            services,
+        }
+    }
+}
+
+impl MemberReport {
+    /// Whether it counts as well: what causeway cannot reach by design does.
+    pub(crate) fn is_well(&self) -> bool {
+        self.ready || self.sync_mode == "Pull"
+    }
+}
+
+fn member(cluster: &Cluster) -> MemberReport {
+    let status = cluster.status.clone().unwrap_or_default();
+    let verdict = verdict(
+        &status.conditions,
+        cluster.metadata.generation,
+        cluster.metadata.deletion_timestamp.is_some(),
+    );
+    MemberReport {
+        name: cluster.name_any(),
+        ready: verdict.ready,
+        state: verdict.reason,
+        message: verdict.message,
+        since: verdict.since,
+        kubernetes_version: status.kubernetes_version.unwrap_or_default(),
+        api_endpoint: cluster.spec.api_endpoint.clone().unwrap_or_default(),
+        sync_mode: match cluster.spec.sync_mode {
+            Some(SyncMode::Pull) => "Pull".to_owned(),
+            Some(SyncMode::Push) | None => "Push".to_owned(),
+        },
+    }
+}
+
+/// What the condition Ready says, if it says it of the object as it is.
+struct Verdict {
+    ready: bool,
+    reason: String,
+    message: String,
+    since: Option<Timestamp>,
+}
+
+fn verdict(conditions: &[Condition], generation: Option<i64>, deleting: bool) -> Verdict {
+    let not_yet = |reason: &str, message: &str| Verdict {
+        ready: false,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        since: None,
+    };
+    if deleting {
+        return not_yet(
+            "Deleting",
+            "it is being deleted; the controller cleans the members first",
+        );
+    }
+    let Some(ready) = condition::find(conditions, condition::READY) else {
+        return not_yet(
+            PENDING,
+            "the controller has not taken it up yet; check that causeway-controller runs",
+        );
+    };
+    // Karmada writes no observedGeneration into the conditions of a Cluster.
+    if ready.observed_generation.is_some() && ready.observed_generation < generation {
+        return not_yet(PENDING, "the last change is not carried out yet");
+    }
+    Verdict {
+        ready: ready.status == condition::TRUE,
+        reason: ready.reason.clone(),
+        message: ready.message.clone(),
+        since: Some(ready.last_transition_time.0),
+    }
+}
+
+fn service_report(
+    service: &MultiClusterService,
+    known: Option<&BTreeMap<String, MemberReport>>,
+) -> ServiceReport {
+    let status = service.status.clone().unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let verdict = verdict(
+        &conditions,
+        service.metadata.generation,
+        service.metadata.deletion_timestamp.is_some(),
+    );
+    let wish = domain::MultiClusterService::try_from(service).ok();
+    let ingress = status
+        .load_balancer
+        .and_then(|balancer| balancer.ingress)
+        .unwrap_or_default();
+    ServiceReport {
+        namespace: service.namespace().unwrap_or_default(),
+        name: service.name_any(),
+        types: service.spec.types.clone(),
+        ports: service
+            .spec
+            .ports
+            .iter()
+            .map(|port| words([port.name.clone(), Some(port.port.to_string())]))
+            .collect(),
+        providers: wish
+            .as_ref()
+            .map(|wish| named(&wish.providers))
+            .unwrap_or_default(),
+        consumers: wish
+            .as_ref()
+            .map(|wish| named(&wish.consumers))
+            .unwrap_or_default(),
+        ready: verdict.ready,
+        reason: verdict.reason,
+        message: verdict.message,
+        created: service.creation_timestamp().map(|time| time.0),
+        members: wish
+            .map(|wish| parts(&wish, &conditions, known))
+            .unwrap_or_default(),
+        load_balancers: ingress
+            .into_iter()
+            .filter_map(|one| one.hostname.or(one.ip))
+            .collect(),
+        conditions: conditions.into_iter().map(ConditionReport::from).collect(),
+    }
+}
+
+fn words<const N: usize>(words: [Option<String>; N]) -> String {
+    words
+        .into_iter()
+        .flatten()
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn named(selection: &ClusterSelection) -> Vec<String> {
+    selection.named().map(ToString::to_string).collect()
+}
+
+impl From<Condition> for ConditionReport {
+    fn from(condition: Condition) -> Self {
+        Self {
+            type_: condition.type_,
+            status: condition.status,
+            reason: condition.reason,
+            message: condition.message,
+            since: condition.last_transition_time.0,
+        }
+    }
+}
+
+fn parts(
+    wish: &domain::MultiClusterService,
+    conditions: &[Condition],
+    known: Option<&BTreeMap<String, MemberReport>>,
+) -> Vec<PartReport> {
+    let joined = known
+        .into_iter()
+        .flat_map(|known| known.keys().map(String::as_str));
+    let named = wish
+        .providers
+        .named()
+        .chain(wish.consumers.named())
+        .map(ClusterName::as_str);
+    let names: BTreeSet<ClusterName> = joined
+        .chain(named)
+        .filter_map(|name| ClusterName::try_from(name).ok())
+        .collect();
+    let parts = names.iter().map(|name| {
+        let member = known.and_then(|known| known.get(name.as_str()));
+        let state = match (known, member) {
+            (None, _) => "Unknown",
+            (Some(_), None) => "NotJoined",
+            (Some(_), Some(member)) => &member.state,
+        };
+        PartReport {
+            name: name.to_string(),
+            provider: wish.providers.includes(name),
+            consumer: wish.consumers.includes(name),
+            state: state.to_owned(),
+            service: presence(name, member, conditions),
+        }
+    });
+    parts
+        .filter(|part| part.provider || part.consumer)
+        .collect()
+}
+
+/// Whether a member has the Service: ServiceApplied names those that have it not.
+fn presence(
+    name: &ClusterName,
+    member: Option<&MemberReport>,
+    conditions: &[Condition],
+) -> Presence {
+    let Some(applied) = condition::find(conditions, condition::SERVICE_APPLIED) else {
+        return Presence::Unknown;
+    };
+    if member.is_none_or(|member| !member.ready) {
+        return Presence::Unknown;
+    }
+    if applied.status == condition::TRUE {
+        return Presence::Yes;
+    }
+    let is_named = applied
+        .message
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+        .any(|word| word == name.as_str());
+    match applied.reason.as_str() {
+        condition::reason::SERVICE_APPLIED_FAILED if is_named => Presence::No,
+        _ => Presence::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::status::fixtures::{applied, cluster, cross, ready, service, synced};
+
+fn one(clusters: &[Cluster], service: MultiClusterService) -> ServiceReport {
+    Report::new(Scope::One, Some(clusters), &[service])
+        .services
+        .remove(0)
+}
+
+#[test]
+fn nothing_at_all_is_well() {
+    let report = Report::new(Scope::All, Some(&[]), &[]);
+    assert!(report.ready);
+    assert_eq!(report.members, Some(Vec::new()));
+}
+
+#[test]
+fn one_that_is_not_ready_makes_the_whole_not_ready() {
+    let good = || service("good", cross(&[], &[]), json!([ready("True", "Ready", "")]));
+    let bad = service(
+        "bad",
+        cross(&[], &[]),
+        json!([ready("False", "ServiceNotFound", "")]),
+    );
+    assert!(Report::new(Scope::All, Some(&[synced("a")]), &[good()]).ready);
+    assert!(!Report::new(Scope::All, Some(&[synced("a")]), &[good(), bad]).ready);
+    let lost = cluster(
+        "b",
+        json!([ready("False", "Unreachable", "connection refused")]),
+    );
+    assert!(!Report::new(Scope::All, Some(std::slice::from_ref(&lost)), &[good()]).ready);
+    assert!(
+        Report::new(Scope::One, Some(&[lost]), &[good()]).ready,
+        "only the service was asked about"
+    );
+}
+
+#[test]
+fn a_pull_mode_member_does_not_count_as_unwell() {
+    let mut pull = cluster("a", json!([ready("False", "Refused", "takes no part")]));
+    pull.spec.sync_mode = Some(SyncMode::Pull);
+    assert!(Report::new(Scope::All, Some(&[pull]), &[]).ready);
+}
+
+#[test]
+fn only_a_verdict_on_the_object_as_it_is_counts() {
+    let said = json!([ready("True", "Ready", "")]);
+    let mut changed = service("foo", cross(&[], &[]), said.clone());
+    changed.metadata.generation = Some(2);
+    let mut going = service("foo", cross(&[], &[]), said.clone());
+    going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
+    for (service, ready, reason) in [
+        (service("foo", cross(&[], &[]), said), true, "Ready"),
+        (service("foo", cross(&[], &[]), json!([])), false, "Pending"),
+        (changed, false, "Pending"),
+        (going, false, "Deleting"),
+    ] {
+        let report = one(&[], service);
+        assert_eq!((report.ready, report.reason.as_str()), (ready, reason));
+    }
+}
+
+#[test]
+fn an_empty_list_is_every_member_and_a_name_without_a_cluster_is_not_joined() {
+    let clusters = [synced("a"), synced("b")];
+    let report = one(
+        &clusters,
+        service("foo", cross(&["a", "nowhere"], &[]), json!([])),
+    );
+    let parts: Vec<_> = report
+        .members
+        .iter()
+        .map(|part| {
+            (
+                part.name.as_str(),
+                part.provider,
+                part.consumer,
+                part.state.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        parts,
+        [
+            ("a", true, true, "Synced"),
+            ("b", false, true, "Synced"),
+            ("nowhere", true, true, "NotJoined"),
+        ]
+    );
+    assert_eq!(
+        (report.providers, report.consumers),
+        (vec!["a".to_owned(), "nowhere".to_owned()], vec![])
+    );
+}
+
+#[test]
+fn a_deprecated_field_is_understood() {
+    let spec = json!({ "types": ["CrossCluster"], "serviceProvisionClusters": ["a"], "range": { "clusterNames": ["b"] } });
+    let report = one(&[], service("foo", spec, json!([])));
+    assert_eq!(
+        (report.providers, report.consumers),
+        (vec!["a".to_owned()], vec!["b".to_owned()])
+    );
+}
+
+#[test]
+fn a_member_has_the_service_unless_the_condition_names_it() {
+    let clusters = [
+        synced("a"),
+        synced("b"),
+        cluster("c", json!([ready("False", "Unreachable", "")])),
+    ];
+    let presences = |condition: Value| {
+        let report = one(
+            &clusters,
+            service("foo", cross(&[], &[]), json!([condition])),
+        );
+        report
+            .members
+            .iter()
+            .map(|part| part.service)
+            .collect::<Vec<_>>()
+    };
+    use Presence::{No, Unknown, Yes};
+    assert_eq!(
+        presences(applied("True", "ServiceAppliedSucceed", "")),
+        [Yes, Yes, Unknown]
+    );
+    let failed = applied(
+        "False",
+        "ServiceAppliedFailed",
+        "1 of 3 clusters: b has another Service shop/foo",
+    );
+    assert_eq!(presences(failed), [Unknown, No, Unknown]);
+    assert_eq!(
+        presences(applied("False", "ServiceNotFound", "b")),
+        [Unknown, Unknown, Unknown]
+    );
+}
+
+#[test]
+fn programs_read_stable_names() {
+    let conditions = json!([ready("True", "Ready", "fine")]);
+    let report = Report::new(
+        Scope::All,
+        Some(&[synced("a")]),
+        &[service("foo", cross(&["a"], &[]), conditions)],
+    );
+    assert_eq!(
+        serde_json::to_value(&report).expect("JSON"),
+        json!({
+            "ready": true,
+            "members": [{
+                "name": "a", "ready": true, "state": "Synced", "message": "watched", "since": "2026-11-20T23:55:00Z",
+                "kubernetesVersion": "v1.36.3", "apiEndpoint": "https://a:6443", "syncMode": "Push",
+            }],
+            "services": [{
+                "namespace": "shop", "name": "foo", "types": ["CrossCluster"], "ports": [],
+                "providers": ["a"], "consumers": [], "ready": true, "reason": "Ready", "message": "fine",
+                "created": "2026-11-20T23:00:00Z", "loadBalancers": [],
+                "conditions": [{
+                    "type": "Ready", "status": "True", "reason": "Ready", "message": "fine",
+                    "since": "2026-11-20T23:55:00Z",
+                }],
+                "members": [{
+                    "name": "a", "provider": true, "consumer": true, "state": "Synced", "service": "unknown",
+                }],
+            }],
+        })
+    );
+}

@@ -1,0 +1,281 @@
+//! The report as a person reads it.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::report::{ConditionReport, MemberReport, PartReport, Presence, Report, ServiceReport};
+use crate::age;
+use crate::table::{Table, fields};
+
+const NAMES_SHOWN: usize = 3;
+
+/// The members, then the services.
+pub(crate) fn overview(report: &Report, now: Timestamp) -> String {
+    let mut blocks = Vec::new();
+    match &report.members {
+        Some(members) if members.is_empty() => {
+            blocks.push(
+                "No members. Join one: kubectl mcs join NAME --member-kubeconfig FILE\n".to_owned(),
+            );
+        }
+        Some(members) => blocks.push(member_table(members, now)),
+        None => blocks.push(
+            "Members are not shown: you may not list clusters.cluster.karmada.io on the hub.\n"
+                .to_owned(),
+        ),
+    }
+    if !report.services.is_empty() {
+        blocks.push(service_table(&report.services, now));
+    }
+    blocks.join("\n")
+}
+
+fn member_table(members: &[MemberReport], now: Timestamp) -> String {
+    let mut table = Table::new(["MEMBER", "VERSION", "STATE", "SINCE", "ENDPOINT"]);
+    for member in members {
+        let cells = [
+            member.name.clone(),
+            member.kubernetes_version.clone(),
+            member.state.clone(),
+            ago(member.since, now),
+            member.api_endpoint.clone(),
+        ];
+        table.row(cells, note(member.ready, &member.message));
+    }
+    table.render()
+}
+
+fn service_table(services: &[ServiceReport], now: Timestamp) -> String {
+    let mut table = Table::new([
+        "NAMESPACE",
+        "NAME",
+        "TYPES",
+        "PROVIDERS",
+        "CONSUMERS",
+        "READY",
+        "REASON",
+        "AGE",
+    ]);
+    for service in services {
+        let cells = [
+            service.namespace.clone(),
+            service.name.clone(),
+            service.types.join(","),
+            abridged(&service.providers),
+            abridged(&service.consumers),
+            truth(service.ready),
+            service.reason.clone(),
+            ago(service.created, now),
+        ];
+        table.row(cells, note(service.ready, &service.message));
+    }
+    table.render()
+}
+
+/// All that is known of one service.
+pub(crate) fn details(service: &ServiceReport, now: Timestamp) -> String {
+    let or_all = |names: &[String], all: &str| {
+        if names.is_empty() {
+            all.to_owned()
+        } else {
+            names.join(", ")
+        }
+    };
+    let mut text = fields([
+        ("Name", format!("{}/{}", service.namespace, service.name)),
+        ("Types", service.types.join(", ")),
+        ("Ports", or_all(&service.ports, "all of the Service")),
+        ("Providers", or_all(&service.providers, "every member")),
+        ("Consumers", or_all(&service.consumers, "every member")),
+        (
+            "Ready",
+            format!("{} ({})", truth(service.ready), service.reason),
+        ),
+        ("Message", service.message.clone()),
+        ("Age", ago(service.created, now)),
+    ]);
+    if !service.load_balancers.is_empty() {
+        text.push_str(&format!(
+            "Load balancers: {}\n",
+            service.load_balancers.join(", ")
+        ));
+    }
+    if !service.conditions.is_empty() {
+        text.push('\n');
+        text.push_str(&condition_table(&service.conditions, now));
+    }
+    if !service.members.is_empty() {
+        text.push('\n');
+        text.push_str(&part_table(&service.members));
+    }
+    text
+}
+
+fn condition_table(conditions: &[ConditionReport], now: Timestamp) -> String {
+    let mut table = Table::new(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"]);
+    for condition in conditions {
+        let cells = [
+            condition.type_.clone(),
+            condition.status.clone(),
+            condition.reason.clone(),
+            ago(Some(condition.since), now),
+            condition.message.clone(),
+        ];
+        table.row(cells, None);
+    }
+    table.render()
+}
+
+fn part_table(parts: &[PartReport]) -> String {
+    let mut table = Table::new(["MEMBER", "ROLE", "STATE", "SERVICE"]);
+    for part in parts {
+        let role = match (part.provider, part.consumer) {
+            (true, true) => "provider, consumer",
+            (true, false) => "provider",
+            (false, _) => "consumer",
+        };
+        let service = match part.service {
+            Presence::Yes => "there",
+            Presence::No => "missing",
+            Presence::Unknown => "unknown",
+        };
+        table.row(
+            [
+                part.name.clone(),
+                role.to_owned(),
+                part.state.clone(),
+                service.to_owned(),
+            ],
+            None,
+        );
+    }
+    table.render()
+}
+
+fn note(ready: bool, message: &str) -> Option<String> {
+    (!ready && !message.is_empty()).then(|| message.to_owned())
+}
+
+fn truth(ready: bool) -> String {
+    if ready { "True" } else { "False" }.to_owned()
+}
+
+fn ago(time: Option<Timestamp>, now: Timestamp) -> String {
+    time.map(|time| age::since(time, now)).unwrap_or_default()
+}
+
+/// `all`, the names, or the first few and how many more.
+fn abridged(names: &[String]) -> String {
+    match names.len() {
+        0 => "all".to_owned(),
+        count if count > NAMES_SHOWN + 1 => {
+            format!(
+                "{},+{}",
+                names[..NAMES_SHOWN].join(","),
+                count - NAMES_SHOWN
+            )
+        }
+        _ => names.join(","),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::status::fixtures::{applied, cluster, cross, ready, service, synced};
+    use crate::status::report::{Report, Scope};
+
+    fn now() -> Timestamp {
+        "2026-11-21T00:00:00Z".parse().expect("a time")
+    }
+
+    #[test]
+    fn the_overview_is_read_at_a_glance() {
+        let clusters = [
+            synced("member1"),
+            cluster(
+                "m2",
+                json!([ready("False", "Unreachable", "connection refused")]),
+            ),
+        ];
+        let services = [
+            service(
+                "foo",
+                cross(&["member1"], &["m2"]),
+                json!([ready("True", "Ready", "fine")]),
+            ),
+            service(
+                "bar",
+                cross(&[], &["a", "b", "c", "d", "e"]),
+                json!([ready(
+                    "False",
+                    "ServiceNotFound",
+                    "the hub has no Service shop/bar"
+                )]),
+            ),
+        ];
+        let report = Report::new(Scope::All, Some(&clusters), &services);
+        let expected = "\
+MEMBER    VERSION   STATE         SINCE   ENDPOINT
+m2        v1.36.3   Unreachable   5m      https://m2:6443
+  connection refused
+member1   v1.36.3   Synced        5m      https://member1:6443
+
+NAMESPACE   NAME   TYPES          PROVIDERS   CONSUMERS   READY   REASON            AGE
+shop        bar    CrossCluster   all         a,b,c,+2    False   ServiceNotFound   60m
+  the hub has no Service shop/bar
+shop        foo    CrossCluster   member1     m2          True    Ready             60m
+";
+        assert_eq!(overview(&report, now()), expected);
+    }
+
+    #[test]
+    fn without_members_it_says_how_to_join_one() {
+        let text = overview(&Report::new(Scope::All, Some(&[]), &[]), now());
+        assert!(text.contains("kubectl mcs join"), "{text}");
+        let text = overview(&Report::new(Scope::All, None, &[]), now());
+        assert!(text.contains("may not list"), "{text}");
+    }
+
+    #[test]
+    fn the_details_show_each_condition_and_each_member() {
+        let conditions = json!([
+            applied(
+                "True",
+                "ServiceAppliedSucceed",
+                "Service is propagated to target clusters."
+            ),
+            ready(
+                "True",
+                "Ready",
+                "shop/foo can be reached from 1 cluster, backed by 1 cluster"
+            ),
+        ]);
+        let service = service("foo", cross(&["member1"], &["m2"]), conditions);
+        let report = Report::new(
+            Scope::One,
+            Some(&[synced("member1"), synced("m2")]),
+            &[service],
+        );
+        let expected = "\
+Name:        shop/foo
+Types:       CrossCluster
+Ports:       all of the Service
+Providers:   member1
+Consumers:   m2
+Ready:       True (Ready)
+Message:     shop/foo can be reached from 1 cluster, backed by 1 cluster
+Age:         60m
+
+CONDITION        STATUS   REASON                  SINCE   MESSAGE
+ServiceApplied   True     ServiceAppliedSucceed   5m      Service is propagated to target clusters.
+Ready            True     Ready                   5m      shop/foo can be reached from 1 cluster, backed by 1 cluster
+
+MEMBER    ROLE       STATE    SERVICE
+m2        consumer   Synced   there
+member1   provider   Synced   there
+";
+        assert_eq!(details(&report.services[0], now()), expected);
+    }
+}

@@ -1,0 +1,174 @@
+//! `kubectl mcs unjoin`: the Cluster goes, the controller cleans the member, then the credentials go.
+
+use causeway::api::{Cluster, MultiClusterService, condition};
+use causeway::domain::{self, ClusterName};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+use tokio::time::Instant;
+
+use crate::args::{HubArgs, UnjoinArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::hub::{self, HubError};
+use crate::join::{self, JoinError};
+use crate::member::{self, MemberError};
+use crate::objects::{self, ObjectError};
+use crate::{follow, say};
+
+/// A cluster could not be taken out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnjoinError {
+    #[error(transparent)]
+    Name(#[from] JoinError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error("output: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(ClusterName),
+    #[error(
+        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known})"
+    )]
+    AnotherCluster {
+        name: ClusterName,
+        known: String,
+        given: String,
+    },
+    #[error(
+        "the controller has not finished cleaning {name} within {seconds} s (finalizers: {finalizers}); check that \
+         causeway-controller runs and run this again, or give up what it would clean: \
+         kubectl patch cluster {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
+    )]
+    NotCleaned {
+        name: ClusterName,
+        seconds: u64,
+        finalizers: String,
+    },
+}
+
+/// Takes a cluster out of the hub.
+pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinError> {
+    let name = join::cluster_name(&args.name)?;
+    let hub = ApiServer::hub(hub).await?;
+    hub::check_cluster_api(&hub).await?;
+    let member = match &args.member_kubeconfig {
+        Some(path) => Some(ApiServer::member(path, args.member_context.as_deref()).await?),
+        None => None,
+    };
+    let cluster = hub::bare_cluster(&name)?;
+    let stored = objects::get(&hub, &cluster).await?;
+    if let (Some(member), Some(known)) = (&member, stored.as_ref().and_then(hub::recorded_id)) {
+        let given = member.uid().await?;
+        if given != known {
+            return Err(UnjoinError::AnotherCluster {
+                name,
+                known: known.to_owned(),
+                given,
+            });
+        }
+    }
+    let mut found = stored.is_some();
+    if found && objects::delete(&hub, &cluster).await? {
+        gone(&hub, &name, args).await?;
+        say::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
+    }
+    found |= remove_secret(&hub, &name).await?;
+    if !found && member.is_none() {
+        return Err(UnjoinError::NotJoined(name));
+    }
+    match member {
+        Some(member) => member::revoke(&member, &hub.uid().await?).await?,
+        None => say::result(format_args!(
+            "member: causeway's account and its rights are left; remove them with \
+             kubectl mcs unjoin {name} --member-kubeconfig FILE"
+        ))?,
+    }
+    still_named(&hub, &name).await
+}
+
+/// Waits until the controller has let go of the Cluster.
+async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<(), UnjoinError> {
+    let mut last = String::new();
+    let mut finalizers = String::new();
+    let mut shown = Ok(());
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let deadline = Instant::now() + args.timeout;
+    let is_gone = follow::one(clusters, name.as_str(), deadline, |cluster| {
+        let Some(cluster) = cluster.filter(|cluster| cluster.metadata.deletion_timestamp.is_some())
+        else {
+            return Some(());
+        };
+        finalizers = cluster.finalizers().join(", ");
+        let now = cleaning(cluster);
+        if now != last && shown.is_ok() {
+            shown = say::progress(format_args!("waiting for {name} to be cleaned{now}"));
+        }
+        last = now;
+        None
+    });
+    let is_gone = is_gone.await;
+    shown?;
+    let seconds = args.timeout.as_secs();
+    is_gone.ok_or_else(|| UnjoinError::NotCleaned {
+        name: name.clone(),
+        seconds,
+        finalizers,
+    })
+}
+
+fn cleaning(cluster: &Cluster) -> String {
+    let conditions = cluster
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let ready = condition::find(conditions, condition::READY)
+        .filter(|ready| ready.status != condition::TRUE);
+    ready
+        .map(|ready| format!(": {} ({})", ready.reason, ready.message))
+        .unwrap_or_default()
+}
+
+/// Deletes the credentials that `join` made; says whether they were there.
+async fn remove_secret(hub: &ApiServer, name: &ClusterName) -> Result<bool, UnjoinError> {
+    let secret = hub::bare_secret(name)?;
+    let ours = objects::get(hub, &secret)
+        .await?
+        .is_some_and(|stored| hub::is_ours(&stored));
+    let deleted = ours && objects::delete(hub, &secret).await?;
+    if deleted {
+        say::result(format_args!("hub: {} deleted", objects::title(&secret)))?;
+    }
+    Ok(deleted)
+}
+
+/// Names the services that ask for the cluster still.
+async fn still_named(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
+    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
+    let services = match hub.ask(services.list(&ListParams::default())).await {
+        Ok(list) => list.items,
+        Err(AskError::NotFound { .. } | AskError::NotAllowed { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for service in services.iter().filter(|service| names(service, name)) {
+        let (namespace, service) = (service.namespace().unwrap_or_default(), service.name_any());
+        say::result(format_args!(
+            "note: MultiClusterService {namespace}/{service} still names {name}"
+        ))?;
+    }
+    Ok(())
+}
+
+fn names(service: &MultiClusterService, name: &ClusterName) -> bool {
+    domain::MultiClusterService::try_from(service).is_ok_and(|wish| {
+        wish.providers
+            .named()
+            .chain(wish.consumers.named())
+            .any(|named| named == name)
+    })
+}
