@@ -1,4 +1,9 @@
 //! The controller's connections to real API servers: watches, probes, credentials and the lease.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests: what fails in them fails the test"
+)]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
