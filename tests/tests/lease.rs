@@ -1,0 +1,177 @@
+//! Who leads: candidates for one Lease of a real API server.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests: what fails in them fails the test"
+)]
+
+use std::time::Duration;
+
+use causeway_controller::lease::{self, Leadership, Lease};
+use causeway_tests::{Cluster, Fleet, SOON, Space, eventually};
+use k8s_openapi::api::coordination::v1::Lease as LeaseObject;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+use tokio::sync::{OnceCell, oneshot, watch as channel};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+async fn fleet() -> &'static Fleet {
+    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+    FLEET
+        .get_or_init(|| Fleet::builder().members(1).start())
+        .await
+}
+
+struct Candidate {
+    leadership: channel::Receiver<Leadership>,
+    shutdown: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Candidate {
+    fn start(cluster: &Cluster, namespace: &str, identity: &str) -> Self {
+        let settings = lease::Settings {
+            identity: identity.to_owned(),
+            duration: Duration::from_secs(5),
+            renew_deadline: Duration::from_secs(3),
+            period: Duration::from_millis(400),
+            request_deadline: Duration::from_secs(1),
+        };
+        let (lease, leadership) = Lease::new(cluster.client(), namespace, "controller", settings);
+        let (shutdown, asked) = oneshot::channel::<()>();
+        let task = tokio::spawn(lease.run(async move {
+            asked.await.ok();
+        }));
+        Self {
+            leadership,
+            shutdown,
+            task,
+        }
+    }
+
+    fn leads(&self) -> bool {
+        self.leadership.borrow().may_write(Instant::now())
+    }
+
+    async fn until_leading(&mut self) {
+        let led = self
+            .leadership
+            .wait_for(|leadership| matches!(leadership, Leadership::Leader { .. }));
+        timeout(SOON, led)
+            .await
+            .expect("it does not come to lead")
+            .expect("the candidate ended");
+    }
+
+    async fn until_following(&mut self) {
+        let followed = self
+            .leadership
+            .wait_for(|leadership| matches!(leadership, Leadership::Follower { .. }));
+        timeout(SOON, followed)
+            .await
+            .expect("it does not stop to lead")
+            .expect("the candidate ended");
+    }
+}
+
+#[tokio::test]
+async fn one_candidate_leads_and_another_takes_over_when_it_leaves_or_dies() {
+    let fleet = fleet().await;
+    let hub = fleet.hub();
+    let space = Space::create(fleet, "lease", &[hub]).await;
+    let mut first = Candidate::start(hub, space.name(), "first");
+    first.until_leading().await;
+    let mut second = Candidate::start(hub, space.name(), "second");
+    let known = Leadership::Follower {
+        holder: Some("first".to_owned()),
+    };
+    timeout(
+        SOON,
+        second
+            .leadership
+            .wait_for(|leadership| *leadership == known),
+    )
+    .await
+    .unwrap()
+    .unwrap();
+    assert!(first.leads() && !second.leads());
+
+    let asked = Instant::now();
+    first.shutdown.send(()).unwrap();
+    first.task.await.unwrap();
+    assert_eq!(
+        *first.leadership.borrow(),
+        Leadership::Follower { holder: None }
+    );
+    second.until_leading().await;
+    assert!(
+        asked.elapsed() < Duration::from_secs(4),
+        "the lease was not released: {:?}",
+        asked.elapsed()
+    );
+
+    let mut third = Candidate::start(hub, space.name(), "third");
+    second.task.abort();
+    let died = Instant::now();
+    third.until_leading().await;
+    assert!(
+        died.elapsed() > Duration::from_secs(3),
+        "the second may still have been writing"
+    );
+    let lease = space
+        .api::<LeaseObject>(hub)
+        .get("controller")
+        .await
+        .unwrap()
+        .spec
+        .unwrap();
+    assert_eq!(
+        (lease.holder_identity.as_deref(), lease.lease_transitions),
+        (Some("third"), Some(2))
+    );
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_renew_stops_and_leads_again_when_it_can() {
+    let fleet = fleet().await;
+    let member = fleet.member("member1");
+    let space = Space::create(fleet, "renew", &[member]).await;
+    let mut candidate = Candidate::start(member, space.name(), "only");
+    candidate.until_leading().await;
+    let Leadership::Leader { until } = *candidate.leadership.borrow() else {
+        panic!("it does not lead")
+    };
+    assert!(until <= Instant::now() + Duration::from_secs(3));
+    member.pause();
+    candidate.until_following().await;
+    assert!(!candidate.leads());
+    member.resume();
+    candidate.until_leading().await;
+}
+
+#[tokio::test]
+async fn a_missing_namespace_is_waited_for() {
+    let fleet = fleet().await;
+    let hub = fleet.hub();
+    let name = format!("{}-late", Space::create(fleet, "late", &[hub]).await.name());
+    let mut candidate = Candidate::start(hub, &name, "only");
+    let namespaces = Api::<Namespace>::all(hub.client());
+    let leases = Api::<LeaseObject>::namespaced(hub.client(), &name);
+    assert!(leases.get_opt("controller").await.unwrap().is_none());
+    let metadata = ObjectMeta {
+        name: Some(name),
+        ..ObjectMeta::default()
+    };
+    let namespace = Namespace {
+        metadata,
+        ..Namespace::default()
+    };
+    eventually("the namespace is made", SOON, || async {
+        namespaces.create(&PostParams::default(), &namespace).await
+    })
+    .await;
+    candidate.until_leading().await;
+}
