@@ -275,9 +275,7 @@ impl Controller {
         let stands = self.parts.index.standing(name);
         if stands != stood {
             tracing::info!(cluster = %name, ?stands, "a member changed");
-            self.parts
-                .metrics
-                .member_state(name, state_of(&stands));
+            self.parts.metrics.member_state(name, state_of(&stands));
             if stands == Standing::Synced {
                 self.parts.outbox.reset(&Lane::Member(name.clone()));
             }
@@ -498,9 +496,12 @@ impl Controller {
             Lane::Member(name) => name.as_str(),
         };
         let (kind, verb) = (write.object.kind(), write.action.verb());
-        self.parts.metrics.wrote(cluster, kind, verb, answer.as_ref().err());
+        self.parts
+            .metrics
+            .wrote(cluster, kind, verb, answer.as_ref().err());
         match answer {
             Ok(ack) => {
+                tracing::debug!(cluster, kind, verb, object = ?write.object, "written");
                 if let (Item::Service(key), Lane::Member(_)) = (&item, &lane)
                     && let Some(change) = self.sources_changed.get_mut(key)
                 {

@@ -6,6 +6,7 @@ use causeway::api::labels;
 use causeway::domain::ServicePort;
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::jiff::Timestamp;
 
 /// What is known of a Service.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +15,8 @@ pub struct ServiceView {
     pub uid: Box<str>,
     /// Its resourceVersion, as it has to be given back.
     pub resource_version: Box<str>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
     /// Whether it is on its way out.
     pub deleting: bool,
     /// The hub whose causeway wrote it, where one did.
@@ -89,6 +92,7 @@ impl ServiceView {
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
             hub: label(labels::HUB).map(|hub| hub.as_str().into()),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),

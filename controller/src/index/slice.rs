@@ -152,13 +152,12 @@ fn role(slice: &EndpointSlice, namespace: &Arc<str>) -> SliceRole {
     };
     let key = ServiceKey::new(namespace.clone(), service);
     let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
-    if let Some(hub) = label(labels::HUB) {
-        return match copied(slice, hub) {
-            Some(copy) => SliceRole::Copy(key, copy),
-            None => SliceRole::Other,
-        };
+    if manager == labels::SLICE_DISPATCHER {
+        let copy = label(labels::HUB).and_then(|hub| copied(slice, hub));
+        return copy.map_or(SliceRole::Other, |copy| SliceRole::Copy(key, copy));
     }
-    if manager == labels::SLICE_DISPATCHER || label(labels::SOURCE_CLUSTER).is_some() {
+    // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
+    if label(labels::SOURCE_CLUSTER).is_some() {
         return SliceRole::Other;
     }
     match source(slice, manager) {
@@ -317,6 +316,10 @@ mod tests {
             (
                 json!({service: "foo", by: labels::SLICE_DISPATCHER, labels::HUB: "h"}),
                 "copy",
+            ),
+            (
+                json!({service: "foo", by: labels::SLICE_CONTROLLER, labels::HUB: "h"}),
+                "kubernetes",
             ),
         ];
         for (labels, expected) in cases {

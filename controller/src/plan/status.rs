@@ -62,7 +62,7 @@ enum Verdict {
     Unsettled,
 }
 
-/// A copy that no watch has shown for this long after it was written is trouble.
+/// A copy that no watch has shown for this long after it was written is trouble, and so is a slice that is not made.
 const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 const NAMED_AT_MOST: usize = 5;
 
@@ -112,7 +112,7 @@ pub fn status(
         conditions,
         ingress: view.ingress(),
         announcements,
-        again_at: view.unseen_until(),
+        again_at: view.patience_ends(),
     }
 }
 
@@ -347,8 +347,30 @@ impl View<'_> {
         }
     }
 
+    /// Kubernetes makes at least one slice for every Service with a selector; until it is there nothing can be dispatched.
     fn provided_by(&self, name: &ClusterName) -> State {
-        self.reachable(name)
+        let reachable = self.reachable(name);
+        match self
+            .slice_awaited_until(name)
+            .filter(|_| reachable == State::Done)
+        {
+            None => reachable,
+            Some(until) if self.now < until => State::InProgress,
+            Some(_) => State::Trouble(format!("has no EndpointSlice of Service {}", self.key.name)),
+        }
+    }
+
+    /// Until when it is no wonder that a provider has no slice of its Service yet.
+    fn slice_awaited_until(&self, name: &ClusterName) -> Option<Timestamp> {
+        let member = self.member(name)?;
+        let service = member
+            .service(self.key)
+            .filter(|service| !service.shape.selector.is_empty())?;
+        if member.sources(self.key).next().is_some() {
+            return None;
+        }
+        let since = service.created.unwrap_or(Timestamp::UNIX_EPOCH);
+        Some(since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX))
     }
 
     fn dispatched_to(&self, name: &ClusterName) -> State {
@@ -399,14 +421,16 @@ impl View<'_> {
         copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since)
     }
 
-    fn unseen_until(&self) -> Option<Timestamp> {
-        let all = self
-            .desired
-            .placement
-            .consumers()
-            .flat_map(|name| self.unseen_in(name));
-        let ends = all.map(|since| since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX));
-        ends.filter(|end| *end > self.now).min()
+    /// When something that is under way begins to count as trouble.
+    fn patience_ends(&self) -> Option<Timestamp> {
+        let placement = &self.desired.placement;
+        let unseen = placement.consumers().flat_map(|name| self.unseen_in(name));
+        let unseen =
+            unseen.map(|since| since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX));
+        let awaited = placement
+            .providers()
+            .filter_map(|name| self.slice_awaited_until(name));
+        unseen.chain(awaited).filter(|end| *end > self.now).min()
     }
 
     fn ingress(&self) -> Vec<LoadBalancerIngress> {
