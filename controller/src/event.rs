@@ -1,4 +1,8 @@
 //! What the controller's one loop is told: by the watches, and in answer to its own questions.
+#![allow(
+    clippy::large_enum_variant,
+    reason = "most events are the large ones, and each is moved twice"
+)]
 
 use causeway::api;
 use causeway::domain::{ClusterName, ServiceKey};

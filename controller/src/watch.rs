@@ -175,6 +175,7 @@ where
         events: mpsc::Sender<E>,
     ) {
         let backoff = Backoff::new(self.settings.first_retry, self.settings.last_retry);
+        let listener = events.clone();
         let mut loop_ = Loop {
             source: Source {
                 request: Request::new(self.api.resource_url()),
@@ -194,10 +195,10 @@ where
             wrap,
             events,
         };
-        while let Ok(version) = loop_.list().await {
-            if loop_.follow(version).await.is_err() {
-                return;
-            }
+        tokio::select! {
+            () = loop_.run() => {}
+            // A quiet watch would not find out before the next change.
+            () = listener.closed() => {}
         }
     }
 }
@@ -235,6 +236,14 @@ where
     R: Fn(K) -> T,
     W: Fn(Signal<T>) -> E,
 {
+    async fn run(&mut self) {
+        while let Ok(version) = self.list().await {
+            if self.follow(version).await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Lists until it succeeds, and gives the resourceVersion to watch from.
     async fn list(&mut self) -> Result<String, Closed> {
         loop {

@@ -29,7 +29,7 @@ pub fn member() -> Result<Vec<CustomResourceDefinition>, MergeError> {
         multicluster::v1alpha1::ServiceImport::crd(),
     ];
     Ok(vec![
-        finished(merge_crds(exports, "v1beta1")?),
+        finished(with_optional_spec(merge_crds(exports, "v1beta1")?)),
         finished(with_import_rules(merge_crds(imports, "v1beta1")?)),
     ])
 }
@@ -65,6 +65,12 @@ fn cluster() -> CustomResourceDefinition {
         }
     });
     finished(crd)
+}
+
+/// An export may say nothing beside its name.
+fn with_optional_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    for_each_schema(&mut crd, |schema| schema.required = None);
+    crd
 }
 
 fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {

@@ -258,16 +258,14 @@ impl View<'_> {
         if let Some(failed) = failed {
             return failed.clone();
         }
-        // An unsettled condition that was False still is.
-        let stays_false = verdicts
-            .iter()
-            .filter(|(_, _, verdict)| *verdict == Verdict::Unsettled);
-        let stored = stays_false.map(|(type_, _, _)| names::find(&self.mcs.conditions, type_));
-        match stored.fold(Some(true), |settled, stored| {
-            Some(settled? && stored?.status == TRUE)
-        }) {
-            Some(true) => Verdict::True,
-            Some(false) | None => Verdict::Unsettled,
+        let conditions = &self.mcs.conditions;
+        let holds = |(type_, _, verdict): &(&str, Text<'_>, Verdict)| {
+            *verdict == Verdict::True || names::is_true(conditions, type_)
+        };
+        if verdicts.iter().all(holds) {
+            Verdict::True
+        } else {
+            Verdict::Unsettled
         }
     }
 
