@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::announce::Announcer;
 use crate::apply::apply;
 use crate::ask;
-use crate::event::{Event, Generation, HubEvent, Identity, MemberEvent};
+use crate::event::{Event, Generation, HubEvent, MemberEvent};
 use crate::failure::Failure;
 use crate::fleet::{Fleet, Outcome as Engagement};
 use crate::index::member::Member;
@@ -32,8 +32,6 @@ use crate::watch::Signal;
 
 /// Events folded in, and items planned, before the other gets its turn.
 const TURN: usize = 256;
-/// EndpointSlices of discovery.k8s.io/v1 are there since this release.
-const OLDEST_RELEASE: (u32, u32) = (1, 21);
 
 /// What the loop works with.
 pub struct Parts {
@@ -263,15 +261,8 @@ impl Controller {
             };
             self.sources_changed.entry(key.clone()).or_insert(change);
         }
-        let identity = match &event {
-            MemberEvent::Identified(identity) => Some(identity.clone()),
-            _ => None,
-        };
         let stood = self.parts.index.standing(name);
         self.parts.index.fold_member(name, event, now.wall);
-        if let Some(identity) = identity {
-            self.identified(name, &identity);
-        }
         let stands = self.parts.index.standing(name);
         if stands != stood {
             tracing::info!(cluster = %name, ?stands, "a member changed");
@@ -280,17 +271,6 @@ impl Controller {
                 self.parts.outbox.reset(&Lane::Member(name.clone()));
             }
         }
-    }
-
-    fn identified(&mut self, name: &ClusterName, identity: &Identity) {
-        if let Some(cluster) = self.parts.index.hub.clusters.get_mut(name) {
-            let too_old = identity.release < OLDEST_RELEASE;
-            cluster.too_old =
-                too_old.then(|| format!("Kubernetes {} is older than 1.21", identity.version));
-        }
-        self.parts.index.judge_duplicates();
-        self.parts.index.mark(Item::Cluster(name.clone()));
-        self.parts.index.mark_all_services();
     }
 
     fn answered(&mut self, key: ServiceKey, exists: Result<bool, Failure>) {

@@ -12,6 +12,7 @@ pub mod slice;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
@@ -123,8 +124,13 @@ impl Index {
             return;
         };
         let stood = member.standing();
+        let identified = matches!(event, MemberEvent::Identified(_));
         let changed = member.fold(event, now);
-        if member.standing() != stood {
+        let stands = member.standing();
+        if identified {
+            self.judge_duplicates();
+        }
+        if identified || stands != stood {
             self.dirty.insert(Item::Cluster(name.clone()));
             self.mark_all_services();
             return;
@@ -153,7 +159,7 @@ impl Index {
     /// Folds in the answer to a write, ahead of the watch that will show the same.
     pub fn fold_ack(&mut self, lane: &Lane, ack: Ack, now: Timestamp) {
         match lane {
-            Lane::Hub => self.hub.fold_ack(ack),
+            Lane::Hub => self.hub.fold_ack(ack, now),
             Lane::Member(name) => {
                 if let Some(member) = self.members.get_mut(name) {
                     member.fold_ack(ack, now);
@@ -204,6 +210,7 @@ impl Index {
                 self.dirty.insert(Item::Cluster(name));
             }
         }
+        self.mark_all_services();
     }
 
     /// How the cluster of that name stands.
@@ -211,12 +218,15 @@ impl Index {
         let Some(cluster) = self.hub.clusters.get(name) else {
             return Standing::NotJoined;
         };
-        if let Some(why) = cluster.left_out() {
-            return Standing::LeftOut(why.to_owned());
+        if cluster.mode == SyncMode::Pull {
+            return Standing::LeftOut("pull mode".to_owned());
         }
-        self.members
-            .get(name)
-            .map_or(Standing::Syncing, Member::standing)
+        match self.members.get(name) {
+            Some(member) => member
+                .too_old()
+                .map_or_else(|| member.standing(), Standing::LeftOut),
+            None => Standing::Syncing,
+        }
     }
 
     /// Whether any member bears something that causeway wrote for that service.

@@ -91,8 +91,6 @@ pub struct ClusterView {
     pub conditions: Vec<Condition>,
     /// The version that its status holds.
     pub kubernetes_version: Option<String>,
-    /// Set where the member's version is too old for EndpointSlices.
-    pub too_old: Option<String>,
 }
 
 /// What the hub's Service of an exposed name has lost.
@@ -333,7 +331,6 @@ impl Hub {
             view.leaving_since = view
                 .leaving_since
                 .and(old.leaving_since.or(view.leaving_since));
-            view.too_old.clone_from(&old.too_old);
         }
         let matters = old.is_none_or(|old| !old.plans_like(&view));
         change.placement |= matters;
@@ -351,11 +348,26 @@ impl Hub {
         }
     }
 
-    pub(super) fn fold_ack(&mut self, ack: Ack) {
+    /// Folds in the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch tells of new objects.
+    pub(super) fn fold_ack(&mut self, ack: Ack, now: Timestamp) {
         match ack {
-            Ack::MultiClusterService(object) => self.put_mcs(&object, &mut Change::default()),
+            Ack::MultiClusterService(object) => {
+                let known = key_of(&object.metadata)
+                    .and_then(|key| self.multi_cluster_services.get(&key))
+                    .is_some_and(|known| is(&known.uid, &object.metadata));
+                if known {
+                    self.put_mcs(&object, &mut Change::default());
+                }
+            }
             Ack::Cluster(object) => {
-                self.put_cluster(&object, Timestamp::UNIX_EPOCH, &mut Change::default());
+                let name = object.metadata.name.as_deref().unwrap_or_default();
+                let known = self
+                    .clusters
+                    .get(name)
+                    .is_some_and(|known| !known.gone && is(&known.uid, &object.metadata));
+                if known {
+                    self.put_cluster(&object, now, &mut Change::default());
+                }
             }
             Ack::Namespace(_) | Ack::Service(_) | Ack::Slice(_) | Ack::Deleted(_) => {}
         }
@@ -411,16 +423,7 @@ impl ClusterView {
             gone: false,
             conditions: status.conditions,
             kubernetes_version: status.kubernetes_version,
-            too_old: None,
         })
-    }
-
-    /// Why the member takes no part, where it takes none.
-    pub fn left_out(&self) -> Option<&str> {
-        match self.mode {
-            SyncMode::Pull => Some("pull mode"),
-            SyncMode::Push => self.too_old.as_deref(),
-        }
     }
 
     fn plans_like(&self, other: &Self) -> bool {

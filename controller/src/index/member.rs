@@ -17,6 +17,9 @@ use crate::event::{Generation, Identity, MemberEvent};
 use crate::failure::Failure;
 use crate::watch::Signal;
 
+/// EndpointSlices of discovery.k8s.io/v1 are there since this release.
+const OLDEST_RELEASE: (u32, u32) = (1, 21);
+
 /// All that is known of a member.
 #[derive(Debug)]
 pub struct Member {
@@ -153,6 +156,13 @@ impl Member {
             }
             _ => Standing::Syncing,
         }
+    }
+
+    /// Why the member takes no part, where its version is too old for EndpointSlices.
+    pub fn too_old(&self) -> Option<String> {
+        let identity = self.identity.as_ref()?;
+        (identity.release < OLDEST_RELEASE)
+            .then(|| format!("Kubernetes {} is older than 1.21", identity.version))
     }
 
     /// Whether what the member provides is known, now or from before it became unreachable.
