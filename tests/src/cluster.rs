@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use causeway_certs::{Authority, Leaf};
@@ -14,7 +14,9 @@ use crate::audit;
 use crate::binaries::TestBed;
 use crate::eventually::eventually;
 use crate::keeper::{Keeper, Process, Program};
-use crate::{kubeconfig, ports};
+use crate::kubectl::Output;
+use crate::network::{MemberNetwork, PodNetwork};
+use crate::{kubeconfig, node, ports};
 
 const VALIDITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const START: Duration = Duration::from_secs(90);
@@ -48,6 +50,7 @@ pub(crate) struct Plan {
     pub(crate) etcd: String,
     /// The address that the API server listens on.
     pub(crate) address: IpAddr,
+    pub(crate) network: Option<MemberNetwork>,
 }
 
 /// A cluster that runs.
@@ -64,26 +67,27 @@ pub struct Cluster {
     api_server: Process,
     controllers: Process,
     next_address: AtomicU32,
+    network: Option<MemberNetwork>,
+    pods: Mutex<Vec<Arc<PodNetwork>>>,
 }
 
 impl Cluster {
     /// Starts it and waits until it is ready.
-    pub(crate) async fn start_new(keeper: &Arc<Keeper>, plan: Plan) -> Self {
+    pub(crate) async fn start_new(keeper: &Arc<Keeper>, mut plan: Plan) -> Self {
         std::fs::create_dir_all(&plan.directory).expect("a directory for a cluster");
         let now = SystemTime::now();
         let authority = Authority::new(&format!("{} CA", plan.name), VALIDITY, now)
             .expect("a certificate authority");
         let port = ports::fresh();
         let url = format!("https://{}:{port}", plan.address);
-        let admin_token = secret();
-        let manager_token = secret();
-        write_credentials(&plan, &authority, now, &[&admin_token, &manager_token]);
-        write_kubeconfigs(&plan, &url, &authority, &admin_token, &manager_token);
+        write_certificates(&plan, &authority, now);
+        let admin_token = write_users(&plan, &url, &authority);
 
         let api_server = keeper.run(api_server(&plan, port));
         wait_ready(&plan.name, &url, &authority, &admin_token, &api_server).await;
         let controllers = keeper.run(controller_manager(&plan));
-        Self {
+        let mut network = plan.network.take();
+        let mut cluster = Self {
             api_server,
             controllers,
             keeper: Arc::clone(keeper),
@@ -96,7 +100,26 @@ impl Cluster {
             url,
             dual_stack: plan.dual_stack,
             next_address: AtomicU32::new(10),
+            network: None,
+            pods: Mutex::default(),
+        };
+        cluster.add_node(network.as_ref()).await;
+        if let Some(network) = &mut network {
+            network.start(&cluster).await;
         }
+        cluster.network = network;
+        cluster
+    }
+
+    async fn add_node(&self, network: Option<&MemberNetwork>) {
+        if self.role == Role::Hub {
+            return;
+        }
+        let mut node = node(&self.node_name()).zone(&self.zone());
+        if let Some(network) = network {
+            node = node.address(&network.node_address());
+        }
+        node.create(self).await;
     }
 
     /// Its name: `hub`, or the member's.
@@ -122,7 +145,12 @@ impl Cluster {
 
     /// A kubeconfig file with all rights.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.directory.join("admin.kubeconfig")
+        self.kubeconfig_of("admin")
+    }
+
+    /// The kubeconfig file of one of its users: admin, manager, kube-proxy or coredns.
+    pub(crate) fn kubeconfig_of(&self, user: &str) -> PathBuf {
+        self.directory.join(format!("{user}.kubeconfig"))
     }
 
     /// A new kubeconfig file in the fleet's directory, for this bearer token.
@@ -222,10 +250,40 @@ impl Cluster {
 
     /// The logs of its programs.
     pub fn logs(&self) -> Vec<PathBuf> {
-        vec![
-            self.api_server.log().to_path_buf(),
-            self.controllers.log().to_path_buf(),
-        ]
+        let own = [self.api_server.log(), self.controllers.log()];
+        let mut logs: Vec<PathBuf> = own.map(Path::to_path_buf).into();
+        logs.extend(self.network.iter().flat_map(MemberNetwork::logs));
+        logs
+    }
+
+    /// Runs a program on its node: in its network, with its DNS. Only in a fleet with packets.
+    pub async fn exec<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Output {
+        let network = self.network.as_ref();
+        let network = network.unwrap_or_else(|| panic!("{} has no network", self.name));
+        network.exec(self, program, args).await
+    }
+
+    /// `curl` on its node, with three seconds of patience.
+    pub async fn curl(&self, url: &str) -> Output {
+        self.exec("curl", ["-sS", "--max-time", "3", url]).await
+    }
+
+    /// Has a pod of this address listen, where there are packets.
+    pub(crate) async fn connect_pod(&self, address: &str, text: &str) -> Option<Arc<PodNetwork>> {
+        let network = self.network.as_ref()?;
+        let pod = Arc::new(network.add_pod(self, address, text).await);
+        self.pods().push(Arc::clone(&pod));
+        Some(pod)
+    }
+
+    /// Removes the network of a pod.
+    pub(crate) async fn disconnect_pod(&self, pod: &Arc<PodNetwork>) {
+        pod.remove().await;
+        self.pods().retain(|known| !Arc::ptr_eq(known, pod));
+    }
+
+    fn pods(&self) -> MutexGuard<'_, Vec<Arc<PodNetwork>>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn keeper(&self) -> &Arc<Keeper> {
@@ -285,51 +343,56 @@ async fn wait_ready(name: &str, url: &str, authority: &Authority, token: &str, p
     .await;
 }
 
-fn write_credentials(plan: &Plan, authority: &Authority, now: SystemTime, tokens: &[&String; 2]) {
-    let write = |file: &str, content: &str| {
-        std::fs::write(plan.directory.join(file), content).expect("a file for a cluster");
-    };
+fn write_certificates(plan: &Plan, authority: &Authority, now: SystemTime) {
     let kubernetes_service = IpAddr::from([10, 64 + plan.number, 0, 1]);
-    let serving = authority
-        .issue(
-            &Leaf {
-                common_name: "kube-apiserver".to_owned(),
-                organisation: None,
-                names: [
-                    "kubernetes",
-                    "kubernetes.default",
-                    "kubernetes.default.svc",
-                    "localhost",
-                ]
-                .map(str::to_owned)
-                .to_vec(),
-                addresses: vec![plan.address, kubernetes_service],
-                validity: VALIDITY,
-            },
-            now,
-        )
-        .expect("a serving certificate");
-    write("ca.crt", authority.pem());
-    write("tls.crt", &serving.certificate);
-    write("tls.key", &serving.key);
+    let names = [
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "localhost",
+    ];
+    let leaf = Leaf {
+        common_name: "kube-apiserver".to_owned(),
+        organisation: None,
+        names: names.map(str::to_owned).to_vec(),
+        addresses: vec![plan.address, kubernetes_service],
+        validity: VALIDITY,
+    };
+    let serving = authority.issue(&leaf, now).expect("a serving certificate");
     let accounts = Authority::new("service accounts", VALIDITY, now).expect("a signing key");
-    write("accounts.crt", accounts.pem());
-    write("accounts.key", &accounts.key_pem());
-    let [admin, manager] = tokens;
-    write(
-        "tokens.csv",
-        &format!(
-            "{admin},admin,admin,system:masters\n{manager},system:kube-controller-manager,manager,system:masters\n"
-        ),
-    );
-    write("audit.yaml", audit::POLICY);
+    for (file, content) in [
+        ("ca.crt", authority.pem()),
+        ("tls.crt", &serving.certificate),
+        ("tls.key", &serving.key),
+        ("accounts.crt", accounts.pem()),
+        ("accounts.key", &accounts.key_pem()),
+        ("audit.yaml", audit::POLICY),
+    ] {
+        std::fs::write(plan.directory.join(file), content).expect("a file for a cluster");
+    }
 }
 
-fn write_kubeconfigs(plan: &Plan, url: &str, authority: &Authority, admin: &str, manager: &str) {
-    for (file, token) in [("admin.kubeconfig", admin), ("manager.kubeconfig", manager)] {
-        let content = kubeconfig::with_token(&plan.name, url, authority.pem(), token);
-        std::fs::write(plan.directory.join(file), content).expect("a kubeconfig");
-    }
+/// Writes the tokens of the cluster's users and a kubeconfig for each; returns the administrator's token.
+fn write_users(plan: &Plan, url: &str, authority: &Authority) -> String {
+    let mut tokens = String::new();
+    let mut add = |file: &str, user: &str, group: &str| {
+        let token = secret();
+        tokens.push_str(&format!("{token},{user},{user},{group}\n"));
+        let content = kubeconfig::with_token(&plan.name, url, authority.pem(), &token);
+        std::fs::write(plan.directory.join(format!("{file}.kubeconfig")), content)
+            .expect("a kubeconfig");
+        token
+    };
+    add(
+        "manager",
+        "system:kube-controller-manager",
+        "system:masters",
+    );
+    add("kube-proxy", "system:kube-proxy", "");
+    add("coredns", "coredns", "");
+    let admin = add("admin", "admin", "system:masters");
+    std::fs::write(plan.directory.join("tokens.csv"), tokens).expect("the tokens of a cluster");
+    admin
 }
 
 fn api_server(plan: &Plan, port: u16) -> Program {

@@ -1,6 +1,7 @@
 //! Objects, chained and readable.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, MultiClusterServiceSpec};
 use futures::future::join_all;
@@ -14,6 +15,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
+use crate::network::PodNetwork;
 use crate::{Cluster, Space};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -304,7 +306,8 @@ impl PodFixture {
         self
     }
 
-    /// Makes it in a cluster, and plays its kubelet: it runs, and has its addresses.
+    /// Makes it in a cluster, and plays its kubelet: it runs, and has its addresses. In a fleet with packets it
+    /// listens on ports 80 and 8080, and answers `pod <name> in <cluster>`.
     pub async fn create(mut self, cluster: &Cluster, space: &Space<'_>) -> RunningPod {
         if self.ips.is_empty() {
             self.ips.push(cluster.fresh_pod_ip());
@@ -329,10 +332,13 @@ impl PodFixture {
         };
         let made = api.create(&PostParams::default(), &object).await;
         made.unwrap_or_else(|e| panic!("cannot make pod {} in {}: {e}", self.name, cluster.name()));
+        let text = format!("pod {} in {}", self.name, cluster.name());
+        let network = cluster.connect_pod(&self.ips[0], &text).await;
         let pod = RunningPod {
             api,
             name: self.name,
             ips: self.ips,
+            network,
         };
         pod.set_ready(self.ready).await;
         pod
@@ -345,6 +351,7 @@ pub struct RunningPod {
     api: Api<Pod>,
     name: String,
     ips: Vec<String>,
+    network: Option<Arc<PodNetwork>>,
 }
 
 impl RunningPod {
@@ -356,6 +363,11 @@ impl RunningPod {
     /// Its first address.
     pub fn ip(&self) -> &str {
         &self.ips[0]
+    }
+
+    /// Its network, in a fleet with packets.
+    pub fn network(&self) -> &PodNetwork {
+        self.network.as_ref().expect("a fleet with packets")
     }
 
     /// Says that it is ready, or runs and is not.
@@ -376,6 +388,9 @@ impl RunningPod {
     /// Removes it at once.
     pub async fn delete(&self) {
         self.remove(&DeleteParams::default().grace_period(0)).await;
+        if let Some(network) = &self.network {
+            network.kill().await;
+        }
     }
 
     async fn remove(&self, how: &DeleteParams) {

@@ -1,7 +1,7 @@
 //! A hub and its members.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +10,8 @@ use futures::future::join_all;
 use crate::binaries::TestBed;
 use crate::cluster::{Cluster, Plan, Role};
 use crate::keeper::{Keeper, Process, Program, Undo};
-use crate::{Space, node, ports};
+use crate::network::{MemberNetwork, Network};
+use crate::{Space, ports};
 
 /// A hub and its members, on fresh ports and in a fresh directory. Dropping it ends all of it.
 ///
@@ -38,6 +39,7 @@ pub struct Fleet {
 pub struct Builder {
     members: Vec<String>,
     dual_stack: BTreeSet<String>,
+    packets: bool,
 }
 
 impl Builder {
@@ -61,6 +63,13 @@ impl Builder {
         self
     }
 
+    /// Real packets: see [`crate::network`]. Ask [`crate::network::prerequisites`] before.
+    #[must_use]
+    pub fn packets(mut self) -> Self {
+        self.packets = true;
+        self
+    }
+
     /// Starts it and waits until every API server is ready.
     pub async fn start(self) -> Fleet {
         assert!(self.members.len() < 60, "a fleet has fewer than 60 members");
@@ -72,6 +81,8 @@ impl Builder {
             .keep();
         keeper.at_the_end(&Undo::Remove(directory.clone()));
         let (etcd, etcd_url) = start_etcd(&keeper, &directory);
+        let network = self.packets.then(|| Arc::new(Network::new(&keeper)));
+        let members = u8::try_from(self.members.len()).expect("fewer than 60 members");
         let names = std::iter::once("hub".to_owned()).chain(self.members);
         let clusters = names.zip(0..).map(|(name, number)| {
             let plan = Plan {
@@ -80,10 +91,16 @@ impl Builder {
                 dual_stack: self.dual_stack.contains(&name),
                 directory: directory.join(&name),
                 etcd: etcd_url.clone(),
-                address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                address: network
+                    .as_ref()
+                    .map_or(Ipv4Addr::LOCALHOST.into(), |network| network.host_address()),
+                network: network
+                    .as_ref()
+                    .filter(|_| number > 0)
+                    .map(|network| MemberNetwork::new(network, &name, number, members)),
                 name,
             };
-            start_cluster(&keeper, plan)
+            Cluster::start_new(&keeper, plan)
         });
         let mut clusters = join_all(clusters).await.into_iter();
         Fleet {
@@ -198,15 +215,4 @@ fn start_etcd(keeper: &Arc<Keeper>, directory: &Path) -> (Process, String) {
         "--log-level=warn".to_owned(),
     ]);
     (keeper.run(etcd), url)
-}
-
-async fn start_cluster(keeper: &Arc<Keeper>, plan: Plan) -> Cluster {
-    let cluster = Cluster::start_new(keeper, plan).await;
-    if cluster.role() == Role::Member {
-        node(&cluster.node_name())
-            .zone(&cluster.zone())
-            .create(&cluster)
-            .await;
-    }
-    cluster
 }

@@ -20,12 +20,6 @@
 //! What fails here ends the test: these functions panic, with a message that says what was attempted. Every
 //! program that is started ends with the process that asked for it, however that ends ([`keeper`]), and
 //! directories and network namespaces go with it.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test bed: what fails here fails the test that asked for it"
-)]
 
 pub mod audit;
 pub mod binaries;
@@ -37,7 +31,9 @@ pub mod fleet;
 pub mod keeper;
 mod kubeconfig;
 pub mod kubectl;
+pub mod kubelet;
 pub mod metrics;
+pub mod network;
 mod paths;
 mod ports;
 pub mod requests;

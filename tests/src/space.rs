@@ -158,13 +158,8 @@ impl<'a> Space<'a> {
 impl Drop for Space<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            #[allow(
-                clippy::print_stderr,
-                reason = "a test's output: shown where it failed"
-            )]
-            {
-                eprintln!("{}", self.report());
-            }
+            // Captured with the test's output, and shown with its failure.
+            eprintln!("{}", self.report());
         }
     }
 }

@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -67,16 +68,24 @@ func runCoreDNS() {
 	coremain.Run()
 }
 
-// serve answers every request to ADDRESS with TEXT.
+// serve answers every request to each ADDRESS with TEXT.
 func serve() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: serve ADDRESS TEXT")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: serve TEXT ADDRESS...")
 		os.Exit(2)
 	}
-	address, text := os.Args[1], os.Args[2]
+	text, addresses := os.Args[1], os.Args[2:]
 	answer := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) }
-	if err := http.ListenAndServe(address, http.HandlerFunc(answer)); err != nil {
-		fmt.Fprintln(os.Stderr, "serve:", err)
-		os.Exit(1)
+	failures := make(chan error)
+	for _, address := range addresses {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "serve:", err)
+			os.Exit(1)
+		}
+		go func() { failures <- http.Serve(listener, http.HandlerFunc(answer)) }()
 	}
+	fmt.Println("listening")
+	fmt.Fprintln(os.Stderr, "serve:", <-failures)
+	os.Exit(1)
 }

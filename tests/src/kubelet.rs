@@ -1,0 +1,128 @@
+//! What a scheduler and a kubelet would do, without containers: pods that a Deployment makes are put on the member's
+//! node, run, become ready, and end when they are deleted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt as _};
+use serde_json::json;
+
+use crate::Cluster;
+use crate::fixtures::running;
+use crate::network::PodNetwork;
+
+/// Serves the pods of one member.
+pub struct Kubelet<'a> {
+    cluster: &'a Cluster,
+    client: Client,
+    /// The pods that run here, by UID. Pods that a test put on a node itself are not among them.
+    pods: HashMap<String, Option<Arc<PodNetwork>>>,
+}
+
+impl<'a> Kubelet<'a> {
+    /// A kubelet for this member; [`Kubelet::run`] sets it to work.
+    pub fn new(cluster: &'a Cluster) -> Self {
+        Self {
+            cluster,
+            client: cluster.client(),
+            pods: HashMap::new(),
+        }
+    }
+
+    /// Works until it is dropped. While the API server cannot be reached nothing changes.
+    pub async fn run(mut self) {
+        loop {
+            if let Err(error) = self.watch().await {
+                tracing::debug!(cluster = self.cluster.name(), %error, "the watch of pods is begun anew");
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn watch(&mut self) -> Result<(), Error> {
+        let all = Api::<Pod>::all(self.client.clone());
+        let mut events = std::pin::pin!(watcher(all, watcher::Config::default()));
+        while let Some(event) = events.try_next().await? {
+            if let watcher::Event::Apply(pod) | watcher::Event::InitApply(pod) = event {
+                self.attend(&pod).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn attend(&mut self, pod: &Pod) -> Result<(), Error> {
+        let uid = pod.uid().unwrap_or_default();
+        let spec = pod.spec.as_ref();
+        let placed = spec.and_then(|spec| spec.node_name.as_ref()).is_some();
+        if pod.metadata.deletion_timestamp.is_some() {
+            if let Some(network) = self.pods.remove(&uid) {
+                self.end(pod, network).await?;
+            }
+        } else if !placed {
+            self.begin(pod, uid).await?;
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self, pod: &Pod, uid: String) -> Result<(), Error> {
+        let api = self.api(pod);
+        let name = pod.name_any();
+        let binding = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": { "name": name },
+            "target": { "apiVersion": "v1", "kind": "Node", "name": self.cluster.node_name() },
+        });
+        let bind = PostParams::default();
+        let _: kube::core::Status = api
+            .create_subresource("binding", &name, &bind, &binding)
+            .await?;
+        let ip = self.cluster.fresh_pod_ip();
+        let text = format!(
+            "{}\nthis is pod {name} in {}",
+            said_by(pod),
+            self.cluster.name()
+        );
+        let network = self.cluster.connect_pod(&ip, &text).await;
+        self.pods.insert(uid, network);
+        let status = Patch::Merge(json!({ "status": running(&[ip], true) }));
+        api.patch_status(&name, &PatchParams::default(), &status)
+            .await?;
+        Ok(())
+    }
+
+    async fn end(&self, pod: &Pod, network: Option<Arc<PodNetwork>>) -> Result<(), Error> {
+        if let Some(network) = network {
+            self.cluster.disconnect_pod(&network).await;
+        }
+        let now = DeleteParams::default().grace_period(0);
+        match self.api(pod).delete(&pod.name_any(), &now).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            deleted => deleted.map(|_| ()).map_err(Error::from),
+        }
+    }
+
+    fn api(&self, pod: &Pod) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Api(#[from] kube::Error),
+    #[error(transparent)]
+    Watch(#[from] watcher::Error),
+}
+
+/// What the pod answers requests with: the arguments of its container.
+fn said_by(pod: &Pod) -> String {
+    let container = pod.spec.iter().flat_map(|spec| &spec.containers).next();
+    let args = container.and_then(|container| container.args.as_ref());
+    args.map(|args| args.join(" ")).unwrap_or_default()
+}

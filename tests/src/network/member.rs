@@ -1,0 +1,314 @@
+//! The network of one member: its namespace, its kube-proxy, its DNS, its pods.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::Cluster;
+use crate::binaries::TestBed;
+use crate::cluster::{pod_cidr, service_cidr};
+use crate::eventually::{SOON, eventually};
+use crate::keeper::{Keeper, Process, Program, Undo, Undone};
+use crate::kubectl::{Command, Output};
+use crate::network::{Network, ip};
+
+/// The ports that every pod listens on.
+const POD_PORTS: [u16; 2] = [80, 8080];
+
+/// What a pod takes for its router; it is no address of anything.
+const ROUTER: &str = "169.254.1.1";
+const ROUTER_MAC: &str = "02:00:00:00:00:01";
+
+const DNS_ROLE: &str = "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: coredns}
+rules:
+- {apiGroups: [''], resources: [services, namespaces, pods], verbs: [list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: coredns}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: coredns}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: coredns}]
+";
+
+/// A member's part of the network.
+pub(crate) struct MemberNetwork {
+    network: Arc<Network>,
+    namespace: String,
+    number: u8,
+    services: Vec<Process>,
+}
+
+impl MemberNetwork {
+    /// Joins a namespace for the member with this number, of `members`, to the bridge.
+    pub(crate) fn new(network: &Arc<Network>, name: &str, number: u8, members: u8) -> Self {
+        let namespace = network.namespace(name);
+        network.add_namespace(&namespace);
+        network.join_bridge(&format!("m{number}"), "eth0", Some(&namespace));
+        let address = format!("{}/24", network.node_address(number));
+        ip(["-n", &namespace, "address", "add", &address, "dev", "eth0"]);
+        ip(["-n", &namespace, "link", "set", "eth0", "up"]);
+        // Without a route packets to a Service would be refused before kube-proxy's rules see them.
+        ip([
+            "-n",
+            &namespace,
+            "route",
+            "add",
+            &service_cidr(number),
+            "dev",
+            "eth0",
+        ]);
+        for other in (1..=members).filter(|other| *other != number) {
+            let (range, via) = (pod_cidr(other), network.node_address(other).to_string());
+            ip(["-n", &namespace, "route", "add", &range, "via", &via]);
+        }
+        let member = Self {
+            network: Arc::clone(network),
+            namespace,
+            number,
+            services: Vec::new(),
+        };
+        member.write_resolv_conf(&member.namespace);
+        member
+    }
+
+    /// The address of the member's node.
+    pub(crate) fn node_address(&self) -> String {
+        self.network.node_address(self.number).to_string()
+    }
+
+    /// Starts kube-proxy and CoreDNS, once the node is there, and waits until names are answered.
+    pub(crate) async fn start(&mut self, cluster: &Cluster) {
+        cluster.apply(DNS_ROLE).await.ok();
+        let proxy = self.kube_proxy(cluster);
+        let dns = self.core_dns(cluster);
+        for (program, ready) in [
+            (proxy, "http://127.0.0.1:10256/healthz"),
+            (dns, "http://127.0.0.1:8181/ready"),
+        ] {
+            let process = cluster.keeper().run(program.in_network(&self.namespace));
+            let name = process.log().display().to_string();
+            eventually(&format!("what logs to {name} is ready"), SOON, || async {
+                assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
+                let answer = self.exec(cluster, "curl", ["-sSf", "-m2", ready]).await;
+                let log = || format!("{}{}", answer.stderr, process.log_tail(20));
+                answer.exit.success().then_some(()).ok_or_else(log)
+            })
+            .await;
+            self.services.push(process);
+        }
+    }
+
+    /// Runs a program on the member's node.
+    pub(crate) async fn exec<'a>(
+        &self,
+        cluster: &Cluster,
+        program: &str,
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Output {
+        exec(cluster, &self.namespace, program, args).await
+    }
+
+    /// A pod's namespace: it listens on ports 80 and 8080 and answers every request with `text`.
+    pub(crate) async fn add_pod(&self, cluster: &Cluster, address: &str, text: &str) -> PodNetwork {
+        let number = self.network.fresh_pod();
+        let pod = self.network.namespace(&format!("pod{number}"));
+        let link = format!("pod{number}");
+        let undone = [
+            self.network.add_namespace(&pod),
+            self.write_resolv_conf(&pod),
+        ];
+        ip([
+            "-n",
+            &self.namespace,
+            "link",
+            "add",
+            &link,
+            "address",
+            ROUTER_MAC,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            &pod,
+        ]);
+        ip(["-n", &self.namespace, "link", "set", &link, "up"]);
+        ip(["-n", &pod, "link", "set", "eth0", "up"]);
+        ip([
+            "-n",
+            &pod,
+            "address",
+            "add",
+            &format!("{address}/32"),
+            "dev",
+            "eth0",
+        ]);
+        ip(["-n", &pod, "route", "add", ROUTER, "dev", "eth0"]);
+        ip([
+            "-n",
+            &pod,
+            "neighbour",
+            "add",
+            ROUTER,
+            "lladdr",
+            ROUTER_MAC,
+            "dev",
+            "eth0",
+        ]);
+        ip(["-n", &pod, "route", "add", "default", "via", ROUTER]);
+        ip([
+            "-n",
+            &self.namespace,
+            "route",
+            "add",
+            &format!("{address}/32"),
+            "dev",
+            &link,
+        ]);
+
+        let log = cluster.directory().join(format!("{link}.log"));
+        let addresses = POD_PORTS.map(|port| format!("{address}:{port}"));
+        let serve = Program::new(TestBed::get().program("serve"), &log)
+            .arg(text)
+            .args(addresses)
+            .in_network(&pod);
+        let serve = cluster.keeper().run(serve);
+        eventually("the pod listens", SOON, || async {
+            std::fs::read_to_string(&log).is_ok_and(|log| log.contains("listening"))
+        })
+        .await;
+        PodNetwork {
+            keeper: Arc::clone(&self.network.keeper),
+            namespace: pod,
+            serve,
+            undone,
+        }
+    }
+
+    pub(crate) fn logs(&self) -> Vec<PathBuf> {
+        self.services
+            .iter()
+            .map(|service| service.log().to_path_buf())
+            .collect()
+    }
+
+    fn kube_proxy(&self, cluster: &Cluster) -> Program {
+        let log = cluster.directory().join("kube-proxy.log");
+        Program::new(TestBed::get().program("kube-proxy"), log).args([
+            format!(
+                "--kubeconfig={}",
+                cluster.kubeconfig_of("kube-proxy").display()
+            ),
+            "--proxy-mode=nftables".to_owned(),
+            format!("--hostname-override={}", cluster.node_name()),
+            format!("--cluster-cidr={}", cluster.pod_cidr()),
+            "--conntrack-max-per-core=0".to_owned(),
+            "--conntrack-tcp-timeout-established=0".to_owned(),
+            "--conntrack-tcp-timeout-close-wait=0".to_owned(),
+            "--healthz-bind-address=127.0.0.1:10256".to_owned(),
+            "--metrics-bind-address=127.0.0.1:10249".to_owned(),
+        ])
+    }
+
+    fn core_dns(&self, cluster: &Cluster) -> Program {
+        let file = cluster.directory().join("Corefile");
+        let kubeconfig = cluster.kubeconfig_of("coredns");
+        let content = format!(
+            ".:53 {{
+    errors
+    ready 127.0.0.1:8181
+    cache 1
+    kubernetes cluster.local {{
+        kubeconfig {} {}
+        ttl 1
+    }}
+}}
+",
+            kubeconfig.display(),
+            cluster.name()
+        );
+        std::fs::write(&file, content).expect("a Corefile");
+        Program::new(
+            TestBed::get().program("coredns"),
+            cluster.directory().join("coredns.log"),
+        )
+        .args(["-conf".to_owned(), file.display().to_string()])
+    }
+
+    /// Names are asked of the member's own DNS; `ip netns exec` shows this file as /etc/resolv.conf.
+    fn write_resolv_conf(&self, namespace: &str) -> Undone {
+        let directory = resolv_conf_directory(namespace);
+        let undone = self
+            .network
+            .keeper
+            .at_the_end(&Undo::Remove(directory.clone()));
+        std::fs::create_dir_all(&directory).expect("a directory in /etc/netns");
+        let content = format!(
+            "nameserver {}\nsearch default.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n",
+            self.node_address()
+        );
+        std::fs::write(directory.join("resolv.conf"), content).expect("a resolv.conf");
+        undone
+    }
+}
+
+fn resolv_conf_directory(namespace: &str) -> PathBuf {
+    Path::new("/etc/netns").join(namespace)
+}
+
+/// The network of a pod. Dropping it ends the pod's server.
+pub struct PodNetwork {
+    keeper: Arc<Keeper>,
+    namespace: String,
+    serve: Process,
+    undone: [Undone; 2],
+}
+
+impl PodNetwork {
+    /// The name of its network namespace, for `ip netns exec`.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Runs a program in it.
+    pub async fn exec<'a>(
+        &self,
+        cluster: &Cluster,
+        program: &str,
+        args: impl IntoIterator<Item = &'a str>,
+    ) -> Output {
+        exec(cluster, &self.namespace, program, args).await
+    }
+
+    /// Ends its server, as a pod that is killed: connections to it are refused.
+    pub async fn kill(&self) {
+        self.serve.kill().await;
+    }
+
+    /// Ends its server and removes its namespace.
+    pub(crate) async fn remove(&self) {
+        self.serve.kill().await;
+        ip(["netns", "delete", &self.namespace]);
+        let directory = resolv_conf_directory(&self.namespace);
+        std::fs::remove_dir_all(&directory).expect("a directory in /etc/netns");
+        for undone in self.undone {
+            self.keeper.forget(undone);
+        }
+    }
+}
+
+async fn exec<'a>(
+    cluster: &Cluster,
+    namespace: &str,
+    program: &str,
+    args: impl IntoIterator<Item = &'a str>,
+) -> Output {
+    Command::new(cluster.keeper(), cluster.directory(), program)
+        .args(args)
+        .in_network(namespace)
+        .run()
+        .await
+}

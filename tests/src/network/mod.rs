@@ -1,0 +1,141 @@
+//! Real packets: a network namespace per member, joined by a bridge; a pod is one more namespace behind its
+//! cluster's. Needs root on Linux.
+//!
+//! ```text
+//!   this machine            <fleet>-net            <fleet>-member1           <fleet>-pod3
+//!   198.18.N.1 --veth--  bridge "clusters"  --veth--  198.18.N.11   --veth--  10.129.0.12
+//!   API servers             (one more veth             kube-proxy              serve
+//!                            per member)               CoreDNS
+//! ```
+
+mod member;
+mod prerequisites;
+
+pub use member::PodNetwork;
+pub use prerequisites::prerequisites;
+
+pub(crate) use member::MemberNetwork;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::cluster::secret;
+use crate::keeper::{Keeper, Undo, Undone};
+
+/// The network of one fleet: names and addresses that no other fleet has.
+pub(crate) struct Network {
+    keeper: Arc<Keeper>,
+    /// Begins the names of all its namespaces and interfaces.
+    name: String,
+    /// The third number of its addresses, 198.18.N.x (RFC 2544: no real network is there).
+    subnet: u8,
+    next_pod: AtomicU32,
+}
+
+impl Network {
+    /// Makes the bridge and joins this machine to it.
+    pub(crate) fn new(keeper: &Arc<Keeper>) -> Self {
+        let name = format!("cw{}", &secret()[..6]);
+        let network = Self {
+            keeper: Arc::clone(keeper),
+            subnet: free_subnet(),
+            next_pod: AtomicU32::new(1),
+            name,
+        };
+        let bridge = network.namespace("net");
+        network.add_namespace(&bridge);
+        ip(["-n", &bridge, "link", "add", "clusters", "type", "bridge"]);
+        ip(["-n", &bridge, "link", "set", "clusters", "up"]);
+        let host = network.name.clone();
+        // The kernel would take its time to remove it with the bridge's namespace.
+        let delete = ["ip", "link", "delete", &host].map(str::to_owned);
+        keeper.at_the_end(&Undo::Run(delete.to_vec()));
+        network.join_bridge("host", &host, None);
+        let address = format!("{}/24", network.host_address());
+        ip(["address", "add", &address, "dev", &host]);
+        ip(["link", "set", &host, "up"]);
+        network
+    }
+
+    /// The address of this machine: what API servers listen on.
+    pub(crate) fn host_address(&self) -> IpAddr {
+        IpAddr::V4(self.address(1))
+    }
+
+    /// The address of the node of the member with this number.
+    pub(crate) fn node_address(&self, number: u8) -> Ipv4Addr {
+        self.address(10 + number)
+    }
+
+    fn address(&self, last: u8) -> Ipv4Addr {
+        Ipv4Addr::new(198, 18, self.subnet, last)
+    }
+
+    fn namespace(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.name)
+    }
+
+    fn fresh_pod(&self) -> u32 {
+        self.next_pod.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Makes a namespace that goes with the fleet.
+    fn add_namespace(&self, namespace: &str) -> Undone {
+        let delete = ["ip", "netns", "delete", namespace].map(str::to_owned);
+        let undone = self.keeper.at_the_end(&Undo::Run(delete.to_vec()));
+        ip(["netns", "add", namespace]);
+        ip(["-n", namespace, "link", "set", "lo", "up"]);
+        for (key, value) in [
+            ("net/ipv4/ip_forward", "1"),
+            ("net/ipv4/conf/all/rp_filter", "0"),
+            ("net/ipv4/conf/default/rp_filter", "0"),
+        ] {
+            let set = format!("echo {value} > /proc/sys/{key}");
+            ip(["netns", "exec", namespace, "sh", "-c", &set]);
+        }
+        undone
+    }
+
+    /// A link from the bridge to `inside`, in this namespace or on the machine itself.
+    fn join_bridge(&self, port: &str, inside: &str, namespace: Option<&str>) {
+        let bridge = self.namespace("net");
+        // Made in the bridge's namespace, so that the link goes with it whatever happens in between.
+        let mut make = vec![
+            "-n", &bridge, "link", "add", port, "type", "veth", "peer", "name", inside,
+        ];
+        let own = std::process::id().to_string();
+        make.extend(["netns", namespace.unwrap_or(&own)]);
+        ip(make);
+        ip([
+            "-n", &bridge, "link", "set", port, "master", "clusters", "up",
+        ]);
+    }
+}
+
+/// A subnet that this machine has no address in.
+fn free_subnet() -> u8 {
+    let known = ip(["-brief", "address", "show"]);
+    let random = u8::from_str_radix(&secret()[..2], 16).unwrap_or_default();
+    (0..=u8::MAX)
+        .map(|step| random.wrapping_add(step))
+        .find(|subnet| !known.contains(&format!(" 198.18.{subnet}.")))
+        .expect("a free subnet in 198.18.0.0/16")
+}
+
+/// Runs `ip`, and returns what it prints.
+fn ip<'a>(args: impl IntoIterator<Item = &'a str>) -> String {
+    let args: Vec<&str> = args.into_iter().collect();
+    let output = Command::new("ip")
+        .args(&args)
+        .output()
+        .unwrap_or_else(|e| panic!("cannot run ip: {e}"));
+    assert!(
+        output.status.success(),
+        "`ip {}` failed: {}",
+        args.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
