@@ -160,7 +160,8 @@ fn remove_older(all: &Path, current: &Path) {
 }
 
 /// One of causeway's own programs, for instance `causeway-webhook`, as the sources are now: built by
-/// the same Cargo and with the same profile as this program. `CAUSEWAY_BIN_DIR` names a directory of
+/// the same Cargo and with the same profile as this program (and with the features of the whole workspace,
+/// as `make` builds it, so that no dependency is compiled twice). `CAUSEWAY_BIN_DIR` names a directory of
 /// programs to use instead, as they are.
 pub fn causeway(program: &str) -> PathBuf {
     static BUILT: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
@@ -182,7 +183,7 @@ fn build_with_cargo(program: &str) -> PathBuf {
     let output = Command::new(&cargo)
         .current_dir(paths::repository())
         .args(["build", "--message-format=json-render-diagnostics"])
-        .args(["--package", program, "--bin", program])
+        .args(["--workspace", "--bin", program])
         .args(["--profile", &paths::profile()])
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

@@ -1,0 +1,55 @@
+# What a person can ask of this repository. `make` alone lists it.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+# The same flags as the test bed is built with, so that nothing is compiled twice.
+GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
+
+# KEEP=1 leaves the demo running.
+KEEP ?=
+
+# The commands that must be there, and how to get them: $(call need,command,how)
+need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
+
+.PHONY: help demo test lint manifests testbed rust go
+
+help: ## List the commands
+	@echo "causeway: one Service, reachable from many clusters"; echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: rust go ## Show the whole way on real API servers (KEEP=1 leaves it running)
+	$(CARGO) build --workspace --bin demo
+	$(TARGET)/debug/demo $(if $(KEEP),--keep)
+
+test: rust go testbed ## Run every test, unit to multi-cluster
+	$(CARGO) build --workspace --bins
+	$(CARGO) test --workspace
+
+lint: rust go ## Check formats, lints, generated files, licences and advisories
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) build --workspace --bin generate-manifests
+	$(TARGET)/debug/generate-manifests --check
+	@unformatted=$$(gofmt -l tests/testbed); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
+	$(GO) vet ./...
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
+	else echo "skipped, licences and advisories: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
+
+manifests: rust ## Write the generated manifests anew from the Rust types
+	$(CARGO) build --workspace --bin generate-manifests
+	$(TARGET)/debug/generate-manifests
+
+testbed: rust go ## Build the test bed, and say what this machine lacks for real packets
+	$(CARGO) build --workspace --bin prepare-testbed
+	$(TARGET)/debug/prepare-testbed
+
+rust:
+	@$(call need,$(CARGO),install Rust 1.92 or later from https://rustup.rs)
+	@$(call need,cc,install a C compiler; on Debian: apt-get install build-essential)
+
+go:
+	@$(call need,go,install Go 1.26 or later from https://go.dev/dl)
