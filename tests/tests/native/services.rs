@@ -1,0 +1,315 @@
+//! Which Service a member gets.
+
+use std::time::Duration;
+
+use causeway_tests::eventually::throughout;
+use causeway_tests::{multi_cluster_service, service};
+
+use super::Stage;
+
+#[tokio::test]
+async fn a_service_is_delivered_to_providers_and_consumers_with_what_crosses_clusters_and_nothing_more()
+ {
+    let stage = Stage::new("deliver").await;
+    service("foo")
+        .port_to("http", 80, 8080)
+        .port("metrics", 9090)
+        .with(|spec| {
+            spec.session_affinity = Some("ClientIP".to_owned());
+            spec.internal_traffic_policy = Some("Local".to_owned());
+            spec.external_ips = Some(vec!["198.51.100.7".to_owned()]);
+            spec.type_ = Some("NodePort".to_owned());
+            spec.publish_not_ready_addresses = Some(true);
+        })
+        .create(stage.hub(), &stage.space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .port("http", 80)
+        .create(&stage.space)
+        .await;
+    stage.ready().await;
+    let fields = "jsonpath={.spec.type} {.spec.internalTrafficPolicy} {.spec.externalIPs} {.spec.sessionAffinity} \
+                  {.spec.sessionAffinityConfig.clientIP.timeoutSeconds} {.spec.publishNotReadyAddresses} \
+                  {.spec.ports[*].port} {.spec.ports[*].targetPort} {.spec.selector}";
+    let common = "ClusterIP Cluster  ClientIP 10800 true 80 8080";
+    stage
+        .prints(
+            stage.member("member1"),
+            ["get", "svc", "foo", "-o", fields],
+            &format!("{common} {{\"app\":\"foo\"}}"),
+        )
+        .await;
+    let nothing = format!("{common} {{\"mcs.causeway.dev/no-local-backends\":\"true\"}}");
+    stage
+        .prints(
+            stage.member("member2"),
+            ["get", "svc", "foo", "-o", fields],
+            &nothing,
+        )
+        .await;
+    stage.gone(stage.member("member3"), "svc", "foo").await;
+}
+
+#[tokio::test]
+async fn a_service_that_somebody_else_made_is_used_as_it_is_under_its_own_port_names() {
+    let stage = Stage::new("foreign").await;
+    service("foo")
+        .port_to("http", 80, 8080)
+        .create(stage.hub(), &stage.space)
+        .await;
+    service("foo")
+        .port_to("web", 80, 9999)
+        .selector("app", "else")
+        .create(stage.member("member2"), &stage.space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&stage.space)
+        .await;
+    let pods = stage
+        .space
+        .backends("foo")
+        .count(1)
+        .create(stage.member("member1"))
+        .await;
+    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.ready().await;
+    let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
+    let ports = "jsonpath={.items[0].ports[0].name} {.items[0].ports[0].port}";
+    stage
+        .prints(
+            stage.member("member2"),
+            ["get", "endpointslices", copies, "-o", ports],
+            "web 8080",
+        )
+        .await;
+    let untouched = "jsonpath={.spec.selector} {.metadata.labels}";
+    stage
+        .prints(
+            stage.member("member2"),
+            ["get", "svc", "foo", "-o", untouched],
+            "{\"app\":\"else\"}",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_service_of_somebody_else_that_lacks_a_port_is_reported_and_recovers_when_it_is_mended() {
+    let stage = Stage::new("misfit").await;
+    service("foo")
+        .port("http", 80)
+        .create(stage.hub(), &stage.space)
+        .await;
+    service("foo")
+        .port("http", 8000)
+        .create(stage.member("member2"), &stage.space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&stage.space)
+        .await;
+    let message = stage
+        .condition("ServiceApplied", "False", "ServiceAppliedFailed")
+        .await;
+    let name = stage.space.name();
+    assert_eq!(
+        message,
+        format!(
+            "1 of 2 clusters: member2 has a Service {name}/foo of its own without http 80/TCP; it has http 8000/TCP; \
+             add the port there or remove that Service"
+        )
+    );
+    stage
+        .condition("Ready", "False", "ServiceAppliedFailed")
+        .await;
+    stage
+        .kubectl(stage.member("member2"), ["delete", "svc", "foo"])
+        .await;
+    stage.ready().await;
+    let events = stage
+        .hub_kubectl(["get", "events", "-o", "jsonpath={.items[*].reason}"])
+        .await;
+    assert!(
+        events.contains("ServiceAppliedFailed") && events.contains("ServiceAppliedSucceed"),
+        "{events}"
+    );
+}
+
+#[tokio::test]
+async fn a_service_that_becomes_headless_is_made_anew_and_that_is_said() {
+    let stage = Stage::new("headless").await;
+    service("foo")
+        .port("http", 80)
+        .create(stage.hub(), &stage.space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&stage.space)
+        .await;
+    let pods = stage
+        .space
+        .backends("foo")
+        .count(1)
+        .create(stage.member("member1"))
+        .await;
+    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.hub_kubectl(["delete", "svc", "foo"]).await;
+    service("foo")
+        .port("http", 80)
+        .headless()
+        .create(stage.hub(), &stage.space)
+        .await;
+    for member in ["member1", "member2"] {
+        let ip = "jsonpath={.spec.clusterIP}";
+        stage
+            .prints(
+                stage.member(member),
+                ["get", "svc", "foo", "-o", ip],
+                "None",
+            )
+            .await;
+    }
+    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.ready().await;
+    let events = stage
+        .hub_kubectl(["get", "events", "-o", "jsonpath={.items[*].reason}"])
+        .await;
+    assert!(events.contains("ServiceRecreated"), "{events}");
+}
+
+#[tokio::test]
+async fn a_service_that_is_replaced_by_force_is_no_outage() {
+    let stage = Stage::new("force").await;
+    service("foo")
+        .port("http", 80)
+        .create(stage.hub(), &stage.space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&stage.space)
+        .await;
+    let pods = stage
+        .space
+        .backends("foo")
+        .count(2)
+        .create(stage.member("member1"))
+        .await;
+    let mut addresses: Vec<_> = pods.iter().map(|pod| pod.ip().to_owned()).collect();
+    addresses.sort();
+    stage.reaches("member2", &addresses).await;
+    stage.ready().await;
+    let marks = [
+        stage.member("member1").mark().await,
+        stage.member("member2").mark().await,
+    ];
+    stage.hub_kubectl(["delete", "svc", "foo"]).await;
+    let message = stage.condition("Ready", "False", "ServiceNotFound").await;
+    assert!(
+        message.contains("what the clusters hold is kept until"),
+        "{message}"
+    );
+    throughout(
+        "member2 reaches both pods",
+        Duration::from_millis(500),
+        async || {
+            stage
+                .space
+                .ready_addresses(stage.member("member2"), "foo")
+                .await
+                == addresses
+        },
+    )
+    .await;
+    service("foo")
+        .port("http", 80)
+        .create(stage.hub(), &stage.space)
+        .await;
+    stage.ready().await;
+    for (member, mark) in ["member1", "member2"].into_iter().zip(marks) {
+        let mut writes = stage.member(member).writes_since(mark, "causeway").await;
+        writes.retain(|write| write.namespace == stage.space.name());
+        assert_eq!(writes, [], "{member}");
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_breaks_is_put_right() {
+    let stage = Stage::new("drift").await;
+    service("foo")
+        .port("http", 80)
+        .create(stage.hub(), &stage.space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&stage.space)
+        .await;
+    let pods = stage
+        .space
+        .backends("foo")
+        .count(1)
+        .create(stage.member("member1"))
+        .await;
+    stage.reaches("member2", &[pods[0].ip()]).await;
+    let member2 = stage.member("member2");
+    let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
+    stage
+        .kubectl(member2, ["delete", "endpointslices", copies])
+        .await;
+    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.kubectl(member2, ["delete", "svc", "foo"]).await;
+    stage
+        .prints(
+            member2,
+            ["get", "svc", "foo", "-o", "jsonpath={.spec.ports[*].port}"],
+            "80",
+        )
+        .await;
+    let patch = r#"[{"op": "replace", "path": "/spec/ports/0/port", "value": 81}]"#;
+    stage
+        .kubectl(member2, ["patch", "svc", "foo", "--type=json", "-p", patch])
+        .await;
+    stage
+        .prints(
+            member2,
+            ["get", "svc", "foo", "-o", "jsonpath={.spec.ports[*].port}"],
+            "80",
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_missing_is_named_and_awaited() {
+    let fleet = &super::bed().await.fleet;
+    let space =
+        causeway_tests::Space::create(fleet, "nowhere", &[fleet.hub(), fleet.member("member1")])
+            .await;
+    let stage = Stage { space };
+    service("foo")
+        .port("http", 80)
+        .create(stage.hub(), &stage.space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&stage.space)
+        .await;
+    let message = stage
+        .condition("ServiceApplied", "False", "ServiceAppliedFailed")
+        .await;
+    assert!(
+        message.starts_with(&format!(
+            "1 of 2 clusters: member2 has no namespace {}, and it cannot be made",
+            stage.space.name()
+        )),
+        "{message}"
+    );
+    stage.space.create_in(stage.member("member2")).await;
+    stage.ready().await;
+}
