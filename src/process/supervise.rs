@@ -142,6 +142,23 @@ impl Tasks {
         self.launch(task, Lifetime::Own, future)
     }
 
+    /// Runs a future whose panic is counted and logged, and does not end the process: for the work on one request.
+    ///
+    /// # Errors
+    /// [`TaskFailure::Panicked`] where it panics.
+    pub async fn catch_panic<F: Future>(
+        &self,
+        task: &'static str,
+        future: F,
+    ) -> Result<F::Output, TaskFailure> {
+        let ended = AssertUnwindSafe(future).catch_unwind().await;
+        ended.map_err(|payload| {
+            let failure = self.0.panicked(task, payload.as_ref());
+            tracing::error!("{failure}");
+            failure
+        })
+    }
+
     /// Cancelled when tasks are to finish what they are at and end.
     pub fn shutdown(&self) -> CancellationToken {
         self.0.shutdown.clone()
@@ -180,6 +197,12 @@ impl Tasks {
 }
 
 impl Inner {
+    fn panicked(&self, task: &'static str, payload: &(dyn Any + Send)) -> TaskFailure {
+        self.panics.get_or_create(&TaskLabel { task }).inc();
+        let said = said(payload);
+        TaskFailure::Panicked { task, said }
+    }
+
     fn ended(
         &self,
         task: &'static str,
@@ -188,11 +211,7 @@ impl Inner {
     ) {
         let early = lifetime == Lifetime::Process && !self.shutdown.is_cancelled();
         let failure = match ended {
-            Err(payload) => {
-                self.panics.get_or_create(&TaskLabel { task }).inc();
-                let said = said(payload.as_ref());
-                TaskFailure::Panicked { task, said }
-            }
+            Err(payload) => self.panicked(task, payload.as_ref()),
             Ok(Some(error)) => TaskFailure::Failed { task, error },
             Ok(None) if early => TaskFailure::Ended { task },
             Ok(None) => return,

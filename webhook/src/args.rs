@@ -1,0 +1,147 @@
+//! The flags of `causeway-webhook`, and the configuration that they make.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use causeway::process::args::{AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs};
+use causeway::process::kube_client::HubAccess;
+use causeway::process::logging::LogConfig;
+use clap::Parser;
+
+use crate::decide::{Policy, Strictness};
+use crate::tls::{self, Certificate};
+
+const STRICTNESS: &[(&str, Strictness)] = &[("deny", Strictness::Deny), ("warn", Strictness::Warn)];
+
+/// Checks and defaults the MultiClusterServices of a hub as they are written
+#[derive(Debug, Parser)]
+#[command(name = "causeway-webhook", version, about, long_about = None)]
+pub struct Args {
+    #[command(flatten)]
+    kube: KubeArgs,
+    #[command(flatten)]
+    serving: ServingArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    protection: ProtectionArgs,
+    #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Serving")]
+struct ServingArgs {
+    /// Where /mutate and /validate are served, over TLS
+    #[arg(
+        long,
+        env = "CAUSEWAY_BIND",
+        value_name = "ADDRESS:PORT",
+        default_value = "0.0.0.0:9443"
+    )]
+    bind: String,
+    /// The directory of the serving certificate: tls.crt and tls.key, PEM. New files are taken up as they appear
+    #[arg(long, env = "CAUSEWAY_TLS_DIR", value_name = "DIR")]
+    tls_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Rules")]
+struct RuleArgs {
+    /// What becomes of a MultiClusterService whose Service does not exist
+    #[arg(
+        long,
+        env = "CAUSEWAY_MISSING_SERVICE",
+        value_name = "deny|warn",
+        default_value = "deny"
+    )]
+    missing_service: String,
+    /// What becomes of a cluster name that no Cluster bears
+    #[arg(
+        long,
+        env = "CAUSEWAY_UNKNOWN_CLUSTER",
+        value_name = "warn|deny",
+        default_value = "warn"
+    )]
+    unknown_cluster: String,
+}
+
+/// What `causeway-webhook` runs with.
+#[derive(Debug)]
+pub struct Config {
+    /// Where the hub is.
+    pub hub: HubAccess,
+    /// Where the webhook is served.
+    pub bind: SocketAddr,
+    /// Where the admin endpoints are served.
+    pub admin: SocketAddr,
+    /// Where the certificate is, and its successors will be.
+    pub tls_dir: PathBuf,
+    /// The certificate as it is now.
+    pub certificate: Certificate,
+    /// The rules as far as they are a choice.
+    pub policy: Policy,
+}
+
+impl Args {
+    /// Checks the flags, reads the kubeconfig and the certificate.
+    ///
+    /// # Errors
+    /// All that is wrong, at once.
+    pub fn check(self) -> Result<(LogConfig, Config), ConfigErrors> {
+        let mut checks = Checks::default();
+        let log = self.log.check(&mut checks);
+        let hub = self.kube.check(&mut checks);
+        let bind = checks.parse("--bind", &self.serving.bind);
+        let admin = self.admin.check(&mut checks);
+        let tls = self.serving.check_tls(&mut checks);
+        let policy = self.rules.check(&self.protection, &mut checks);
+        checks.finish(|| {
+            let (tls_dir, certificate) = tls?;
+            let config = Config {
+                hub: hub?,
+                bind: bind?,
+                admin: admin?,
+                tls_dir,
+                certificate,
+                policy: policy?,
+            };
+            Some((log?, config))
+        })
+    }
+}
+
+impl ServingArgs {
+    fn check_tls(&self, checks: &mut Checks) -> Option<(PathBuf, Certificate)> {
+        let Some(dir) = &self.tls_dir else {
+            checks.wrong(
+                "--tls-dir",
+                "is missing",
+                "give the directory that holds tls.crt and tls.key",
+            );
+            return None;
+        };
+        match tls::read(dir) {
+            Ok(certificate) => Some((dir.clone(), certificate)),
+            Err(error) => {
+                checks.wrong("--tls-dir", dir.display(), error);
+                None
+            }
+        }
+    }
+}
+
+impl RuleArgs {
+    fn check(&self, protection: &ProtectionArgs, checks: &mut Checks) -> Option<Policy> {
+        let missing_service = checks.choose("--missing-service", &self.missing_service, STRICTNESS);
+        let unknown_cluster = checks.choose("--unknown-cluster", &self.unknown_cluster, STRICTNESS);
+        let protection = protection.check(checks);
+        Some(Policy {
+            missing_service: missing_service?,
+            unknown_cluster: unknown_cluster?,
+            protection: protection?,
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! The rules: what a MultiClusterService becomes, and whether it is accepted. Pure: no client, no clock, no lock.
+//!
+//! [`mutate`] answers from the request alone. [`Question::judge`] also needs a [`View`] of the hub, which may be a cached one;
+//! where the answer would be different had the cache been stale, the [`Verdict`] says what is in doubt, and the
+//! caller looks again and asks again.
+
+mod clusters;
+mod deprecated;
+mod findings;
+mod identity;
+mod name;
+mod ports;
+mod question;
+mod types;
+mod view;
+
+use causeway::api::MultiClusterServiceSpec;
+use causeway::domain::FieldError;
+use causeway::domain::protected::Protection;
+use json_patch::PatchOperation;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+pub use findings::{Doubts, Stake, Verdict};
+pub use question::Question;
+pub use view::{Clusters, Seen, ServiceFacts, ServiceKind, View};
+
+/// What a person chose when starting the webhook.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// A Service that is missing (V4).
+    pub missing_service: Strictness,
+    /// A cluster name that no Cluster bears (V6).
+    pub unknown_cluster: Strictness,
+    /// Namespaces that are out of bounds (V10).
+    pub protection: Protection,
+}
+
+/// What to do about something that may be put right later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// Say it.
+    Warn,
+    /// Refuse it.
+    Deny,
+}
+
+/// A create or update of a MultiClusterService itself, not of a subresource.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The uid of the admission request.
+    pub uid: String,
+    /// The namespace of the request.
+    pub namespace: String,
+    /// Whether the request is not to be stored.
+    pub dry_run: bool,
+    /// The object as it is to be stored.
+    pub object: Object,
+    /// What it is now.
+    pub stored: Stored,
+}
+
+/// The object that a change starts from.
+#[derive(Clone, Debug)]
+pub enum Stored {
+    /// There is none, or one that does not decode.
+    Nothing,
+    /// An object that stays.
+    Present(Object),
+    /// An object on its way out, which is not held up.
+    Deleting(Object),
+    /// An object on its way out that does not decode.
+    DeletingUnreadable,
+}
+
+impl Stored {
+    fn object(&self) -> Option<&Object> {
+        match self {
+            Self::Present(object) | Self::Deleting(object) => Some(object),
+            Self::Nothing | Self::DeletingUnreadable => None,
+        }
+    }
+
+    fn is_deleting(&self) -> bool {
+        matches!(self, Self::Deleting(_) | Self::DeletingUnreadable)
+    }
+}
+
+/// What is judged of a MultiClusterService.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Object {
+    /// Its name and labels.
+    pub metadata: Metadata,
+    /// What it asks for.
+    pub spec: MultiClusterServiceSpec,
+}
+
+/// What is judged of the metadata.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// The name; empty where the API server is to make one up.
+    #[serde(default)]
+    pub name: String,
+    /// The prefix of a name that the API server makes up.
+    #[serde(default)]
+    pub generate_name: String,
+    /// The label that is judged; `None` where there are no labels at all.
+    #[serde(default)]
+    pub labels: Option<Labels>,
+    /// There while the object is on its way out.
+    #[serde(default)]
+    pub deletion_timestamp: Option<IgnoredAny>,
+}
+
+/// The label that is judged.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Labels {
+    /// [`causeway::api::labels::PERMANENT_ID`].
+    #[serde(rename = "multiclusterservice.karmada.io/permanent-id", default)]
+    pub permanent_id: Option<String>,
+}
+
+impl Metadata {
+    /// The permanent-id, where it is set and not empty.
+    pub fn permanent_id(&self) -> Option<&str> {
+        let id = self.labels.as_ref()?.permanent_id.as_deref()?;
+        Some(id).filter(|id| !id.is_empty())
+    }
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// As it is.
+    Allow {
+        /// What a person should know all the same.
+        warnings: Vec<String>,
+    },
+    /// With these changes.
+    Patch {
+        /// The fewest operations that do it.
+        operations: Vec<PatchOperation>,
+        /// What a person should know of them.
+        warnings: Vec<String>,
+    },
+    /// Not at all.
+    Deny {
+        /// Why.
+        refusal: Refusal,
+        /// What else a person should know.
+        warnings: Vec<String>,
+    },
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Refusal {
+    /// These fields are wrong; never empty.
+    Fields {
+        /// What the object is called, for the answer.
+        name: String,
+        /// All that is wrong.
+        errors: Vec<FieldError>,
+    },
+    /// The request should not have come here, or cannot be read.
+    Request(String),
+}
+
+/// What a change's mutation has to know of other objects: whether another MultiClusterService bears this
+/// permanent-id. `None` where nothing has to be known.
+pub fn contested_id(change: &Change) -> Option<&str> {
+    identity::contested(change)
+}
+
+/// Says what a change becomes (M1, M2). `id_taken` says whether another object bears the [`contested_id`].
+///
+/// Applied to its own outcome it changes nothing.
+pub fn mutate(mut change: Change, id_taken: bool) -> Decision {
+    let mut operations: Vec<_> = identity::set_id(&change, id_taken).into_iter().collect();
+    let mut warnings = Vec::new();
+    if !change.stored.is_deleting() {
+        let stored = change.stored.object().map(|object| &object.spec);
+        let conversions = deprecated::convert(&mut change.object.spec, stored);
+        deprecated::patch(&change.object.spec, &conversions, &mut operations);
+        warnings.extend(conversions.iter().filter_map(deprecated::warning));
+    }
+    if operations.is_empty() {
+        Decision::Allow { warnings }
+    } else {
+        Decision::Patch {
+            operations,
+            warnings,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_label_that_is_read_is_the_permanent_id() {
+        let text = format!("{{\"{}\": \"x\"}}", causeway::api::labels::PERMANENT_ID);
+        let labels: Labels = serde_json::from_str(&text).expect("it decodes");
+        assert_eq!(labels.permanent_id.as_deref(), Some("x"));
+    }
+}

@@ -1,0 +1,127 @@
+//! V6: clusters that nobody knows; V9: clusters listed twice, and a service that never leaves its cluster.
+
+use std::collections::{BTreeSet, HashMap};
+
+use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError};
+
+use super::findings::Findings;
+use super::question::fields_of;
+use super::types::type_of;
+use super::view::Clusters;
+use super::{Policy, Question, Stake, Strictness, View};
+
+const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
+
+/// A cluster that is named and was not before.
+pub(super) struct Entry<'a> {
+    path: String,
+    pub(super) name: &'a str,
+}
+
+pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
+    judge_unknown(question, view, policy, findings);
+    for role in ROLES {
+        warn_of_repeated(question, role, findings);
+    }
+    findings.warnings.extend(one_cluster_only(question));
+}
+
+/// The valid cluster names that were not there before, each once a role.
+pub(super) fn new_names(question: &Question) -> impl Iterator<Item = Entry<'_>> {
+    ROLES.into_iter().flat_map(move |role| {
+        let field = effective(question, role);
+        let mut seen = BTreeSet::new();
+        let names = field.names(&question.spec).into_iter().enumerate();
+        names
+            .filter(move |(_, name)| {
+                seen.insert(*name)
+                    && ClusterName::try_from(*name).is_ok()
+                    && !question.was_named(role, name)
+            })
+            .map(move |(index, name)| Entry {
+                path: field.entry_path(index),
+                name,
+            })
+    })
+}
+
+fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
+    let refuse = policy.unknown_cluster == Strictness::Deny;
+    let Some(seen) = &view.clusters else {
+        if new_names(question).next().is_some() {
+            findings.doubt_clusters(if refuse {
+                Stake::Refusal
+            } else {
+                Stake::Warning
+            });
+        }
+        return;
+    };
+    let mut stake = None;
+    for entry in new_names(question) {
+        let detail = match &seen.value {
+            Clusters::Named(names) if names.contains(entry.name) => continue,
+            Clusters::Named(_) => format!("no Cluster is named {:?}", entry.name),
+            // Without Cluster objects a mere warning would be about every name, and say nothing.
+            Clusters::NotServed if !refuse => continue,
+            Clusters::NotServed => {
+                "the hub serves no Cluster objects, by which clusters are known".to_owned()
+            }
+        };
+        let detail = format!("{detail}; join it first, or mend the name");
+        let error = FieldError::invalid(entry.path, entry.name, detail);
+        stake = stake.max(Some(findings.fault(error, refuse)));
+    }
+    if let (Some(stake), false) = (stake, seen.live) {
+        findings.doubt_clusters(stake);
+    }
+}
+
+/// The field that says who a role's clusters are.
+fn effective(question: &Question, role: ClusterField) -> ClusterField {
+    fields_of(role)
+        .find(|field| !field.names(&question.spec).is_empty())
+        .unwrap_or(role)
+}
+
+fn warn_of_repeated(question: &Question, role: ClusterField, findings: &mut Findings) {
+    let field = effective(question, role);
+    let mut stored: HashMap<&str, usize> = HashMap::new();
+    for name in question
+        .before
+        .spec()
+        .into_iter()
+        .flat_map(|spec| role.names(spec))
+    {
+        *stored.entry(name).or_default() += 1;
+    }
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    for (index, name) in field.names(&question.spec).into_iter().enumerate() {
+        let time = times.entry(name).or_default();
+        *time += 1;
+        if *time > 1 && *time > stored.get(name).copied().unwrap_or_default() {
+            let path = field.entry_path(index);
+            findings
+                .warnings
+                .push(format!("{path}: cluster {name:?} is listed already"));
+        }
+    }
+}
+
+/// CrossCluster from a cluster to itself.
+fn one_cluster_only(question: &Question) -> Option<String> {
+    let changed = question.types_changed() || ROLES.iter().any(|role| question.role_changed(*role));
+    if !changed || type_of(&question.spec) != Some(ExposureType::CrossCluster) {
+        return None;
+    }
+    let [providers, consumers] = ROLES.map(|role| {
+        let names = effective(question, role).names(&question.spec);
+        names.into_iter().collect::<BTreeSet<_>>()
+    });
+    let only = providers.first().filter(|_| providers.len() == 1)?;
+    (providers == consumers).then(|| {
+        format!(
+            "spec: cluster {only:?} is the only provider and the only consumer, so there is nothing to do; its own Service serves it already"
+        )
+    })
+}

@@ -1,0 +1,82 @@
+use causeway::domain::FieldError;
+
+use super::{Decision, Refusal};
+
+/// How much rests on something that may be out of date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stake {
+    /// A warning: not worth failing for.
+    Warning,
+    /// A refusal, or any answer at all.
+    Refusal,
+}
+
+/// What has to be looked at live before the answer is sure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Doubts {
+    /// The Service of the name.
+    pub service: Option<Stake>,
+    /// The clusters.
+    pub clusters: Option<Stake>,
+}
+
+impl Doubts {
+    /// The most that rests on anything in doubt; `None` where nothing is.
+    pub fn stake(&self) -> Option<Stake> {
+        self.service.max(self.clusters)
+    }
+}
+
+/// An answer, and how sure it is.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The answer.
+    pub decision: Decision,
+    /// What it rests on that may be out of date.
+    pub doubts: Doubts,
+}
+
+/// What the rules find.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) errors: Vec<FieldError>,
+    pub(super) warnings: Vec<String>,
+    pub(super) doubts: Doubts,
+}
+
+impl Findings {
+    /// Adds a fault that is refused or merely said; says how much rests on it.
+    pub(super) fn fault(&mut self, error: FieldError, refuse: bool) -> Stake {
+        if refuse {
+            self.errors.push(error);
+            Stake::Refusal
+        } else {
+            self.warnings.push(error.to_string());
+            Stake::Warning
+        }
+    }
+
+    pub(super) fn doubt_service(&mut self, stake: Stake) {
+        self.doubts.service = self.doubts.service.max(Some(stake));
+    }
+
+    pub(super) fn doubt_clusters(&mut self, stake: Stake) {
+        self.doubts.clusters = self.doubts.clusters.max(Some(stake));
+    }
+
+    pub(super) fn verdict(self, name: &str) -> Verdict {
+        let Self {
+            errors,
+            warnings,
+            doubts,
+        } = self;
+        let decision = if errors.is_empty() {
+            Decision::Allow { warnings }
+        } else {
+            let name = name.to_owned();
+            let refusal = Refusal::Fields { name, errors };
+            Decision::Deny { refusal, warnings }
+        };
+        Verdict { decision, doubts }
+    }
+}

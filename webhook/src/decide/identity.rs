@@ -1,0 +1,89 @@
+//! The permanent-id: M1 sets it, V7 keeps it.
+
+use causeway::api::labels::PERMANENT_ID;
+use causeway::domain::FieldError;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation};
+use serde_json::json;
+
+use super::{Change, Metadata, Stored};
+
+const LABEL_VALUE_MAX: usize = 63;
+
+/// The id of a new object that another may bear: a copied manifest brings the id along. A text that is no label
+/// value is borne by nothing.
+pub(super) fn contested(change: &Change) -> Option<&str> {
+    let id = change.object.metadata.permanent_id()?;
+    (matches!(change.stored, Stored::Nothing) && is_label_value(id)).then_some(id)
+}
+
+/// M1: the operation that gives the object its id, where it has none of its own.
+pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> {
+    let metadata = &change.object.metadata;
+    let taken = id_taken && contested(change).is_some();
+    if metadata.permanent_id().is_some() && !taken {
+        return None;
+    }
+    let kept = change
+        .stored
+        .object()
+        .and_then(|stored| stored.metadata.permanent_id());
+    let id = kept.unwrap_or(&change.uid);
+    let (path, value) = if metadata.labels.is_some() {
+        (vec!["metadata", "labels", PERMANENT_ID], json!(id))
+    } else {
+        (vec!["metadata", "labels"], json!({ PERMANENT_ID: id }))
+    };
+    Some(PatchOperation::Add(AddOperation {
+        path: PointerBuf::from_tokens(path),
+        value,
+    }))
+}
+
+/// V7: the id that was there and is another one, or gone.
+pub(super) fn changed_id(metadata: &Metadata, stored: &Metadata) -> Option<FieldError> {
+    let before = stored.permanent_id()?;
+    let after = metadata.permanent_id();
+    if after == Some(before) {
+        return None;
+    }
+    let path = format!("metadata.labels[{PERMANENT_ID}]");
+    let detail = format!("the identity of the object does not change; leave it at {before:?}");
+    Some(match after {
+        Some(after) => FieldError::invalid(path, after, detail),
+        None => FieldError::required(path, detail),
+    })
+}
+
+/// Whether a text may be the value of a label (Kubernetes, "Labels and Selectors").
+fn is_label_value(text: &str) -> bool {
+    let outer = |byte: &u8| byte.is_ascii_alphanumeric();
+    let inner = |byte: &u8| outer(byte) || b"-_.".contains(byte);
+    let bytes = text.as_bytes();
+    bytes.len() <= LABEL_VALUE_MAX
+        && bytes.iter().all(inner)
+        && bytes.first().is_some_and(outer)
+        && bytes.last().is_some_and(outer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_label_values_are_looked_for() {
+        for (text, fine) in [
+            ("a", true),
+            ("6f1c-A_b.c", true),
+            ("", false),
+            ("-a", false),
+            ("a.", false),
+            ("a b", false),
+            ("a,b=c", false),
+            ("ä", false),
+        ] {
+            assert_eq!(is_label_value(text), fine, "{text:?}");
+        }
+        assert!(is_label_value(&"x".repeat(63)) && !is_label_value(&"x".repeat(64)));
+    }
+}

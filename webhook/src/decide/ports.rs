@@ -1,0 +1,103 @@
+//! V5: the ports are those of the Service. What is wrong in the list itself (V3) the parser says.
+
+use causeway::api::ExposurePort;
+use causeway::domain::{FieldError, describe_ports, dns1123_label};
+
+use super::findings::Findings;
+use super::view::{ServiceFacts, ServiceKind};
+use super::{Policy, Question, Stake, View, name};
+
+pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
+    let changed = question
+        .spec
+        .ports
+        .get(question.ports_kept..)
+        .unwrap_or_default();
+    if changed.is_empty() || dns1123_label(&question.metadata.name).is_err() {
+        return;
+    }
+    let Some(seen) = &view.service else {
+        return findings.doubt_service(Stake::Refusal);
+    };
+    let is_new = question.before.spec().is_none();
+    let mut stake = None;
+    for (index, port) in changed.iter().enumerate() {
+        let Some(path) = question.port_path(question.ports_kept + index) else {
+            continue;
+        };
+        let (error, refuse) = match seen.value.as_deref() {
+            // A new object without a usable Service is V4's to refuse.
+            None if is_new => continue,
+            Some(service) if service.kind == ServiceKind::ExternalName && is_new => continue,
+            None => (
+                Some(without_service(&path, port, name::no_service(question))),
+                !name::may_be_missing(question, policy),
+            ),
+            Some(service) if service.kind == ServiceKind::ExternalName => {
+                (Some(without_service(&path, port, external(question))), true)
+            }
+            Some(service) => (
+                mismatch(&path, port, service, question.service()),
+                !question.dry_run,
+            ),
+        };
+        stake = stake.max(error.map(|error| findings.fault(error, refuse)));
+    }
+    if let (Some(stake), false) = (stake, seen.live) {
+        findings.doubt_service(stake);
+    }
+}
+
+fn external(question: &Question) -> String {
+    let (namespace, name) = question.service();
+    format!("Service {namespace}/{name} is of type ExternalName, an alias without endpoints")
+}
+
+/// A port that is added or changed while there is no Service to have it.
+fn without_service(path: &str, port: &ExposurePort, why: String) -> FieldError {
+    let detail = format!("{why}; until there is one, ports can only be removed");
+    match name_of(port) {
+        Some(name) => FieldError::invalid(format!("{path}.name"), name, detail),
+        None => FieldError::invalid(format!("{path}.port"), port.port, detail),
+    }
+}
+
+/// What is wrong with a port, by the Service; names and numbers that are wrong in themselves are left to the parser.
+fn mismatch(
+    path: &str,
+    port: &ExposurePort,
+    service: &ServiceFacts,
+    (namespace, service_name): (&str, &str),
+) -> Option<FieldError> {
+    let number = u16::try_from(port.port).ok().filter(|number| *number > 0)?;
+    let whole = format!("Service {namespace}/{service_name}");
+    let has = describe_ports(service.ports.iter());
+    let Some(name) = name_of(port) else {
+        let known = service.ports.iter().any(|port| port.id.number == number);
+        return (!known).then(|| {
+            let detail = format!("{whole} has no port {number}; it has {has}");
+            FieldError::invalid(format!("{path}.port"), number, detail)
+        });
+    };
+    if dns1123_label(name).is_err() {
+        return None;
+    }
+    match service.ports.iter().find(|port| *port.name == *name) {
+        None => {
+            let detail = format!("{whole} has no port named {name:?}; it has {has}");
+            Some(FieldError::invalid(format!("{path}.name"), name, detail))
+        }
+        Some(known) if known.id.number != number => {
+            let detail = format!(
+                "port {name:?} of {whole} is {}; the Service has {has}",
+                known.id.number
+            );
+            Some(FieldError::invalid(format!("{path}.port"), number, detail))
+        }
+        Some(_) => None,
+    }
+}
+
+fn name_of(port: &ExposurePort) -> Option<&str> {
+    port.name.as_deref().filter(|name| !name.is_empty())
+}

@@ -1,0 +1,67 @@
+//! V2: the type does not change; V9: a load balancer that is none.
+
+use causeway::api::MultiClusterServiceSpec;
+use causeway::domain::{ExposureType, FieldError, MultiClusterService};
+
+use super::findings::Findings;
+use super::view::ServiceKind;
+use super::{Question, Stake, View};
+
+pub(super) fn judge(question: &Question, findings: &mut Findings) {
+    for (index, type_) in question.spec.types.iter().enumerate() {
+        let earlier = &question.spec.types[..index];
+        let times = earlier.iter().filter(|other| *other == type_).count();
+        let stored = question.before.spec().map_or(0, |stored| {
+            stored.types.iter().filter(|other| *other == type_).count()
+        });
+        if times > 0 && times >= stored {
+            findings
+                .warnings
+                .push(format!("spec.types[{index}]: {type_:?} is listed already"));
+        }
+    }
+    findings.errors.extend(changed_type(question));
+}
+
+/// A type that was valid and is another valid one; what is invalid the parser says.
+fn changed_type(question: &Question) -> Option<FieldError> {
+    let before = type_of(question.before.spec()?)?;
+    let after = type_of(&question.spec)?;
+    (before != after).then(|| {
+        let detail = format!(
+            "the type cannot change from {before:?}; delete the MultiClusterService and create it anew"
+        );
+        FieldError::invalid("spec.types", question.spec.types.clone(), detail)
+    })
+}
+
+/// The type that a spec asks for, where it asks for exactly one.
+pub(super) fn type_of(spec: &MultiClusterServiceSpec) -> Option<ExposureType> {
+    let types_only = MultiClusterServiceSpec {
+        types: spec.types.clone(),
+        ..MultiClusterServiceSpec::default()
+    };
+    MultiClusterService::try_from(&types_only)
+        .ok()
+        .map(|parsed| parsed.exposure)
+}
+
+/// V9: a LoadBalancer type without a Service of that type.
+pub(super) fn judge_service(question: &Question, view: &View, findings: &mut Findings) {
+    if !question.types_changed() || type_of(&question.spec) != Some(ExposureType::LoadBalancer) {
+        return;
+    }
+    let Some(seen) = &view.service else {
+        return findings.doubt_service(Stake::Warning);
+    };
+    let Some(service) = &seen.value else { return };
+    if service.kind != ServiceKind::LoadBalancer {
+        let (namespace, name) = question.service();
+        findings.warnings.push(format!(
+            "spec.types: LoadBalancer gathers load balancer addresses, but Service {namespace}/{name} is not of type LoadBalancer"
+        ));
+        if !seen.live {
+            findings.doubt_service(Stake::Warning);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The admission webhook of causeway: MultiClusterServices are defaulted or refused as they are written.
+//!
+//! The flow is [`server`] (TLS, connections) -> [`service`] (HTTP) -> [`review`] (the wire) -> [`decide`] (the rules, pure)
+//! -> [`review`]. What the rules have to know of the hub comes from [`view`], a cache, and, before anything is refused on its
+//! account, from the hub itself.
+
+pub mod args;
+mod connection;
+pub mod decide;
+pub mod metrics;
+pub mod review;
+pub mod server;
+pub mod service;
+pub mod tls;
+pub mod view;
+mod watch;

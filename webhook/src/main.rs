@@ -1,0 +1,46 @@
+//! `causeway-webhook`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::process::{self, Process, kube_client};
+use causeway_webhook::args::{Args, Config};
+use causeway_webhook::metrics::Metrics;
+use causeway_webhook::server::Server;
+use causeway_webhook::service::Webhook;
+use causeway_webhook::tls;
+use causeway_webhook::view::Hub;
+use clap::Parser;
+
+/// How long an unready webhook still takes new connections: until the hub sends requests elsewhere.
+const UNREADY_WAIT: Duration = Duration::from_secs(3);
+
+fn main() -> ExitCode {
+    process::main(Args::parse().check(), run)
+}
+
+async fn run(config: Config) -> anyhow::Result<()> {
+    let process = Process::start(config.admin).await?;
+    let tasks = &process.tasks;
+    let metrics = process.metrics.register(Metrics::register);
+
+    let client = kube_client::hub_client(&config.hub, "causeway-webhook").await?;
+    let hub = Hub::new(client);
+    hub.watch(tasks, &process.readiness);
+
+    let resolver = Arc::new(tls::Resolver::new(config.certificate, &metrics));
+    let renewal = tls::follow(
+        config.tls_dir,
+        Arc::clone(&resolver),
+        metrics.clone(),
+        tasks.shutdown(),
+    );
+    tasks.spawn("certificate", renewal);
+
+    let webhook = Webhook::new(hub, config.policy, metrics, tasks.clone());
+    let server = Server::bind(config.bind, tls::server_config(resolver)?, webhook).await?;
+    tracing::info!(address = %server.address(), "webhook listens");
+    tasks.spawn("server", server.run(tasks.clone()));
+    Ok(process.run(UNREADY_WAIT).await?)
+}

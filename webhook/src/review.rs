@@ -1,0 +1,426 @@
+//! The wire: AdmissionReview v1 in, AdmissionReview v1 out.
+//!
+//! The envelope is read first and the object, which stays raw until then, after it: an object that does not decode can be refused
+//! by the uid of its request. Only what is judged is ever decoded.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use causeway::domain::{FieldError, Problem};
+use kube::core::admission::{META_API_VERSION_V1, META_KIND, Operation};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::decide::{Change, Decision, Metadata, Object, Refusal, Stored};
+
+/// How deep JSON may be nested; what an API server stores is far below.
+const DEPTH_MAX: usize = 128;
+
+/// How many errors an answer names.
+const ERRORS_MAX: usize = 20;
+
+/// How many warnings an answer gives.
+const WARNINGS_MAX: usize = 10;
+
+const GROUP: &str = "networking.karmada.io";
+const VERSION: &str = "v1alpha1";
+const KIND: &str = "MultiClusterService";
+
+/// Why a body is no request.
+#[derive(Debug, thiserror::Error)]
+pub enum EnvelopeError {
+    /// It is no UTF-8.
+    #[error("the body is not UTF-8: {0}")]
+    Encoding(#[from] std::str::Utf8Error),
+    /// It is nested deeper than anything that an API server sends.
+    #[error("the body is nested more than {DEPTH_MAX} levels deep")]
+    TooDeep,
+    /// It is no JSON, or no AdmissionReview.
+    #[error("the body is no AdmissionReview: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is another object, or another version.
+    #[error(
+        "the body is {kind:?} of {api_version:?}, not an AdmissionReview of admission.k8s.io/v1; register the webhook \
+         with admissionReviewVersions: [v1]"
+    )]
+    Version {
+        /// Its `apiVersion`.
+        api_version: String,
+        /// Its `kind`.
+        kind: String,
+    },
+    /// It has no request, or one without a uid.
+    #[error("the AdmissionReview has no request with a uid")]
+    NoRequest,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    request: Option<&'a RawValue>,
+}
+
+/// An admission request whose objects are not decoded yet.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request<'a> {
+    /// What the answer has to bear.
+    #[serde(borrow, default)]
+    pub uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: GroupVersionKind<'a>,
+    #[serde(borrow, default)]
+    sub_resource: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Option<Cow<'a, str>>,
+    operation: Operation,
+    #[serde(default)]
+    dry_run: Option<bool>,
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    old_object: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct GroupVersionKind<'a> {
+    #[serde(borrow, default)]
+    group: Cow<'a, str>,
+    #[serde(borrow, default)]
+    version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+}
+
+/// What a request is about.
+#[derive(Debug)]
+pub enum Subject {
+    /// Nothing that is judged: a deletion, a connection, a subresource.
+    Nothing,
+    /// An object of another kind.
+    OtherKind(String),
+    /// A MultiClusterService that does not decode.
+    Unreadable(String),
+    /// A MultiClusterService.
+    Change(Box<Change>),
+}
+
+/// Reads the envelope of a request.
+///
+/// # Errors
+/// [`EnvelopeError`] where it is no AdmissionReview v1 with a uid.
+pub fn read(body: &[u8]) -> Result<Request<'_>, EnvelopeError> {
+    let text = std::str::from_utf8(body)?;
+    if is_too_deep(body) {
+        return Err(EnvelopeError::TooDeep);
+    }
+    let envelope: Envelope<'_> = serde_json::from_str(text)?;
+    if envelope.api_version != META_API_VERSION_V1 || envelope.kind != META_KIND {
+        return Err(EnvelopeError::Version {
+            api_version: envelope.api_version.into_owned(),
+            kind: envelope.kind.into_owned(),
+        });
+    }
+    let raw = envelope.request.ok_or(EnvelopeError::NoRequest)?;
+    let request: Request<'_> = serde_json::from_str(raw.get())?;
+    if request.uid.is_empty() {
+        return Err(EnvelopeError::NoRequest);
+    }
+    Ok(request)
+}
+
+/// Whether brackets outside of strings are nested too deep.
+fn is_too_deep(json: &[u8]) -> bool {
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > DEPTH_MAX {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+impl Request<'_> {
+    /// Decodes what the request is about, as far as it is judged.
+    pub fn subject(&self) -> Subject {
+        if matches!(self.operation, Operation::Delete | Operation::Connect) {
+            return Subject::Nothing;
+        }
+        let kind = &self.kind;
+        if kind.group != GROUP || kind.version != VERSION || kind.kind != KIND {
+            return Subject::OtherKind(format!("{}/{} {}", kind.group, kind.version, kind.kind));
+        }
+        if self
+            .sub_resource
+            .as_deref()
+            .is_some_and(|sub| !sub.is_empty())
+        {
+            return Subject::Nothing;
+        }
+        let stored = self.stored();
+        match self.object() {
+            Ok(object) => Subject::Change(Box::new(self.change(object, stored))),
+            // The API server's schema says more of it than a decoder does, and an object on its way out is not held up.
+            Err(_) if matches!(stored, Stored::Deleting(_) | Stored::DeletingUnreadable) => {
+                Subject::Nothing
+            }
+            Err(why) => Subject::Unreadable(why),
+        }
+    }
+
+    /// The namespace, where there is one.
+    pub(crate) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+
+    fn object(&self) -> Result<Object, String> {
+        let raw = self.object.ok_or("the request holds no object")?;
+        serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+    }
+
+    fn stored(&self) -> Stored {
+        #[derive(Deserialize)]
+        struct Bare {
+            metadata: Metadata,
+        }
+        let Some(raw) = self
+            .old_object
+            .filter(|_| self.operation == Operation::Update)
+        else {
+            return Stored::Nothing;
+        };
+        match serde_json::from_str::<Object>(raw.get()) {
+            Ok(object) if object.metadata.deletion_timestamp.is_some() => Stored::Deleting(object),
+            Ok(object) => Stored::Present(object),
+            Err(_) => match serde_json::from_str::<Bare>(raw.get()) {
+                Ok(bare) if bare.metadata.deletion_timestamp.is_some() => {
+                    Stored::DeletingUnreadable
+                }
+                _ => Stored::Nothing,
+            },
+        }
+    }
+
+    fn change(&self, mut object: Object, stored: Stored) -> Change {
+        if object.metadata.name.is_empty() {
+            object.metadata.name = self.name.clone().into_owned();
+        }
+        Change {
+            uid: self.uid.clone().into_owned(),
+            namespace: self.namespace().to_owned(),
+            dry_run: self.dry_run.unwrap_or_default(),
+            object,
+            stored,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    response: Response<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// A Kubernetes Status of a failure.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Status {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Empty,
+    status: &'static str,
+    pub(crate) message: String,
+    reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+    code: u16,
+}
+
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize)]
+struct Details {
+    name: String,
+    group: &'static str,
+    kind: &'static str,
+    causes: Vec<Cause>,
+}
+
+#[derive(Serialize)]
+struct Cause {
+    reason: &'static str,
+    message: String,
+    field: String,
+}
+
+impl Status {
+    /// A failure with that HTTP code and Kubernetes' reason for it.
+    pub(crate) fn new(code: u16, reason: &'static str, message: String) -> Self {
+        Self {
+            api_version: "v1",
+            kind: "Status",
+            metadata: Empty {},
+            status: "Failure",
+            message,
+            reason,
+            details: None,
+            code,
+        }
+    }
+
+    /// A refusal, with details by which kubectl words it as it words a built-in object's.
+    fn of(refusal: Refusal) -> Self {
+        let (name, errors) = match refusal {
+            Refusal::Request(message) => return Self::new(400, "BadRequest", message),
+            Refusal::Fields { name, errors } => (name, errors),
+        };
+        let rest = errors.len().saturating_sub(ERRORS_MAX);
+        let mut causes: Vec<_> = errors.iter().take(ERRORS_MAX).map(cause).collect();
+        let mut texts: Vec<_> = errors
+            .iter()
+            .take(ERRORS_MAX)
+            .map(ToString::to_string)
+            .collect();
+        if rest > 0 {
+            let message = format!("{rest} more errors are not shown");
+            texts.push(message.clone());
+            causes.push(Cause {
+                reason: "FieldValueInvalid",
+                message,
+                field: "spec".to_owned(),
+            });
+        }
+        let message = match texts.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        };
+        Self {
+            details: Some(Details {
+                name,
+                group: GROUP,
+                kind: KIND,
+                causes,
+            }),
+            ..Self::new(422, "Invalid", message)
+        }
+    }
+}
+
+fn cause(error: &FieldError) -> Cause {
+    let reason = match error.problem {
+        Problem::Required => "FieldValueRequired",
+        Problem::Invalid(_) => "FieldValueInvalid",
+        Problem::NotSupported(..) => "FieldValueNotSupported",
+        Problem::Duplicate(_) => "FieldValueDuplicate",
+        Problem::Forbidden => "FieldValueForbidden",
+    };
+    let text = error.to_string();
+    let message = text
+        .strip_prefix(&error.path)
+        .and_then(|rest| rest.strip_prefix(": "))
+        .unwrap_or(&text);
+    Cause {
+        reason,
+        message: message.to_owned(),
+        field: error.path.clone(),
+    }
+}
+
+fn limited(mut warnings: Vec<String>) -> Vec<String> {
+    let rest = warnings.len().saturating_sub(WARNINGS_MAX);
+    if rest > 0 {
+        warnings.truncate(WARNINGS_MAX);
+        warnings.push(format!("{rest} more warnings are not shown"));
+    }
+    warnings
+}
+
+/// Writes the answer to the request of that uid.
+///
+/// # Errors
+/// [`serde_json::Error`] where it cannot be written.
+pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Error> {
+    let mut response = Response {
+        uid,
+        allowed: true,
+        status: None,
+        patch_type: None,
+        patch: None,
+        warnings: Vec::new(),
+    };
+    let warnings = match decision {
+        Decision::Allow { warnings } => warnings,
+        Decision::Patch {
+            operations,
+            warnings,
+        } => {
+            response.patch_type = Some("JSONPatch");
+            response.patch = Some(STANDARD.encode(serde_json::to_vec(&operations)?));
+            warnings
+        }
+        Decision::Deny { refusal, warnings } => {
+            response.allowed = false;
+            response.status = Some(Status::of(refusal));
+            warnings
+        }
+    };
+    response.warnings = limited(warnings);
+    serde_json::to_vec(&Answer {
+        api_version: META_API_VERSION_V1,
+        kind: META_KIND,
+        response,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_of_strings_only() {
+        let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
+        assert!(!is_too_deep(&nested(DEPTH_MAX)));
+        assert!(is_too_deep(&nested(DEPTH_MAX + 1)));
+        let text = format!(r#"{{"a": "{}\"{}"}}"#, "[".repeat(200), "{".repeat(200));
+        assert!(!is_too_deep(text.as_bytes()));
+        let wide = "[],".repeat(1000);
+        assert!(!is_too_deep(wide.as_bytes()));
+    }
+}

@@ -1,0 +1,213 @@
+//! The serving certificate, which changes while connections go on.
+//!
+//! The kubelet renews a mounted Secret by swapping a symlink, which leaves watches of the files themselves behind; so
+//! the contents are read once a second. A handshake takes the certificate of its moment. A certificate that cannot be
+//! used leaves the last good one in place.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use causeway::process::supervise::with_causes;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio_util::sync::CancellationToken;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+
+use crate::metrics::Metrics;
+
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
+const POLL: Duration = Duration::from_secs(1);
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The certificate file holds no certificate.
+    #[error("{CERTIFICATE} holds no PEM certificate")]
+    NoCertificate,
+    /// A file is no PEM, or holds no key.
+    #[error("{file} is no PEM as it should be: {source}")]
+    Pem {
+        /// The file.
+        file: &'static str,
+        /// What is wrong in it.
+        source: pem::Error,
+    },
+    /// Key and certificate cannot be used, or not together.
+    #[error("{KEY} and {CERTIFICATE} cannot be used together: {0}")]
+    Unusable(#[from] rustls::Error),
+    /// The certificate is no X.509.
+    #[error("{CERTIFICATE} holds no X.509 certificate: {0}")]
+    X509(String),
+}
+
+/// The two files, as read.
+#[derive(Clone, PartialEq, Eq)]
+struct Files {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// A certificate with its key, ready to serve.
+#[derive(Debug)]
+pub struct Certificate {
+    serving: Arc<CertifiedKey>,
+    /// When it ends, in seconds of Unix time.
+    ends: i64,
+}
+
+impl Certificate {
+    fn parse(files: &Files) -> Result<Self, TlsError> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(&files.certificate)
+            .collect::<Result<_, _>>()
+            .map_err(|source| TlsError::Pem {
+                file: CERTIFICATE,
+                source,
+            })?;
+        let leaf = chain.first().ok_or(TlsError::NoCertificate)?;
+        let (_, parsed) =
+            X509Certificate::from_der(leaf).map_err(|error| TlsError::X509(error.to_string()))?;
+        let ends = parsed.validity().not_after.timestamp();
+        let key = PrivateKeyDer::from_pem_slice(&files.key)
+            .map_err(|source| TlsError::Pem { file: KEY, source })?;
+        let serving = CertifiedKey::from_der(chain, key, &ring::default_provider())?;
+        Ok(Self {
+            serving: Arc::new(serving),
+            ends,
+        })
+    }
+}
+
+/// Reads the certificate of a directory.
+///
+/// # Errors
+/// [`TlsError`] where it is not there or not good.
+pub fn read(dir: &Path) -> Result<Certificate, TlsError> {
+    Certificate::parse(&read_files(dir)?)
+}
+
+fn read_files(dir: &Path) -> Result<Files, TlsError> {
+    let read = |name| {
+        let path = dir.join(name);
+        std::fs::read(&path).map_err(|source| TlsError::Read { path, source })
+    };
+    Ok(Files {
+        certificate: read(CERTIFICATE)?,
+        key: read(KEY)?,
+    })
+}
+
+/// Gives each handshake the certificate of its moment.
+#[derive(Debug)]
+pub struct Resolver(ArcSwap<CertifiedKey>);
+
+impl Resolver {
+    /// Begins with that certificate.
+    pub fn new(certificate: Certificate, metrics: &Metrics) -> Self {
+        metrics.certificate_ends(certificate.ends);
+        Self(ArcSwap::new(certificate.serving))
+    }
+
+    fn swap(&self, certificate: Certificate, metrics: &Metrics) {
+        metrics.certificate_ends(certificate.ends);
+        metrics.certificate_rotated();
+        self.0.store(certificate.serving);
+    }
+}
+
+impl ResolvesServerCert for Resolver {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// TLS 1.2 and 1.3, HTTP/1.1, no client certificates.
+///
+/// # Errors
+/// [`rustls::Error`] where the crypto provider lacks what TLS needs.
+pub fn server_config(resolver: Arc<Resolver>) -> Result<ServerConfig, rustls::Error> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_cert_resolver(resolver);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Takes up new certificates as they appear in the directory, until the shutdown.
+pub async fn follow(
+    dir: PathBuf,
+    resolver: Arc<Resolver>,
+    metrics: Metrics,
+    shutdown: CancellationToken,
+) {
+    let mut seen = read_files(&dir).ok();
+    let mut complaint = Complaint::default();
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(POLL) => {}
+        }
+        let files = match read_files(&dir) {
+            Ok(files) => files,
+            Err(error) => {
+                complaint.raise(with_causes(&error));
+                continue;
+            }
+        };
+        if seen.as_ref() == Some(&files) {
+            complaint.settle();
+            continue;
+        }
+        match Certificate::parse(&files) {
+            Ok(certificate) => {
+                tracing::info!(ends = certificate.ends, "new serving certificate");
+                resolver.swap(certificate, &metrics);
+                complaint.settle();
+                seen = Some(files);
+            }
+            Err(error) => complaint.raise(with_causes(&error)),
+        }
+    }
+}
+
+/// Says once what is wrong, and only when it was so twice in a row: two files that are being replaced do not
+/// belong together for a moment.
+#[derive(Default)]
+struct Complaint {
+    last: Option<String>,
+    said: bool,
+}
+
+impl Complaint {
+    fn raise(&mut self, text: String) {
+        if self.last.as_ref() != Some(&text) {
+            self.last = Some(text);
+            self.said = false;
+        } else if !self.said {
+            tracing::error!("the last good serving certificate stays in use: {text}");
+            self.said = true;
+        }
+    }
+
+    fn settle(&mut self) {
+        self.last = None;
+        self.said = false;
+    }
+}
