@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
@@ -51,7 +51,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, busy: bool) -> D
     if let Members::Wanted(wishes) = &desired.members {
         for (name, member) in &index.members {
             if index.standing(name) == Standing::Synced {
-                let writes = member_writes(wishes.get(name), member, &index.hub.uid, key);
+                let writes = member_writes(name, wishes.get(name), member, &index.hub.uid, key);
                 diff.writes.insert(Lane::Member(name.clone()), writes);
             }
         }
@@ -107,6 +107,7 @@ fn finalizers_patch(key: &ServiceKey, mcs: &McsView, finalizers: &[String]) -> W
 }
 
 fn member_writes(
+    name: &ClusterName,
     wish: Option<&MemberWish>,
     member: &Member,
     hub: &str,
@@ -116,7 +117,7 @@ fn member_writes(
     let mut makes = false;
     match wish {
         Some(wish) => {
-            writes.extend(service_write(&wish.service, member, hub, key));
+            writes.extend(service_write(name, &wish.service, member, hub, key));
             writes.extend(copy_writes(wish, member, hub, key));
             makes = writes.iter().any(|write| write.action.verb() == "create");
         }
@@ -165,6 +166,7 @@ fn own_copies<'a>(
 }
 
 fn service_write(
+    name: &ClusterName,
     wish: &ServiceWish,
     member: &Member,
     hub: &str,
@@ -185,14 +187,19 @@ fn service_write(
             ObjectId::Service(key.clone()),
             Action::Merge(own.patch(&known.view, hub)),
         )),
-        Some(known) => Some(replace_service(key, own, &known.view)),
+        Some(known) => Some(replace_service(name, key, own, &known.view)),
     }
 }
 
 /// An address cannot be given to a Service or taken from it: it has to be made anew, which is said.
-fn replace_service(key: &ServiceKey, own: &OwnService, observed: &ServiceView) -> Write {
+fn replace_service(
+    name: &ClusterName,
+    key: &ServiceKey,
+    own: &OwnService,
+    observed: &ServiceView,
+) -> Write {
     let note = format!(
-        "Service {key} is made anew in a member: it was {:?} and is to be {:?}",
+        "Service {key} of {name} is made anew: it was {} and is to be {}",
         observed.shape.kind, own.shape.kind
     );
     let announcement = Announcement {
@@ -290,3 +297,6 @@ fn write(object: ObjectId, action: Action) -> Write {
         announcements: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,8 @@ pub mod controller;
 pub mod diff;
 pub mod event;
 pub mod failure;
+#[cfg(test)]
+mod fixtures;
 pub mod fleet;
 pub mod index;
 pub mod lease;

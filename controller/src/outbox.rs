@@ -352,3 +352,6 @@ fn backoff(attempts: u32) -> Duration {
         .saturating_mul(1 << attempts.saturating_sub(1).min(16))
         .min(LAST_RETRY)
 }
+
+#[cfg(test)]
+mod tests;

@@ -347,3 +347,6 @@ fn cluster_finalizers(name: &ClusterName, cluster: &ClusterView, finalizers: &Va
         announcements: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -616,3 +616,6 @@ fn differing<K: Clone + Eq + Hash, V>(
     let added = new.iter().filter(|(key, _)| !old.contains_key(*key));
     changed.chain(added).map(|(key, _)| key.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests;

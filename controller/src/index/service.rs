@@ -1,6 +1,7 @@
 //! Services as the index keeps them, the hub's and the members'.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use causeway::api::labels;
 use causeway::domain::ServicePort;
@@ -63,6 +64,16 @@ pub enum ServiceKind {
     Headless,
     /// By another name; it has no endpoints.
     ExternalName,
+}
+
+impl fmt::Display for ServiceKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::ClusterIp => "ClusterIP",
+            Self::Headless => "headless",
+            Self::ExternalName => "ExternalName",
+        })
+    }
 }
 
 /// A port of a Service as it is carried.

@@ -238,7 +238,10 @@ fn hints(source: &SourceEndpoint, provider: &ClusterName, preference: &str) -> E
 
 /// Whether traffic to that address can leave the node: a member must not point others at themselves.
 fn is_routable(address: &str) -> bool {
-    match address.parse::<IpAddr>() {
+    match address
+        .parse::<IpAddr>()
+        .map(|address| address.to_canonical())
+    {
         Ok(IpAddr::V4(v4)) => {
             !(v4.is_loopback()
                 || v4.is_link_local()
@@ -279,3 +282,6 @@ pub fn copy_name(provider: &ClusterName, slice: &str, address_type: &str) -> Arc
         .trim_end_matches(['-', '.']);
     format!("{provider}-{cut}-{hash}").into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -220,3 +220,6 @@ fn fate(until: Option<Timestamp>) -> String {
         None => "nothing of it is offered to other clusters".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

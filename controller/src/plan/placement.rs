@@ -66,3 +66,6 @@ pub fn place(index: &Index, wish: &MultiClusterService) -> Placement {
     }
     placement
 }
+
+#[cfg(test)]
+mod tests;

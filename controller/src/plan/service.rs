@@ -229,3 +229,6 @@ fn port(shape: &PortShape) -> core::ServicePort {
         node_port: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

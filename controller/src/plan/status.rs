@@ -592,3 +592,6 @@ fn set(
         None => conditions.push(condition),
     }
 }
+
+#[cfg(test)]
+mod tests;

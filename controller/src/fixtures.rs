@@ -1,0 +1,441 @@
+//! A world of one hub and some members without any server or clock: objects go in as watch events, writes come out of
+//! the outbox and are carried out, and time passes when a test says so.
+
+mod look;
+pub(crate) mod objects;
+pub(crate) mod server;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use causeway::api::condition;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
+use self::server::{Change, Server, decode};
+use crate::diff::{Diff, diff};
+use crate::event::{HubEvent, Identity, MemberEvent};
+use crate::failure::{Failure, FailureKind};
+use crate::index::member::Member;
+use crate::index::slice::ObservedSlice;
+use crate::index::{Index, Item, Standing};
+use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
+use crate::plan::{Desired, Settings, after, plan};
+use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster, reconcile_service};
+use crate::watch::Signal;
+
+pub(crate) const HUB_UID: &str = "hub-uid";
+pub(crate) const GRACE: Duration = Duration::from_secs(300);
+
+/// Everything there is, and the controller's view of it.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) index: Index,
+    pub(crate) outbox: Outbox,
+    pub(crate) settings: Settings,
+    pub(crate) hub: Server,
+    pub(crate) members: BTreeMap<String, Server>,
+    /// What was written since the last [`World::forget_writes`], and the failures.
+    pub(crate) written: Vec<(String, Write)>,
+    pub(crate) announced: Vec<Announcement>,
+    /// Members that were seen out, and the services left in them.
+    pub(crate) seen_out: Vec<(String, Vec<ServiceKey>)>,
+    pub(crate) asked: BTreeSet<ServiceKey>,
+    pub(crate) keeps_clusters: bool,
+    now: Now,
+    due: BTreeMap<Item, Instant>,
+    silent: BTreeSet<String>,
+    unreachable: BTreeSet<String>,
+}
+
+/// A world with a hub that has listed nothing, at a fixed time.
+pub(crate) fn world() -> World {
+    let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+    let mut world = World {
+        index: Index::new(HUB_UID),
+        outbox: outbox(),
+        settings: Settings {
+            protection: Protection::new(DEFAULT_NAMESPACE, []),
+            service_grace: GRACE,
+        },
+        hub: Server::new("hub"),
+        members: BTreeMap::new(),
+        written: Vec::new(),
+        announced: Vec::new(),
+        seen_out: Vec::new(),
+        asked: BTreeSet::new(),
+        keeps_clusters: false,
+        now: Now {
+            instant: Instant::now(),
+            wall,
+        },
+        due: BTreeMap::new(),
+        silent: BTreeSet::new(),
+        unreachable: BTreeSet::new(),
+    };
+    world.list_hub();
+    world
+}
+
+fn outbox() -> Outbox {
+    Outbox::new(Limits {
+        qps: 1000.0,
+        burst: 1000.0,
+        width: 100,
+    })
+}
+
+pub(crate) fn key(name: &str) -> ServiceKey {
+    ServiceKey::new(NAMESPACE, name)
+}
+
+pub(crate) fn name(name: &str) -> ClusterName {
+    ClusterName::try_from(name).expect("the name of a cluster")
+}
+
+fn clock(server: &mut Server, now: Now) -> &mut Server {
+    server.now = now.wall;
+    server
+}
+
+// What people and clusters do.
+impl World {
+    /// Joins a cluster of its own with the namespace of the tests in it, and lets it tell all that it has.
+    pub(crate) fn member(&mut self, name: &str) -> &mut Self {
+        self.silent_member(name);
+        self.identify(name, &format!("uid-of-{name}"), (1, 34));
+        self.list(name)
+    }
+
+    /// Joins a cluster that has not said anything.
+    pub(crate) fn silent_member(&mut self, name: &str) -> &mut Self {
+        let mut server = Server::new(name);
+        clock(&mut server, self.now).put(namespace(NAMESPACE));
+        server.untold.clear();
+        self.members.insert(name.to_owned(), server);
+        self.on_hub(cluster(name));
+        self.deliver();
+        self.engage(name)
+    }
+
+    pub(crate) fn engage(&mut self, cluster: &str) -> &mut Self {
+        self.index.members.insert(name(cluster), Member::new(1));
+        self
+    }
+
+    pub(crate) fn identify(&mut self, cluster: &str, uid: &str, release: (u32, u32)) -> &mut Self {
+        let identity = Identity {
+            uid: uid.to_owned(),
+            version: format!("v{}.{}.0", release.0, release.1),
+            release,
+        };
+        self.hear(cluster, MemberEvent::Identified(identity))
+    }
+
+    /// A member tells all that it has, and that its watches stand.
+    pub(crate) fn list(&mut self, cluster: &str) -> &mut Self {
+        let server = self.members.get_mut(cluster).expect("a member");
+        server.untold.clear();
+        let all = |kind| Signal::Listed(server.all(kind).cloned().collect::<Vec<_>>());
+        let events =
+            [Kind::Namespace, Kind::Service, Kind::Slice].map(|kind| member_event(kind, all(kind)));
+        for event in events {
+            self.hear(cluster, event);
+        }
+        self.unreachable.remove(cluster);
+        for kind in [Kind::Namespace, Kind::Service, Kind::Slice] {
+            self.hear(cluster, member_event(kind, Signal::Connected));
+        }
+        self.hear(cluster, MemberEvent::Probed(Ok(())))
+    }
+
+    fn list_hub(&mut self) {
+        self.hub.untold.clear();
+        for kind in [Kind::Mcs, Kind::Service, Kind::Cluster] {
+            let all = self.hub.all(kind).cloned().collect();
+            self.index
+                .fold_hub(hub_event(kind, Signal::Listed(all)), self.now.wall);
+        }
+    }
+
+    pub(crate) fn hear(&mut self, cluster: &str, event: MemberEvent) -> &mut Self {
+        self.index.fold_member(&name(cluster), event, self.now.wall);
+        self
+    }
+
+    pub(crate) fn on_hub(&mut self, object: Object) -> &mut Self {
+        clock(&mut self.hub, self.now).put(object);
+        self
+    }
+
+    pub(crate) fn on(&mut self, cluster: &str, object: Object) -> &mut Self {
+        self.server(cluster).put(object);
+        self
+    }
+
+    pub(crate) fn off_hub(&mut self, kind: Kind, name: &str) -> &mut Self {
+        let namespace = if kind == Kind::Cluster { "" } else { NAMESPACE };
+        clock(&mut self.hub, self.now).delete(kind, namespace, name);
+        self
+    }
+
+    pub(crate) fn off(&mut self, cluster: &str, kind: Kind, name: &str) -> &mut Self {
+        let namespace = if kind == Kind::Namespace {
+            ""
+        } else {
+            NAMESPACE
+        };
+        self.server(cluster).delete(kind, namespace, name);
+        self
+    }
+
+    pub(crate) fn server(&mut self, cluster: &str) -> &mut Server {
+        clock(self.members.get_mut(cluster).expect("a member"), self.now)
+    }
+
+    /// Holds back what the watches of a member tell, until [`World::hear_again`].
+    pub(crate) fn silence(&mut self, cluster: &str) -> &mut Self {
+        self.silent.insert(cluster.to_owned());
+        self
+    }
+
+    pub(crate) fn hear_again(&mut self, cluster: &str) -> &mut Self {
+        self.silent.remove(cluster);
+        self
+    }
+
+    /// The member answers no more.
+    pub(crate) fn lose(&mut self, cluster: &str) -> &mut Self {
+        self.unreachable.insert(cluster.to_owned());
+        let failure = Failure::new(FailureKind::Refused, "connection refused");
+        self.hear(cluster, MemberEvent::Services(Signal::Failed(failure)))
+    }
+
+    /// Another process takes over: it knows what the API servers hold, of those that answer.
+    pub(crate) fn restart(&mut self) -> &mut Self {
+        self.index = Index::new(HUB_UID);
+        self.outbox = outbox();
+        self.due.clear();
+        self.list_hub();
+        let names: Vec<_> = self.members.keys().cloned().collect();
+        for name in names {
+            self.engage(&name);
+            if self.unreachable.contains(&name) {
+                self.lose(&name);
+            } else {
+                self.identify(&name, &format!("uid-of-{name}"), (1, 34));
+                self.list(&name);
+            }
+        }
+        self
+    }
+}
+
+// What the controller does.
+impl World {
+    pub(crate) fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Folds in what the watches tell.
+    pub(crate) fn deliver(&mut self) -> bool {
+        let mut any = false;
+        while let Some(change) = self.hub.untold.pop_front() {
+            any = true;
+            let (kind, signal) = signal(change);
+            if kind != Kind::Namespace {
+                self.index.fold_hub(hub_event(kind, signal), self.now.wall);
+            }
+        }
+        for (cluster, server) in &mut self.members {
+            if self.silent.contains(cluster) || self.unreachable.contains(cluster) {
+                continue;
+            }
+            while let Some(change) = server.untold.pop_front() {
+                any = true;
+                let (kind, signal) = signal(change);
+                self.index
+                    .fold_member(&name(cluster), member_event(kind, signal), self.now.wall);
+            }
+        }
+        any
+    }
+
+    /// Lets the controller work for a second, in which what is under way comes to its end.
+    pub(crate) fn settle(&mut self) -> &mut Self {
+        self.pass(Duration::from_secs(1))
+    }
+
+    /// Lets the controller work while time passes.
+    pub(crate) fn pass(&mut self, time: Duration) -> &mut Self {
+        let end = self.now.instant + time;
+        loop {
+            self.work();
+            let next = self.due.values().min().copied();
+            let rate = self.outbox.next_at(self.now.instant);
+            match next
+                .into_iter()
+                .chain(rate)
+                .min()
+                .filter(|next| *next <= end)
+            {
+                Some(next) => self.advance(next),
+                None => break,
+            }
+        }
+        self.advance(end);
+        self.work();
+        self
+    }
+
+    fn advance(&mut self, to: Instant) {
+        let passed = to.saturating_duration_since(self.now.instant);
+        self.now = Now {
+            instant: self.now.instant + passed,
+            wall: after(self.now.wall, passed),
+        };
+    }
+
+    /// All that can be done without time passing.
+    pub(crate) fn work(&mut self) -> &mut Self {
+        for _ in 0..100 {
+            let heard = self.deliver();
+            let reconciled = self.reconcile();
+            let wrote = self.write();
+            if !heard && !reconciled && !wrote {
+                return self;
+            }
+        }
+        panic!(
+            "the controller comes to no rest: {:#?}",
+            self.written.last()
+        );
+    }
+
+    fn reconcile(&mut self) -> bool {
+        let mut items: BTreeSet<_> = self.index.take_dirty().into_iter().collect();
+        let now = self.now;
+        items.extend(
+            self.due
+                .iter()
+                .filter(|(_, at)| **at <= now.instant)
+                .map(|(item, _)| item.clone()),
+        );
+        let any = !items.is_empty();
+        for item in items {
+            self.due.remove(&item);
+            match &item {
+                Item::Service(key) => {
+                    let outcome =
+                        reconcile_service(&self.index, &mut self.outbox, &self.settings, key, now);
+                    if outcome.ask_hub {
+                        self.asked.insert(key.clone());
+                    }
+                    self.look_again(item, outcome.again_at);
+                }
+                Item::Cluster(name) => {
+                    let keeps = self.keeps_clusters;
+                    match reconcile_cluster(&self.index, &mut self.outbox, name, keeps, now) {
+                        ClusterOutcome::Stays => {}
+                        ClusterOutcome::LookAgain(at) => self.look_again(item, Some(at)),
+                        ClusterOutcome::Gone(left) => {
+                            self.index.forget(name);
+                            self.seen_out.push((name.to_string(), left));
+                        }
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    fn look_again(&mut self, item: Item, at: Option<Instant>) {
+        if let Some(at) = at {
+            let due = self.due.entry(item).or_insert(at);
+            *due = at.min(*due);
+        }
+    }
+
+    fn write(&mut self) -> bool {
+        let index = &self.index;
+        let open = |lane: &Lane| match lane {
+            Lane::Hub => Some(0),
+            Lane::Member(name) => (index.standing(name) == Standing::Synced).then_some(1),
+        };
+        let dispatches = self.outbox.ready(self.now.instant, open);
+        let any = !dispatches.is_empty();
+        for dispatch in dispatches {
+            self.carry_out(dispatch);
+        }
+        any
+    }
+
+    fn carry_out(&mut self, dispatch: Dispatch) {
+        let Dispatch {
+            lane, item, write, ..
+        } = dispatch.clone();
+        let (to, server) = match &lane {
+            Lane::Hub => ("hub".to_owned(), clock(&mut self.hub, self.now)),
+            Lane::Member(name) => (name.to_string(), self.server(name.as_str())),
+        };
+        let answer = server.apply(&write.object, &write.action);
+        let result = WriteResult { dispatch, answer };
+        self.outbox
+            .finished(&result, self.now.instant, self.now.wall);
+        self.written.push((to, write.clone()));
+        if let Ok(ack) = result.answer {
+            self.index.fold_ack(&lane, ack, self.now.wall);
+            self.announced.extend(write.announcements);
+        }
+        self.index.mark(item);
+    }
+
+    pub(crate) fn plan(&self, service: &str) -> Desired {
+        plan(&self.index, &self.settings, &key(service), self.now.wall)
+    }
+
+    /// What would be written now.
+    pub(crate) fn diff(&self, service: &str) -> Diff {
+        diff(&self.plan(service), &self.index, &key(service), false)
+    }
+
+    /// What would be written into a member now.
+    pub(crate) fn writes(&self, service: &str, cluster: &str) -> Vec<Write> {
+        let lane = Lane::Member(name(cluster));
+        self.diff(service).writes.remove(&lane).unwrap_or_default()
+    }
+}
+
+fn signal(change: Change) -> (Kind, Signal<Value>) {
+    let Change { kind, gone, object } = change;
+    let signal = if gone {
+        Signal::Deleted(object)
+    } else {
+        Signal::Applied(object)
+    };
+    (kind, signal)
+}
+
+fn hub_event(kind: Kind, signal: Signal<Value>) -> HubEvent {
+    match kind {
+        Kind::Mcs => HubEvent::MultiClusterServices(signal.map(decode)),
+        Kind::Service => HubEvent::Services(signal.map(decode)),
+        Kind::Cluster => HubEvent::Clusters(signal.map(decode)),
+        other => panic!("the hub is not watched for {other:?}"),
+    }
+}
+
+pub(crate) fn member_event(kind: Kind, signal: Signal<Value>) -> MemberEvent {
+    match kind {
+        Kind::Service => MemberEvent::Services(signal.map(decode)),
+        Kind::Slice => MemberEvent::Slices(signal.map(|value| ObservedSlice::read(decode(value)))),
+        Kind::Namespace => MemberEvent::Namespaces(signal.map(decode)),
+        other => panic!("a member is not watched for {other:?}"),
+    }
+}
