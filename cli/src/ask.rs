@@ -111,10 +111,9 @@ impl ApiServer {
         Self::new(Side::Member, from_file(Side::Member, path, &options).await?)
     }
 
-    /// One with that configuration; requests are tried once.
+    /// One with that configuration. A server that is busy for a moment (429, 503, 504) is asked again.
     pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, AskError> {
         config.connect_timeout = Some(CONNECT_WITHIN);
-        config.default_retry = false;
         let client = Client::try_from(config.clone()).map_err(|error| AskError::Kubeconfig {
             side,
             why: root_cause(&error),
@@ -145,7 +144,10 @@ impl ApiServer {
             Err(_) => Err(AskError::Unreachable {
                 side: self.side,
                 url: self.url(),
-                why: format!("no answer within {} s", ANSWER_WITHIN.as_secs()),
+                why: format!(
+                    "no answer within {} s, or none but that it is busy",
+                    ANSWER_WITHIN.as_secs()
+                ),
             }),
         }
     }

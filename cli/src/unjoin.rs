@@ -93,7 +93,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
 
 /// Waits until the controller has let go of the Cluster.
 async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<(), UnjoinError> {
-    let mut last = String::new();
+    let mut last = None;
     let mut finalizers = String::new();
     let mut shown = Ok(());
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
@@ -105,10 +105,10 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
         };
         finalizers = cluster.finalizers().join(", ");
         let now = cleaning(cluster);
-        if now != last && shown.is_ok() {
+        if last.as_ref() != Some(&now) && shown.is_ok() {
             shown = say::progress(format_args!("waiting for {name} to be cleaned{now}"));
         }
-        last = now;
+        last = Some(now);
         None
     });
     let is_gone = is_gone.await;
