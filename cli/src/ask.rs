@@ -198,7 +198,7 @@ fn unusable(side: Side, error: &KubeconfigError) -> AskError {
 }
 
 /// The innermost error: "connection refused" says more than "client error".
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

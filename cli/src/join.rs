@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::args::{HubArgs, JoinArgs};
 use crate::ask::{ApiServer, AskError};
+use crate::follow::Late;
 use crate::hub::{self, HubError, Known};
 use crate::member::{self, MemberError};
 use crate::objects::{self, ObjectError};
@@ -42,12 +43,13 @@ pub(crate) enum JoinError {
         known: String,
         given: String,
     },
-    #[error("{name} is joined but not synced within {seconds} s: {state}; {remedy}")]
+    #[error("{name} is joined but not synced within {seconds} s{late}: {state}; {remedy}")]
     NotSynced {
         name: ClusterName,
         seconds: u64,
         state: String,
         remedy: String,
+        late: Late,
     },
 }
 
@@ -144,7 +146,7 @@ async fn synced(
     endpoint: &str,
     args: &JoinArgs,
 ) -> Result<(), JoinError> {
-    let mut last = Waiting::Unseen;
+    let mut last = None;
     let mut shown = Ok(());
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let deadline = Instant::now() + args.timeout;
@@ -153,26 +155,28 @@ async fn synced(
         if now == Waiting::Done {
             return cluster.and_then(|cluster| cluster.status.clone());
         }
-        if now != last && shown.is_ok() {
+        if last.as_ref() != Some(&now) && shown.is_ok() {
             shown = say::progress(format_args!("waiting for {name}: {}", now.text()));
         }
-        last = now;
+        last = Some(now);
         None
     });
     let found = found.await;
     shown?;
+    let last = last.unwrap_or(Waiting::Unseen);
     match found {
-        Some(status) => {
+        Ok(status) => {
             let version = status.kubernetes_version.unwrap_or_default();
             Ok(say::result(format_args!(
                 "{name} is synced, Kubernetes {version} at {endpoint}"
             ))?)
         }
-        None => Err(JoinError::NotSynced {
+        Err(late) => Err(JoinError::NotSynced {
             name: name.clone(),
             seconds: args.timeout.as_secs(),
             state: last.text(),
             remedy: last.remedy(name, endpoint),
+            late,
         }),
     }
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::ask::{ApiServer, AskError, Side};
+use crate::follow::Late;
 use crate::objects::{self, ObjectError};
 use crate::{follow, say};
 
@@ -38,13 +39,14 @@ pub(crate) enum MemberError {
     #[error("the member runs Kubernetes {0}; causeway needs 1.21 or later")]
     TooOld(String),
     #[error(
-        "the member's controller manager has put no token into Secret {namespace}/{name} within {seconds} s; \
+        "the member's controller manager has put no token into Secret {namespace}/{name} within {seconds} s{late}; \
          check that kube-controller-manager runs there, then join again"
     )]
     NoToken {
         namespace: &'static str,
         name: String,
         seconds: u64,
+        late: Late,
     },
     #[error(
         "the new account cannot use the member at {url}: {why}; give --api-endpoint with an address for which the \
@@ -164,10 +166,11 @@ async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, MemberErr
             text(secret, "ca.crt").unwrap_or_default(),
         ))
     });
-    let (token, cluster_ca) = found.await.ok_or_else(|| MemberError::NoToken {
+    let (token, cluster_ca) = found.await.map_err(|late| MemberError::NoToken {
         namespace: DEFAULT_NAMESPACE,
         name: name.to_owned(),
         seconds: TOKEN_WITHIN.as_secs(),
+        late,
     })?;
     let ca_bundle = ca_bundle(
         member.config.root_cert.as_deref().unwrap_or_default(),

@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::args::{Format, HubArgs, StatusArgs};
-use crate::ask::{ApiServer, AskError};
+use crate::ask::{ApiServer, AskError, root_cause};
 use crate::say;
 
 /// The status could not be told.
@@ -151,8 +151,8 @@ impl Question<'_> {
 
     /// Follows the objects until all is well, what was asked about is gone, or the deadline.
     async fn wait(&self, seen: &mut Seen, deadline: Instant) -> Result<(), StatusError> {
-        let services = changes(self.services(), self.by_name()).map(Change::Service);
-        let clusters = changes(self.clusters(), None).map(Change::Cluster);
+        let services = changes(self.services(), self.by_name(), Change::Service);
+        let clusters = changes(self.clusters(), None, Change::Cluster);
         let may_see_clusters = seen.clusters.is_some();
         let changes = futures::stream::select(
             services,
@@ -172,6 +172,11 @@ impl Question<'_> {
                 last = unwell;
             }
             match timeout_at(deadline, changes.next()).await {
+                Ok(Some(Change::Trouble(trouble))) => {
+                    say::progress(format_args!(
+                        "waiting: a watch failed, trying again: {trouble}"
+                    ))?;
+                }
                 Ok(Some(change)) => seen.take(change),
                 Ok(None) | Err(_) => return Ok(()),
             }
@@ -207,11 +212,14 @@ impl Question<'_> {
 enum Change {
     Service(Event<MultiClusterService>),
     Cluster(Event<Cluster>),
+    /// A watch failed.
+    Trouble(String),
 }
 
 impl Seen {
     fn take(&mut self, change: Change) {
         match change {
+            Change::Trouble(_) => {}
             Change::Service(event) => self.services.take(event),
             Change::Cluster(event) => {
                 if let Some(clusters) = &mut self.clusters {
@@ -223,7 +231,11 @@ impl Seen {
 }
 
 /// The changes of some objects; a watch that breaks is taken up again.
-fn changes<K>(api: Api<K>, fields: Option<String>) -> impl Stream<Item = Event<K>>
+fn changes<K>(
+    api: Api<K>,
+    fields: Option<String>,
+    change: impl Fn(Event<K>) -> Change,
+) -> impl Stream<Item = Change>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -231,9 +243,11 @@ where
         field_selector: fields,
         ..watcher::Config::default()
     };
-    watcher(api, config)
-        .default_backoff()
-        .filter_map(async |event| event.ok())
+    let events = watcher(api, config).default_backoff();
+    events.map(move |event| match event {
+        Ok(event) => change(event),
+        Err(error) => Change::Trouble(root_cause(&error)),
+    })
 }
 
 /// What is not well, in one line.

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::args::{HubArgs, UnjoinArgs};
 use crate::ask::{ApiServer, AskError};
+use crate::follow::Late;
 use crate::hub::{self, HubError};
 use crate::join::{self, JoinError};
 use crate::member::{self, MemberError};
@@ -40,7 +41,7 @@ pub(crate) enum UnjoinError {
         given: String,
     },
     #[error(
-        "the controller has not finished cleaning {name} within {seconds} s (finalizers: {finalizers}); check that \
+        "the controller has not finished cleaning {name} within {seconds} s{late} (finalizers: {finalizers}); check that \
          causeway-controller runs and run this again, or give up what it would clean: \
          kubectl patch cluster {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
     )]
@@ -48,6 +49,7 @@ pub(crate) enum UnjoinError {
         name: ClusterName,
         seconds: u64,
         finalizers: String,
+        late: Late,
     },
 }
 
@@ -114,10 +116,11 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
     let is_gone = is_gone.await;
     shown?;
     let seconds = args.timeout.as_secs();
-    is_gone.ok_or_else(|| UnjoinError::NotCleaned {
+    is_gone.map_err(|late| UnjoinError::NotCleaned {
         name: name.clone(),
         seconds,
         finalizers,
+        late,
     })
 }
 
