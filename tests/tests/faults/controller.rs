@@ -1,0 +1,211 @@
+//! The controller at rest, killed, restarted, and in two.
+
+use std::time::Duration;
+
+use causeway_tests::SOON;
+use causeway_tests::eventually::{eventually, throughout};
+use causeway_tests::{multi_cluster_service, service};
+
+use super::{Bed, own_objects, reaches, says};
+
+/// Longer than a lease lasts.
+const HANDED_OVER: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
+    let bed = Bed::start(2, &[]).await;
+    let (_space, _) = bed.foo("rest").await;
+    let marks = [
+        bed.hub().mark().await,
+        bed.member("member1").mark().await,
+        bed.member("member2").mark().await,
+    ];
+    let counts = bed.hub().request_counts().await;
+    bed.controller.restart().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    for (cluster, mark) in bed.fleet.clusters().zip(marks) {
+        let mut writes = cluster.writes_since(mark, "causeway").await;
+        writes.retain(|write| write.resource != "leases");
+        assert_eq!(writes, [], "{}", cluster.name());
+    }
+    let written = bed.hub().request_counts().await.since(&counts).writes();
+    assert_eq!(written.of("multiclusterservices").total(), 0, "{written:?}");
+    assert_eq!(written.of("clusters").total(), 0, "{written:?}");
+    assert_eq!(
+        bed.controller
+            .metrics()
+            .await
+            .get("causeway_panics_total", &[])
+            .unwrap_or_default(),
+        0.0
+    );
+}
+
+#[tokio::test]
+async fn a_controller_that_is_killed_at_any_moment_leaves_nothing_undone() {
+    let bed = Bed::start(2, &[]).await;
+    let space = bed.fleet.space("kill").await;
+    let pods = space
+        .backends("foo")
+        .count(1)
+        .create(bed.member("member1"))
+        .await;
+    let expected = [pods[0].ip().to_owned()];
+    for (round, pause) in [0_u64, 15, 40, 80, 160, 320].into_iter().enumerate() {
+        service("foo")
+            .port("http", 80)
+            .create(bed.hub(), &space)
+            .await;
+        multi_cluster_service("foo")
+            .providers(["member1"])
+            .consumers(["member2"])
+            .create(&space)
+            .await;
+        // The moment of the kill is what is varied here.
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        bed.controller.process().kill().await;
+        bed.controller.restart().await;
+        reaches(&space, bed.member("member2"), &expected, HANDED_OVER).await;
+        says(&space, "Ready", "True|Ready|", HANDED_OVER).await;
+        assert_eq!(
+            own_objects(&space, bed.member("member2")).await.len(),
+            2,
+            "round {round}"
+        );
+        bed.hub()
+            .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--wait=false"])
+            .await
+            .ok();
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        bed.controller.process().kill().await;
+        bed.controller.restart().await;
+        eventually("the object is gone", HANDED_OVER, async || {
+            let object = [
+                "get",
+                "mcs",
+                "foo",
+                "-n",
+                space.name(),
+                "--ignore-not-found",
+                "-o",
+                "name",
+            ];
+            let left = bed.hub().kubectl(object).await.ok();
+            if left.is_empty() { Ok(()) } else { Err(left) }
+        })
+        .await;
+        for member in ["member1", "member2"] {
+            assert_eq!(
+                own_objects(&space, bed.member(member)).await,
+                Vec::<String>::new(),
+                "round {round}"
+            );
+        }
+        bed.hub()
+            .kubectl(["delete", "svc", "foo", "-n", space.name()])
+            .await
+            .ok();
+    }
+}
+
+#[tokio::test]
+async fn of_two_controllers_one_writes_and_the_other_takes_over() {
+    let bed = Bed::start(2, &[]).await;
+    let second = bed.installation.controller().start().await;
+    let (space, addresses) = bed.foo("two").await;
+    let leads = async |running: &causeway_tests::causeway::Running| {
+        running
+            .metrics()
+            .await
+            .get("causeway_controller_leader", &[])
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        (leads(&bed.controller).await, leads(&second).await),
+        (1.0, 0.0)
+    );
+    bed.controller.process().kill().await;
+    let more = space
+        .backends("foo")
+        .count(1)
+        .create(bed.member("member1"))
+        .await;
+    let mut all = addresses.clone();
+    all.push(more[0].ip().to_owned());
+    all.sort();
+    reaches(&space, bed.member("member2"), &all, HANDED_OVER).await;
+    assert_eq!(leads(&second).await, 1.0);
+
+    // One that ends in order hands over at once.
+    bed.controller.restart().await;
+    second.process().terminate();
+    eventually(
+        "the first leads again",
+        Duration::from_secs(10),
+        async || leads(&bed.controller).await == 1.0,
+    )
+    .await;
+    more[0].delete().await;
+    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+    throughout("nothing is withdrawn", Duration::from_secs(1), async || {
+        space.ready_addresses(bed.member("member2"), "foo").await == addresses
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_service_that_karmada_carries_is_left_alone() {
+    let fleet = causeway_tests::Fleet::builder().members(2).start().await;
+    let works = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: works.work.karmada.io}
+spec:
+  group: work.karmada.io
+  scope: Namespaced
+  names: {kind: Work, plural: works, singular: work}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+    fleet.hub().apply(works).await.ok();
+    let installation = causeway_tests::causeway::Installation::new(&fleet).await;
+    let space = fleet.space("works").await;
+    let work = format!(
+        "{{apiVersion: work.karmada.io/v1alpha1, kind: Work, metadata: {{name: foo, namespace: {}, labels: \
+         {{multiclusterservice.karmada.io/permanent-id: the-id}}}}}}",
+        space.name()
+    );
+    eventually("the Work is stored", SOON, async || {
+        fleet.hub().apply(&work).await.exit.success()
+    })
+    .await;
+    let _controller = installation.controller().start().await;
+    for member in fleet.members() {
+        installation.join(member).await;
+    }
+    service("foo")
+        .port("http", 80)
+        .create(fleet.hub(), &space)
+        .await;
+    let mut object = multi_cluster_service("foo").object();
+    object.metadata.labels = Some(
+        [(
+            "multiclusterservice.karmada.io/permanent-id".to_owned(),
+            "the-id".to_owned(),
+        )]
+        .into(),
+    );
+    let api = space.api::<causeway::api::MultiClusterService>(fleet.hub());
+    api.create(&kube::api::PostParams::default(), &object)
+        .await
+        .expect("it is stored");
+    says(&space, "Ready", "False|ManagedByKarmada|", SOON).await;
+    let stored = api.get("foo").await.expect("it is there");
+    assert_eq!(stored.metadata.finalizers, None);
+    for member in fleet.members() {
+        assert_eq!(own_objects(&space, member).await, Vec::<String>::new());
+    }
+}

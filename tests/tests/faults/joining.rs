@@ -1,0 +1,106 @@
+//! Members that join, leave, or change.
+
+use std::time::Duration;
+
+use causeway_tests::SOON;
+use causeway_tests::eventually::throughout;
+use k8s_openapi::ByteString;
+
+use super::{Bed, NOTICED, cleaned, own_objects, reaches, says};
+
+#[tokio::test]
+async fn a_member_that_leaves_is_cleaned_and_what_it_provided_is_withdrawn() {
+    let bed = Bed::start(2, &[]).await;
+    let (space, _) = bed.foo("leave").await;
+    bed.installation
+        .kubectl_mcs(["unjoin", "member1"])
+        .await
+        .ok();
+    cleaned(&space, bed.member("member1"), SOON).await;
+    reaches(&space, bed.member("member2"), &[], SOON).await;
+    let message = says(&space, "Ready", "False|ServiceAppliedFailed|", SOON).await;
+    assert_eq!(message, "1 of 2 clusters: member1 is not joined");
+}
+
+#[tokio::test]
+async fn a_member_that_joins_later_is_served_at_once() {
+    let bed = Bed::start(2, &[]).await;
+    let (space, addresses) = bed.foo("later").await;
+    bed.installation
+        .kubectl_mcs(["unjoin", "member2"])
+        .await
+        .ok();
+    cleaned(&space, bed.member("member2"), SOON).await;
+    bed.installation.join(bed.member("member2")).await;
+    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+    says(&space, "Ready", "True|Ready|", SOON).await;
+}
+
+#[tokio::test]
+async fn changed_credentials_are_used_without_a_restart_and_wrong_ones_withdraw_nothing() {
+    let bed = Bed::start(2, &[]).await;
+    let (space, addresses) = bed.foo("secret").await;
+    let secrets = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(
+        bed.hub().client(),
+        "causeway-system",
+    );
+    let good = secrets.get("member1").await.expect("the Secret is there");
+    let set_token = async |token: ByteString| {
+        let patch = serde_json::json!({"data": {"token": token}});
+        let params = kube::api::PatchParams::default();
+        secrets
+            .patch("member1", &params, &kube::api::Patch::Merge(patch))
+            .await
+            .expect("it is stored");
+    };
+    set_token(ByteString(b"wrong".to_vec())).await;
+    bed.cluster_says("member1", "False|Unreachable|unauthorized")
+        .await;
+    throughout(
+        "member2 reaches both pods",
+        Duration::from_secs(2),
+        async || space.ready_addresses(bed.member("member2"), "foo").await == addresses,
+    )
+    .await;
+    let token = good
+        .data
+        .and_then(|data| data.get("token").cloned())
+        .expect("it has a token");
+    set_token(token).await;
+    bed.cluster_says("member1", "True|Synced|").await;
+    says(&space, "Ready", "True|Ready|", NOTICED).await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_joined_twice_counts_once() {
+    let bed = Bed::start(2, &[]).await;
+    let (space, addresses) = bed.foo("twice").await;
+    let twin = format!(
+        "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: twin}}, spec: {{syncMode: Push, \
+         apiEndpoint: '{}', secretRef: {{namespace: causeway-system, name: member2}}}}}}",
+        bed.member("member2").url()
+    );
+    bed.hub().apply(&twin).await.ok();
+    let message = bed.cluster_says("twin", "False|Refused|").await;
+    assert!(
+        message.starts_with("is the same cluster as member2"),
+        "{message}"
+    );
+    bed.cluster_says("member2", "True|Synced|").await;
+    assert_eq!(
+        space.ready_addresses(bed.member("member2"), "foo").await,
+        addresses
+    );
+    bed.hub()
+        .kubectl(["delete", "cluster", "twin", "--timeout=20s"])
+        .await
+        .ok();
+    assert_eq!(
+        space.ready_addresses(bed.member("member2"), "foo").await,
+        addresses
+    );
+    assert_ne!(
+        own_objects(&space, bed.member("member2")).await,
+        Vec::<String>::new()
+    );
+}
