@@ -81,7 +81,15 @@ async fn may(cluster: &Cluster, account: &str, verb: &str, what: &str, namespace
 #[tokio::test]
 async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() {
     let hub = fleet().await.hub();
-    for path in ["hub/rbac.yaml", "hub/deployments.yaml"] {
+    hub.kubectl(["create", "namespace", "karmada-cluster"])
+        .await
+        .ok();
+    for path in [
+        "hub/rbac.yaml",
+        "hub/deployments.yaml",
+        "hub/tokens.yaml",
+        "hub/karmada.yaml",
+    ] {
         let file = manifest(path);
         let output = hub
             .kubectl([

@@ -254,7 +254,7 @@ fn service_report(
             .into_iter()
             .filter_map(|one| one.hostname.or(one.ip))
             .collect(),
-        conditions: conditions.into_iter().map(ConditionReport::from).collect(),
+        conditions: ordered(conditions),
     }
 }
 
@@ -269,6 +269,24 @@ fn words<const N: usize>(words: [Option<String>; N]) -> String {
 
 fn named(selection: &ClusterSelection) -> Vec<String> {
     selection.named().map(ToString::to_string).collect()
+}
+
+/// In the order in which a service becomes ready, what is unknown last.
+fn ordered(mut conditions: Vec<Condition>) -> Vec<ConditionReport> {
+    const ORDER: [&str; 4] = [
+        condition::SERVICE_APPLIED,
+        condition::ENDPOINT_SLICE_DISPATCHED,
+        condition::ENDPOINT_SLICE_APPLIED,
+        condition::READY,
+    ];
+    let place = |type_: &str| {
+        ORDER
+            .iter()
+            .position(|known| *known == type_)
+            .unwrap_or(ORDER.len())
+    };
+    conditions.sort_by_key(|condition| place(&condition.type_));
+    conditions.into_iter().map(ConditionReport::from).collect()
 }
 
 impl From<Condition> for ConditionReport {

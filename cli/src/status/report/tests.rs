@@ -171,3 +171,38 @@ fn programs_read_stable_names() {
         })
     );
 }
+
+#[test]
+fn conditions_stand_in_the_order_in_which_a_service_becomes_ready() {
+    let of_type = |type_: &str| {
+        let mut condition = ready("True", "Reason", "");
+        condition["type"] = json!(type_);
+        condition
+    };
+    let stored = [
+        "Ready",
+        "Custom",
+        "EndpointSliceApplied",
+        "ServiceApplied",
+        "EndpointSliceDispatched",
+    ];
+    let report = one(
+        &[],
+        service("foo", cross(&[], &[]), json!(stored.map(of_type))),
+    );
+    let types: Vec<_> = report
+        .conditions
+        .iter()
+        .map(|one| one.type_.as_str())
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "ServiceApplied",
+            "EndpointSliceDispatched",
+            "EndpointSliceApplied",
+            "Ready",
+            "Custom",
+        ]
+    );
+}
