@@ -128,7 +128,7 @@ fn member_writes(
     }
     let not_wanted = |name: &Arc<str>, copy: &CopiedSlice| match wish {
         None => true,
-        Some(wish) => !wish.copies.contains_key(name) && !is_held(wish, copy),
+        Some(wish) => !wish.copies.contains_key(name) && !is_held(wish, name, copy),
     };
     for (name, copy) in own_copies(member, hub, key) {
         if not_wanted(name, &copy.view) {
@@ -142,11 +142,10 @@ fn member_writes(
     }
 }
 
-/// Whether it is unknown what the copy's source cluster provides, so that a missing source proves nothing.
-fn is_held(wish: &MemberWish, copy: &CopiedSlice) -> bool {
-    copy.source_cluster
-        .as_ref()
-        .is_some_and(|cluster| wish.held.contains(cluster))
+/// Whether it is unknown what the copy should be, so that a missing source proves nothing.
+fn is_held(wish: &MemberWish, name: &Arc<str>, copy: &CopiedSlice) -> bool {
+    let of_unknown = |cluster: &ClusterName| wish.held.clusters.contains(cluster);
+    wish.held.copies.contains(name) || copy.source_cluster.as_ref().is_some_and(of_unknown)
 }
 
 fn own_service<'a>(member: &'a Member, hub: &str, key: &ServiceKey) -> Option<&'a ServiceView> {

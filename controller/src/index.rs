@@ -213,6 +213,14 @@ impl Index {
         self.mark_all_services();
     }
 
+    /// Whether what that cluster provides may be used: it is joined, nobody withdrew it, and it is no second name of another.
+    pub fn provides(&self, name: &ClusterName) -> bool {
+        let joined = self.hub.clusters.get(name);
+        let twice = |member: &Member| member.refusals.duplicate.is_some();
+        joined.is_some_and(|cluster| !cluster.withdrawn)
+            && !self.members.get(name).is_some_and(twice)
+    }
+
     /// How the cluster of that name stands.
     pub fn standing(&self, name: &ClusterName) -> Standing {
         let Some(cluster) = self.hub.clusters.get(name) else {

@@ -7,7 +7,7 @@ pub mod placement;
 pub mod service;
 pub mod status;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use self::copy::WantedCopy;
+use self::copy::{Held, WantedCopy};
 use self::exposure::Exposed;
 use self::placement::Placement;
 use self::service::ServiceWish;
@@ -62,8 +62,8 @@ pub struct MemberWish {
     pub service: ServiceWish,
     /// The copies, by name.
     pub copies: BTreeMap<Arc<str>, WantedCopy>,
-    /// Clusters of which it is unknown what they provide: their copies stay as they are.
-    pub held: BTreeSet<ClusterName>,
+    /// The copies that stay as they are.
+    pub held: Held,
     /// Why the member cannot be served as asked, for a person.
     pub trouble: Option<String>,
 }

@@ -165,7 +165,7 @@ fn progress(
             progress.service_pending |= member
                 .services
                 .get(key)
-                .is_some_and(|service| service.deleted);
+                .is_some_and(|service| service.deleted || service.view.deleting);
             if member.namespace(&key.namespace) == NamespaceState::Terminating {
                 progress.service_trouble = Some(format!(
                     "namespace {} is being deleted there",

@@ -126,6 +126,17 @@ impl ServiceView {
 }
 
 impl ServiceShape {
+    /// Whether two shapes ask for the same; the order of ports means nothing.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let all_in =
+            |one: &Self, other: &Self| one.ports.iter().all(|port| other.ports.contains(port));
+        let without_ports = |shape: &Self| Self {
+            ports: Vec::new(),
+            ..shape.clone()
+        };
+        all_in(self, other) && all_in(other, self) && without_ports(self) == without_ports(other)
+    }
+
     fn read(spec: &ServiceSpec) -> Self {
         let kind = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
             (Some("ExternalName"), _) => ServiceKind::ExternalName,

@@ -39,12 +39,23 @@ pub struct SourceSlice {
     pub version: SourceVersion,
     /// IPv4, IPv6 or FQDN.
     pub address_type: Box<str>,
-    /// Whether Kubernetes' own controllers keep it.
-    pub by_kubernetes: bool,
+    /// Who keeps it.
+    pub manager: SliceManager,
     /// Its endpoints.
     pub endpoints: Box<[SourceEndpoint]>,
     /// Its ports; `None` for a number means every port.
     pub ports: Box<[SlicePort]>,
+}
+
+/// Who keeps a source slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceManager {
+    /// Kubernetes, from pods: its port names are those of the Service, but for the moment in which they change.
+    Pods,
+    /// Kubernetes, from an Endpoints object.
+    Mirroring,
+    /// Somebody else.
+    Other,
 }
 
 /// What is carried of an endpoint.
@@ -189,8 +200,11 @@ fn source(slice: &EndpointSlice, manager: &str) -> Option<SourceSlice> {
     Some(SourceSlice {
         version,
         address_type: slice.address_type.as_str().into(),
-        by_kubernetes: [labels::SLICE_CONTROLLER, labels::SLICE_MIRRORING_CONTROLLER]
-            .contains(&manager),
+        manager: match manager {
+            labels::SLICE_CONTROLLER => SliceManager::Pods,
+            labels::SLICE_MIRRORING_CONTROLLER => SliceManager::Mirroring,
+            _ => SliceManager::Other,
+        },
         endpoints: slice.endpoints.iter().map(endpoint).collect(),
         ports: slice.ports.iter().flatten().filter_map(port).collect(),
     })
@@ -324,7 +338,9 @@ mod tests {
         ];
         for (labels, expected) in cases {
             let role = match ObservedSlice::read(slice(labels.clone())).role {
-                SliceRole::Source(_, source) if source.by_kubernetes => "kubernetes",
+                SliceRole::Source(_, source) if source.manager != SliceManager::Other => {
+                    "kubernetes"
+                }
                 SliceRole::Source(..) => "other source",
                 SliceRole::Copy(..) => "copy",
                 SliceRole::Other => "other",

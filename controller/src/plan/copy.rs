@@ -17,7 +17,7 @@ use super::exposure::{Exposed, State};
 use super::placement::Placement;
 use crate::index::Index;
 use crate::index::slice::{
-    ContentHash, SlicePort, SourceEndpoint, SourceSlice, SourceVersion, content_hash,
+    ContentHash, SliceManager, SlicePort, SourceEndpoint, SourceSlice, SourceVersion, content_hash,
 };
 
 /// A copy that a consumer should hold.
@@ -53,26 +53,30 @@ pub struct Consumer<'a> {
     pub traffic_distribution: Option<&'a str>,
 }
 
-/// The copies of every other provider's slices that a consumer should hold, and the providers of which nothing is known.
+/// Copies that stay as they are, because it is not known what they should be.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    /// Clusters of which it is unknown what they provide.
+    pub clusters: BTreeSet<ClusterName>,
+    /// Copies of slices that do not fit their own cluster's Service: its controllers are about to change them.
+    pub copies: BTreeSet<Arc<str>>,
+}
+
+/// The copies of every other provider's slices that a consumer should hold, and those that stay as they are.
 pub fn copies(
     index: &Index,
     origin: &Origin<'_>,
     consumer: &Consumer<'_>,
     placement: &Placement,
     exposed: &Exposed,
-) -> (BTreeMap<Arc<str>, WantedCopy>, BTreeSet<ClusterName>) {
+) -> (BTreeMap<Arc<str>, WantedCopy>, Held) {
     let mut copies = BTreeMap::new();
-    let mut unknown = BTreeSet::new();
+    let mut held = Held::default();
     for provider in placement
         .providers()
         .filter(|provider| *provider != consumer.name)
     {
-        if index
-            .hub
-            .clusters
-            .get(provider)
-            .is_none_or(|cluster| cluster.withdrawn)
-        {
+        if !index.provides(provider) {
             continue;
         }
         let Some(member) = index
@@ -80,7 +84,7 @@ pub fn copies(
             .get(provider)
             .filter(|member| member.sources_are_known())
         else {
-            unknown.insert(provider.clone());
+            held.clusters.insert(provider.clone());
             continue;
         };
         let provider_ports = match member.service(origin.key) {
@@ -95,17 +99,42 @@ pub fn copies(
             .sources(origin.key)
             .filter(|(_, source)| is_used(source, exposed))
         {
-            if let Some(copy) = copy(origin, provider, name, source, &provider_ports, consumer) {
-                copies.insert(copy_name(provider, name, &source.address_type), copy);
+            let copy_name = copy_name(provider, name, &source.address_type);
+            if is_behind(source, &provider_ports, consumer.ports) {
+                held.copies.insert(copy_name);
+            } else if let Some(copy) =
+                copy(origin, provider, name, source, &provider_ports, consumer)
+            {
+                copies.insert(copy_name, copy);
             }
         }
     }
-    (copies, unknown)
+    (copies, held)
 }
 
 fn is_used(source: &SourceSlice, exposed: &Exposed) -> bool {
     let all = matches!(&exposed.state, State::Service(service) if service.all_sources);
-    (source.by_kubernetes || all) && &*source.address_type != "FQDN"
+    (source.manager != SliceManager::Other || all) && &*source.address_type != "FQDN"
+}
+
+/// Whether the provider's controllers have not caught up with a change of its Service's ports: the slice has a port of a
+/// name that the Service has not, and lacks one that is to be offered.
+fn is_behind(
+    source: &SourceSlice,
+    provider_ports: &[ServicePort],
+    offered: &[ServicePort],
+) -> bool {
+    let named = |port: &SlicePort, service_port: &ServicePort| {
+        service_port.name == port.name && service_port.id.protocol == port.protocol
+    };
+    let is_unknown = |port: &SlicePort| !provider_ports.iter().any(|known| named(port, known));
+    let is_missing = |wanted: &ServicePort| {
+        let mut here = provider_ports.iter().filter(|known| known.id == wanted.id);
+        !here.any(|known| source.ports.iter().any(|port| named(port, known)))
+    };
+    source.manager == SliceManager::Pods
+        && source.ports.iter().any(is_unknown)
+        && offered.iter().any(is_missing)
 }
 
 /// The copy of one source, or `None` where it has ports and none of them is exposed.

@@ -126,18 +126,12 @@ fn expose_ports(
             again_at: None,
         };
     }
-    let held = held_ports(index.hub.lost.get(key), &missing, grace, now);
-    let remembered = missing
-        .iter()
-        .all(|entry| was_lost(index.hub.lost.get(key), entry));
-    let held_until = held.iter().map(|(_, until)| *until).min();
-    if !remembered && let Some(until) = forgotten_until(index, grace, key, now) {
-        return Exposed::nothing(
-            State::Held,
-            port_not_found(key, &missing, service, Some(until)),
-            Some(until),
-        );
+    let lost = index.hub.lost.get(key);
+    let mut held = held_ports(lost, &missing, grace, now);
+    for entry in missing.iter().filter(|entry| !was_lost(lost, entry)) {
+        held.extend(forgotten_ports(index, grace, key, entry, now));
     }
+    let held_until = held.iter().map(|(_, until)| *until).min();
     let held: Vec<_> = held.into_iter().map(|(shape, _)| shape).collect();
     let ports = chosen(&wish.ports, &service.shape.ports, &held);
     let problem = port_not_found(key, &missing, service, held_until);
@@ -171,6 +165,29 @@ fn held_ports(
 
 fn was_lost(lost: Option<&Lost>, entry: &ExposedPort) -> bool {
     lost.is_some_and(|lost| lost.ports.iter().any(|(shape, _)| entry.means(&shape.port)))
+}
+
+/// Ports of that entry that were exposed before this process started, as the members still have them.
+fn forgotten_ports(
+    index: &Index,
+    grace: Duration,
+    key: &ServiceKey,
+    entry: &ExposedPort,
+    now: Timestamp,
+) -> Vec<(PortShape, Timestamp)> {
+    let Some(until) = forgotten_until(index, grace, key, now) else {
+        return Vec::new();
+    };
+    let services = index
+        .members
+        .values()
+        .filter_map(|member| member.service(key));
+    let own = services.filter(|service| service.hub.as_deref() == Some(&*index.hub.uid));
+    let ports = own.flat_map(|service| &service.shape.ports);
+    ports
+        .filter(|shape| entry.means(&shape.port))
+        .map(|shape| (shape.clone(), until))
+        .collect()
 }
 
 /// The exposed ports among those that are there and those that are held, each (protocol, number) once.

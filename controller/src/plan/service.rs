@@ -129,7 +129,8 @@ fn foreign_ports(
 impl OwnService {
     /// Whether the member's Service is what it should be.
     pub fn is_met_by(&self, observed: &ServiceView) -> bool {
-        self.shape == observed.shape && observed.owner.as_deref() == Some(self.owner.as_str())
+        self.shape.is_like(&observed.shape)
+            && observed.owner.as_deref() == Some(self.owner.as_str())
     }
 
     /// Whether the member's Service can become what it should be, or has to be made anew: an address cannot be taken away.

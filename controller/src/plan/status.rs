@@ -3,6 +3,7 @@
 //! A condition whose truth is not settled yet stays as it was, so that a change that is under way makes nothing flap
 //! and costs no write.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use causeway::api::condition::{self as names, FALSE, TRUE, reason};
@@ -56,7 +57,7 @@ enum State {
 enum Verdict {
     True,
     False {
-        reason: &'static str,
+        reason: Cow<'static, str>,
         message: String,
     },
     Unsettled,
@@ -87,27 +88,12 @@ pub fn status(
     let mut announcements = Vec::new();
     let verdicts = view.verdicts();
     for (type_, true_text, verdict) in &verdicts {
-        set(
-            &mut conditions,
-            type_,
-            *true_text,
-            verdict,
-            mcs,
-            now,
-            &mut announcements,
-        );
+        announcements.extend(set(&mut conditions, type_, *true_text, verdict, mcs, now));
     }
-    let ready = view.ready(&verdicts);
+    let ready = view.ready(&conditions, &verdicts);
     let message = view.ready_message();
-    set(
-        &mut conditions,
-        names::READY,
-        (reason::READY, &message),
-        &ready,
-        mcs,
-        now,
-        &mut Vec::new(),
-    );
+    let true_text = (reason::READY, message.as_str());
+    set(&mut conditions, names::READY, true_text, &ready, mcs, now);
     StatusWish {
         conditions,
         ingress: view.ingress(),
@@ -174,14 +160,14 @@ impl View<'_> {
     fn service_applied(&self) -> Verdict {
         if let Some(problem) = &self.desired.problem {
             return Verdict::False {
-                reason: problem.reason,
+                reason: problem.reason.into(),
                 message: problem.message.clone(),
             };
         }
         if self.desired.placement.targets.is_empty() {
             let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
             return Verdict::False {
-                reason: reason::SERVICE_APPLIED_FAILED,
+                reason: reason::SERVICE_APPLIED_FAILED.into(),
                 message,
             };
         }
@@ -239,7 +225,7 @@ impl View<'_> {
     fn without_members(&self, reason: &'static str) -> Option<Verdict> {
         if let Some(message) = self.withdrawn() {
             return Some(Verdict::False {
-                reason,
+                reason: reason.into(),
                 message: message.to_owned(),
             });
         }
@@ -249,20 +235,30 @@ impl View<'_> {
         }
     }
 
-    /// The first condition that does not hold decides.
-    fn ready(&self, verdicts: &[(&'static str, Text<'static>, Verdict)]) -> Verdict {
-        let failed = verdicts
+    /// The first condition that does not hold decides, a kept one included. While anything is under way, Ready is not
+    /// said anew, lest it be said of what is not yet so.
+    fn ready(
+        &self,
+        conditions: &[Condition],
+        verdicts: &[(&'static str, Text<'static>, Verdict)],
+    ) -> Verdict {
+        let found = verdicts
             .iter()
-            .map(|(_, _, verdict)| verdict)
-            .find(|verdict| matches!(verdict, Verdict::False { .. }));
-        if let Some(failed) = failed {
-            return failed.clone();
+            .map(|(type_, _, _)| names::find(conditions, type_));
+        let standing: Vec<_> = found.flatten().collect();
+        if let Some(failed) = standing.iter().find(|one| one.status != TRUE) {
+            return Verdict::False {
+                reason: failed.reason.clone().into(),
+                message: failed.message.clone(),
+            };
         }
-        let conditions = &self.mcs.conditions;
-        let holds = |(type_, _, verdict): &(&str, Text<'_>, Verdict)| {
-            *verdict == Verdict::True || names::is_true(conditions, type_)
-        };
-        if verdicts.iter().all(holds) {
+        let settled = verdicts
+            .iter()
+            .all(|(_, _, verdict)| *verdict == Verdict::True);
+        let is_current = |one: &&Condition| one.observed_generation == Some(self.mcs.generation);
+        let current = standing.len() == verdicts.len() && standing.iter().all(is_current);
+        let was_ready = names::is_true(&self.mcs.conditions, names::READY);
+        if settled || (current && !was_ready) {
             Verdict::True
         } else {
             Verdict::Unsettled
@@ -435,32 +431,25 @@ impl View<'_> {
         if self.exposure() != ExposureType::LoadBalancer {
             return self.mcs.ingress.clone();
         }
-        let mut all = Vec::new();
-        let mut unknown = false;
-        for name in self.desired.placement.providers() {
-            match self
-                .member(name)
+        let providers = self.desired.placement.providers();
+        let used: Vec<_> = providers.filter(|name| self.index.provides(name)).collect();
+        let known = |name: &ClusterName| {
+            self.member(name)
                 .filter(|member| member.sources_are_known())
-            {
-                Some(member) => all.extend(
-                    member
-                        .service(self.key)
-                        .map(|service| service.ingress.clone()),
-                ),
-                None => unknown |= self.index.standing(name) != Standing::NotJoined,
-            }
+        };
+        let services = used
+            .iter()
+            .filter_map(|name| known(name)?.service(self.key));
+        let reported = services.flat_map(|service| service.ingress.clone());
+        if used.iter().all(|name| known(name).is_some()) {
+            return reported.collect();
         }
-        let mut all: Vec<_> = all.into_iter().flatten().collect();
-        if unknown {
-            // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
-            let kept = self
-                .mcs
-                .ingress
-                .iter()
-                .filter(|ingress| !all.contains(ingress))
-                .cloned()
-                .collect::<Vec<_>>();
-            all.extend(kept);
+        // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
+        let mut all = self.mcs.ingress.clone();
+        for ingress in reported {
+            if !all.contains(&ingress) {
+                all.push(ingress);
+            }
         }
         all
     }
@@ -514,7 +503,7 @@ fn verdict<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> Ver
         .collect();
     if !failed.is_empty() {
         return Verdict::False {
-            reason,
+            reason: reason.into(),
             message: failed.join("; "),
         };
     }
@@ -551,6 +540,7 @@ impl Tally<'_> {
     }
 }
 
+/// Sets a condition; says so where its status changed.
 fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,
@@ -558,39 +548,35 @@ fn set(
     verdict: &Verdict,
     mcs: &McsView,
     now: Timestamp,
-    announcements: &mut Vec<Announcement>,
-) {
+) -> Option<Announcement> {
     let (status, reason, message) = match verdict {
-        Verdict::Unsettled => return,
+        Verdict::Unsettled => return None,
         Verdict::True => (TRUE, true_reason, true_message),
-        Verdict::False { reason, message } => (FALSE, *reason, message.as_str()),
+        Verdict::False { reason, message } => (FALSE, &**reason, message.as_str()),
     };
-    let stored = conditions
-        .iter()
-        .position(|condition| condition.type_ == type_);
-    let same_status = stored.filter(|index| conditions[*index].status == status);
-    if same_status.is_none() {
-        announcements.push(Announcement {
-            warning: status == FALSE,
-            reason: reason.to_owned(),
-            note: message.to_owned(),
-        });
-    }
+    let stored = conditions.iter_mut().find(|stored| stored.type_ == type_);
+    let since = stored
+        .as_ref()
+        .filter(|stored| stored.status == status)
+        .map(|stored| stored.last_transition_time.clone());
+    let announcement = since.is_none().then(|| Announcement {
+        warning: status == FALSE,
+        reason: reason.to_owned(),
+        note: message.to_owned(),
+    });
     let condition = Condition {
         type_: type_.to_owned(),
         status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
         observed_generation: Some(mcs.generation),
-        last_transition_time: match same_status {
-            Some(index) => conditions[index].last_transition_time.clone(),
-            None => Time(now),
-        },
+        last_transition_time: since.unwrap_or(Time(now)),
     };
     match stored {
-        Some(index) => conditions[index] = condition,
+        Some(stored) => *stored = condition,
         None => conditions.push(condition),
     }
+    announcement
 }
 
 #[cfg(test)]
