@@ -15,6 +15,9 @@ use crate::failure::Failure;
 /// When a question that found no answer is put again.
 pub const AGAIN: Duration = Duration::from_secs(5);
 
+/// When Works that are there are looked for again: they may be gone.
+pub const WORKS_AGAIN: Duration = Duration::from_secs(60);
+
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Asks whether the MultiClusterService exists; the answer comes as [`Event::Asked`].
@@ -27,14 +30,16 @@ pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::S
     tell(&events, Event::Asked { key, exists }).await;
 }
 
-/// Asks whether Karmada's own controllers carry the service: whether there are Works that bear its permanent-id.
+/// Asks, after a while, whether Karmada's own controllers carry the service: whether there are Works that bear its permanent-id.
 /// The answer comes as [`Event::WorksSought`].
 pub async fn works(
     hub: Client,
     key: ServiceKey,
     permanent_id: String,
+    after: Duration,
     events: mpsc::Sender<Event>,
 ) {
+    tokio::time::sleep(after).await;
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
         "work.karmada.io",
         "v1alpha1",

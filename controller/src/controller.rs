@@ -254,6 +254,12 @@ impl Controller {
         if let MemberEvent::Slices(Signal::Applied(slice) | Signal::Deleted(slice)) = &event
             && let SliceRole::Source(key, _) = &slice.role
             && self.leads
+            && self
+                .parts
+                .index
+                .hub
+                .multi_cluster_services
+                .contains_key(key)
         {
             let change = SourceChange {
                 since: now.instant,
@@ -299,14 +305,29 @@ impl Controller {
 
     fn works_sought(&mut self, key: ServiceKey, found: Result<bool, Failure>, now: Now) {
         self.asked.remove(&key);
+        if !self
+            .parts
+            .index
+            .hub
+            .multi_cluster_services
+            .contains_key(&key)
+        {
+            return;
+        }
         match found {
             Ok(found) => {
-                self.parts
+                let known = self
+                    .parts
                     .index
                     .hub
                     .karmada_works
                     .insert(key.clone(), found);
-                self.parts.index.mark(Item::Service(key));
+                if known != Some(found) {
+                    self.parts.index.mark(Item::Service(key.clone()));
+                }
+                if found {
+                    self.seek_works(&key, ask::WORKS_AGAIN);
+                }
             }
             Err(failure) => {
                 tracing::warn!(service = %key, %failure, "the hub could not be asked for Karmada's Works");
@@ -338,7 +359,7 @@ impl Controller {
 
     fn reconcile_service(&mut self, key: &ServiceKey, now: Now) {
         if self.parts.works_served && !self.knows_works(key) {
-            return self.seek_works(key);
+            return self.seek_works(key, Duration::ZERO);
         }
         let parts = &mut self.parts;
         let outcome = reconcile_service(&parts.index, &mut parts.outbox, &parts.settings, key, now);
@@ -352,6 +373,10 @@ impl Controller {
                 self.events.clone(),
             );
             self.parts.tasks.spawn_job("ask", question);
+        }
+        let index = &mut self.parts.index;
+        if !index.owns_any(key) {
+            index.hub.confirmed_gone.remove(key);
         }
         if outcome.settled
             && let Some(change) = self.sources_changed.remove(key)
@@ -369,7 +394,7 @@ impl Controller {
         hub.karmada_works.contains_key(key) || !hub.multi_cluster_services.contains_key(key)
     }
 
-    fn seek_works(&mut self, key: &ServiceKey) {
+    fn seek_works(&mut self, key: &ServiceKey, after: Duration) {
         let mcs = self.parts.index.hub.multi_cluster_services.get(key);
         let Some(id) = mcs.and_then(|mcs| mcs.permanent_id.clone()) else {
             self.parts
@@ -380,7 +405,13 @@ impl Controller {
             return self.parts.index.mark(Item::Service(key.clone()));
         };
         if self.asked.insert(key.clone()) {
-            let question = ask::works(self.parts.hub.clone(), key.clone(), id, self.events.clone());
+            let question = ask::works(
+                self.parts.hub.clone(),
+                key.clone(),
+                id,
+                after,
+                self.events.clone(),
+            );
             self.parts.tasks.spawn_job("ask", question);
         }
     }

@@ -165,6 +165,9 @@ impl Hub {
                 for object in objects {
                     self.put_mcs(&object, change);
                 }
+                let stored = &self.multi_cluster_services;
+                self.lost.retain(|key, _| stored.contains_key(key));
+                self.karmada_works.retain(|key, _| stored.contains_key(key));
             }
             Signal::Applied(object) => self.put_mcs(&object, change),
             Signal::Deleted(object) => {
