@@ -1,0 +1,267 @@
+//! Requests as they come over the wire, and what is known of the hub beside them.
+
+use std::sync::Arc;
+
+use causeway::domain::protected::Protection;
+use causeway::domain::{PortId, Protocol, ServicePort};
+use causeway_webhook::decide::{
+    self, Change, Clusters, Decision, Doubts, Policy, Question, Refusal, Seen, ServiceFacts,
+    ServiceKind, Strictness, View,
+};
+use causeway_webhook::review::{self, Subject};
+use serde_json::{Value, json};
+
+pub(crate) const UID: &str = "11111111-2222-3333-4444-555555555555";
+pub(crate) const ID: &str = "multiclusterservice.karmada.io/permanent-id";
+
+/// A request about shop/foo, whose Service has the ports http 80 and metrics 9090; clusters a, b and c are known.
+#[derive(Clone)]
+pub(crate) struct Ask {
+    pub(crate) object: Value,
+    pub(crate) stored: Option<Value>,
+    dry_run: bool,
+    view: View,
+    policy: Policy,
+}
+
+/// What the rules say.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) errors: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) doubts: Doubts,
+}
+
+pub(crate) fn object(spec: Value) -> Value {
+    json!({
+        "apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService",
+        "metadata": {"name": "foo", "namespace": "shop", "labels": {ID: "kept"}},
+        "spec": spec,
+    })
+}
+
+/// A spec that is fine, with these fields beside the type.
+pub(crate) fn spec(fields: Value) -> Value {
+    let mut spec = json!({"types": ["CrossCluster"]});
+    for (name, value) in fields.as_object().expect("an object") {
+        spec[name] = value.clone();
+    }
+    spec
+}
+
+pub(crate) fn create(spec: Value) -> Ask {
+    Ask::new(object(spec), None)
+}
+
+pub(crate) fn update(stored: Value, spec: Value) -> Ask {
+    Ask::new(object(spec), Some(object(stored)))
+}
+
+impl Ask {
+    fn new(object: Value, stored: Option<Value>) -> Self {
+        let clusters = ["a", "b", "c"].map(Box::from).into();
+        Self {
+            object,
+            stored,
+            dry_run: false,
+            view: View {
+                service: Some(Seen {
+                    value: Some(facts(
+                        ServiceKind::Other,
+                        &[("http", 80), ("metrics", 9090)],
+                    )),
+                    live: true,
+                }),
+                clusters: Some(Seen {
+                    value: Clusters::Named(Arc::new(clusters)),
+                    live: true,
+                }),
+            },
+            policy: Policy {
+                missing_service: Strictness::Deny,
+                unknown_cluster: Strictness::Warn,
+                protection: Protection::new("causeway-system", []),
+            },
+        }
+    }
+
+    pub(crate) fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    pub(crate) fn named(mut self, namespace: &str, name: &str) -> Self {
+        self.object["metadata"]["namespace"] = json!(namespace);
+        self.object["metadata"]["name"] = json!(name);
+        self
+    }
+
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change(&mut self.object);
+        self
+    }
+
+    pub(crate) fn with_stored(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change(self.stored.as_mut().expect("an update"));
+        self
+    }
+
+    pub(crate) fn service(mut self, kind: ServiceKind, ports: &[(&str, u16)]) -> Self {
+        self.view.service = Some(Seen {
+            value: Some(facts(kind, ports)),
+            live: true,
+        });
+        self
+    }
+
+    pub(crate) fn no_service(mut self) -> Self {
+        self.view.service = Some(Seen {
+            value: None,
+            live: true,
+        });
+        self
+    }
+
+    pub(crate) fn no_clusters_served(mut self) -> Self {
+        self.view.clusters = Some(Seen {
+            value: Clusters::NotServed,
+            live: true,
+        });
+        self
+    }
+
+    /// What is known is from a cache.
+    pub(crate) fn cached(mut self) -> Self {
+        if let Some(seen) = &mut self.view.service {
+            seen.live = false;
+        }
+        if let Some(seen) = &mut self.view.clusters {
+            seen.live = false;
+        }
+        self
+    }
+
+    /// Nothing is known yet.
+    pub(crate) fn in_the_dark(mut self) -> Self {
+        self.view = View::default();
+        self
+    }
+
+    pub(crate) fn missing_service(mut self, strictness: Strictness) -> Self {
+        self.policy.missing_service = strictness;
+        self
+    }
+
+    pub(crate) fn unknown_cluster(mut self, strictness: Strictness) -> Self {
+        self.policy.unknown_cluster = strictness;
+        self
+    }
+
+    pub(crate) fn allowing(mut self, namespace: &str) -> Self {
+        self.policy.protection = Protection::new("causeway-system", [namespace.to_owned()]);
+        self
+    }
+
+    pub(crate) fn review(&self) -> Value {
+        let metadata = &self.object["metadata"];
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": UID,
+                "kind": {"group": "networking.karmada.io", "version": "v1alpha1", "kind": "MultiClusterService"},
+                "resource": {"group": "networking.karmada.io", "version": "v1alpha1", "resource": "multiclusterservices"},
+                "name": metadata["name"].as_str().unwrap_or_default(),
+                "namespace": metadata["namespace"],
+                "operation": if self.stored.is_some() { "UPDATE" } else { "CREATE" },
+                "userInfo": {"username": "kubernetes-admin"},
+                "object": self.object,
+                "oldObject": self.stored,
+                "dryRun": self.dry_run,
+                "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+            },
+        })
+    }
+
+    pub(crate) fn change(&self) -> Change {
+        match self.subject() {
+            Subject::Change(change) => *change,
+            other => panic!("no change: {other:?}"),
+        }
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        let text = self.review().to_string();
+        review::read(text.as_bytes()).expect("a request").subject()
+    }
+
+    /// What the object becomes; its own text where nothing changes.
+    pub(crate) fn mutate(&self, id_taken: bool) -> (Value, Vec<String>) {
+        match decide::mutate(self.change(), id_taken) {
+            Decision::Allow { warnings } => (self.object.clone(), warnings),
+            Decision::Patch {
+                operations,
+                warnings,
+            } => {
+                assert!(!operations.is_empty(), "an empty patch");
+                let mut object = self.object.clone();
+                json_patch::patch(&mut object, &operations).expect("the patch applies");
+                (object, warnings)
+            }
+            Decision::Deny { refusal, .. } => panic!("a mutation refuses nothing: {refusal:?}"),
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Said {
+        let verdict = Question::from(self.change()).judge(&self.view, &self.policy);
+        let (errors, warnings) = match verdict.decision {
+            Decision::Allow { warnings } => (Vec::new(), warnings),
+            Decision::Deny {
+                refusal: Refusal::Fields { errors, .. },
+                warnings,
+            } => (errors.iter().map(ToString::to_string).collect(), warnings),
+            other => panic!("no answer of a validation: {other:?}"),
+        };
+        Said {
+            errors,
+            warnings,
+            doubts: verdict.doubts,
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn passes(&self) {
+        let said = self.validate();
+        assert!(
+            said.errors.is_empty() && said.warnings.is_empty(),
+            "{said:#?}\nfor {:#}",
+            self.object
+        );
+    }
+
+    #[track_caller]
+    pub(crate) fn warns(&self, warnings: &[&str]) {
+        let said = self.validate();
+        assert!(said.errors.is_empty(), "{said:#?}");
+        assert_eq!(said.warnings, warnings, "for {:#}", self.object);
+    }
+
+    #[track_caller]
+    pub(crate) fn is_refused(&self, errors: &[&str]) {
+        let said = self.validate();
+        assert_eq!(said.errors, errors, "for {:#}", self.object);
+    }
+}
+
+fn facts(kind: ServiceKind, ports: &[(&str, u16)]) -> Arc<ServiceFacts> {
+    let ports = ports.iter().map(|(name, number)| ServicePort {
+        id: PortId {
+            protocol: Protocol::Tcp,
+            number: *number,
+        },
+        name: (*name).into(),
+    });
+    Arc::new(ServiceFacts {
+        kind,
+        ports: ports.collect(),
+    })
+}

@@ -1,0 +1,365 @@
+//! V1 to V10 on create.
+
+use causeway_webhook::decide::{ServiceKind, Strictness};
+use serde_json::{Value, json};
+
+use crate::ask::{create, spec};
+
+#[test]
+fn what_is_right_passes_without_a_word() {
+    for fields in [
+        json!({}),
+        json!({"ports": [{"name": "http", "port": 80}, {"name": "metrics", "port": 9090}]}),
+        json!({"ports": [{"port": 80}]}),
+        json!({"ports": [{"name": "", "port": 9090}]}),
+        json!({"providerClusters": [{"name": "a"}], "consumerClusters": [{"name": "b"}]}),
+        json!({"providerClusters": [{"name": "a"}], "consumerClusters": [{"name": "a"}, {"name": "b"}]}),
+        json!({"providerClusters": [], "consumerClusters": []}),
+    ] {
+        create(spec(fields)).passes();
+    }
+    create(json!({"types": ["LoadBalancer"]}))
+        .service(ServiceKind::LoadBalancer, &[("", 80)])
+        .passes();
+}
+
+#[test]
+fn the_name_is_what_a_service_may_be_called() {
+    let label = |name: &str| {
+        format!(
+            "metadata.name: Invalid value: {name:?}: a DNS-1035 label must consist of lower case alphanumeric characters \
+             or '-', must start with an alphabetic character, end with an alphanumeric character, and has at most 63 \
+             characters (e.g. 'my-name' or 'abc-123')"
+        )
+    };
+    for name in ["Foo", "a.b", "foo-", &"x".repeat(64), "a_b"] {
+        create(spec(json!({})))
+            .named("shop", name)
+            .no_service()
+            .is_refused(&[&label(name)]);
+    }
+    let digits = create(spec(json!({}))).named("shop", "1foo");
+    digits.passes();
+    digits
+        .clone()
+        .no_service()
+        .missing_service(Strictness::Warn)
+        .warns(&[&missing("1foo")]);
+    digits
+        .clone()
+        .no_service()
+        .dry_run()
+        .warns(&[&missing("1foo")]);
+    digits
+        .no_service()
+        .is_refused(&[&label("1foo"), &missing("1foo")]);
+}
+
+fn missing(name: &str) -> String {
+    format!(
+        "metadata.name: Invalid value: {name:?}: there is no Service shop/{name}; a MultiClusterService bears the name \
+         of the Service that it exposes: create that first"
+    )
+}
+
+#[test]
+fn a_missing_service_is_refused_or_warned_of() {
+    let ask = create(spec(json!({"ports": [{"name": "http", "port": 80}]}))).no_service();
+    ask.is_refused(&[&missing("foo")]);
+    ask.clone().dry_run().warns(&[&missing("foo")]);
+    ask.missing_service(Strictness::Warn)
+        .warns(&[&missing("foo")]);
+}
+
+#[test]
+fn a_generated_name_is_told_that_it_must_be_the_services() {
+    let generated = "metadata.name: Invalid value: \"\": a MultiClusterService bears the name of the Service that it exposes: \
+                     set metadata.name to the Service's instead of metadata.generateName";
+    let ask = create(spec(json!({}))).with(|object| {
+        let metadata = object["metadata"].as_object_mut().expect("metadata");
+        metadata.remove("name");
+        metadata.insert("generateName".into(), json!("foo-"));
+    });
+    ask.is_refused(&[generated]);
+    ask.clone().dry_run().warns(&[generated]);
+    ask.clone()
+        .missing_service(Strictness::Warn)
+        .warns(&[generated]);
+    let named = ask.named("shop", "foo-x7k2p").no_service();
+    named.is_refused(&[&generated.replace("\"\"", "\"foo-x7k2p\"")]);
+}
+
+#[test]
+fn an_external_name_is_refused_whatever_the_flags() {
+    let error = "metadata.name: Invalid value: \"foo\": Service shop/foo is of type ExternalName, an alias without endpoints; \
+                 only a Service of another type can be exposed to other clusters";
+    let ask = create(spec(json!({"ports": [{"port": 1}]}))).service(ServiceKind::ExternalName, &[]);
+    ask.is_refused(&[error]);
+    ask.clone().dry_run().is_refused(&[error]);
+    ask.missing_service(Strictness::Warn).is_refused(&[error]);
+}
+
+#[test]
+fn types_are_known_and_one() {
+    let cases: [(Value, &[&str]); 5] = [
+        (
+            json!([]),
+            &["spec.types: Required value: name one type: CrossCluster or LoadBalancer"],
+        ),
+        (
+            json!(["ClusterIP"]),
+            &[
+                r#"spec.types[0]: Unsupported value: "ClusterIP": supported values: "CrossCluster", "LoadBalancer""#,
+            ],
+        ),
+        (
+            json!(["CrossCluster", "LoadBalancer"]),
+            &[
+                r#"spec.types: Invalid value: ["CrossCluster","LoadBalancer"]: at most one type; make a MultiClusterService either CrossCluster or LoadBalancer"#,
+            ],
+        ),
+        (
+            json!(["crosscluster", "CrossCluster"]),
+            &[
+                r#"spec.types[0]: Unsupported value: "crosscluster": supported values: "CrossCluster", "LoadBalancer""#,
+                r#"spec.types: Invalid value: ["crosscluster","CrossCluster"]: at most one type; make a MultiClusterService either CrossCluster or LoadBalancer"#,
+            ],
+        ),
+        (
+            json!(["X", "X"]),
+            &[
+                r#"spec.types[0]: Unsupported value: "X": supported values: "CrossCluster", "LoadBalancer""#,
+                r#"spec.types[1]: Unsupported value: "X": supported values: "CrossCluster", "LoadBalancer""#,
+            ],
+        ),
+    ];
+    for (types, errors) in cases {
+        create(json!({ "types": types })).is_refused(errors);
+    }
+}
+
+#[test]
+fn ports_are_labels_numbers_and_unique() {
+    let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end \
+                 with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')";
+    let cases: [(Value, &[&str]); 6] = [
+        (
+            json!([{"name": "HTTP", "port": 80}]),
+            &[&format!(
+                r#"spec.ports[0].name: Invalid value: "HTTP": {label}"#
+            )],
+        ),
+        (
+            json!([{"port": 0}, {"port": 65536}, {"port": -1}]),
+            &[
+                "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+                "spec.ports[1].port: Invalid value: 65536: must be between 1 and 65535, inclusive",
+                "spec.ports[2].port: Invalid value: -1: must be between 1 and 65535, inclusive",
+            ],
+        ),
+        (
+            json!([{"name": "http", "port": 80}, {"name": "http", "port": 80}]),
+            &[r#"spec.ports[1].name: Duplicate value: "http": port names are unique"#],
+        ),
+        (
+            json!([{"name": "http", "port": 80}, {"port": 80}]),
+            &[
+                r#"spec.ports[1]: Duplicate value: "80": means the same Service port as the entry "http 80"; remove one of them"#,
+            ],
+        ),
+        (
+            json!([{"port": 80}, {"port": 80}]),
+            &[
+                r#"spec.ports[1]: Duplicate value: "80": means the same Service port as the entry "80"; remove one of them"#,
+            ],
+        ),
+        (
+            json!([{"port": 80}, {"name": "http", "port": 80}]),
+            &[
+                r#"spec.ports[1]: Duplicate value: "http 80": means the same Service port as the entry "80"; remove one of them"#,
+            ],
+        ),
+    ];
+    for (ports, errors) in cases {
+        create(spec(json!({ "ports": ports }))).is_refused(errors);
+    }
+}
+
+#[test]
+fn ports_are_those_of_the_service() {
+    let cases = [
+        (
+            json!({"name": "htp", "port": 80}),
+            r#"spec.ports[0].name: Invalid value: "htp": Service shop/foo has no port named "htp"; it has http 80/TCP, metrics 9090/TCP"#,
+        ),
+        (
+            json!({"name": "http", "port": 81}),
+            r#"spec.ports[0].port: Invalid value: 81: port "http" of Service shop/foo is 80; the Service has http 80/TCP, metrics 9090/TCP"#,
+        ),
+        (
+            json!({"port": 81}),
+            "spec.ports[0].port: Invalid value: 81: Service shop/foo has no port 81; it has http 80/TCP, metrics 9090/TCP",
+        ),
+    ];
+    for (port, error) in cases {
+        let ask = create(spec(json!({ "ports": [port] })));
+        ask.is_refused(&[error]);
+        ask.clone()
+            .missing_service(Strictness::Warn)
+            .is_refused(&[error]);
+        ask.dry_run().warns(&[error]);
+    }
+    create(spec(json!({"ports": [{"name": "http", "port": 80}]})))
+        .service(ServiceKind::Other, &[])
+        .is_refused(&[
+            r#"spec.ports[0].name: Invalid value: "http": Service shop/foo has no port named "http"; it has no ports"#,
+        ]);
+}
+
+#[test]
+fn clusters_are_named_as_clusters_are() {
+    let long = "x".repeat(49);
+    create(spec(
+        json!({"providerClusters": [{"name": "a"}, {"name": "clusterB"}], "consumerClusters": [{"name": long}, {}]}),
+    ))
+    .is_refused(&[
+        r#"spec.providerClusters[1].name: Invalid value: "clusterB": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+        &format!(r#"spec.consumerClusters[0].name: Invalid value: "{long}": a cluster name has at most 48 characters"#),
+        r#"spec.consumerClusters[1].name: Invalid value: "": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+    ]);
+}
+
+#[test]
+fn unknown_clusters_are_warned_of_or_refused() {
+    let ask = create(spec(
+        json!({"providerClusters": [{"name": "a"}, {"name": "member9"}], "consumerClusters": [{"name": "member9"}]}),
+    ));
+    let said = [
+        r#"spec.providerClusters[1].name: Invalid value: "member9": no Cluster is named "member9"; join it first, or mend the name"#,
+        r#"spec.consumerClusters[0].name: Invalid value: "member9": no Cluster is named "member9"; join it first, or mend the name"#,
+    ];
+    ask.warns(&said);
+    ask.unknown_cluster(Strictness::Deny).is_refused(&said);
+}
+
+#[test]
+fn without_cluster_objects_no_name_is_warned_of_and_a_strict_webhook_refuses() {
+    let ask = create(spec(json!({"providerClusters": [{"name": "a"}]}))).no_clusters_served();
+    ask.passes();
+    ask.unknown_cluster(Strictness::Deny).is_refused(&[
+        r#"spec.providerClusters[0].name: Invalid value: "a": the hub serves no Cluster objects, by which clusters are known; join it first, or mend the name"#,
+    ]);
+    create(spec(json!({})))
+        .no_clusters_served()
+        .unknown_cluster(Strictness::Deny)
+        .passes();
+}
+
+#[test]
+fn deprecated_fields_that_disagree_are_refused() {
+    create(spec(
+        json!({"consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["b"]}}),
+    ))
+    .is_refused(&[
+        r#"spec.range.clusterNames: Invalid value: ["b"]: deprecated, and disagrees with spec.consumerClusters ["a"]; remove spec.range.clusterNames and list the clusters in spec.consumerClusters"#,
+    ]);
+    create(spec(
+        json!({"range": {"clusterNames": ["a"]}, "serviceConsumptionClusters": ["b"]}),
+    ))
+    .is_refused(&[
+        r#"spec.serviceConsumptionClusters: Invalid value: ["b"]: deprecated, and disagrees with spec.range.clusterNames ["a"]; remove spec.serviceConsumptionClusters and list the clusters in spec.consumerClusters"#,
+    ]);
+    create(spec(
+        json!({"providerClusters": [{"name": "a"}], "serviceProvisionClusters": ["a", "b"]}),
+    ))
+    .is_refused(&[
+        r#"spec.serviceProvisionClusters: Invalid value: ["a","b"]: deprecated, and disagrees with spec.providerClusters ["a"]; remove spec.serviceProvisionClusters and list the clusters in spec.providerClusters"#,
+    ]);
+}
+
+#[test]
+fn deprecated_fields_are_judged_as_what_they_become() {
+    create(spec(
+        json!({"serviceProvisionClusters": ["clusterB"], "range": {"clusterNames": ["a", "zz"]}}),
+    ))
+    .is_refused(&[
+        r#"spec.providerClusters[0].name: Invalid value: "clusterB": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+    ]);
+}
+
+#[test]
+fn what_is_odd_but_harmless_is_warned_of() {
+    create(spec(json!({
+        "providerClusters": [{"name": "a"}, {"name": "b"}, {"name": "a"}],
+        "consumerClusters": [{"name": "c"}, {"name": "c"}],
+    })))
+    .with(|object| object["spec"]["types"] = json!(["CrossCluster", "CrossCluster"]))
+    .warns(&[
+        r#"spec.types[1]: "CrossCluster" is listed already"#,
+        r#"spec.providerClusters[2].name: cluster "a" is listed already"#,
+        r#"spec.consumerClusters[1].name: cluster "c" is listed already"#,
+    ]);
+    let itself = json!({"providerClusters": [{"name": "a"}], "consumerClusters": [{"name": "a"}]});
+    create(spec(itself)).warns(&[
+        r#"spec: cluster "a" is the only provider and the only consumer, so there is nothing to do; its own Service serves it already"#,
+    ]);
+    create(json!({"types": ["LoadBalancer"]})).warns(&[
+        "spec.types: LoadBalancer gathers load balancer addresses, but Service shop/foo is not of type LoadBalancer",
+    ]);
+}
+
+#[test]
+fn some_places_are_out_of_bounds() {
+    let protected = |namespace: &str| {
+        format!(
+            "metadata.namespace: Invalid value: {namespace:?}: namespace {namespace} is protected; start causeway with \
+             --allow-namespace {namespace} to allow it"
+        )
+    };
+    for namespace in [
+        "kube-system",
+        "kube-public",
+        "karmada-system",
+        "karmada-es-a",
+        "causeway-system",
+    ] {
+        let ask = create(spec(json!({}))).named(namespace, "foo");
+        ask.is_refused(&[&protected(namespace)]);
+        ask.allowing(namespace).passes();
+    }
+    create(spec(json!({}))).named("default", "foo").passes();
+    create(spec(json!({})))
+        .named("default", "kubernetes")
+        .allowing("default")
+        .is_refused(&[
+            r#"metadata.name: Invalid value: "kubernetes": default/kubernetes is the API server of each cluster itself and cannot be exposed to others"#,
+        ]);
+}
+
+#[test]
+fn all_errors_of_an_object_come_at_once() {
+    let said = create(json!({
+        "types": [],
+        "ports": [{"name": "htp", "port": 80}, {"port": 0}],
+        "providerClusters": [{"name": "B"}],
+        "consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["c"]},
+    }))
+    .named("kube-system", "foo")
+    .validate();
+    let paths: Vec<_> = said
+        .errors
+        .iter()
+        .map(|error| error.split(": ").next().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        paths,
+        [
+            "metadata.namespace",
+            "spec.types",
+            "spec.ports[1].port",
+            "spec.providerClusters[0].name",
+            "spec.range.clusterNames",
+            "spec.ports[0].name"
+        ]
+    );
+}

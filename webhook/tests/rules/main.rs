@@ -1,0 +1,13 @@
+//! The rules, as tables: what is accepted, what is refused, in which words, and what a mutation makes of it.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a helper of a test fails by panicking, as the test does"
+)]
+
+mod ask;
+mod creation;
+mod doubt;
+mod mutation;
+mod update;

@@ -1,0 +1,321 @@
+//! Only what changed is judged on update.
+
+use causeway_webhook::decide::{ServiceKind, Strictness};
+use serde_json::{Value, json};
+
+use crate::ask::{Ask, ID, spec, update};
+
+/// An object that no rule of today would let in.
+fn wrong_in_every_way() -> Value {
+    json!({
+        "types": ["CrossCluster", "Bogus"],
+        "ports": [{"name": "Old", "port": 0}, {"name": "a", "port": 1}, {"name": "a", "port": 2}],
+        "providerClusters": [{"name": "clusterB"}, {"name": "gone"}, {"name": "gone"}],
+        "consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["b"]},
+    })
+}
+
+fn changed(stored: &Value, change: impl FnOnce(&mut Value)) -> Ask {
+    let mut spec = stored.clone();
+    change(&mut spec);
+    update(stored.clone(), spec)
+}
+
+#[test]
+fn an_old_object_may_have_everything_edited_but_what_is_wrong() {
+    let stored = wrong_in_every_way();
+    let same = update(stored.clone(), stored.clone())
+        .no_service()
+        .unknown_cluster(Strictness::Deny);
+    same.passes();
+    same.clone()
+        .with(|object| object["metadata"]["finalizers"] = json!([]))
+        .with_stored(|object| object["metadata"]["finalizers"] = json!(["x/y"]))
+        .passes();
+    same.clone()
+        .with(|object| object["metadata"]["labels"]["tier"] = json!("gold"))
+        .passes();
+    same.with(|object| object["status"] = json!({"conditions": []}))
+        .passes();
+}
+
+#[test]
+fn one_entry_may_be_mended_while_another_stays_wrong() {
+    let stored = wrong_in_every_way();
+    changed(&stored, |spec| {
+        spec["ports"][0] = json!({"name": "http", "port": 80})
+    })
+    .passes();
+    changed(&stored, |spec| {
+        spec["providerClusters"][0]["name"] = json!("c")
+    })
+    .passes();
+    changed(&stored, |spec| spec["types"] = json!(["CrossCluster"])).passes();
+    changed(&stored, |spec| {
+        spec.as_object_mut().expect("a spec").remove("range");
+    })
+    .passes();
+    changed(&stored, |spec| spec["ports"] = json!([])).passes();
+    changed(&stored, |spec| spec["providerClusters"] = json!([])).passes();
+    changed(&stored, |spec| {
+        spec["ports"].as_array_mut().expect("ports").reverse()
+    })
+    .passes();
+    changed(&stored, |spec| {
+        spec["providerClusters"]
+            .as_array_mut()
+            .expect("clusters")
+            .reverse()
+    })
+    .passes();
+}
+
+#[test]
+fn what_is_new_is_judged() {
+    let stored = wrong_in_every_way();
+    let push = |list: &'static str, value: Value| {
+        changed(&stored, move |spec| {
+            spec[list].as_array_mut().expect("a list").push(value);
+        })
+    };
+    push("ports", json!({"name": "htp", "port": 80})).is_refused(&[
+        r#"spec.ports[3].name: Invalid value: "htp": Service shop/foo has no port named "htp"; it has http 80/TCP, metrics 9090/TCP"#,
+    ]);
+    push("ports", json!({"name": "a", "port": 80})).is_refused(&[
+        r#"spec.ports[3].name: Duplicate value: "a": port names are unique"#,
+        r#"spec.ports[3].name: Invalid value: "a": Service shop/foo has no port named "a"; it has http 80/TCP, metrics 9090/TCP"#,
+    ]);
+    push("consumerClusters", json!({"name": "clusterC"})).is_refused(&[
+        r#"spec.consumerClusters[1].name: Invalid value: "clusterC": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+        r#"spec.range.clusterNames: Invalid value: ["b"]: deprecated, and disagrees with spec.consumerClusters ["a", "clusterC"]; remove spec.range.clusterNames and list the clusters in spec.consumerClusters"#,
+    ]);
+    push("types", json!("More")).is_refused(&[
+        r#"spec.types[2]: Unsupported value: "More": supported values: "CrossCluster", "LoadBalancer""#,
+        r#"spec.types: Invalid value: ["CrossCluster","Bogus","More"]: at most one type; make a MultiClusterService either CrossCluster or LoadBalancer"#,
+    ]);
+}
+
+#[test]
+fn a_new_port_before_an_old_one_is_the_one_that_repeats_it() {
+    let stored =
+        spec(json!({"ports": [{"name": "http", "port": 80}, {"name": "metrics", "port": 9090}]}));
+    changed(&stored, |spec| {
+        spec["ports"] = json!([{"port": 80}, {"name": "http", "port": 80}, {"name": "metrics", "port": 9090}]);
+    })
+    .is_refused(&[
+        r#"spec.ports[0]: Duplicate value: "80": means the same Service port as the entry "http 80"; remove one of them"#,
+    ]);
+    changed(&stored, |spec| {
+        spec["ports"] = json!([{"name": "metrics", "port": 9091}, {"name": "http", "port": 80}]);
+    })
+    .is_refused(&[
+        r#"spec.ports[0].port: Invalid value: 9091: port "metrics" of Service shop/foo is 9090; the Service has http 80/TCP, metrics 9090/TCP"#,
+    ]);
+}
+
+#[test]
+fn the_type_does_not_change_but_may_become_valid() {
+    let from =
+        |types: Value, new: Value| update(json!({ "types": types }), json!({ "types": new }));
+    from(json!(["CrossCluster"]), json!(["LoadBalancer"])).is_refused(&[
+        r#"spec.types: Invalid value: ["LoadBalancer"]: the type cannot change from CrossCluster; delete the MultiClusterService and create it anew"#,
+    ]);
+    from(
+        json!(["CrossCluster", "CrossCluster"]),
+        json!(["CrossCluster"]),
+    )
+    .passes();
+    from(
+        json!(["CrossCluster", "LoadBalancer"]),
+        json!(["LoadBalancer", "CrossCluster"]),
+    )
+    .passes();
+    from(json!([]), json!(["CrossCluster"])).passes();
+    from(json!(["Bogus"]), json!(["CrossCluster"])).passes();
+    from(
+        json!(["CrossCluster", "LoadBalancer"]),
+        json!(["LoadBalancer"]),
+    )
+    .service(ServiceKind::LoadBalancer, &[])
+    .passes();
+    from(json!(["CrossCluster"]), json!([]))
+        .is_refused(&["spec.types: Required value: name one type: CrossCluster or LoadBalancer"]);
+    from(
+        json!(["CrossCluster"]),
+        json!(["CrossCluster", "CrossCluster"]),
+    )
+    .warns(&[r#"spec.types[1]: "CrossCluster" is listed already"#]);
+}
+
+#[test]
+fn where_the_service_is_gone_clusters_change_and_ports_only_go() {
+    let stored =
+        spec(json!({"ports": [{"name": "http", "port": 80}, {"name": "metrics", "port": 9090}]}));
+    changed(&stored, |spec| {
+        spec["providerClusters"] = json!([{"name": "a"}])
+    })
+    .no_service()
+    .passes();
+    changed(&stored, |spec| {
+        spec["ports"] = json!([{"name": "http", "port": 80}])
+    })
+    .no_service()
+    .passes();
+    changed(&stored, |spec| spec["ports"] = json!([]))
+        .no_service()
+        .passes();
+
+    let added = changed(&stored, |spec| {
+        spec["ports"][1] = json!({"name": "grpc", "port": 9})
+    });
+    let error = r#"spec.ports[1].name: Invalid value: "grpc": there is no Service shop/foo; until there is one, ports can only be removed"#;
+    added.clone().no_service().is_refused(&[error]);
+    added.clone().no_service().dry_run().warns(&[error]);
+    added
+        .clone()
+        .no_service()
+        .missing_service(Strictness::Warn)
+        .warns(&[error]);
+    added.service(ServiceKind::ExternalName, &[]).is_refused(&[
+        r#"spec.ports[1].name: Invalid value: "grpc": Service shop/foo is of type ExternalName, an alias without endpoints; until there is one, ports can only be removed"#,
+    ]);
+}
+
+#[test]
+fn a_port_that_the_service_lost_stays_until_it_is_touched() {
+    let stored = spec(json!({"ports": [{"name": "lost", "port": 7}]}));
+    changed(&stored, |spec| {
+        spec["consumerClusters"] = json!([{"name": "a"}])
+    })
+    .passes();
+    changed(&stored, |spec| spec["ports"][0]["port"] = json!(8)).is_refused(&[
+        r#"spec.ports[0].name: Invalid value: "lost": Service shop/foo has no port named "lost"; it has http 80/TCP, metrics 9090/TCP"#,
+    ]);
+    changed(&stored, |spec| spec["ports"] = json!([{"name": "lost", "port": 7}, {"port": 81}]))
+        .dry_run()
+        .warns(&[
+            "spec.ports[1].port: Invalid value: 81: Service shop/foo has no port 81; it has http 80/TCP, metrics 9090/TCP",
+        ]);
+}
+
+#[test]
+fn nothing_is_warned_of_that_did_not_change() {
+    let stored = spec(json!({
+        "providerClusters": [{"name": "gone"}, {"name": "gone"}], "consumerClusters": [{"name": "gone"}],
+    }));
+    changed(&stored, |spec| spec["ports"] = json!([{"port": 80}])).passes();
+    changed(&stored, |spec| spec["consumerClusters"] = json!([{"name": "gone"}, {"name": "nowhere"}]))
+        .warns(&[
+            r#"spec.consumerClusters[1].name: Invalid value: "nowhere": no Cluster is named "nowhere"; join it first, or mend the name"#,
+        ]);
+    changed(&stored, |spec| {
+        spec["providerClusters"] = json!([{"name": "gone"}])
+    })
+    .passes();
+    let lonely = spec(json!({"consumerClusters": [{"name": "a"}]}));
+    changed(&lonely, |spec| spec["providerClusters"] = json!([{"name": "a"}])).warns(&[
+        r#"spec: cluster "a" is the only provider and the only consumer, so there is nothing to do; its own Service serves it already"#,
+    ]);
+    update(
+        json!({"types": ["LoadBalancer"]}),
+        json!({"types": ["LoadBalancer"], "ports": [{"port": 80}]}),
+    )
+    .passes();
+}
+
+#[test]
+fn the_name_and_the_place_of_an_old_object_are_not_judged() {
+    let stored = spec(json!({}));
+    for (namespace, name) in [
+        ("kube-system", "foo"),
+        ("default", "kubernetes"),
+        ("shop", "1.2"),
+    ] {
+        changed(&stored, |spec| {
+            spec["consumerClusters"] = json!([{"name": "a"}])
+        })
+        .named(namespace, name)
+        .no_service()
+        .passes();
+    }
+}
+
+#[test]
+fn the_permanent_id_does_not_change_once_it_is_set() {
+    let path = format!("metadata.labels[{ID}]");
+    let ask = update(spec(json!({})), spec(json!({})));
+    ask.clone()
+        .with(|object| object["metadata"]["labels"][ID] = json!("other"))
+        .is_refused(&[&format!(
+            r#"{path}: Invalid value: "other": the identity of the object does not change; leave it at "kept""#
+        )]);
+    for labels in [json!(null), json!({}), json!({ID: ""})] {
+        ask.clone()
+            .with(|object| object["metadata"]["labels"] = labels)
+            .is_refused(&[&format!(
+                r#"{path}: Required value: the identity of the object does not change; leave it at "kept""#
+            )]);
+    }
+    ask.with_stored(|object| object["metadata"]["labels"] = json!({ID: ""}))
+        .with(|object| object["metadata"]["labels"][ID] = json!("first"))
+        .passes();
+}
+
+#[test]
+fn an_object_on_its_way_out_is_never_refused() {
+    let ask = update(spec(json!({})), wrong_in_every_way())
+        .with(|object| object["metadata"]["labels"] = json!({}))
+        .with_stored(|object| {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
+        })
+        .no_service();
+    ask.passes();
+    assert!(ask.validate().doubts.stake().is_none());
+}
+
+#[test]
+fn the_deletion_of_the_new_object_alone_excuses_nothing() {
+    update(spec(json!({})), spec(json!({"ports": [{"port": 81}]})))
+        .with(|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"))
+        .is_refused(&[
+            "spec.ports[0].port: Invalid value: 81: Service shop/foo has no port 81; it has http 80/TCP, metrics 9090/TCP",
+        ]);
+}
+
+#[test]
+fn an_old_object_that_does_not_decode_makes_it_a_creation() {
+    let ask = update(
+        json!({"types": "CrossCluster"}),
+        spec(json!({"ports": [{"port": 81}]})),
+    );
+    ask.clone().no_service().named("kube-system", "foo").is_refused(&[
+        r#"metadata.namespace: Invalid value: "kube-system": namespace kube-system is protected; start causeway with --allow-namespace kube-system to allow it"#,
+        r#"metadata.name: Invalid value: "foo": there is no Service kube-system/foo; a MultiClusterService bears the name of the Service that it exposes: create that first"#,
+    ]);
+    ask.with_stored(|object| {
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
+    })
+    .no_service()
+    .passes();
+}
+
+#[test]
+fn deprecated_fields_are_compared_as_what_they_become() {
+    let stored = spec(json!({"range": {"clusterNames": ["clusterB", "a"]}}));
+    changed(&stored, |spec| {
+        *spec =
+            crate::ask::spec(json!({"consumerClusters": [{"name": "a"}, {"name": "clusterB"}]}));
+    })
+    .passes();
+    changed(&stored, |spec| spec["ports"] = json!([{"port": 80}])).passes();
+    changed(&stored, |spec| spec["range"] = json!({"clusterNames": ["clusterB", "clusterC"]}))
+        .is_refused(&[
+            r#"spec.consumerClusters[1].name: Invalid value: "clusterC": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+        ]);
+    let disagreeing =
+        spec(json!({"consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["b"]}}));
+    changed(&disagreeing, |spec| spec["ports"] = json!([{"port": 80}])).passes();
+    changed(&disagreeing, |spec| spec["consumerClusters"] = json!([{"name": "c"}])).is_refused(&[
+        r#"spec.range.clusterNames: Invalid value: ["b"]: deprecated, and disagrees with spec.consumerClusters ["c"]; remove spec.range.clusterNames and list the clusters in spec.consumerClusters"#,
+    ]);
+}

@@ -1,0 +1,408 @@
+//! What is no admission request, and how one is answered.
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use serde_json::{Value, json};
+
+use crate::caller::{Called, UID, create, patch, post, read};
+use crate::hub;
+
+async fn called() -> Called {
+    Called::new(hub::nobody().await).await
+}
+
+/// A request that is answered without the hub.
+fn fine() -> String {
+    kube_system(json!({"types": []})).to_string()
+}
+
+async fn code(called: &Called, request: Request<Full<Bytes>>) -> StatusCode {
+    let (code, status) = read(called.send(request).await.expect("an answer")).await;
+    if code != StatusCode::OK {
+        assert_eq!(
+            (&status["kind"], &status["apiVersion"], &status["status"]),
+            (&json!("Status"), &json!("v1"), &json!("Failure"))
+        );
+        assert_eq!(status["code"], json!(code.as_u16()));
+        assert!(
+            status["reason"].is_string() && status["message"].is_string(),
+            "{status}"
+        );
+    }
+    code
+}
+
+#[tokio::test]
+async fn only_a_post_of_plain_json_to_a_path_that_is_served_is_read() {
+    let called = called().await;
+    let request = |method: &str, path: &str, headers: &[(&str, &str)]| {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Full::from(fine())).expect("a request")
+    };
+    let json = ("content-type", "application/json");
+    let cases = [
+        ("POST", "/validate", vec![json], 200),
+        ("POST", "/mutate", vec![json], 200),
+        ("POST", "/validate?timeout=5s&x=%00", vec![json], 200),
+        (
+            "POST",
+            "/validate",
+            vec![("content-type", "application/json; charset=utf-8")],
+            200,
+        ),
+        (
+            "POST",
+            "/validate",
+            vec![("content-type", "Application/JSON ;x=y")],
+            200,
+        ),
+        ("POST", "/", vec![json], 404),
+        ("POST", "/validate/", vec![json], 404),
+        ("GET", "/nowhere", vec![], 404),
+        ("GET", "/validate", vec![], 405),
+        ("PUT", "/mutate", vec![json], 405),
+        ("HEAD", "/mutate", vec![], 405),
+        ("POST", "/validate", vec![], 415),
+        (
+            "POST",
+            "/validate",
+            vec![("content-type", "text/plain")],
+            415,
+        ),
+        (
+            "POST",
+            "/validate",
+            vec![("content-type", "application/jsonx")],
+            415,
+        ),
+        (
+            "POST",
+            "/validate",
+            vec![("content-type", "application/yaml")],
+            415,
+        ),
+        (
+            "POST",
+            "/validate",
+            vec![json, ("content-encoding", "gzip")],
+            415,
+        ),
+        (
+            "POST",
+            "/validate",
+            vec![json, ("content-length", "7340033")],
+            413,
+        ),
+    ];
+    for (method, path, headers, expected) in cases {
+        let found = code(&called, request(method, path, &headers)).await;
+        assert_eq!(found.as_u16(), expected, "{method} {path} {headers:?}");
+    }
+    let response = called
+        .send(request("GET", "/validate", &[]))
+        .await
+        .expect("an answer");
+    assert_eq!(response.headers()["allow"], "POST");
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_admission_review_v1_with_a_uid_is_a_bad_request() {
+    let called = called().await;
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut review = kube_system(json!({"types": []}));
+        change(&mut review);
+        review.to_string().into_bytes()
+    };
+    let object_of_depth = |depth: usize| {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        fine()
+            .replace("\"oldObject\":null", &format!("\"oldObject\":{deep}"))
+            .into_bytes()
+    };
+    let cases: Vec<(&str, Vec<u8>, u16)> = vec![
+        ("nothing", vec![], 400),
+        ("no JSON", b"{".to_vec(), 400),
+        ("another JSON", b"[]".to_vec(), 400),
+        ("an empty object", b"{}".to_vec(), 400),
+        (
+            "v1beta1",
+            with(&|review| review["apiVersion"] = json!("admission.k8s.io/v1beta1")),
+            400,
+        ),
+        (
+            "another kind",
+            with(&|review| review["kind"] = json!("ConversionReview")),
+            400,
+        ),
+        (
+            "no request",
+            with(&|review| review["request"] = json!(null)),
+            400,
+        ),
+        (
+            "no uid",
+            with(&|review| review["request"]["uid"] = json!(null)),
+            400,
+        ),
+        (
+            "an empty uid",
+            with(&|review| review["request"]["uid"] = json!("")),
+            400,
+        ),
+        (
+            "an unknown operation",
+            with(&|review| review["request"]["operation"] = json!("PATCH")),
+            400,
+        ),
+        (
+            "a request that is none",
+            with(&|review| review["request"] = json!([1])),
+            400,
+        ),
+        (
+            "invalid UTF-8",
+            fine()
+                .replace("kube-system", "kube\u{1}")
+                .into_bytes()
+                .iter()
+                .map(|b| if *b == 1 { 0xff } else { *b })
+                .collect(),
+            400,
+        ),
+        (
+            "something after it",
+            [fine().into_bytes(), b"x".to_vec()].concat(),
+            400,
+        ),
+        ("too deep", object_of_depth(200_000), 400),
+        ("deep", object_of_depth(100), 200),
+    ];
+    for (what, body, expected) in cases {
+        let request = post("/validate").body(Full::from(body)).expect("a request");
+        assert_eq!(code(&called, request).await.as_u16(), expected, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_may_have_seven_mebibytes() {
+    let called = called().await;
+    for (size, expected) in [(7 * 1024 * 1024, 200), (7 * 1024 * 1024 + 1, 413)] {
+        let padding = " ".repeat(size - fine().len());
+        let body = fine() + &padding;
+        let request = post("/validate").body(Full::from(body)).expect("a request");
+        assert_eq!(
+            code(&called, request).await.as_u16(),
+            expected,
+            "{size} bytes"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_bears_the_uid_and_a_patch_as_base64() {
+    let called = called().await;
+    let review = create(json!({"types": ["CrossCluster"], "range": {"clusterNames": ["a"]}}));
+    let (code, answer) = called.review("/mutate", &review).await;
+    assert_eq!(code, StatusCode::OK);
+    assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
+    assert_eq!(answer["kind"], "AdmissionReview");
+    assert_eq!(answer["response"]["uid"], UID);
+    assert_eq!(answer["response"]["allowed"], true);
+    assert_eq!(
+        patch(&answer),
+        json!([
+            {"op": "add", "path": "/metadata/labels", "value": {"multiclusterservice.karmada.io/permanent-id": UID}},
+            {"op": "add", "path": "/spec/consumerClusters", "value": [{"name": "a"}]},
+            {"op": "remove", "path": "/spec/range"},
+        ])
+    );
+    assert_eq!(
+        answer["response"]["warnings"],
+        json!([
+            "spec.range.clusterNames is deprecated and was converted to spec.consumerClusters: use that field instead"
+        ])
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_details_by_which_kubectl_words_it() {
+    let called = called().await;
+    let (code, answer) = called
+        .review("/validate", &kube_system(json!({"types": []})))
+        .await;
+    assert_eq!(code, StatusCode::OK);
+    let response = &answer["response"];
+    assert_eq!(
+        (&response["uid"], &response["allowed"]),
+        (&json!(UID), &json!(false))
+    );
+    let status = &response["status"];
+    assert_eq!(
+        (&status["code"], &status["reason"]),
+        (&json!(422), &json!("Invalid"))
+    );
+    let message = status["message"].as_str().expect("a message");
+    assert!(
+        message.starts_with("[metadata.namespace: Invalid value: \"kube-system\": ")
+            && message.ends_with(
+                ", spec.types: Required value: name one type: CrossCluster or LoadBalancer]"
+            ),
+        "{message}"
+    );
+    assert_eq!(status["details"]["kind"], "MultiClusterService");
+    assert_eq!(
+        status["details"]["causes"][2],
+        json!({"reason": "FieldValueRequired", "field": "spec.types",
+            "message": "Required value: name one type: CrossCluster or LoadBalancer"})
+    );
+}
+
+/// A creation whose faults show without the hub: its name is no Service's.
+fn kube_system(spec: Value) -> Value {
+    let mut review = create(spec);
+    review["request"]["namespace"] = json!("kube-system");
+    review["request"]["object"]["metadata"]["name"] = json!("a.b");
+    review
+}
+
+#[tokio::test]
+async fn twenty_errors_and_ten_warnings_are_shown_and_the_rest_counted() {
+    let called = called().await;
+    let bad: Vec<_> = (0..25)
+        .map(|index| json!({"name": format!("B{index}")}))
+        .collect();
+    let twice: Vec<_> = (0..13).map(|_| json!("CrossCluster")).collect();
+    let mut review = create(json!({"types": ["CrossCluster"]}));
+    review["request"]["operation"] = json!("UPDATE");
+    review["request"]["oldObject"] = review["request"]["object"].clone();
+    review["request"]["object"]["spec"] = json!({"types": twice, "providerClusters": bad});
+    let (_, answer) = called.review("/validate", &review).await;
+    let causes = answer["response"]["status"]["details"]["causes"]
+        .as_array()
+        .expect("causes");
+    assert_eq!(causes.len(), 21);
+    assert_eq!(causes[20]["message"], "5 more errors are not shown");
+    let message = answer["response"]["status"]["message"]
+        .as_str()
+        .expect("a message");
+    assert!(
+        message.ends_with(", 5 more errors are not shown]"),
+        "{message}"
+    );
+    let warnings = answer["response"]["warnings"].as_array().expect("warnings");
+    assert_eq!(warnings.len(), 11);
+    assert_eq!(warnings[10], "2 more warnings are not shown");
+}
+
+#[tokio::test]
+async fn what_is_not_judged_is_allowed_unread_and_what_is_misdirected_is_refused() {
+    let called = called().await;
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut review = create(json!("unreadable"));
+        change(&mut review["request"]);
+        review
+    };
+    let service = json!({"group": "", "version": "v1", "kind": "Service"});
+    let later =
+        json!({"group": "networking.karmada.io", "version": "v1", "kind": "MultiClusterService"});
+    let cases: Vec<(&str, Value, bool, bool)> = vec![
+        (
+            "a deletion",
+            with(&|request| request["operation"] = json!("DELETE")),
+            true,
+            true,
+        ),
+        (
+            "a connection",
+            with(&|request| request["operation"] = json!("CONNECT")),
+            true,
+            true,
+        ),
+        (
+            "the deletion of another kind",
+            with(&|request| {
+                request["operation"] = json!("DELETE");
+                request["kind"] = service.clone();
+            }),
+            true,
+            true,
+        ),
+        (
+            "a subresource",
+            with(&|request| request["subResource"] = json!("status")),
+            true,
+            true,
+        ),
+        (
+            "another kind",
+            with(&|request| request["kind"] = service.clone()),
+            false,
+            false,
+        ),
+        (
+            "another version",
+            with(&|request| request["kind"] = later.clone()),
+            false,
+            false,
+        ),
+        ("an object that does not decode", with(&|_| ()), true, false),
+        (
+            "no object",
+            with(&|request| request["object"] = json!(null)),
+            true,
+            false,
+        ),
+        (
+            "an object that does not decode, of one on its way out",
+            with(&|request| {
+                request["operation"] = json!("UPDATE");
+                request["oldObject"] = request["object"].clone();
+                request["oldObject"]["metadata"]["deletionTimestamp"] =
+                    json!("2026-01-01T00:00:00Z");
+            }),
+            true,
+            true,
+        ),
+    ];
+    for (what, review, mutate, validate) in cases {
+        for (path, allowed) in [("/mutate", mutate), ("/validate", validate)] {
+            let (code, answer) = called.review(path, &review).await;
+            assert_eq!(code, StatusCode::OK, "{what}");
+            assert_eq!(answer["response"]["uid"], UID, "{what}");
+            assert_eq!(
+                answer["response"]["allowed"], allowed,
+                "{path} of {what}: {answer}"
+            );
+            assert!(
+                answer["response"]["patch"].is_null(),
+                "{path} of {what}: {answer}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_webhook_and_verdict() {
+    let called = called().await;
+    called
+        .review("/mutate", &create(json!({"types": []})))
+        .await;
+    called
+        .review("/validate", &create(json!("unreadable")))
+        .await;
+    called.review("/validate", &json!({})).await;
+    let text = called.process.metrics.encode().expect("metrics");
+    for line in [
+        "causeway_webhook_request_duration_seconds_count{webhook=\"mutate\",verdict=\"allowed\"} 1",
+        "causeway_webhook_request_duration_seconds_count{webhook=\"validate\",verdict=\"denied\"} 1",
+        "causeway_webhook_request_duration_seconds_count{webhook=\"validate\",verdict=\"error\"} 1",
+        "causeway_webhook_requests_in_flight 0",
+        "causeway_certificate_rotations_total 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+}

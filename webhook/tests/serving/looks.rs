@@ -1,0 +1,224 @@
+//! What the webhook asks the hub for, and what becomes of a request when the hub does not answer.
+
+use std::time::{Duration, Instant};
+
+use causeway::process::readiness::Unready;
+use causeway_webhook::service::Webhook;
+use causeway_webhook::view::Hub;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::caller::{Called, UID, create, patch, policy};
+use crate::hub::{self, FakeHub};
+
+const SERVICE: &str = "/api/v1/namespaces/shop/services/foo";
+const SERVICES: &str = "/api/v1/services?&limit=500";
+const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters?";
+const BEARERS: &str = "/apis/networking.karmada.io/v1alpha1/multiclusterservices?&labelSelector=multiclusterservice.karmada.io%2Fpermanent-id%3Dcopied&limit=2";
+
+fn service(port: u16) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "foo", "namespace": "shop"},
+        "spec": {"type": "ClusterIP", "ports": [{"name": "http", "port": port, "protocol": "TCP"}]}})
+}
+
+fn list(items: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "7"}, "items": items})
+}
+
+fn named(namespace: Option<&str>, name: &str) -> Value {
+    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+        "metadata": {"name": name, "namespace": namespace}})
+}
+
+fn exposing(port: u16) -> Value {
+    create(json!({"types": ["CrossCluster"], "ports": [{"name": "http", "port": port}]}))
+}
+
+fn copied() -> Value {
+    let mut review = create(json!({"types": ["CrossCluster"]}));
+    review["request"]["object"]["metadata"]["labels"] =
+        json!({"multiclusterservice.karmada.io/permanent-id": "copied"});
+    review
+}
+
+async fn allowed(called: &Called, path: &str, review: &Value) -> bool {
+    let (code, answer) = called.review(path, review).await;
+    assert_eq!(code, StatusCode::OK, "{answer}");
+    answer["response"]["allowed"].as_bool().expect("a verdict")
+}
+
+#[tokio::test]
+async fn without_a_cache_the_hub_itself_is_asked() {
+    let hub = FakeHub::default();
+    let called = Called::new(hub.client().await).await;
+    assert!(
+        !allowed(&called, "/validate", &exposing(80)).await,
+        "no Service"
+    );
+    hub.answers(SERVICE, StatusCode::OK, service(80));
+    assert!(allowed(&called, "/validate", &exposing(80)).await);
+    assert!(
+        !allowed(&called, "/validate", &exposing(81)).await,
+        "no such port"
+    );
+    assert_eq!(hub.asked(), [SERVICE, SERVICE, SERVICE]);
+}
+
+#[tokio::test]
+async fn a_service_that_the_cache_does_not_know_yet_is_found() {
+    let hub = FakeHub::default();
+    hub.answers(SERVICES, StatusCode::OK, list(&json!([service(80)])));
+    let called = Called::new(hub.client().await).await;
+    let seen = Hub::new(hub.client().await);
+    seen.watch(&called.process.tasks, &called.process.readiness);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while called.process.readiness.check().is_err() {
+        let awaited = called.process.readiness.check();
+        assert!(
+            Instant::now() < deadline,
+            "{awaited:?}, asked {:?}",
+            hub.asked()
+        );
+        if let Err(Unready::Awaits(names)) = awaited {
+            assert!(
+                names.iter().all(
+                    |name| ["the Services of the hub", "the Clusters of the hub"]
+                        .contains(&name.as_str())
+                ),
+                "{names:?}"
+            );
+        }
+        tokio::task::yield_now().await;
+    }
+    let metrics = called.metrics.clone();
+    let tasks = called.process.tasks.clone();
+    let webhook = Webhook::new(seen, policy(), metrics, tasks);
+    let called = Called { webhook, ..called };
+
+    hub.asked();
+    assert!(allowed(&called, "/validate", &exposing(80)).await);
+    assert!(
+        !hub.asked().contains(&SERVICE.to_owned()),
+        "the cache knows it"
+    );
+
+    hub.answers(SERVICE, StatusCode::OK, service(81));
+    assert!(
+        allowed(&called, "/validate", &exposing(81)).await,
+        "the Service has just changed"
+    );
+    assert!(hub.asked().contains(&SERVICE.to_owned()));
+}
+
+#[tokio::test]
+async fn clusters_are_looked_up_by_a_list_where_nothing_is_known_of_them() {
+    let hub = FakeHub::default();
+    hub.answers(SERVICE, StatusCode::OK, service(80));
+    let called = Called::new(hub.client().await).await;
+    let review = create(
+        json!({"types": ["CrossCluster"], "providerClusters": [{"name": "a"}, {"name": "b"}]}),
+    );
+    let (_, answer) = called.review("/validate", &review).await;
+    let message = answer["response"]["status"]["message"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(
+        message.contains("the hub serves no Cluster objects"),
+        "{answer}"
+    );
+    hub.answers(CLUSTERS, StatusCode::OK, list(&json!([named(None, "a")])));
+    let (_, answer) = called.review("/validate", &review).await;
+    let message = answer["response"]["status"]["message"]
+        .as_str()
+        .unwrap_or_default();
+    assert!(
+        message.starts_with("spec.providerClusters[1].name: Invalid value: \"b\": no Cluster"),
+        "{answer}"
+    );
+    hub.answers(
+        CLUSTERS,
+        StatusCode::OK,
+        list(&json!([named(None, "a"), named(None, "b")])),
+    );
+    assert!(allowed(&called, "/validate", &review).await);
+    assert!(hub.asked().contains(&CLUSTERS.to_owned()));
+}
+
+#[tokio::test]
+async fn a_permanent_id_is_kept_unless_another_object_bears_it() {
+    let hub = FakeHub::default();
+    let called = Called::new(hub.client().await).await;
+    let cases = [
+        (json!([]), false),
+        (json!([named(Some("shop"), "foo")]), false),
+        (json!([named(Some("shop"), "bar")]), true),
+        (
+            json!([named(Some("shop"), "foo"), named(Some("other"), "foo")]),
+            true,
+        ),
+    ];
+    for (bearers, taken) in cases {
+        hub.answers(BEARERS, StatusCode::OK, list(&bearers));
+        let (code, answer) = called.review("/mutate", &copied()).await;
+        assert_eq!(code, StatusCode::OK, "{answer}, asked {:?}", hub.asked());
+        if taken {
+            assert_eq!(patch(&answer)[0]["value"], UID, "{bearers}");
+        } else {
+            assert!(answer["response"]["patch"].is_null(), "{bearers}: {answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hub_that_cannot_be_asked_is_a_fault_and_no_verdict() {
+    let broken = FakeHub::default();
+    for path in [SERVICE, BEARERS] {
+        broken.answers(
+            path,
+            StatusCode::INTERNAL_SERVER_ERROR,
+            json!("etcd is gone"),
+        );
+    }
+    let forbidden = FakeHub::default();
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403,
+        "message": "services \"foo\" is forbidden"});
+    for path in [SERVICE, BEARERS] {
+        forbidden.answers(path, StatusCode::FORBIDDEN, status.clone());
+    }
+    let hubs = [
+        ("broken", broken.client().await, "etcd is gone"),
+        ("forbidden", forbidden.client().await, "is forbidden"),
+        ("gone", hub::nobody().await, "could not be asked"),
+        ("silent", hub::silent().await, "did not answer within 2s"),
+    ];
+    for (what, client, words) in hubs {
+        let called = Called::new(client).await;
+        for (path, review) in [("/validate", exposing(80)), ("/mutate", copied())] {
+            let begun = Instant::now();
+            let (code, status) = called.review(path, &review).await;
+            assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE, "{what}: {status}");
+            assert_eq!(
+                (&status["kind"], &status["code"]),
+                (&json!("Status"), &json!(503))
+            );
+            let message = status["message"].as_str().expect("a message");
+            assert!(message.contains(words), "{what}: {message}");
+            assert!(
+                begun.elapsed() < Duration::from_secs(4),
+                "{what}: {:?}",
+                begun.elapsed()
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_needs_no_hub_is_answered_without_one() {
+    let called = Called::new(hub::nobody().await).await;
+    let mut update = exposing(80);
+    update["request"]["operation"] = json!("UPDATE");
+    update["request"]["oldObject"] = update["request"]["object"].clone();
+    update["request"]["object"]["spec"]["consumerClusters"] = json!([]);
+    assert!(allowed(&called, "/validate", &update).await);
+    assert!(allowed(&called, "/mutate", &exposing(80)).await);
+}
