@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use causeway_tests::SOON;
 use causeway_tests::eventually::throughout;
+use causeway_tests::{SOON, multi_cluster_service, service};
 use k8s_openapi::ByteString;
 
 use super::{Bed, NOTICED, cleaned, own_objects, reaches, says};
@@ -103,4 +103,72 @@ async fn a_cluster_that_is_joined_twice_counts_once() {
         own_objects(&space, bed.member("member2")).await,
         Vec::<String>::new()
     );
+}
+
+#[tokio::test]
+async fn a_namespace_is_made_where_the_member_lets_causeway_make_it_and_stays() {
+    let bed = Bed::start(1, &[]).await;
+    let space = causeway_tests::Space::create(&bed.fleet, "made", &[bed.hub()]).await;
+    let member = bed.member("member1");
+    let kubeconfig = member.kubeconfig().display().to_string();
+    let join = [
+        "join",
+        "member1",
+        "--member-kubeconfig",
+        &kubeconfig,
+        "--allow-namespace-creation",
+    ];
+    bed.installation.kubectl_mcs(join).await.ok();
+    service("foo")
+        .port("http", 80)
+        .create(bed.hub(), &space)
+        .await;
+    multi_cluster_service("foo").create(&space).await;
+    says(&space, "Ready", "True|Ready|", SOON).await;
+    let label = "jsonpath={.metadata.labels.app\\.kubernetes\\.io/managed-by}";
+    let made = member
+        .kubectl(["get", "ns", space.name(), "-o", label])
+        .await
+        .ok();
+    assert_eq!(made, "causeway");
+    bed.hub()
+        .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--timeout=20s"])
+        .await
+        .ok();
+    member.kubectl(["get", "ns", space.name()]).await.ok();
+}
+
+#[tokio::test]
+async fn a_hub_may_be_a_member_of_itself_and_its_service_is_left_alone() {
+    let bed = Bed::start(1, &[]).await;
+    bed.installation.join(bed.hub()).await;
+    let space = bed.fleet.space("self").await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.hub(), &space)
+        .await;
+    multi_cluster_service("foo").create(&space).await;
+    let pods = space
+        .backends("foo")
+        .count(1)
+        .create(bed.member("member1"))
+        .await;
+    let expected = [pods[0].ip().to_owned()];
+    reaches(&space, bed.hub(), &expected, SOON).await;
+    bed.hub()
+        .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--timeout=20s"])
+        .await
+        .ok();
+    cleaned(&space, bed.member("member1"), SOON).await;
+    reaches(&space, bed.hub(), &[], SOON).await;
+    let untouched = [
+        "get",
+        "svc",
+        "foo",
+        "-n",
+        space.name(),
+        "-o",
+        "jsonpath={.metadata.labels}{.spec.selector}",
+    ];
+    assert_eq!(bed.hub().kubectl(untouched).await.ok(), "{\"app\":\"foo\"}");
 }

@@ -13,18 +13,8 @@ async fn a_copy_bears_the_names_and_labels_that_others_rely_on() {
         .port_to("http", 80, 8080)
         .create(stage.hub(), &stage.space)
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.carry_from_member1_to_member2().await;
+    stage.pod_that_member2_reaches().await;
     let slices = stage.space.slices(stage.member("member2"), "foo").await;
     let source = &stage.space.slices(stage.member("member1"), "foo").await[0];
     let copy = slices
@@ -105,18 +95,8 @@ async fn under_a_traffic_preference_every_copied_endpoint_bears_hints() {
         .with(|spec| spec.traffic_distribution = Some("PreferSameNode".to_owned()))
         .create(stage.hub(), &stage.space)
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.carry_from_member1_to_member2().await;
+    stage.pod_that_member2_reaches().await;
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
     let hints = "jsonpath={.items[0].endpoints[0].hints.forZones[0].name} {.items[0].endpoints[0].hints.forNodes[0].name}";
     let expected = format!("{} member1.remote", stage.member("member1").zone());
@@ -141,12 +121,7 @@ async fn a_change_of_an_endpoint_costs_one_write_in_each_consumer_and_none_on_th
         .consumers(["member2", "member3"])
         .create(&stage.space)
         .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(2)
-        .create(stage.member("member1"))
-        .await;
+    let pods = stage.pods("member1", 2).await;
     let both = [pods[0].ip(), pods[1].ip()];
     stage.reaches("member2", &both).await;
     stage.reaches("member3", &both).await;
@@ -191,13 +166,7 @@ async fn a_port_that_is_taken_out_of_the_multi_cluster_service_goes_from_service
         .port("metrics", 9090)
         .create(&stage.space)
         .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.pod_that_member2_reaches().await;
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
     let ports = "jsonpath={.items[0].ports[*].name}";
     stage
@@ -240,13 +209,7 @@ async fn a_port_that_is_renamed_in_the_service_is_held_and_reported_until_the_en
         .port("http", 80)
         .create(&stage.space)
         .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    let pod = stage.pod_that_member2_reaches().await;
     let rename = r#"[{"op": "replace", "path": "/spec/ports/0/name", "value": "web"}]"#;
     stage
         .hub_kubectl(["patch", "svc", "foo", "--type=json", "-p", rename])
@@ -258,12 +221,12 @@ async fn a_port_that_is_renamed_in_the_service_is_held_and_reported_until_the_en
         ),
         "{message}"
     );
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.reaches("member2", &[pod.ip()]).await;
     stage
         .edit_spec(r#"{"ports":[{"name":"web","port":80}]}"#)
         .await;
     stage.ready().await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.reaches("member2", &[pod.ip()]).await;
     let ports = "jsonpath={.spec.ports[*].name}";
     stage
         .prints(
@@ -282,11 +245,7 @@ async fn slices_made_by_hand_count_only_where_the_service_asks_for_them() {
         .without_selector()
         .create(stage.hub(), &stage.space)
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
+    stage.carry_from_member1_to_member2().await;
     stage.ready().await;
     let slice = format!(
         "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: by-hand, namespace: {}, labels: \

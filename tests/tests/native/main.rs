@@ -6,7 +6,8 @@ mod services;
 mod status;
 
 use causeway_tests::causeway::{Installation, Running};
-use causeway_tests::{Cluster, Fleet, SOON, Space, eventually};
+use causeway_tests::fixtures::RunningPod;
+use causeway_tests::{Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, service};
 use tokio::sync::OnceCell;
 
 /// A hub with three members that are joined, and one controller; shared by all tests here.
@@ -47,6 +48,38 @@ impl Stage {
 
     fn member(&self, name: &str) -> &'static Cluster {
         self.space.fleet().member(name)
+    }
+
+    /// `foo` on the hub, port 80, provided by member1 and consumed by member2.
+    async fn serve_http(&self) {
+        service("foo")
+            .port("http", 80)
+            .create(self.hub(), &self.space)
+            .await;
+        self.carry_from_member1_to_member2().await;
+    }
+
+    async fn carry_from_member1_to_member2(&self) {
+        let object = multi_cluster_service("foo")
+            .providers(["member1"])
+            .consumers(["member2"]);
+        object.create(&self.space).await;
+    }
+
+    /// Pods that back `foo` in a member.
+    async fn pods(&self, member: &str, count: usize) -> Vec<RunningPod> {
+        self.space
+            .backends("foo")
+            .count(count)
+            .create(self.member(member))
+            .await
+    }
+
+    /// The one pod of member1, once member2 reaches it.
+    async fn pod_that_member2_reaches(&self) -> RunningPod {
+        let pod = self.pods("member1", 1).await.remove(0);
+        self.reaches("member2", &[pod.ip()]).await;
+        pod
     }
 
     /// kubectl on the hub, in the namespace; it must succeed.

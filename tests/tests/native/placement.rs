@@ -14,12 +14,7 @@ async fn every_cluster_provides_to_every_other_where_none_is_named() {
     multi_cluster_service("foo").create(&stage.space).await;
     let mut addresses = Vec::new();
     for member in ["member1", "member2", "member3"] {
-        let pods = stage
-            .space
-            .backends("foo")
-            .count(1)
-            .create(stage.member(member))
-            .await;
+        let pods = stage.pods(member, 1).await;
         addresses.push(pods[0].ip().to_owned());
     }
     for member in ["member1", "member2", "member3"] {
@@ -40,18 +35,8 @@ async fn a_provider_that_becomes_a_consumer_is_backed_by_the_others_alone() {
         .consumers(["member1", "member2"])
         .create(&stage.space)
         .await;
-    let one = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    let two = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member2"))
-        .await;
+    let one = stage.pods("member1", 1).await;
+    let two = stage.pods("member2", 1).await;
     stage.reaches("member2", &[one[0].ip(), two[0].ip()]).await;
     stage
         .edit_spec(r#"{"providerClusters":[{"name":"member1"}]}"#)
@@ -77,18 +62,8 @@ async fn a_consumer_or_provider_that_is_taken_out_is_cleaned() {
         .consumers(["member2"])
         .create(&stage.space)
         .await;
-    let one = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    let three = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member3"))
-        .await;
+    let one = stage.pods("member1", 1).await;
+    let three = stage.pods("member3", 1).await;
     stage
         .reaches("member2", &[one[0].ip(), three[0].ip()])
         .await;
@@ -112,12 +87,7 @@ async fn a_deletion_cleans_every_member_before_the_object_goes() {
         .create(stage.hub(), &stage.space)
         .await;
     multi_cluster_service("foo").create(&stage.space).await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
+    let pods = stage.pods("member1", 1).await;
     stage.reaches("member3", &[pods[0].ip()]).await;
     let finalizers = "jsonpath={.metadata.finalizers[*]}";
     stage
@@ -160,11 +130,7 @@ async fn a_service_that_was_there_before_survives_the_deletion() {
         .port("http", 80)
         .create(stage.member("member1"), &stage.space)
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
+    stage.carry_from_member1_to_member2().await;
     stage.ready().await;
     stage
         .hub_kubectl(["delete", "mcs", "foo", "--timeout=20s"])

@@ -64,18 +64,8 @@ async fn a_service_that_somebody_else_made_is_used_as_it_is_under_its_own_port_n
         .selector("app", "else")
         .create(stage.member("member2"), &stage.space)
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.carry_from_member1_to_member2().await;
+    stage.pod_that_member2_reaches().await;
     stage.ready().await;
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
     let ports = "jsonpath={.items[0].ports[0].name} {.items[0].ports[0].port}";
@@ -107,11 +97,7 @@ async fn a_service_of_somebody_else_that_lacks_a_port_is_reported_and_recovers_w
         .port("http", 8000)
         .create(stage.member("member2"), &stage.space)
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
+    stage.carry_from_member1_to_member2().await;
     let message = stage
         .condition("ServiceApplied", "False", "ServiceAppliedFailed")
         .await;
@@ -142,22 +128,8 @@ async fn a_service_of_somebody_else_that_lacks_a_port_is_reported_and_recovers_w
 #[tokio::test]
 async fn a_service_that_becomes_headless_is_made_anew_and_that_is_said() {
     let stage = Stage::new("headless").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.serve_http().await;
+    let pod = stage.pod_that_member2_reaches().await;
     stage.hub_kubectl(["delete", "svc", "foo"]).await;
     service("foo")
         .port("http", 80)
@@ -174,7 +146,7 @@ async fn a_service_that_becomes_headless_is_made_anew_and_that_is_said() {
             )
             .await;
     }
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.reaches("member2", &[pod.ip()]).await;
     stage.ready().await;
     let events = stage
         .hub_kubectl(["get", "events", "-o", "jsonpath={.items[*].reason}"])
@@ -185,21 +157,8 @@ async fn a_service_that_becomes_headless_is_made_anew_and_that_is_said() {
 #[tokio::test]
 async fn a_service_that_is_replaced_by_force_is_no_outage() {
     let stage = Stage::new("force").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(2)
-        .create(stage.member("member1"))
-        .await;
+    stage.serve_http().await;
+    let pods = stage.pods("member1", 2).await;
     let mut addresses: Vec<_> = pods.iter().map(|pod| pod.ip().to_owned()).collect();
     addresses.sort();
     stage.reaches("member2", &addresses).await;
@@ -241,28 +200,14 @@ async fn a_service_that_is_replaced_by_force_is_no_outage() {
 #[tokio::test]
 async fn what_somebody_breaks_is_put_right() {
     let stage = Stage::new("drift").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
-    let pods = stage
-        .space
-        .backends("foo")
-        .count(1)
-        .create(stage.member("member1"))
-        .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.serve_http().await;
+    let pod = stage.pod_that_member2_reaches().await;
     let member2 = stage.member("member2");
     let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
     stage
         .kubectl(member2, ["delete", "endpointslices", copies])
         .await;
-    stage.reaches("member2", &[pods[0].ip()]).await;
+    stage.reaches("member2", &[pod.ip()]).await;
     stage.kubectl(member2, ["delete", "svc", "foo"]).await;
     stage
         .prints(
@@ -291,15 +236,7 @@ async fn a_namespace_that_is_missing_is_named_and_awaited() {
         causeway_tests::Space::create(fleet, "nowhere", &[fleet.hub(), fleet.member("member1")])
             .await;
     let stage = Stage { space };
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
+    stage.serve_http().await;
     let message = stage
         .condition("ServiceApplied", "False", "ServiceAppliedFailed")
         .await;

@@ -8,15 +8,7 @@ use super::Stage;
 #[tokio::test]
 async fn the_status_reads_as_the_guide_shows_it() {
     let stage = Stage::new("reads").await;
-    service("foo")
-        .port("http", 80)
-        .create(stage.hub(), &stage.space)
-        .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
+    stage.serve_http().await;
     stage.ready().await;
     let described = stage.hub_kubectl(["describe", "mcs", "foo"]).await;
     for line in [
@@ -47,11 +39,7 @@ async fn every_condition_names_the_generation_that_it_speaks_of() {
         .port("metrics", 9090)
         .create(stage.hub(), &stage.space)
         .await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
+    stage.carry_from_member1_to_member2().await;
     stage.ready().await;
     stage.edit_spec(r#"{"ports":[{"port":80}]}"#).await;
     let seen = "jsonpath={.metadata.generation} {.status.conditions[*].observedGeneration}";
@@ -105,11 +93,7 @@ async fn a_pull_mode_member_is_left_out_and_named() {
 #[tokio::test]
 async fn a_service_without_its_hub_service_says_so_and_recovers() {
     let stage = Stage::new("missing").await;
-    multi_cluster_service("foo")
-        .providers(["member1"])
-        .consumers(["member2"])
-        .create(&stage.space)
-        .await;
+    stage.carry_from_member1_to_member2().await;
     let message = stage.condition("Ready", "False", "ServiceNotFound").await;
     assert_eq!(
         message,
