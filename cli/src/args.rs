@@ -114,9 +114,6 @@ pub(crate) struct JoinArgs {
     /// Let causeway make a service's namespace in the member where it is missing
     #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
     pub allow_namespace_creation: bool,
-    /// The member bears this name but is another cluster than before, say a rebuilt one
-    #[arg(long, env = "CAUSEWAY_REPLACE", hide_env = true)]
-    pub replace: bool,
     /// How long to wait until the member is synced
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
     pub timeout: Duration,

@@ -35,8 +35,8 @@ pub(crate) enum JoinError {
     )]
     JoinedAs(String),
     #[error(
-        "{name} is another cluster (kube-system UID {known}, this one has {given}); choose another name, or add --replace \
-         if the cluster was rebuilt"
+        "{name} is another cluster (kube-system UID {known}, this one has {given}); choose another name or, if the \
+         cluster was rebuilt, take the old one out first: kubectl mcs unjoin {name}"
     )]
     AnotherCluster {
         name: ClusterName,
@@ -70,7 +70,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     hub::check_cluster_api(&hub).await?;
     hub::check_namespace(&hub).await?;
     let identity = member::identify(&member).await?;
-    check_identity(&hub::known(&hub).await?, &name, &identity.uid, args.replace)?;
+    check_identity(&hub::known(&hub).await?, &name, &identity.uid)?;
     say::result(format_args!(
         "member: Kubernetes {} at {}",
         identity.version,
@@ -113,19 +113,14 @@ fn checked_endpoint(text: &str) -> Result<String, JoinError> {
 }
 
 /// One cluster has one name, and one name stands for one cluster.
-fn check_identity(
-    known: &[Known],
-    name: &ClusterName,
-    uid: &str,
-    replace: bool,
-) -> Result<(), JoinError> {
+fn check_identity(known: &[Known], name: &ClusterName, uid: &str) -> Result<(), JoinError> {
     for cluster in known {
         let same_name = cluster.name == name.as_str();
         match cluster.id.as_deref() {
             Some(id) if id == uid && !same_name => {
                 return Err(JoinError::JoinedAs(cluster.name.clone()));
             }
-            Some(id) if id != uid && same_name && !replace => {
+            Some(id) if id != uid && same_name => {
                 let (known, given) = (id.to_owned(), uid.to_owned());
                 return Err(JoinError::AnotherCluster {
                     name: name.clone(),
@@ -269,30 +264,25 @@ mod tests {
     #[test]
     fn one_cluster_has_one_name_and_one_name_stands_for_one_cluster() {
         let name = ClusterName::try_from("a").expect("a name");
-        let check = |known: &[Known], replace| {
-            check_identity(known, &name, "uid-a", replace).map_err(|e| e.to_string())
-        };
-        assert_eq!(check(&[], false), Ok(()));
-        assert_eq!(
-            check(
-                &[
-                    known("a", Some("uid-a")),
-                    known("b", Some("uid-b")),
-                    known("c", None)
-                ],
-                false
+        let check =
+            |known: &[Known]| check_identity(known, &name, "uid-a").map_err(|e| e.to_string());
+        let others = [known("b", Some("uid-b")), known("c", None)];
+        assert_eq!(check(&others), Ok(()));
+        assert_eq!(check(&[known("a", Some("uid-a"))]), Ok(()));
+        assert_eq!(check(&[known("a", None)]), Ok(()));
+        for (cluster, words) in [
+            (
+                known("b", Some("uid-a")),
+                ["named b", "kubectl mcs unjoin b"],
             ),
-            Ok(())
-        );
-        assert_eq!(check(&[known("a", None)], false), Ok(()));
-        let error = check(&[known("b", Some("uid-a"))], true).expect_err("joined as b");
-        assert!(
-            error.contains("named b") && error.contains("kubectl mcs unjoin b"),
-            "{error}"
-        );
-        let error = check(&[known("a", Some("other"))], false).expect_err("another cluster");
-        assert!(error.contains("--replace"), "{error}");
-        assert_eq!(check(&[known("a", Some("other"))], true), Ok(()));
+            (
+                known("a", Some("other")),
+                ["another cluster", "kubectl mcs unjoin a"],
+            ),
+        ] {
+            let error = check(&[cluster]).expect_err("refused");
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        }
     }
 
     #[test]

@@ -584,7 +584,7 @@ async fn without_a_controller_join_and_unjoin_say_so_and_can_be_taken_up_again()
         &[
             "member1 is another cluster",
             "of-another-cluster",
-            "--replace",
+            "kubectl mcs unjoin member1",
         ],
     );
     let kubeconfig = member.kubeconfig().display().to_string();
@@ -594,21 +594,10 @@ async fn without_a_controller_join_and_unjoin_say_so_and_can_be_taken_up_again()
         1,
         &["of another cluster than member1"],
     );
-    let replaced = join(
-        &installation,
-        "member1",
-        member,
-        &["--timeout", "1s", "--replace"],
-    )
-    .await;
-    ends(
-        &replaced,
-        1,
-        &[
-            "cluster.cluster.karmada.io/member1 configured",
-            "not synced",
-        ],
-    );
+    patch(r#"{"spec":{"id":null}}"#).await;
+    let mended = join(&installation, "member1", member, &["--timeout", "1s"]).await;
+    let configured = "cluster.cluster.karmada.io/member1 configured";
+    ends(&mended, 1, &[configured, "not synced"]);
 
     patch(r#"{"metadata":{"finalizers":["mcs.causeway.dev/cleanup"]}}"#).await;
     let held = installation
