@@ -134,6 +134,11 @@ impl Hub {
         self.listed_since.is_some()
     }
 
+    /// Whether there is a MultiClusterService of that key.
+    pub fn exposes(&self, key: &ServiceKey) -> bool {
+        self.multi_cluster_services.contains_key(key)
+    }
+
     /// Whether that cluster is on its way out.
     pub fn is_leaving(&self, name: &ClusterName) -> bool {
         self.clusters

@@ -1,0 +1,142 @@
+//! Members come, say who they are and what they hold, and leave.
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::{Controller, SourceChange};
+use crate::event::{Generation, HubEvent, MemberEvent};
+use crate::fleet::Outcome;
+use crate::index::member::Member;
+use crate::index::slice::SliceRole;
+use crate::index::{Item, Standing};
+use crate::metrics::MemberState;
+use crate::outbox::{Lane, Limits, Outbox};
+use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster};
+use crate::watch::Signal;
+
+impl Controller {
+    pub(super) fn fold_hub(&mut self, event: HubEvent, now: Now) {
+        let event = match event {
+            HubEvent::Secrets(namespace, signal) => {
+                for name in self.parts.fleet.note_secrets(&namespace, signal) {
+                    self.engage(&name);
+                }
+                return;
+            }
+            other => other,
+        };
+        let touched = match &event {
+            HubEvent::Clusters(signal) => self.parts.fleet.note_clusters(signal),
+            _ => Default::default(),
+        };
+        self.parts.index.fold_hub(event, now.wall);
+        for name in touched {
+            self.engage(&name);
+        }
+        if self.parts.index.hub.is_listed()
+            && let Some(awaited) = self.parts.hub_lists.take()
+        {
+            awaited.ready();
+        }
+    }
+
+    pub(super) fn engage(&mut self, name: &ClusterName) {
+        let index = &mut self.parts.index;
+        match self.parts.fleet.reconsider(name) {
+            Outcome::Unchanged => return,
+            Outcome::Engaged(generation) => match index.members.get_mut(name) {
+                Some(member) => member.engage_again(generation),
+                None => {
+                    index.members.insert(name.clone(), Member::new(generation));
+                }
+            },
+            Outcome::Disengaged => {
+                index.members.remove(name);
+            }
+            Outcome::Refused(why) => {
+                tracing::warn!(cluster = %name, why, "a member cannot be engaged");
+                let member = index
+                    .members
+                    .entry(name.clone())
+                    .or_insert_with(|| Member::new(0));
+                member.refusals.configuration = Some(why);
+            }
+        }
+        index.mark(Item::Cluster(name.clone()));
+        index.mark_all_services();
+    }
+
+    pub(super) fn fold_member(
+        &mut self,
+        name: &ClusterName,
+        generation: Generation,
+        event: MemberEvent,
+        now: Now,
+    ) {
+        if self
+            .parts
+            .index
+            .members
+            .get(name)
+            .is_none_or(|member| member.generation != generation)
+        {
+            return;
+        }
+        self.parts.metrics.member_event(name, now.wall);
+        if let MemberEvent::Slices(Signal::Applied(slice) | Signal::Deleted(slice)) = &event
+            && let SliceRole::Source(key, _) = &slice.role
+            && self.leads
+            && self.parts.index.hub.exposes(key)
+        {
+            let change = SourceChange {
+                since: now.instant,
+                written: false,
+            };
+            self.sources_changed.entry(key.clone()).or_insert(change);
+        }
+        let stood = self.parts.index.standing(name);
+        self.parts.index.fold_member(name, event, now.wall);
+        let stands = self.parts.index.standing(name);
+        if stands != stood {
+            tracing::info!(cluster = %name, ?stands, "a member changed");
+            self.parts.metrics.member_state(name, state_of(&stands));
+            if stands == Standing::Synced {
+                self.parts.outbox.reset(&Lane::Member(name.clone()));
+            }
+        }
+    }
+
+    /// A follower cleans nothing; it forgets a member once the leader has had its time.
+    pub(super) fn forget_if_gone(&mut self, name: &ClusterName, now: Now) {
+        let mut nothing = Outbox::new(Limits {
+            qps: 1.0,
+            burst: 0.0,
+            width: 0,
+        });
+        match reconcile_cluster(&self.parts.index, &mut nothing, name, false, now) {
+            ClusterOutcome::Stays => {}
+            ClusterOutcome::LookAgain(at) => self.queue.at(Item::Cluster(name.clone()), at),
+            ClusterOutcome::Gone(left) => self.forget(name, &left),
+        }
+    }
+
+    /// The member has left: what it provided is withdrawn elsewhere.
+    pub(super) fn forget(&mut self, name: &ClusterName, left: &[ServiceKey]) {
+        if !left.is_empty() {
+            tracing::warn!(cluster = %name, ?left, "a member left before it was cleaned; these services are left in it");
+        }
+        self.parts.fleet.disengage(name);
+        self.parts.index.forget(name);
+        self.parts.outbox.reset(&Lane::Member(name.clone()));
+        self.parts.metrics.forget_member(name);
+    }
+}
+
+fn state_of(standing: &Standing) -> MemberState {
+    match standing {
+        Standing::Synced => MemberState::Synced,
+        Standing::Syncing | Standing::NotJoined => MemberState::Syncing,
+        Standing::Unreachable { .. } | Standing::Refused(_) | Standing::LeftOut(_) => {
+            MemberState::Unreachable
+        }
+    }
+}
