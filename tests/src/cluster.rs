@@ -14,6 +14,7 @@ use crate::audit;
 use crate::binaries::TestBed;
 use crate::eventually::eventually;
 use crate::keeper::{Keeper, Process, Program};
+use crate::kubeconfig::Access;
 use crate::kubectl::Output;
 use crate::network::{MemberNetwork, PodNetwork};
 use crate::{kubeconfig, node, ports};
@@ -156,9 +157,23 @@ impl Cluster {
     /// A new kubeconfig file in the fleet's directory, for this bearer token.
     pub fn kubeconfig_with_token(&self, file: &str, token: &str) -> PathBuf {
         let path = self.directory.join(file);
-        let content = kubeconfig::with_token(&self.name, &self.url, self.ca_pem(), token);
+        let content = kubeconfig::with_tokens(&[self.access(token)]);
         std::fs::write(&path, content).expect("a kubeconfig");
         path
+    }
+
+    fn access<'b>(&'b self, token: &'b str) -> Access<'b> {
+        Access {
+            cluster: &self.name,
+            url: &self.url,
+            ca_pem: self.authority.pem(),
+            token,
+        }
+    }
+
+    /// What the administrator's kubeconfig holds.
+    pub(crate) fn admin_access(&self) -> Access<'_> {
+        self.access(&self.admin_token)
     }
 
     /// The URL of its API server.
@@ -261,6 +276,11 @@ impl Cluster {
         let network = self.network.as_ref();
         let network = network.unwrap_or_else(|| panic!("{} has no network", self.name));
         network.exec(self, program, args).await
+    }
+
+    /// The name of its network namespace, for `ip netns exec`; `None` in a fleet without packets.
+    pub fn network_namespace(&self) -> Option<&str> {
+        self.network.as_ref().map(MemberNetwork::namespace)
     }
 
     /// `curl` on its node, with three seconds of patience.
@@ -378,7 +398,12 @@ fn write_users(plan: &Plan, url: &str, authority: &Authority) -> String {
     let mut add = |file: &str, user: &str, group: &str| {
         let token = secret();
         tokens.push_str(&format!("{token},{user},{user},{group}\n"));
-        let content = kubeconfig::with_token(&plan.name, url, authority.pem(), &token);
+        let content = kubeconfig::with_tokens(&[Access {
+            cluster: &plan.name,
+            url,
+            ca_pem: authority.pem(),
+            token: &token,
+        }]);
         std::fs::write(plan.directory.join(format!("{file}.kubeconfig")), content)
             .expect("a kubeconfig");
         token

@@ -11,7 +11,7 @@ use crate::binaries::TestBed;
 use crate::cluster::{Cluster, Plan, Role};
 use crate::keeper::{Keeper, Process, Program, Undo};
 use crate::network::{MemberNetwork, Network};
-use crate::{Space, ports};
+use crate::{Space, kubeconfig, ports};
 
 /// A hub and its members, on fresh ports and in a fresh directory. Dropping it ends all of it.
 ///
@@ -145,6 +145,14 @@ impl Fleet {
     pub async fn space(&self, prefix: &str) -> Space<'_> {
         let clusters: Vec<_> = self.clusters().collect();
         Space::create(self, prefix, &clusters).await
+    }
+
+    /// A kubeconfig file with all rights: one context for each cluster, the hub's the current one.
+    pub fn kubeconfig(&self) -> PathBuf {
+        let all: Vec<_> = self.clusters().map(Cluster::admin_access).collect();
+        let path = self.directory.join("kubeconfig");
+        std::fs::write(&path, kubeconfig::with_tokens(&all)).expect("a kubeconfig");
+        path
     }
 
     /// Its directory, removed when the fleet ends.

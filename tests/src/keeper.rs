@@ -88,6 +88,12 @@ impl Program {
         self
     }
 
+    /// The command line, the program without its directory.
+    pub fn command(&self) -> String {
+        let name = self.program.file_name().unwrap_or_default();
+        format!("{} {}", name.display(), self.args.join(" "))
+    }
+
     /// Runs it in a network namespace.
     #[must_use]
     pub fn in_network(mut self, namespace: &str) -> Self {

@@ -21,7 +21,12 @@ pub struct Kubelet<'a> {
     cluster: &'a Cluster,
     client: Client,
     /// The pods that run here, by UID. Pods that a test put on a node itself are not among them.
-    pods: HashMap<String, Option<Arc<PodNetwork>>>,
+    pods: HashMap<String, PodHere>,
+}
+
+struct PodHere {
+    ip: String,
+    network: Option<Arc<PodNetwork>>,
 }
 
 impl<'a> Kubelet<'a> {
@@ -55,22 +60,49 @@ impl<'a> Kubelet<'a> {
         Ok(())
     }
 
+    /// What the pod needs now. Doing it again changes nothing.
     async fn attend(&mut self, pod: &Pod) -> Result<(), Error> {
         let uid = pod.uid().unwrap_or_default();
-        let spec = pod.spec.as_ref();
-        let placed = spec.and_then(|spec| spec.node_name.as_ref()).is_some();
+        let placed = pod
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.node_name.is_some());
+        let phase = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
         if pod.metadata.deletion_timestamp.is_some() {
-            if let Some(network) = self.pods.remove(&uid) {
-                self.end(pod, network).await?;
+            if let Some(here) = self.pods.remove(&uid) {
+                self.end(pod, here).await?;
             }
-        } else if !placed {
-            self.begin(pod, uid).await?;
+            return Ok(());
+        }
+        if !placed {
+            let here = self.begin(pod).await;
+            self.pods.insert(uid.clone(), here);
+            self.place(pod).await?;
+        }
+        if let Some(here) = self.pods.get(&uid)
+            && phase != Some("Running")
+        {
+            let status = running(std::slice::from_ref(&here.ip), true);
+            let status = Patch::Merge(json!({ "status": status }));
+            self.api(pod)
+                .patch_status(&pod.name_any(), &PatchParams::default(), &status)
+                .await?;
         }
         Ok(())
     }
 
-    async fn begin(&mut self, pod: &Pod, uid: String) -> Result<(), Error> {
-        let api = self.api(pod);
+    async fn begin(&self, pod: &Pod) -> PodHere {
+        let ip = self.cluster.fresh_pod_ip();
+        let name = pod.name_any();
+        let text = format!("{}\npod {name} in {}", said_by(pod), self.cluster.name());
+        let network = self.cluster.connect_pod(&ip, text.trim_start()).await;
+        PodHere { ip, network }
+    }
+
+    async fn place(&self, pod: &Pod) -> Result<(), Error> {
         let name = pod.name_any();
         let binding = json!({
             "apiVersion": "v1",
@@ -78,26 +110,15 @@ impl<'a> Kubelet<'a> {
             "metadata": { "name": name },
             "target": { "apiVersion": "v1", "kind": "Node", "name": self.cluster.node_name() },
         });
-        let bind = PostParams::default();
-        let _: kube::core::Status = api
-            .create_subresource("binding", &name, &bind, &binding)
-            .await?;
-        let ip = self.cluster.fresh_pod_ip();
-        let text = format!(
-            "{}\nthis is pod {name} in {}",
-            said_by(pod),
-            self.cluster.name()
-        );
-        let network = self.cluster.connect_pod(&ip, &text).await;
-        self.pods.insert(uid, network);
-        let status = Patch::Merge(json!({ "status": running(&[ip], true) }));
-        api.patch_status(&name, &PatchParams::default(), &status)
+        let _: kube::core::Status = self
+            .api(pod)
+            .create_subresource("binding", &name, &PostParams::default(), &binding)
             .await?;
         Ok(())
     }
 
-    async fn end(&self, pod: &Pod, network: Option<Arc<PodNetwork>>) -> Result<(), Error> {
-        if let Some(network) = network {
+    async fn end(&self, pod: &Pod, here: PodHere) -> Result<(), Error> {
+        if let Some(network) = here.network {
             self.cluster.disconnect_pod(&network).await;
         }
         let now = DeleteParams::default().grace_period(0);

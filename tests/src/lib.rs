@@ -44,4 +44,5 @@ pub use cluster::Cluster;
 pub use eventually::{SOON, eventually};
 pub use fixtures::{multi_cluster_service, node, pod, service};
 pub use fleet::Fleet;
+pub use paths::repository;
 pub use space::Space;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The root of the repository: the directory with `tests/testbed/go.mod`, at or above the crate
 /// under test, this program, or the working directory.
-pub(crate) fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let starts = [
         manifest,

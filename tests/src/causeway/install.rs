@@ -47,6 +47,12 @@ impl Installation {
         hub.kubectl(["apply", "-f", &manifest("hub/rbac.yaml")])
             .await
             .ok();
+        Self::applied(fleet).await
+    }
+
+    /// Where somebody applied the manifests already: takes the tokens of the accounts that they make.
+    pub async fn applied(fleet: &Fleet) -> Self {
+        let hub = fleet.hub();
         for account in ["causeway-webhook", "causeway-controller"] {
             let create = [
                 "create",
@@ -61,12 +67,14 @@ impl Installation {
         }
         let directory = fleet.directory().join("causeway");
         std::fs::create_dir_all(&directory).expect("a directory for causeway");
+        let authority = Authority::new("causeway test CA", 30 * DAY, SystemTime::now())
+            .expect("a certificate authority");
+        std::fs::write(directory.join("ca.crt"), authority.pem()).expect("the authority's file");
         Self {
+            authority,
             keeper: Arc::clone(fleet.keeper()),
             directory,
             hub_kubeconfig: hub.kubeconfig(),
-            authority: Authority::new("causeway test CA", 30 * DAY, SystemTime::now())
-                .expect("a certificate authority"),
             logs: fleet.more_logs(),
         }
     }
@@ -105,8 +113,8 @@ impl Installation {
         self.asked(webhook).await;
     }
 
-    /// API servers learn of a configuration a moment after it is stored.
-    async fn asked(&self, webhook: &Running) {
+    /// Waits until the API server asks the webhook: it learns of a configuration a moment after it is stored.
+    pub async fn asked(&self, webhook: &Running) {
         let probe = "apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
 metadata: {generateName: probe-, namespace: default}
@@ -195,6 +203,11 @@ spec: {types: [CrossCluster]}
             .args(args)
             .run()
             .await
+    }
+
+    /// The file with the certificate of [`Installation::authority`].
+    pub fn ca_file(&self) -> PathBuf {
+        self.directory.join("ca.crt")
     }
 
     /// The authority of the webhooks' certificates.

@@ -54,6 +54,11 @@ impl Launch {
         self
     }
 
+    /// The command line.
+    pub fn command(&self) -> String {
+        self.program.command()
+    }
+
     /// Starts it and waits until it is ready.
     pub async fn start(self) -> Running {
         let running = self.start_unready();

@@ -73,6 +73,10 @@ impl MemberNetwork {
         member
     }
 
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// The address of the member's node.
     pub(crate) fn node_address(&self) -> String {
         self.network.node_address(self.number).to_string()
