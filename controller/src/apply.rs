@@ -114,6 +114,27 @@ impl ObjectId {
     }
 }
 
+impl Ack {
+    /// Whether the object is of the same version as before the write: the API server dropped what it does not know, or
+    /// something in it undid the change.
+    pub fn changed_nothing(&self, action: &Action) -> bool {
+        let before = match action {
+            Action::ReplaceSlice(slice) => slice.metadata.resource_version.as_deref(),
+            Action::Merge(patch) => patch["metadata"]["resourceVersion"].as_str(),
+            _ => None,
+        };
+        let meta = match self {
+            Self::Namespace(object) => &object.metadata,
+            Self::Service(object) => &object.metadata,
+            Self::Slice(object) => &object.metadata,
+            Self::MultiClusterService(object) => &object.metadata,
+            Self::Cluster(object) => &object.metadata,
+            Self::Deleted(_) => return false,
+        };
+        before.is_some() && before == meta.resource_version.as_deref()
+    }
+}
+
 impl Action {
     /// The verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {

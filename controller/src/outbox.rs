@@ -126,6 +126,8 @@ pub struct Trouble {
 const FOLD: Duration = Duration::from_millis(100);
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(30);
+/// Writing the same again at once would go on for ever.
+const IGNORED: &str = "the API server took the write and left the object as it was";
 /// A conflict means that a watch is about to tell something; only one that stays is trouble.
 const PATIENCE_WITH_CONFLICTS: u32 = 4;
 
@@ -141,9 +143,7 @@ impl Outbox {
     /// Withdraws what waits for an item in a lane: what is offered next replaces it.
     pub fn retract(&mut self, lane: &Lane, item: &Item) {
         if let Some(state) = self.lanes.get_mut(lane) {
-            state.waiting.retain(|_, (other, _)| other != item);
-            let waiting = &state.waiting;
-            state.places.retain(|_, place| waiting.contains_key(place));
+            state.withdraw(|other, _| other == item);
         }
     }
 
@@ -208,7 +208,8 @@ impl Outbox {
             .min()
     }
 
-    /// Notes how a write ended; on failure, when its item is to be planned again.
+    /// Notes how a write ended; on failure, when its item is to be planned again. A write that changed nothing has failed:
+    /// it was only sent because something was to be changed.
     pub fn finished(
         &mut self,
         result: &WriteResult,
@@ -220,9 +221,15 @@ impl Outbox {
         } = &result.dispatch;
         let state = self.lanes.get_mut(lane)?;
         state.under_way.remove(&write.object);
-        let Err(failure) = &result.answer else {
-            state.troubles.remove(&write.object);
-            return None;
+        let failure = match &result.answer {
+            Err(failure) => failure.clone(),
+            Ok(ack) if ack.changed_nothing(&write.action) => {
+                Failure::new(FailureKind::Other, IGNORED)
+            }
+            Ok(_) => {
+                state.troubles.remove(&write.object);
+                return None;
+            }
         };
         let attempts = state
             .troubles
@@ -236,7 +243,7 @@ impl Outbox {
         let retry_at = now + backoff(attempts);
         let trouble = Trouble {
             attempts,
-            failure: failure.clone(),
+            failure,
             since,
             item: item.clone(),
             retry_at,
@@ -257,12 +264,14 @@ impl Outbox {
             .filter(move |(_, trouble)| trouble.item == *item && trouble.counts())
     }
 
-    /// Forgets the failures that an item no longer asks for: what is not wanted cannot be in trouble.
-    pub fn forget_troubles(&mut self, lane: &Lane, item: &Item, wanted: &HashSet<ObjectId>) {
+    /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor is in trouble. What is
+    /// wanted still keeps its place, so that an object that changes all the time gets its turn.
+    pub fn keep_only(&mut self, lane: &Lane, item: &Item, wanted: &HashSet<ObjectId>) {
         if let Some(state) = self.lanes.get_mut(lane) {
             state
                 .troubles
                 .retain(|object, trouble| trouble.item != *item || wanted.contains(object));
+            state.withdraw(|other, write| other == item && !wanted.contains(&write.object));
         }
     }
 
@@ -308,6 +317,17 @@ impl LaneState {
             tokens: burst,
             refilled: None,
         }
+    }
+
+    fn withdraw(&mut self, unwanted: impl Fn(&Item, &Write) -> bool) {
+        let places = &mut self.places;
+        self.waiting.retain(|_, (item, write)| {
+            let withdrawn = unwanted(item, write);
+            if withdrawn {
+                places.remove(&write.object);
+            }
+            !withdrawn
+        });
     }
 
     /// The latest write of an object takes the place of an earlier one that still waits.

@@ -195,6 +195,7 @@ fn wishes(
             &exposed.ports,
             roles.provider,
             &owner,
+            member.identity.as_ref().map(|identity| identity.release),
         );
         let (local_ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
         let (copies, held) = match roles.consumer {

@@ -62,7 +62,7 @@ pub fn reconcile_service(
 ) -> Outcome {
     let item = Item::Service(key.clone());
     let desired = plan(index, settings, key, now.wall);
-    let diff = diff(&desired, index, key, outbox.is_busy_with(&item));
+    let mut diff = diff(&desired, index, key, outbox.is_busy_with(&item));
     let mut outcome = Outcome {
         ask_hub: diff.ask_hub,
         ..Outcome::default()
@@ -72,23 +72,19 @@ pub fn reconcile_service(
     outcome.settled = !progress
         .values()
         .any(|one| one.service_pending || one.copies_pending);
-    let writes_hub = diff.writes.contains_key(&Lane::Hub);
-    offer_all(index, outbox, &item, diff, now, &mut outcome);
-    let mcs = index
-        .hub
-        .multi_cluster_services
-        .get(key)
-        .filter(|mcs| !mcs.deleting && !writes_hub);
-    if let Some(mcs) = mcs {
+    let mcs = index.hub.multi_cluster_services.get(key);
+    if let Some(mcs) = mcs.filter(|mcs| !mcs.deleting)
+        && !diff.writes.contains_key(&Lane::Hub)
+    {
         let wish = status(index, key, mcs, &desired, &progress, now.wall);
         earlier(
             &mut outcome.again_at,
             wish.again_at.map(|at| now.instant_of(at)),
         );
-        if let Some(write) = status_write(key, mcs, wish) {
-            offer(outbox, &Lane::Hub, &item, write, now, &mut outcome);
-        }
+        let write = status_write(key, mcs, wish);
+        diff.writes.insert(Lane::Hub, write.into_iter().collect());
     }
+    offer_all(index, outbox, &item, diff, now, &mut outcome);
     outcome
 }
 
@@ -104,12 +100,9 @@ fn offer_all(
     let members = index.members.keys().cloned().map(Lane::Member);
     let mut writes = diff.writes;
     for lane in std::iter::once(Lane::Hub).chain(members) {
-        outbox.retract(&lane, item);
         let wanted = writes.remove(&lane).unwrap_or_default();
-        if lane != Lane::Hub {
-            let objects: HashSet<_> = wanted.iter().map(|write| write.object.clone()).collect();
-            outbox.forget_troubles(&lane, item, &objects);
-        }
+        let objects: HashSet<_> = wanted.iter().map(|write| write.object.clone()).collect();
+        outbox.keep_only(&lane, item, &objects);
         for write in wanted {
             offer(outbox, &lane, item, write, now, outcome);
         }

@@ -1,1 +1,613 @@
+use std::time::Duration;
 
+use causeway::domain::protected::Protection;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+use crate::failure::{Failure, FailureKind};
+use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
+use crate::fixtures::{GRACE, World, key, world};
+
+fn foo() -> Object {
+    service("foo").port("http", 80)
+}
+
+fn source(address: &str) -> Object {
+    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
+}
+
+fn exposure() -> Object {
+    mcs("foo").providers(&["member1"]).consumers(&["member2"])
+}
+
+fn provided() -> World {
+    let mut world = world();
+    world.member("member1").member("member2").on_hub(foo());
+    world
+        .on("member1", source("10.1.0.5"))
+        .on_hub(exposure())
+        .settle();
+    assert!(world.is_ready("foo"));
+    world.forget_writes();
+    world
+}
+
+fn finalizers(world: &World) -> Value {
+    world.mcs("foo").expect("it is there")["metadata"]["finalizers"].clone()
+}
+
+#[test]
+fn the_finalizer_is_there_before_any_member_is_written() {
+    let mut world = world();
+    world
+        .member("member1")
+        .member("member2")
+        .on_hub(foo())
+        .on("member1", source("10.1.0.5"));
+    let theirs = json!({"metadata": {"finalizers": ["karmada.io/multiclusterservice-controller"]}});
+    world.hub.refuses = Some((Kind::Mcs, Failure::new(FailureKind::Server, "not now")));
+    world.on_hub(exposure().with(theirs)).settle();
+    assert!(
+        world
+            .log()
+            .iter()
+            .all(|line| line == "hub patch MultiClusterService"),
+        "{:?}",
+        world.log()
+    );
+    world.hub.refuses = None;
+    world.forget_writes().pass(Duration::from_secs(30));
+    assert_eq!(world.log()[0], "hub patch MultiClusterService");
+    assert!(world.log().len() > 3, "{:?}", world.log());
+    assert_eq!(
+        finalizers(&world),
+        json!([
+            "karmada.io/multiclusterservice-controller",
+            labels::FINALIZER
+        ])
+    );
+}
+
+#[test]
+fn the_finalizer_goes_once_the_members_are_clean_and_others_stay() {
+    let mut world = provided();
+    let both = json!({"metadata": {"finalizers": [labels::FINALIZER, "somebody.else/one"]}});
+    world.on_hub(exposure().with(both)).settle();
+    world.forget_writes().off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(
+        world.log().last().map(String::as_str),
+        Some("hub patch MultiClusterService")
+    );
+    assert_eq!(finalizers(&world), json!(["somebody.else/one"]));
+    assert!(world.service("member1", "foo").is_none() && world.service("member2", "foo").is_none());
+    assert_eq!(world.copies("member2", "foo"), []);
+    world.assert_at_rest();
+}
+
+#[test]
+fn the_finalizer_stays_while_a_write_is_under_way() {
+    let mut world = provided();
+    for cluster in ["member1", "member2"] {
+        world.off(cluster, Kind::Service, "foo");
+    }
+    world.off_hub(Kind::Mcs, "foo").deliver();
+    let name = world.copies("member2", "foo")[0]
+        .metadata
+        .name
+        .clone()
+        .expect("a name");
+    world.off("member2", Kind::Slice, &name).deliver();
+    let plan = world.plan("foo");
+    assert!(
+        !diff(&plan, &world.index, &key("foo"), true)
+            .writes
+            .contains_key(&Lane::Hub)
+    );
+    assert!(
+        diff(&plan, &world.index, &key("foo"), false)
+            .writes
+            .contains_key(&Lane::Hub)
+    );
+}
+
+#[test]
+fn a_member_that_does_not_answer_never_blocks_a_deletion_and_is_cleaned_when_it_is_back() {
+    let mut world = provided();
+    world.lose("member2").off_hub(Kind::Mcs, "foo").settle();
+    assert!(world.mcs("foo").is_none());
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    world.list("member2").settle();
+    assert_eq!(
+        world.addresses("member2", "foo"),
+        ["10.1.0.5"],
+        "nothing before the hub was asked"
+    );
+    assert!(world.asked.contains(&key("foo")));
+    world.index.hub.confirmed_gone.insert(key("foo"));
+    world.index.mark(crate::index::Item::Service(key("foo")));
+    world.settle();
+    assert!(world.service("member2", "foo").is_none() && world.copies("member2", "foo").is_empty());
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_member_that_is_still_listing_is_waited_for() {
+    let mut world = provided();
+    world.restart();
+    world
+        .index
+        .members
+        .insert(crate::fixtures::name("member2"), Member::new(1));
+    world.off_hub(Kind::Mcs, "foo").settle();
+    assert!(world.mcs("foo").is_some());
+    world
+        .identify("member2", "uid-of-member2", (1, 34))
+        .list("member2")
+        .settle();
+    assert!(world.mcs("foo").is_none() && world.service("member2", "foo").is_none());
+}
+
+#[test]
+fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright() {
+    let mut world = provided();
+    // The hub's list lacks it: it may be a cache that is behind.
+    world.index.fold_hub(
+        crate::event::HubEvent::MultiClusterServices(crate::watch::Signal::Listed(Vec::new())),
+        world.now().wall,
+    );
+    world.settle();
+    world.pass(GRACE + GRACE);
+    assert_eq!(world.log(), Vec::<String>::new());
+    assert!(world.asked.contains(&key("foo")));
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    world.index.hub.confirmed_gone.insert(key("foo"));
+    world.index.mark(crate::index::Item::Service(key("foo")));
+    world.settle();
+    assert!(world.service("member1", "foo").is_none() && world.copies("member2", "foo").is_empty());
+}
+
+#[test]
+fn an_answer_about_an_earlier_multi_cluster_service_says_nothing_of_the_next() {
+    let mut world = provided();
+    world.index.hub.confirmed_gone.insert(key("foo"));
+    world
+        .on_hub(exposure().with(json!({"metadata": {"labels": {"a": "b"}}})))
+        .settle();
+    assert!(!world.index.hub.confirmed_gone.contains(&key("foo")));
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn the_hub_is_not_asked_about_what_nobody_holds() {
+    let mut world = provided();
+    world.off_hub(Kind::Mcs, "foo").settle();
+    world.index.mark(crate::index::Item::Service(key("foo")));
+    world.settle();
+    assert!(world.asked.is_empty(), "{:?}", world.asked);
+}
+
+#[test]
+fn a_deleted_multi_cluster_service_does_not_come_back_by_a_late_answer() {
+    let mut world = provided();
+    let last: causeway::api::MultiClusterService =
+        crate::fixtures::server::decode(world.mcs("foo").expect("it is there").clone());
+    world.off_hub(Kind::Mcs, "foo").settle();
+    let now = world.now().wall;
+    world.index.fold_ack(
+        &Lane::Hub,
+        crate::apply::Ack::MultiClusterService(last.into()),
+        now,
+    );
+    assert!(world.index.hub.multi_cluster_services.is_empty());
+}
+
+#[test]
+fn nothing_is_written_where_causeway_is_to_keep_away() {
+    let mut world = world();
+    world.settings.protection = Protection::new("shop", []);
+    world
+        .member("member1")
+        .on_hub(foo())
+        .on_hub(mcs("foo"))
+        .settle();
+    assert_eq!(world.log(), ["hub patch MultiClusterService"], "its status");
+    let message = "False ServiceAppliedFailed: namespace shop is protected; start causeway with --allow-namespace shop to allow it";
+    assert_eq!(world.says("foo", "Ready"), message);
+    assert_eq!(finalizers(&world), Value::Null);
+}
+
+#[test]
+fn what_karmada_carries_is_left_alone() {
+    let mut world = provided();
+    world.index.hub.karmada_works.insert(key("foo"), true);
+    world.on("member1", source("10.1.0.6")).settle();
+    assert!(
+        world.log().iter().all(|line| line.starts_with("hub")),
+        "{:?}",
+        world.log()
+    );
+    let message = "False ManagedByKarmada: Karmada's own controllers carry this service (there are Works of it); causeway \
+                   leaves it alone";
+    assert_eq!(world.says("foo", "Ready"), message);
+    world.index.hub.karmada_works.insert(key("foo"), false);
+    world.index.mark_all_services();
+    world.settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.6"]);
+    assert!(world.is_ready("foo"));
+}
+
+#[test]
+fn an_exposure_that_cannot_be_understood_changes_nothing() {
+    let mut world = provided();
+    world
+        .on_hub(exposure().with(json!({"spec": {"types": ["Cross"]}})))
+        .settle();
+    assert!(
+        world.log().iter().all(|line| line.starts_with("hub")),
+        "{:?}",
+        world.log()
+    );
+    let message = r#"False ServiceAppliedFailed: spec.types[0]: Unsupported value: "Cross": supported values: "CrossCluster", "LoadBalancer""#;
+    assert_eq!(world.says("foo", "Ready"), message);
+}
+
+#[test]
+fn every_update_and_deletion_bears_the_observed_version() {
+    let mut world = provided();
+    let uid = |value: &Value| value["metadata"]["uid"].as_str().expect("a UID").to_owned();
+    let version = |value: &Value| {
+        value["metadata"]["resourceVersion"]
+            .as_str()
+            .expect("a version")
+            .to_owned()
+    };
+    let stored = world.service("member2", "foo").expect("a Service").clone();
+    world.on_hub(foo().port("grpc", 81)).deliver();
+    let patch = world
+        .writes("foo", "member2")
+        .into_iter()
+        .find_map(|write| match write.action {
+            Action::Merge(patch) => Some(patch),
+            _ => None,
+        });
+    assert_eq!(version(&patch.expect("a patch")), version(&stored));
+    world.on_hub(exposure().consumers(&["member1"])).deliver();
+    let copy = serde_json::to_value(&world.copies("member2", "foo")[0]).expect("JSON");
+    let deletions: Vec<_> = world
+        .writes("foo", "member2")
+        .into_iter()
+        .map(|write| write.action)
+        .collect();
+    let expected = [&stored, &copy].map(|object| delete(&uid(object), &version(object)));
+    assert_eq!(deletions, expected);
+}
+
+#[test]
+fn a_conflict_is_tried_again_with_what_the_watch_shows() {
+    let mut world = provided();
+    world.silence("member2");
+    let name = world.copies("member2", "foo")[0]
+        .metadata
+        .name
+        .clone()
+        .expect("a name");
+    let mut touched = world.members["member2"]
+        .get(Kind::Slice, "shop", &name)
+        .expect("a copy")
+        .clone();
+    touched["metadata"]["annotations"]["touched"] = json!("yes");
+    world.on(
+        "member2",
+        Object {
+            kind: Kind::Slice,
+            value: touched,
+        },
+    );
+    world
+        .on("member1", source("10.1.0.6"))
+        .pass(Duration::from_millis(500));
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    assert!(world.is_ready("foo"), "a passing conflict is no trouble");
+    world.hear_again("member2").settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.6"]);
+}
+
+#[test]
+fn what_an_old_api_server_drops_is_not_written_for_ever() {
+    let mut world = world();
+    world.member("member1").member("member2");
+    world.server("member2").drops = vec!["/spec/publishNotReadyAddresses"];
+    world
+        .on_hub(foo().with(json!({"spec": {"publishNotReadyAddresses": true}})))
+        .on("member1", source("10.1.0.5"));
+    world.on_hub(exposure()).settle();
+    world.forget_writes().pass(Duration::from_secs(600));
+    let writes = world
+        .log()
+        .iter()
+        .filter(|line| line.starts_with("member2"))
+        .count();
+    assert!(writes < 30, "{writes} writes in ten minutes");
+    let message = "False ServiceAppliedFailed: 1 of 2 clusters: member2 Service foo cannot be written (the API server took the \
+                   write and left the object as it was)";
+    assert_eq!(world.says("foo", "ServiceApplied"), message);
+}
+
+#[test]
+fn an_old_member_gets_the_traffic_preference_that_it_knows() {
+    for (release, preference, given) in [
+        ((1, 30), "PreferClose", None),
+        ((1, 33), "PreferClose", Some("PreferClose")),
+        ((1, 33), "PreferSameNode", Some("PreferClose")),
+        ((1, 33), "PreferSameZone", Some("PreferClose")),
+        ((1, 34), "PreferSameNode", Some("PreferSameNode")),
+    ] {
+        let mut world = world();
+        world
+            .member("member1")
+            .silent_member("member2")
+            .identify("member2", "uid-of-2", release)
+            .list("member2");
+        world
+            .on_hub(foo().with(json!({"spec": {"trafficDistribution": preference}})))
+            .on("member1", source("10.1.0.5"));
+        world.on_hub(exposure()).settle();
+        let spec = &world.service("member2", "foo").expect("a Service")["spec"];
+        assert_eq!(
+            spec["trafficDistribution"].as_str(),
+            given,
+            "{release:?} {preference}"
+        );
+        assert_eq!(
+            world.copies("member2", "foo")[0].endpoints[0]
+                .hints
+                .is_some(),
+            given.is_some()
+        );
+        world.assert_at_rest();
+    }
+}
+
+/// Anything that may happen to two services in three members.
+#[derive(Clone, Debug)]
+enum Step {
+    HubService {
+        headless: bool,
+        ports: u8,
+        preference: bool,
+    },
+    NoHubService,
+    Exposure {
+        providers: u8,
+        consumers: u8,
+        port: bool,
+    },
+    NoExposure,
+    Slice {
+        member: u8,
+        slice: u8,
+        address: u8,
+    },
+    NoSlices {
+        member: u8,
+    },
+    Foreign {
+        member: u8,
+    },
+    NoService {
+        member: u8,
+    },
+    Drain {
+        member: u8,
+        drained: bool,
+    },
+    Lose {
+        member: u8,
+    },
+    Back {
+        member: u8,
+    },
+    Silence {
+        member: u8,
+    },
+    Restart,
+    Wait {
+        seconds: u16,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let member = 1..=3u8;
+    prop_oneof![
+        3 => (any::<bool>(), 1..4u8, any::<bool>())
+            .prop_map(|(headless, ports, preference)| Step::HubService { headless, ports, preference }),
+        1 => Just(Step::NoHubService),
+        4 => (0..8u8, 0..8u8, any::<bool>())
+            .prop_map(|(providers, consumers, port)| Step::Exposure { providers, consumers, port }),
+        1 => Just(Step::NoExposure),
+        4 => (member.clone(), 0..3u8, 0..5u8).prop_map(|(member, slice, address)| Step::Slice { member, slice, address }),
+        1 => member.clone().prop_map(|member| Step::NoSlices { member }),
+        1 => member.clone().prop_map(|member| Step::Foreign { member }),
+        1 => member.clone().prop_map(|member| Step::NoService { member }),
+        1 => (member.clone(), any::<bool>()).prop_map(|(member, drained)| Step::Drain { member, drained }),
+        1 => member.clone().prop_map(|member| Step::Lose { member }),
+        2 => member.clone().prop_map(|member| Step::Back { member }),
+        1 => member.prop_map(|member| Step::Silence { member }),
+        1 => Just(Step::Restart),
+        2 => (0..400u16).prop_map(|seconds| Step::Wait { seconds }),
+    ]
+}
+
+fn of(member: u8) -> String {
+    format!("member{member}")
+}
+
+fn chosen(bits: u8) -> Vec<String> {
+    (1..=3)
+        .filter(|member| bits & (1 << (member - 1)) != 0)
+        .map(of)
+        .collect()
+}
+
+fn take(world: &mut World, step: &Step) {
+    let has = |world: &World, kind, member: u8, name: &str| {
+        world.members[&of(member)].get(kind, "shop", name).is_some()
+    };
+    match step {
+        Step::HubService {
+            headless,
+            ports,
+            preference,
+        } => {
+            let named = [("http", 80), ("grpc", 81), ("dns", 53)];
+            let mut made = named
+                .iter()
+                .take(usize::from(*ports))
+                .fold(service("foo"), |made, (name, port)| made.port(name, *port));
+            if *headless {
+                made = made.headless();
+            }
+            if *preference {
+                made = made.with(json!({"spec": {"trafficDistribution": "PreferSameNode"}}));
+            }
+            if world.hub.get(Kind::Service, "shop", "foo").is_some() {
+                world.off_hub(Kind::Service, "foo");
+            }
+            world.on_hub(made);
+        }
+        Step::NoHubService => {
+            if world.hub.get(Kind::Service, "shop", "foo").is_some() {
+                world.off_hub(Kind::Service, "foo");
+            }
+        }
+        Step::Exposure {
+            providers,
+            consumers,
+            port,
+        } => {
+            let (providers, consumers) = (chosen(*providers), chosen(*consumers));
+            let refs = |all: &[String]| {
+                all.iter()
+                    .map(String::as_str)
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            };
+            let (providers, consumers) = (refs(&providers), refs(&consumers));
+            let made = mcs("foo")
+                .providers(&providers.iter().map(String::as_str).collect::<Vec<_>>())
+                .consumers(&consumers.iter().map(String::as_str).collect::<Vec<_>>());
+            let going = world
+                .mcs("foo")
+                .is_some_and(|mcs| !mcs["metadata"]["deletionTimestamp"].is_null());
+            if !going {
+                world.on_hub(if *port { made.port("http", 80) } else { made });
+            }
+        }
+        Step::NoExposure => {
+            if world.mcs("foo").is_some() {
+                world.off_hub(Kind::Mcs, "foo");
+            }
+        }
+        Step::Slice {
+            member,
+            slice: number,
+            address,
+        } => {
+            let made = slice(&format!("foo-{number}"), "foo")
+                .port("http", 8080)
+                .port("grpc", 8081);
+            world.on(
+                &of(*member),
+                made.endpoint(&format!("10.{member}.{number}.{address}")),
+            );
+        }
+        Step::NoSlices { member } => {
+            for name in ["foo-0", "foo-1", "foo-2"] {
+                if has(world, Kind::Slice, *member, name) {
+                    world.off(&of(*member), Kind::Slice, name);
+                }
+            }
+        }
+        Step::Foreign { member } => {
+            if !has(world, Kind::Service, *member, "foo") {
+                world.on(&of(*member), service("foo").port("web", 80));
+            }
+        }
+        Step::NoService { member } => {
+            if has(world, Kind::Service, *member, "foo") {
+                world.off(&of(*member), Kind::Service, "foo");
+            }
+        }
+        Step::Drain { member, drained } => {
+            let annotations = json!({labels::WITHDRAW: drained.to_string()});
+            world.on_hub(
+                cluster(&of(*member)).with(json!({"metadata": {"annotations": annotations}})),
+            );
+        }
+        Step::Lose { member } => {
+            world.lose(&of(*member));
+        }
+        Step::Back { member } => {
+            let uid = format!("uid-of-{}", of(*member));
+            world
+                .hear_again(&of(*member))
+                .identify(&of(*member), &uid, (1, 34));
+            world.list(&of(*member));
+        }
+        Step::Silence { member } => {
+            world.silence(&of(*member));
+        }
+        Step::Restart => {
+            world.restart();
+        }
+        Step::Wait { seconds } => {
+            world.pass(Duration::from_secs(u64::from(*seconds)));
+        }
+    }
+}
+
+/// What the members hold, without identities and versions.
+fn picture(world: &World) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (name, server) in &world.members {
+        for kind in [Kind::Service, Kind::Slice] {
+            for object in server.all(kind) {
+                let mut object = object.clone();
+                for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+                    object["metadata"][field] = Value::Null;
+                }
+                object["metadata"]["annotations"][labels::SOURCE] = Value::Null;
+                object["spec"]["clusterIP"] = json!(object["spec"]["clusterIP"] == "None");
+                all.push(json!([name, object]));
+            }
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_the_world_comes_to_rest_and_a_restart_changes_nothing(steps in prop::collection::vec(step(), 1..25)) {
+        let mut world = world();
+        for member in 1..=3 {
+            world.member(&of(member));
+        }
+        world.on_hub(foo()).on_hub(mcs("foo"));
+        for step in &steps {
+            take(&mut world, step);
+            world.work();
+        }
+        for member in 1..=3 {
+            take(&mut world, &Step::Back { member });
+        }
+        world.pass(GRACE + GRACE);
+        world.assert_at_rest();
+        let before = picture(&world);
+        world.restart().pass(GRACE + GRACE);
+        prop_assert_eq!(picture(&world), before);
+        world.assert_at_rest();
+    }
+}

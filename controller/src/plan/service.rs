@@ -38,6 +38,7 @@ pub fn wish(
     ports: &[PortShape],
     provider: bool,
     owner: &str,
+    release: Option<(u32, u32)>,
 ) -> ServiceWish {
     if observed.is_some_and(|service| service.hub.as_deref() != Some(hub)) {
         return ServiceWish::Foreign;
@@ -51,12 +52,23 @@ pub fn wish(
         load_balancer: false,
         ports: ports.to_vec(),
         selector,
+        traffic_distribution: understood(&hub_service.shape.traffic_distribution, release),
         ..hub_service.shape.clone()
     };
     ServiceWish::Own(OwnService {
         shape,
         owner: owner.to_owned(),
     })
+}
+
+/// PreferClose is known since Kubernetes 1.31, its two kinds since 1.34 (KEP-4444, KEP-3015); a member that does not know
+/// a preference refuses it or drops it.
+fn understood(preference: &Option<String>, release: Option<(u32, u32)>) -> Option<String> {
+    match release {
+        Some(release) if release < (1, 31) => None,
+        Some(release) if release < (1, 34) => preference.as_ref().map(|_| "PreferClose".to_owned()),
+        _ => preference.clone(),
+    }
 }
 
 /// A selector that matches nothing: with none at all the member's controllers would leave stale slices behind.
