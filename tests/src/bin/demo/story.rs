@@ -190,7 +190,9 @@ impl Story {
         }
         if let Some(curl) = curl(consumer) {
             shell
-                .until(&curl, SOON, |answer| !answer.succeeded())
+                .until(&curl, SOON, |answer| {
+                    answer.text.contains("Could not resolve host")
+                })
                 .await?;
         }
         Ok(())
