@@ -1,6 +1,8 @@
 //! What is known of one member.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod slices;
+
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -8,10 +10,11 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::jiff::Timestamp;
 
+use self::slices::Slices;
 use super::Standing;
 use super::hub::{is, is_older, key_of};
 use super::service::ServiceView;
-use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
+use super::slice::{CopiedSlice, ObservedSlice, SourceSlice};
 use crate::apply::{Ack, DeletedObject};
 use crate::event::{Generation, Identity, MemberEvent};
 use crate::failure::Failure;
@@ -31,9 +34,7 @@ pub struct Member {
     pub refusals: Refusals,
     /// Its Services.
     pub services: HashMap<ServiceKey, Written<ServiceView>>,
-    sources: HashMap<ServiceKey, BTreeMap<Arc<str>, Arc<SourceSlice>>>,
-    copies: HashMap<ServiceKey, BTreeMap<Arc<str>, Written<CopiedSlice>>>,
-    slice_keys: HashMap<(Arc<str>, Arc<str>), ServiceKey>,
+    slices: Slices,
     namespaces: HashMap<Box<str>, NamespaceState>,
     watches: Watches,
     probe_failure: Option<Failure>,
@@ -112,9 +113,7 @@ impl Member {
             identity: None,
             refusals: Refusals::default(),
             services: HashMap::new(),
-            sources: HashMap::new(),
-            copies: HashMap::new(),
-            slice_keys: HashMap::new(),
+            slices: Slices::default(),
             namespaces: HashMap::new(),
             watches: Watches::default(),
             probe_failure: None,
@@ -175,7 +174,7 @@ impl Member {
         &self,
         key: &ServiceKey,
     ) -> impl Iterator<Item = (&Arc<str>, &Arc<SourceSlice>)> {
-        self.sources.get(key).into_iter().flatten()
+        self.slices.sources.get(key).into_iter().flatten()
     }
 
     /// The copies of every hub for a service, but for those whose deletion was acknowledged.
@@ -183,7 +182,8 @@ impl Member {
         &self,
         key: &ServiceKey,
     ) -> impl Iterator<Item = (&Arc<str>, &Written<CopiedSlice>)> {
-        self.copies
+        self.slices
+            .copies
             .get(key)
             .into_iter()
             .flatten()
@@ -192,7 +192,7 @@ impl Member {
 
     /// The copy of that name.
     pub fn copy(&self, key: &ServiceKey, name: &str) -> Option<&Written<CopiedSlice>> {
-        self.copies.get(key)?.get(name)
+        self.slices.copies.get(key)?.get(name)
     }
 
     /// The Service, but for one whose deletion was acknowledged.
@@ -217,13 +217,13 @@ impl Member {
             .services
             .get(key)
             .and_then(|service| service.view.hub.as_deref());
-        let mut copies = self.copies.get(key).into_iter().flatten();
+        let mut copies = self.slices.copies.get(key).into_iter().flatten();
         service == Some(hub) || copies.any(|(_, copy)| &*copy.view.hub == hub)
     }
 
     /// The services of which something bears the hub's label.
     pub fn own_keys(&self, hub: &str) -> HashSet<ServiceKey> {
-        let keys = self.services.keys().chain(self.copies.keys());
+        let keys = self.services.keys().chain(self.slices.copies.keys());
         keys.filter(|key| self.owns_any(key, hub))
             .cloned()
             .collect()
@@ -243,7 +243,7 @@ impl Member {
             }
             MemberEvent::Slices(signal) => {
                 note(&mut self.watches.slices, &signal);
-                self.fold_slices(signal, &mut changed);
+                self.slices.fold(signal, &mut changed.keys);
             }
             MemberEvent::Namespaces(signal) => {
                 note(&mut self.watches.namespaces, &signal);
@@ -344,108 +344,6 @@ impl Member {
         }
     }
 
-    fn fold_slices(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
-        match signal {
-            Signal::Listed(slices) => {
-                let old_sources = std::mem::take(&mut self.sources);
-                let old_copies = std::mem::take(&mut self.copies);
-                self.slice_keys.clear();
-                for slice in slices {
-                    self.put_slice(slice, &mut Changed::default());
-                }
-                changed
-                    .keys
-                    .extend(differing(&old_sources, &self.sources, |old, new| {
-                        old == new
-                    }));
-                changed
-                    .keys
-                    .extend(differing(&old_copies, &self.copies, |old, new| {
-                        old.iter()
-                            .map(|(name, copy)| (name, &copy.view))
-                            .eq(new.iter().map(|(name, copy)| (name, &copy.view)))
-                    }));
-            }
-            Signal::Applied(slice) => self.put_slice(slice, changed),
-            Signal::Deleted(slice) => {
-                let uid = match &slice.role {
-                    SliceRole::Copy(_, copy) => Some(&copy.uid),
-                    _ => None,
-                };
-                let known = self
-                    .slice_keys
-                    .get(&(slice.namespace.clone(), slice.name.clone()));
-                let stored = known.and_then(|key| self.copies.get(key)?.get(&slice.name));
-                if stored.is_none_or(|copy| uid.is_none_or(|uid| *uid == copy.view.uid)) {
-                    self.remove_slice(&slice.namespace, &slice.name, changed);
-                }
-            }
-            Signal::Connected | Signal::Failed(_) => {}
-        }
-    }
-
-    fn put_slice(&mut self, slice: ObservedSlice, changed: &mut Changed) {
-        let ObservedSlice {
-            namespace,
-            name,
-            role,
-        } = slice;
-        match role {
-            SliceRole::Source(key, source) => {
-                self.remove_slice(&namespace, &name, changed);
-                changed.keys.insert(key.clone());
-                self.slice_keys
-                    .insert((namespace, name.clone()), key.clone());
-                self.sources.entry(key).or_default().insert(name, source);
-            }
-            SliceRole::Copy(key, copy) => {
-                let old = self.copies.get(&key).and_then(|copies| copies.get(&name));
-                let same = old.filter(|old| old.view.uid == copy.uid);
-                if same
-                    .is_some_and(|old| is_older(&copy.resource_version, &old.view.resource_version))
-                {
-                    return;
-                }
-                let deleted = same.is_some_and(|old| old.deleted);
-                self.remove_slice(&namespace, &name, changed);
-                self.put_copy(
-                    namespace,
-                    name,
-                    key,
-                    Written {
-                        deleted,
-                        ..Written::seen(copy)
-                    },
-                    changed,
-                );
-            }
-            SliceRole::Other => self.remove_slice(&namespace, &name, changed),
-        }
-    }
-
-    fn put_copy(
-        &mut self,
-        namespace: Arc<str>,
-        name: Arc<str>,
-        key: ServiceKey,
-        copy: Written<CopiedSlice>,
-        changed: &mut Changed,
-    ) {
-        changed.keys.insert(key.clone());
-        self.slice_keys
-            .insert((namespace, name.clone()), key.clone());
-        self.copies.entry(key).or_default().insert(name, copy);
-    }
-
-    fn remove_slice(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Changed) {
-        let Some(key) = self.slice_keys.remove(&(namespace.clone(), name.clone())) else {
-            return;
-        };
-        remove_from(&mut self.sources, &key, name);
-        remove_from(&mut self.copies, &key, name);
-        changed.keys.insert(key);
-    }
-
     fn fold_namespaces(&mut self, signal: Signal<Namespace>, changed: &mut Changed) {
         match signal {
             Signal::Listed(objects) => {
@@ -508,29 +406,9 @@ impl Member {
                     self.services.insert(key, Written::unseen(view, now));
                 }
             }
-            Ack::Slice(object) => self.fold_slice_ack(ObservedSlice::read(*object), now),
+            Ack::Slice(object) => self.slices.fold_ack(ObservedSlice::read(*object), now),
             Ack::Deleted(deleted) => self.fold_deleted_ack(&deleted),
             Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
-        }
-    }
-
-    fn fold_slice_ack(&mut self, slice: ObservedSlice, now: Timestamp) {
-        let SliceRole::Copy(key, copy) = slice.role else {
-            return;
-        };
-        let newer = |old: &Written<CopiedSlice>| {
-            old.view.uid == copy.uid
-                && !is_older(&old.view.resource_version, &copy.resource_version)
-        };
-        if !self.copy(&key, &slice.name).is_some_and(newer) {
-            let copy = Written::unseen(copy, now);
-            self.put_copy(
-                slice.namespace,
-                slice.name,
-                key,
-                copy,
-                &mut Changed::default(),
-            );
         }
     }
 
@@ -546,13 +424,7 @@ impl Member {
                 }
             }
             DeletedObject::Slice { key, name, uid } => {
-                let copy = self
-                    .copies
-                    .get_mut(key)
-                    .and_then(|copies| copies.get_mut(&**name));
-                if let Some(copy) = copy.filter(|copy| *copy.view.uid == **uid) {
-                    copy.deleted = true;
-                }
+                self.slices.note_deleted(key, name, uid);
             }
         }
     }
@@ -588,19 +460,6 @@ fn note<K>(state: &mut WatchState, signal: &Signal<K>) {
         Signal::Connected => state.failure = None,
         Signal::Failed(failure) => state.failure = Some(failure.clone()),
         Signal::Applied(_) | Signal::Deleted(_) => {}
-    }
-}
-
-fn remove_from<T>(
-    map: &mut HashMap<ServiceKey, BTreeMap<Arc<str>, T>>,
-    key: &ServiceKey,
-    name: &Arc<str>,
-) {
-    if let Some(slices) = map.get_mut(key) {
-        slices.remove(name);
-        if slices.is_empty() {
-            map.remove(key);
-        }
     }
 }
 
