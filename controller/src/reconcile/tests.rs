@@ -1,1 +1,268 @@
+use std::time::Duration;
 
+use super::*;
+use crate::failure::{Failure, FailureKind};
+use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
+use crate::fixtures::{World, name, world};
+
+fn foo() -> Object {
+    service("foo").port("http", 80)
+}
+
+fn source(address: &str) -> Object {
+    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
+}
+
+/// member1 and member2 provide `foo` to each other, on a hub whose Clusters are causeway's to keep or not.
+fn both(keeps_clusters: bool) -> World {
+    let mut world = world();
+    world.keeps_clusters = keeps_clusters;
+    world
+        .member("member1")
+        .member("member2")
+        .on_hub(foo())
+        .on_hub(mcs("foo"));
+    world
+        .on("member1", source("10.1.0.5"))
+        .on("member2", source("10.2.0.5"))
+        .settle();
+    assert!(world.is_ready("foo"));
+    world.forget_writes();
+    world
+}
+
+fn stored(world: &World, cluster: &str) -> Value {
+    world
+        .hub
+        .get(Kind::Cluster, "", cluster)
+        .expect("a Cluster")
+        .clone()
+}
+
+fn ready(world: &World, cluster: &str) -> String {
+    let condition = stored(world, cluster)["status"]["conditions"][0].clone();
+    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    format!(
+        "{} {} {}: {}",
+        text("type"),
+        text("status"),
+        text("reason"),
+        text("message")
+    )
+}
+
+#[test]
+fn a_cluster_gets_finalizer_version_and_condition_where_they_are_causeways_to_keep() {
+    let mut world = both(true);
+    let cluster = stored(&world, "member1");
+    assert_eq!(
+        cluster["metadata"]["finalizers"],
+        json!([labels::FINALIZER])
+    );
+    assert_eq!(cluster["status"]["kubernetesVersion"], "v1.34.0");
+    assert_eq!(
+        ready(&world, "member1"),
+        "Ready True Synced: Services and EndpointSlices are watched"
+    );
+    world.assert_at_rest();
+}
+
+#[test]
+fn clusters_of_karmada_are_not_written() {
+    let mut world = both(false);
+    world.lose("member1").settle();
+    assert!(
+        world.log().iter().all(|line| !line.ends_with("Cluster")),
+        "{:?}",
+        world.log()
+    );
+    assert_eq!(
+        stored(&world, "member1")["metadata"]["finalizers"],
+        Value::Null
+    );
+}
+
+#[test]
+fn a_clusters_condition_says_how_it_stands() {
+    let mut world = both(true);
+    world.silent_member("member3").settle();
+    assert_eq!(
+        ready(&world, "member3"),
+        "Ready False Syncing: the first lists are not complete"
+    );
+    world.pass(Duration::from_secs(60)).lose("member1").settle();
+    assert_eq!(
+        ready(&world, "member1"),
+        "Ready False Unreachable: connection refused"
+    );
+    let since = stored(&world, "member1")["status"]["conditions"][0]["lastTransitionTime"].clone();
+    world.pass(Duration::from_secs(60));
+    world
+        .identify("member1", "uid-of-a-stranger", (1, 34))
+        .settle();
+    assert!(
+        ready(&world, "member1")
+            .starts_with("Ready False Refused: its API server is another cluster's now"),
+        "{}",
+        ready(&world, "member1")
+    );
+    assert_eq!(
+        stored(&world, "member1")["status"]["conditions"][0]["lastTransitionTime"],
+        since
+    );
+    world
+        .on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})))
+        .settle();
+    assert_eq!(
+        ready(&world, "member2"),
+        "Ready False Refused: takes no part: pull mode"
+    );
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_member_that_leaves_is_cleaned_first_and_then_what_it_gave_is_withdrawn() {
+    for keeps_clusters in [true, false] {
+        let mut world = both(keeps_clusters);
+        world.off_hub(Kind::Cluster, "member1").settle();
+        assert!(
+            world.service("member1", "foo").is_none() && world.copies("member1", "foo").is_empty()
+        );
+        assert_eq!(world.copies("member2", "foo"), []);
+        assert!(world.hub.get(Kind::Cluster, "", "member1").is_none());
+        assert_eq!(world.seen_out, [("member1".to_owned(), Vec::new())]);
+        let log = world.log();
+        let at = |line: &str| log.iter().position(|other| other == line);
+        assert!(
+            at("member1 delete Service") < at("member2 delete EndpointSlice"),
+            "{log:?}"
+        );
+        assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+        world.assert_at_rest();
+    }
+}
+
+#[test]
+fn a_member_that_cannot_be_cleaned_in_time_leaves_with_a_list_of_leftovers() {
+    for keeps_clusters in [true, false] {
+        let mut world = both(keeps_clusters);
+        world.server("member1").refuses =
+            Some((Kind::Slice, Failure::new(FailureKind::Forbidden, "no")));
+        world
+            .off_hub(Kind::Cluster, "member1")
+            .pass(Duration::from_secs(29));
+        assert_eq!(world.seen_out, []);
+        assert_eq!(
+            world.addresses("member2", "foo"),
+            ["10.1.0.5"],
+            "it still provides"
+        );
+        world.pass(Duration::from_secs(2));
+        assert_eq!(
+            world.seen_out,
+            [("member1".to_owned(), vec![crate::fixtures::key("foo")])]
+        );
+        assert_eq!(world.copies("member2", "foo"), []);
+        assert!(world.hub.get(Kind::Cluster, "", "member1").is_none());
+    }
+}
+
+#[test]
+fn an_unreachable_member_leaves_at_once_with_what_it_holds() {
+    let mut world = both(true);
+    world.lose("member1").settle();
+    world.off_hub(Kind::Cluster, "member1").settle();
+    assert_eq!(
+        world.seen_out,
+        [("member1".to_owned(), vec![crate::fixtures::key("foo")])]
+    );
+    assert_eq!(world.copies("member2", "foo"), []);
+    assert!(world.service("member1", "foo").is_some());
+}
+
+#[test]
+fn a_late_answer_does_not_bring_a_leaving_cluster_back() {
+    let mut world = both(true);
+    world.off_hub(Kind::Cluster, "member1").deliver();
+    let leaving: causeway::api::Cluster =
+        crate::fixtures::server::decode(stored(&world, "member1"));
+    let gone = crate::watch::Signal::Deleted(leaving.clone());
+    let wall = world.now().wall;
+    world
+        .index
+        .fold_hub(crate::event::HubEvent::Clusters(gone), wall);
+    world
+        .index
+        .fold_ack(&Lane::Hub, crate::apply::Ack::Cluster(leaving.into()), wall);
+    assert!(world.index.hub.clusters["member1"].gone);
+    world.index.forget(&name("member1"));
+    assert!(!world.index.hub.clusters.contains_key("member1"));
+}
+
+#[test]
+fn a_finalizer_of_somebody_else_holds_the_cluster_and_not_causeway() {
+    let mut world = both(true);
+    let theirs = json!({"metadata": {"finalizers": [labels::FINALIZER, "somebody.else/one"]}});
+    world
+        .on_hub(cluster("member1").with(theirs))
+        .off_hub(Kind::Cluster, "member1")
+        .settle();
+    assert_eq!(
+        stored(&world, "member1")["metadata"]["finalizers"],
+        json!(["somebody.else/one"])
+    );
+    assert!(world.service("member1", "foo").is_none());
+    assert_eq!(
+        world.addresses("member2", "foo"),
+        ["10.1.0.5"],
+        "it is not gone yet"
+    );
+    world.assert_at_rest();
+}
+
+#[test]
+fn an_outcome_says_when_to_look_again() {
+    let mut world = both(false);
+    let look = |world: &mut World| {
+        let now = world.now();
+        reconcile_service(
+            &world.index,
+            &mut world.outbox,
+            &world.settings,
+            &crate::fixtures::key("foo"),
+            now,
+        )
+    };
+    let outcome = look(&mut world);
+    assert!(outcome.again_at.is_none() && outcome.settled && !outcome.ask_hub);
+    world.off_hub(Kind::Service, "foo").deliver();
+    let outcome = look(&mut world);
+    assert_eq!(
+        outcome.again_at,
+        Some(world.now().instant + crate::fixtures::GRACE)
+    );
+    world.on_hub(foo().port("grpc", 81)).deliver();
+    assert!(!look(&mut world).settled, "ports are to be written");
+}
+
+#[test]
+fn a_member_that_hangs_holds_up_no_other() {
+    let mut world = both(false);
+    world
+        .member("member3")
+        .on_hub(mcs("foo").providers(&["member1"]))
+        .settle();
+    world.forget_writes().server("member3").refuses = Some((Kind::Slice, Failure::timeout()));
+    world.on("member1", source("10.1.0.9")).work();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.9"]);
+    world.pass(Duration::from_secs(120));
+    let tries = world
+        .log()
+        .iter()
+        .filter(|line| line.starts_with("member3"))
+        .count();
+    assert!(
+        (5..=14).contains(&tries),
+        "a growing pause between {tries} attempts"
+    );
+}
