@@ -33,8 +33,8 @@ pub(crate) enum UnjoinError {
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error(
-        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); name the right one, or leave \
-         it out if {name} was rebuilt"
+        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); \
+         name the right one, or leave it out if {name} was rebuilt"
     )]
     AnotherCluster {
         name: ClusterName,

@@ -1,0 +1,83 @@
+//! `kubectl mcs` against real API servers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test: what fails here fails it"
+)]
+
+mod joining;
+mod status;
+mod trouble;
+
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::keeper::Exit;
+use causeway_tests::kubectl::Output;
+use causeway_tests::{Cluster, Fleet, Installation, Running};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use tokio::sync::OnceCell;
+
+/// A hub with causeway's controller at work, and members that are not joined.
+struct Bed {
+    fleet: Fleet,
+    installation: Installation,
+    _controller: Running,
+}
+
+async fn bed() -> &'static Bed {
+    static BED: OnceCell<Bed> = OnceCell::const_new();
+    BED.get_or_init(|| async {
+        let fleet = Fleet::builder().members(5).start().await;
+        let installation = Installation::new(&fleet).await;
+        let controller = installation.controller().start().await;
+        Bed {
+            fleet,
+            installation,
+            _controller: controller,
+        }
+    })
+    .await
+}
+
+impl Bed {
+    async fn mcs<const N: usize>(&self, args: [&str; N]) -> Output {
+        self.installation.kubectl_mcs(args).await
+    }
+
+    async fn join(&self, name: &str, member: &Cluster) -> Output {
+        join(&self.installation, name, member, &[]).await
+    }
+}
+
+async fn join(installation: &Installation, name: &str, member: &Cluster, more: &[&str]) -> Output {
+    let kubeconfig = member.kubeconfig().display().to_string();
+    let args = ["join", name, "--member-kubeconfig", kubeconfig.as_str()];
+    installation
+        .kubectl_mcs(args.into_iter().chain(more.iter().copied()))
+        .await
+}
+
+/// How a command ended, and what it said: each of these texts, parted by `|` or by lines.
+#[track_caller]
+fn ends(output: &Output, code: i32, said: &str) {
+    let text = format!("{}{}", output.stdout, output.stderr);
+    assert_eq!(
+        output.exit,
+        Exit::Code(code),
+        "`{}`\n{text}",
+        output.command
+    );
+    for words in said.split(['|', '\n']).map(str::trim) {
+        assert!(
+            text.contains(words),
+            "`{}` does not say {words:?}:\n{text}",
+            output.command
+        );
+    }
+}
+
+async fn credentials(hub: &Cluster, name: &str) -> Option<Secret> {
+    let secrets = Api::<Secret>::namespaced(hub.client(), NAMESPACE);
+    secrets.get_opt(name).await.expect("an answer of the hub")
+}

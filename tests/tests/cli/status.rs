@@ -1,0 +1,170 @@
+use causeway_tests::kubectl::Output;
+use causeway_tests::{SOON, Space, eventually, multi_cluster_service, service};
+use serde_json::Value;
+
+use crate::{Bed, bed, ends};
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|e| {
+        panic!(
+            "`{}`: {e}\n{}{}",
+            output.command, output.stdout, output.stderr
+        )
+    })
+}
+
+#[tokio::test]
+async fn a_service_is_waited_for_and_told_of() {
+    let bed = bed().await;
+    let (hub, member) = (bed.fleet.hub(), bed.fleet.member("member4"));
+    ends(&bed.join("member4", member).await, 0, "");
+    let space = bed.fleet.space("status").await;
+    let name = space.name();
+    ends(
+        &bed.mcs(["status", "foo", "-n", name]).await,
+        1,
+        "MultiClusterService \"foo\" not found | -A",
+    );
+    ends(
+        &bed.mcs(["status", "foo", "-n", name, "-o", "json"]).await,
+        1,
+        "not found",
+    );
+
+    hub.apply(&format!(
+        "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+         metadata: {{name: foo, namespace: {name}}}\n\
+         spec: {{types: [CrossCluster], providerClusters: [{{name: member4}}], consumerClusters: [{{name: member4}}]}}\n"
+    ))
+    .await
+    .ok();
+    let unready = eventually("the controller says what is missing", SOON, || async {
+        let output = bed.mcs(["status", "foo", "-n", name]).await;
+        output.stdout.contains("ServiceNotFound").then_some(output)
+    })
+    .await;
+    ends(
+        &unready,
+        1,
+        "False (ServiceNotFound) | the hub has no Service",
+    );
+    let late = bed
+        .mcs(["status", "foo", "-n", name, "--wait", "--timeout", "1s"])
+        .await;
+    ends(
+        &late,
+        1,
+        "
+            waiting: 
+            not ready within 1 s
+            ServiceNotFound
+        ",
+    );
+
+    is_waited_for(bed, &space).await;
+    is_told_of(bed, name).await;
+}
+
+async fn is_waited_for(bed: &Bed, space: &Space<'_>) {
+    let (hub, name) = (bed.fleet.hub(), space.name());
+    let wait = bed.mcs([
+        "status",
+        "foo",
+        "-n",
+        name,
+        "--wait",
+        "--timeout",
+        "60s",
+        "-o",
+        "json",
+    ]);
+    let (waited, ()) = tokio::join!(wait, async {
+        service("foo").port("http", 80).create(hub, space).await;
+    });
+    ends(&waited, 0, "");
+    let report = json(&waited);
+    assert_eq!(report["ready"], true);
+    assert_eq!(
+        report["members"],
+        Value::Null,
+        "one service was asked about"
+    );
+    let told = &report["services"][0];
+    assert_eq!(
+        (told["name"].as_str(), told["ready"].as_bool()),
+        (Some("foo"), Some(true))
+    );
+    assert_eq!(told["members"][0]["service"], "yes", "{told}");
+}
+
+async fn is_told_of(bed: &Bed, name: &str) {
+    let details = bed.mcs(["status", "foo", "-n", name]).await;
+    ends(
+        &details,
+        0,
+        "
+            True (Ready)
+            EndpointSliceAppliedSuccess
+            provider, consumer
+            there
+        ",
+    );
+    let yaml = bed.mcs(["status", "-A", "-o", "yaml"]).await.stdout;
+    let yaml: Value = serde_saphyr::from_str(&yaml).expect("YAML");
+    let services = yaml["services"].as_array().expect("services");
+    assert!(
+        services.iter().any(|service| service["namespace"] == name),
+        "{yaml}"
+    );
+}
+
+#[tokio::test]
+async fn who_may_not_see_the_members_still_sees_the_services_of_a_namespace() {
+    let bed = bed().await;
+    let hub = bed.fleet.hub();
+    let space = bed.fleet.space("reader").await;
+    let n = space.name();
+    hub.kubectl(["create", "serviceaccount", "reader", "-n", n])
+        .await
+        .ok();
+    let role = [
+        "create",
+        "role",
+        "reader",
+        "--verb=get,list,watch",
+        "--resource=multiclusterservices",
+        "-n",
+        n,
+    ];
+    hub.kubectl(role).await.ok();
+    let account = format!("--serviceaccount={n}:reader");
+    hub.kubectl([
+        "create",
+        "rolebinding",
+        "reader",
+        "--role=reader",
+        account.as_str(),
+        "-n",
+        n,
+    ])
+    .await
+    .ok();
+    let token = hub
+        .kubectl(["create", "token", "reader", "-n", n])
+        .await
+        .ok();
+    let kubeconfig = hub
+        .kubeconfig_with_token("reader.kubeconfig", token.trim())
+        .display()
+        .to_string();
+    multi_cluster_service("foo").create(&space).await;
+    let output = bed
+        .mcs(["status", "-n", n, "--kubeconfig", &kubeconfig])
+        .await;
+    ends(&output, 1, "you may not list clusters | foo");
+    ends(
+        &bed.mcs(["status", "-A", "--kubeconfig", &kubeconfig]).await,
+        3,
+        "does not allow it",
+    );
+}

@@ -1,0 +1,179 @@
+use causeway_tests::Cluster;
+use causeway_tests::binaries::{self, TestBed};
+use causeway_tests::kubectl::Command;
+
+use crate::{bed, ends};
+
+#[tokio::test]
+async fn kubectl_runs_it_as_its_plugin() {
+    let bed = bed().await;
+    let hub = bed.fleet.hub();
+    let plugin = binaries::causeway("kubectl-mcs");
+    let directory = plugin.parent().expect("a directory").display().to_string();
+    let kubectl = TestBed::get().program("kubectl");
+    let output = Command::new(bed.fleet.keeper(), bed.fleet.directory(), kubectl)
+        .env("PATH", directory)
+        .env("KUBECONFIG", hub.kubeconfig().display().to_string())
+        .args(["mcs", "version"])
+        .run()
+        .await;
+    ends(&output, 0, "Client Version: v | Hub Version: v1.36.3");
+}
+
+#[tokio::test]
+async fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
+    let bed = bed().await;
+    let member = bed
+        .fleet
+        .member("member1")
+        .kubeconfig()
+        .display()
+        .to_string();
+    let too_long = "x".repeat(49);
+    for (args, said) in [
+        (
+            vec!["join", "clusterB", "--member-kubeconfig", &member],
+            "\"clusterB\" cannot be the name of a member",
+        ),
+        (
+            vec!["join", &too_long, "--member-kubeconfig", &member],
+            "at most 48 characters",
+        ),
+        (vec!["join", "a"], "--member-kubeconfig"),
+        (
+            vec!["join", "a", "--member-kubeconfig", "/nowhere"],
+            "/nowhere",
+        ),
+        (
+            vec![
+                "join",
+                "a",
+                "--member-kubeconfig",
+                &member,
+                "--member-context",
+                "other",
+            ],
+            "other",
+        ),
+        (
+            vec![
+                "join",
+                "a",
+                "--member-kubeconfig",
+                &member,
+                "--api-endpoint",
+                "nowhere",
+            ],
+            "https://",
+        ),
+        (vec!["status", "--kubeconfig", "/nowhere"], "/nowhere"),
+        (vec!["status", "--context", "other"], "other"),
+        (vec!["frobnicate"], "frobnicate"),
+    ] {
+        let output = bed.installation.kubectl_mcs(args).await;
+        ends(&output, 2, said);
+    }
+    let help = bed.mcs(["join", "--help"]).await;
+    ends(&help, 0, "Usage: kubectl mcs join | --api-endpoint");
+    ends(&bed.mcs(["completion", "bash"]).await, 0, "complete -F");
+}
+
+#[tokio::test]
+async fn an_api_server_that_cannot_be_asked_exits_with_3() {
+    let bed = bed().await;
+    let directory = bed.fleet.directory();
+    let rewritten = |file: &str, cluster: &Cluster, from: &str, to: &str| {
+        let text = std::fs::read_to_string(cluster.kubeconfig())
+            .unwrap()
+            .replace(from, to);
+        let path = directory.join(file);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (hub, member) = (bed.fleet.hub(), bed.fleet.member("member1"));
+    let closed = rewritten("closed", hub, hub.url(), "https://127.0.0.1:1");
+    for args in [vec!["status"], vec!["version"], vec!["unjoin", "a"]] {
+        let args = args.into_iter().chain(["--kubeconfig", closed.as_str()]);
+        let output = bed.installation.kubectl_mcs(args).await;
+        ends(
+            &output,
+            3,
+            "the hub at https://127.0.0.1:1 cannot be asked | refused",
+        );
+    }
+    let closed = rewritten("closed-member", member, member.url(), "https://127.0.0.1:1");
+    let output = bed.mcs(["join", "a", "--member-kubeconfig", &closed]).await;
+    ends(
+        &output,
+        3,
+        "the member at https://127.0.0.1:1 cannot be asked | --member-kubeconfig",
+    );
+    let stranger = rewritten(
+        "stranger",
+        member,
+        member.url(),
+        bed.fleet.member("member2").url(),
+    );
+    let output = bed
+        .mcs(["join", "a", "--member-kubeconfig", &stranger])
+        .await;
+    ends(&output, 3, "certificate");
+    let nobody = member
+        .kubeconfig_with_token("nobody", "wrong")
+        .display()
+        .to_string();
+    let output = bed.mcs(["join", "a", "--member-kubeconfig", &nobody]).await;
+    ends(&output, 3, "the member does not allow it");
+}
+
+#[tokio::test]
+async fn a_hub_without_the_definitions_is_told_how_to_get_them() {
+    let bed = bed().await;
+    let bare = bed
+        .fleet
+        .member("member4")
+        .kubeconfig()
+        .display()
+        .to_string();
+    let member = bed
+        .fleet
+        .member("member1")
+        .kubeconfig()
+        .display()
+        .to_string();
+    let apply = "kubectl apply -f manifests/crds/hub/";
+    let args = [
+        "join",
+        "a",
+        "--member-kubeconfig",
+        &member,
+        "--kubeconfig",
+        &bare,
+    ];
+    ends(
+        &bed.mcs(args).await,
+        1,
+        &format!("serves no Cluster | {apply}"),
+    );
+    ends(
+        &bed.mcs(["status", "--kubeconfig", &bare]).await,
+        1,
+        &format!("serves no MultiClusterService | {apply}"),
+    );
+    let version = bed.mcs(["version", "--kubeconfig", &bare]).await;
+    ends(
+        &version,
+        0,
+        "
+            Client Version: v
+            Hub Version: v1.36.3
+            not served
+        ",
+    );
+    let version = bed.mcs(["version"]).await;
+    ends(
+        &version,
+        0,
+        "MultiClusterService: networking.karmada.io/v1alpha1",
+    );
+}

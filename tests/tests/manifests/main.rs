@@ -1,0 +1,164 @@
+//! The manifests, applied to a real API server: they are accepted, and they mean what they say.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test: what fails here fails it"
+)]
+
+mod matching;
+mod rights;
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::{Cluster, Fleet, Installation, SOON, binaries, eventually};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::ListParams;
+use serde_json::json;
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+/// A hub with the definitions and the rights of causeway, and members.
+async fn fleet() -> &'static Fleet {
+    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+    FLEET
+        .get_or_init(|| async {
+            let fleet = Fleet::builder().members(2).start().await;
+            Installation::new(&fleet).await;
+            fleet
+        })
+        .await
+}
+
+fn manifest(path: &str) -> String {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../manifests")
+        .join(path);
+    file.display().to_string()
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(manifest(path)).expect("a manifest")
+}
+
+/// A webhook configuration for a webhook that is not there.
+fn unanswered(path: &str, hub: &Cluster) -> String {
+    read(path)
+        .replace("WEBHOOK_URL", "https://127.0.0.1:1")
+        .replace("CA_BUNDLE", &STANDARD.encode(hub.ca_pem()))
+}
+
+#[tokio::test]
+async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() {
+    let hub = fleet().await.hub();
+    hub.kubectl(["create", "namespace", "karmada-cluster"])
+        .await
+        .ok();
+    for path in [
+        "hub/rbac.yaml",
+        "hub/deployments.yaml",
+        "hub/tokens.yaml",
+        "hub/karmada.yaml",
+    ] {
+        let file = manifest(path);
+        let output = hub
+            .kubectl([
+                "apply",
+                "--dry-run=server",
+                "--validate=strict",
+                "-f",
+                &file,
+            ])
+            .await;
+        let warnings = output.stderr.clone();
+        output.ok();
+        assert_eq!(warnings, "", "{path}");
+    }
+    for path in ["hub/webhook-by-url.yaml", "hub/webhook-by-service.yaml"] {
+        let apply = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
+        hub.kubectl_with(apply, unanswered(path, hub)).await.ok();
+        let unfilled = hub.kubectl_with(apply, read(path)).await.refused();
+        assert!(unfilled.contains("illegal base64"), "{path}: {unfilled}");
+    }
+}
+
+#[tokio::test]
+async fn every_file_for_a_member_is_accepted() {
+    let member = fleet().await.member("member1");
+    for path in [
+        "crds/member",
+        "member/rbac.yaml",
+        "member/namespace-creation.yaml",
+    ] {
+        let output = member
+            .kubectl(["apply", "--validate=strict", "-f", &manifest(path)])
+            .await;
+        let warnings = output.stderr.clone();
+        output.ok();
+        assert_eq!(warnings, "", "{path}");
+    }
+    for version in ["v1alpha1", "v1beta1"] {
+        let export = format!(
+            "apiVersion: multicluster.x-k8s.io/{version}\nkind: ServiceExport\nmetadata: {{name: foo, namespace: default}}\n"
+        );
+        eventually("the definition is served", SOON, || async {
+            let output = member.apply(&export).await;
+            output.exit.success().then_some(()).ok_or(output.stderr)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn the_pods_of_the_deployments_pass_the_restricted_pod_security_of_their_namespace() {
+    let hub = fleet().await.hub();
+    let file = manifest("hub/deployments.yaml");
+    hub.kubectl(["apply", "-f", &file]).await.ok();
+    let deployments = Api::<Deployment>::namespaced(hub.client(), NAMESPACE);
+    let deployments = deployments.list(&ListParams::default()).await.unwrap();
+    assert_eq!(deployments.items.len(), 2);
+    let create = ["create", "--dry-run=server", "-f", "-"];
+    for deployment in deployments {
+        let spec = deployment.spec.unwrap();
+        assert_eq!(spec.replicas, Some(2));
+        let mut pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": { "generateName": "probe-", "namespace": NAMESPACE },
+            "spec": spec.template.spec,
+        });
+        hub.kubectl_with(create, pod.to_string()).await.ok();
+        pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = json!(true);
+        let refused = hub.kubectl_with(create, pod.to_string()).await.refused();
+        assert!(refused.contains("violates PodSecurity"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn the_deployments_use_flags_that_the_programs_have() {
+    let documents: Vec<serde_json::Value> =
+        serde_saphyr::from_multiple(&read("hub/deployments.yaml")).expect("YAML");
+    let deployments = documents.iter().filter(|one| one["kind"] == "Deployment");
+    let mut checked = 0;
+    for deployment in deployments {
+        let name = deployment["metadata"]["name"].as_str().unwrap();
+        let help = Command::new(binaries::causeway(name))
+            .arg("--help")
+            .output()
+            .await;
+        let help = String::from_utf8(help.expect("the help").stdout).unwrap();
+        for arg in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+            .as_array()
+            .unwrap()
+        {
+            let flag = arg.as_str().unwrap().split('=').next().unwrap();
+            assert!(help.contains(flag), "{name} has no {flag}:\n{help}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 4);
+}

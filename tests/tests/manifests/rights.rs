@@ -1,0 +1,176 @@
+use causeway_tests::Cluster;
+use causeway_tests::causeway::NAMESPACE;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+
+use crate::{fleet, manifest};
+
+/// Whether an account may do that to `group:resource`, `group:resource/subresource` or `group:resource=name`,
+/// in a namespace or, where that is empty, everywhere.
+async fn may(cluster: &Cluster, account: &str, verb: &str, what: &str, namespace: &str) -> bool {
+    let (what, name) = what.split_once('=').unwrap_or((what, ""));
+    let (what, subresource) = what.split_once('/').unwrap_or((what, ""));
+    let (group, resource) = what.split_once(':').expect("group:resource");
+    let review: SubjectAccessReview = serde_json::from_value(json!({
+        "metadata": {},
+        "spec": {
+            "user": format!("system:serviceaccount:{NAMESPACE}:{account}"),
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {
+                "verb": verb, "group": group, "resource": resource, "subresource": subresource,
+                "name": name, "namespace": namespace,
+            },
+        },
+    }))
+    .expect("a review");
+    let reviews = Api::<SubjectAccessReview>::all(cluster.client());
+    let answer = reviews.create(&PostParams::default(), &review).await;
+    answer
+        .expect("an answer")
+        .status
+        .expect("a verdict")
+        .allowed
+}
+
+#[tokio::test]
+async fn the_webhook_may_read_services_and_clusters_and_list_multi_cluster_services_and_nothing_else()
+ {
+    let hub = fleet().await.hub();
+    for (verb, what, expected) in [
+        ("get", ":services", true),
+        ("watch", ":services", true),
+        ("list", "cluster.karmada.io:clusters", true),
+        ("watch", "cluster.karmada.io:clusters", true),
+        ("list", "networking.karmada.io:multiclusterservices", true),
+        ("get", ":secrets", false),
+        ("list", ":secrets", false),
+        ("create", ":services", false),
+        ("update", ":services", false),
+        ("get", "networking.karmada.io:multiclusterservices", false),
+        ("patch", "networking.karmada.io:multiclusterservices", false),
+        ("update", "cluster.karmada.io:clusters", false),
+        ("list", "discovery.k8s.io:endpointslices", false),
+        ("list", ":pods", false),
+        ("update", "coordination.k8s.io:leases", false),
+        ("create", "events.k8s.io:events", false),
+        (
+            "patch",
+            "admissionregistration.k8s.io:validatingwebhookconfigurations",
+            false,
+        ),
+    ] {
+        let answer = may(hub, "causeway-webhook", verb, what, "").await;
+        assert_eq!(answer, expected, "{verb} {what}");
+    }
+}
+
+#[tokio::test]
+async fn the_controller_reads_secrets_and_holds_its_lease_in_its_own_namespace_only() {
+    let hub = fleet().await.hub();
+    for (verb, what, namespace, expected) in [
+        (
+            "patch",
+            "networking.karmada.io:multiclusterservices",
+            "",
+            true,
+        ),
+        (
+            "patch",
+            "networking.karmada.io:multiclusterservices/status",
+            "",
+            true,
+        ),
+        (
+            "delete",
+            "networking.karmada.io:multiclusterservices",
+            "shop",
+            false,
+        ),
+        (
+            "create",
+            "networking.karmada.io:multiclusterservices",
+            "shop",
+            false,
+        ),
+        ("watch", ":services", "", true),
+        ("patch", ":services", "shop", false),
+        ("create", ":services", "shop", false),
+        ("create", "events.k8s.io:events", "shop", true),
+        ("list", "work.karmada.io:works", "", true),
+        ("delete", "work.karmada.io:works", "shop", false),
+        ("watch", "cluster.karmada.io:clusters", "", true),
+        ("patch", "cluster.karmada.io:clusters/status", "", true),
+        ("delete", "cluster.karmada.io:clusters", "", false),
+        ("get", ":namespaces=kube-system", "", true),
+        ("create", ":namespaces", "", false),
+        (
+            "get",
+            "apiextensions.k8s.io:customresourcedefinitions=clusters.cluster.karmada.io",
+            "",
+            true,
+        ),
+        (
+            "get",
+            "apiextensions.k8s.io:customresourcedefinitions=others.example.com",
+            "",
+            false,
+        ),
+        ("list", ":secrets", NAMESPACE, true),
+        ("update", ":secrets", NAMESPACE, false),
+        ("list", ":secrets", "", false),
+        ("get", ":secrets", "kube-system", false),
+        ("create", "coordination.k8s.io:leases", NAMESPACE, true),
+        ("create", "coordination.k8s.io:leases", "shop", false),
+        (
+            "update",
+            "coordination.k8s.io:leases=causeway-controller",
+            NAMESPACE,
+            true,
+        ),
+        (
+            "update",
+            "coordination.k8s.io:leases=another",
+            NAMESPACE,
+            false,
+        ),
+    ] {
+        let answer = may(hub, "causeway-controller", verb, what, namespace).await;
+        assert_eq!(answer, expected, "{verb} {what} in {namespace:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_and_reads_no_secrets()
+{
+    let member = fleet().await.member("member2");
+    member
+        .kubectl(["apply", "-f", &manifest("member/rbac.yaml")])
+        .await
+        .ok();
+    for (verb, what, expected) in [
+        ("create", ":services", true),
+        ("delete", ":services", true),
+        ("create", "discovery.k8s.io:endpointslices", true),
+        ("watch", ":namespaces", true),
+        (
+            "update",
+            "multicluster.x-k8s.io:serviceexports/status",
+            true,
+        ),
+        ("create", ":namespaces", false),
+        ("delete", ":namespaces", false),
+        ("get", ":secrets", false),
+        ("list", ":pods", false),
+        ("create", ":endpoints", false),
+        ("update", ":services/status", false),
+    ] {
+        let answer = may(member, "causeway", verb, what, "").await;
+        assert_eq!(answer, expected, "{verb} {what}");
+    }
+    let creation = manifest("member/namespace-creation.yaml");
+    member.kubectl(["apply", "-f", &creation]).await.ok();
+    assert!(may(member, "causeway", "create", ":namespaces", "").await);
+    assert!(!may(member, "causeway", "delete", ":namespaces", "").await);
+}
