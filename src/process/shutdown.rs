@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::admin::{Admin, AdminError};
 use super::metrics::Metrics;
-use super::readiness::Readiness;
+use super::readiness::{Awaited, Readiness};
 use super::supervise::{TaskFailure, Tasks};
 
 /// How long tasks may take to end once they are asked to.
@@ -52,6 +52,8 @@ pub struct Process {
     failures: mpsc::UnboundedReceiver<TaskFailure>,
     signals: Signals,
     admin: JoinHandle<Result<(), AdminError>>,
+    /// Awaited until [`Process::run`]: what else there is to await may not be known before.
+    start: Option<Awaited>,
 }
 
 /// SIGTERM and SIGINT.
@@ -78,13 +80,15 @@ impl Signals {
 }
 
 impl Process {
-    /// Begins to receive signals and to serve the admin endpoints.
+    /// Begins to receive signals and to serve the admin endpoints. The process is unready at least until
+    /// [`Process::run`] is called.
     ///
     /// # Errors
     /// [`ProcessError`] where either is impossible.
     pub async fn start(admin: SocketAddr) -> Result<Self, ProcessError> {
         let signals = Signals::install().map_err(ProcessError::Signals)?;
         let readiness = Readiness::default();
+        let start = Some(readiness.awaits("the start"));
         let metrics = Metrics::default();
         let (tasks, failures) = Tasks::new();
         metrics.register(|registry| tasks.register(registry));
@@ -98,15 +102,17 @@ impl Process {
             failures,
             signals,
             admin,
+            start,
         })
     }
 
-    /// Serves until SIGTERM, SIGINT or a failed task, and then ends all tasks; between being unready and the end of
+    /// Is ready once nothing is awaited, and serves until SIGTERM, SIGINT or a failed task, and then ends all tasks; between being unready and the end of
     /// the tasks `unready_wait` goes by.
     ///
     /// # Errors
     /// [`ProcessError`] unless a signal asked for the end and every task ended well.
     pub async fn run(mut self, unready_wait: Duration) -> Result<(), ProcessError> {
+        drop(self.start.take());
         let failure = self.ends().await;
         self.readiness.shut_down();
         let drained = async {

@@ -269,6 +269,12 @@ fn an_object_on_its_way_out_is_not_converted() {
         object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     });
     assert_eq!(operations(&ask, false), json!([]));
+    let nameless = ask.with(|object| object["metadata"]["labels"] = json!({}));
+    assert_eq!(
+        nameless.mutate(false).0["metadata"]["labels"][ID],
+        json!("kept"),
+        "Karmada finds what it has to clean up by this label"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use causeway::process::readiness::Unready;
+use causeway::process::readiness::{Readiness, Unready};
 use causeway_webhook::service::Webhook;
 use causeway_webhook::view::Hub;
 use http::StatusCode;
@@ -70,16 +70,16 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
     hub.answers(SERVICES, StatusCode::OK, list(&json!([service(80)])));
     let called = Called::new(hub.client().await).await;
     let seen = Hub::new(hub.client().await);
-    seen.watch(&called.process.tasks, &called.process.readiness);
+    let readiness = Readiness::default();
+    seen.watch(&called.process.tasks, &readiness);
     let deadline = Instant::now() + Duration::from_secs(20);
-    while called.process.readiness.check().is_err() {
-        let awaited = called.process.readiness.check();
+    while let Err(awaited) = readiness.check() {
         assert!(
             Instant::now() < deadline,
             "{awaited:?}, asked {:?}",
             hub.asked()
         );
-        if let Err(Unready::Awaits(names)) = awaited {
+        if let Unready::Awaits(names) = awaited {
             assert!(
                 names.iter().all(
                     |name| ["the Services of the hub", "the Clusters of the hub"]
