@@ -1,22 +1,35 @@
 //! Real packets between clusters. Skipped, with a line that says so, where there is no root.
 
+use causeway::api::MultiClusterService;
+use causeway_tests::fixtures::RunningPod;
 use causeway_tests::keeper::Exit;
-use causeway_tests::{Cluster, Fleet, SOON, Space, eventually, network, service};
+use causeway_tests::{
+    Bed, Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, network, service,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{ObjectMeta, PostParams};
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use tokio::sync::OnceCell;
 
-/// A fleet with packets, or a line that says why there is none.
-async fn fleet(members: usize) -> Option<Fleet> {
-    match network::prerequisites() {
-        Ok(()) => Some(Fleet::builder().members(members).packets().start().await),
-        Err(missing) => {
-            eprintln!("skipped, no real packets: {missing}");
-            None
-        }
+/// Whether packets can be sent here; says so where not.
+fn packets() -> bool {
+    let prerequisites = network::prerequisites();
+    if let Err(missing) = &prerequisites {
+        eprintln!("skipped, no real packets: {missing}");
     }
+    prerequisites.is_ok()
 }
 
-/// What a client in the cluster gets from a Service, when it gets something.
+/// Three members with packets, and causeway at work; shared by the tests here.
+async fn bed() -> Option<&'static Bed> {
+    static BED: OnceCell<Bed> = OnceCell::const_new();
+    if !packets() {
+        return None;
+    }
+    let builder = || Bed::start(Fleet::builder().members(3).packets());
+    Some(BED.get_or_init(builder).await)
+}
+
+/// What a client on the cluster's node gets from a Service, when it gets something.
 async fn answer(cluster: &Cluster, space: &Space<'_>, service: &str) -> Result<String, String> {
     let url = format!("http://{service}.{}.svc.cluster.local", space.name());
     let output = cluster.curl(&url).await;
@@ -27,80 +40,222 @@ async fn answer(cluster: &Cluster, space: &Space<'_>, service: &str) -> Result<S
     }
 }
 
+/// The pods, among these, that answer a client in the cluster, and what else it gets, over many requests.
+async fn answering(cluster: &Cluster, space: &Space<'_>, service: &str) -> Vec<String> {
+    let mut answers = Vec::new();
+    for _ in 0..25 {
+        let answer = answer(cluster, space, service).await;
+        answers.push(answer.unwrap_or_else(|failure| failure));
+    }
+    answers.sort();
+    answers.dedup();
+    answers
+}
+
+/// What these pods of a member answer, sorted as [`answering`] is.
+fn said_by(pods: &[(&RunningPod, &str)]) -> Vec<String> {
+    let mut all: Vec<String> = pods
+        .iter()
+        .map(|(pod, member)| format!("pod {} in {member}", pod.name()))
+        .collect();
+    all.sort();
+    all
+}
+
 #[tokio::test]
-async fn a_service_is_answered_by_a_pod_of_another_cluster() {
-    let Some(fleet) = fleet(2).await else { return };
-    let space = fleet.space("packets").await;
-    let (provider, consumer) = (fleet.member("member1"), fleet.member("member2"));
+async fn a_pod_of_another_cluster_answers_through_causeway() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("native").await;
+    let [provider, consumer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
+    service("foo")
+        .port_to("http", 80, 8080)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    let pod = space.backends("foo").create(provider).await.remove(0);
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&space)
+        .await;
+    let expected = said_by(&[(&pod, "member1")]).remove(0);
+    eventually("the consumer's node is answered", SOON, || async {
+        let text = answer(consumer, &space, "foo").await?;
+        assert_eq!(text, expected);
+        Ok::<(), String>(())
+    })
+    .await;
+
+    let client = space.backends("client").create(consumer).await.remove(0);
+    let url = format!("http://foo.{}", space.name());
+    let from_pod = ["-sS", "--max-time", "3", &url];
+    let from_pod = client.network().exec(consumer, "curl", from_pod).await.ok();
+    assert_eq!(from_pod.trim(), expected);
+
+    space
+        .api::<MultiClusterService>(bed.fleet.hub())
+        .delete("foo", &DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("the name is gone in the consumer", SOON, || async {
+        match answer(consumer, &space, "foo").await {
+            Err(failure) if failure.contains("Could not resolve host") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pods_of_all_providers_answer_and_those_that_go_answer_no_more() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("all").await;
+    let [first, second, consumer] =
+        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+    service("foo")
+        .port_to("http", 80, 8080)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    multi_cluster_service("foo").create(&space).await;
+    let near = space.backends("foo").create(first).await.remove(0);
+    let far = space.backends("foo").create(second).await.remove(0);
+    let both = said_by(&[(&near, "member1"), (&far, "member2")]);
+    for client in [first, consumer] {
+        eventually("pods of both providers answer", SOON, || async {
+            let answers = answering(client, &space, "foo").await;
+            if answers == both {
+                Ok(())
+            } else {
+                Err(format!("{answers:?}"))
+            }
+        })
+        .await;
+    }
+    far.delete().await;
+    let left = said_by(&[(&near, "member1")]);
+    eventually("only the pod that is left answers", SOON, || async {
+        let answers = answering(consumer, &space, "foo").await;
+        if answers == left {
+            Ok(())
+        } else {
+            Err(format!("{answers:?}"))
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn traffic_goes_on_while_the_provider_s_api_server_and_the_controller_are_away() {
+    if !packets() {
+        return;
+    }
+    let bed = Bed::start(Fleet::builder().members(2).packets()).await;
+    let space = bed.fleet.space("away").await;
+    let [provider, consumer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
+    service("foo")
+        .port_to("http", 80, 8080)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    let pod = space.backends("foo").create(provider).await.remove(0);
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&space)
+        .await;
+    eventually("the consumer is answered", SOON, || {
+        answer(consumer, &space, "foo")
+    })
+    .await;
+    let expected = said_by(&[(&pod, "member1")]);
+
+    provider.pause();
+    bed.controller.restart().await;
+    eventually(
+        "the controller knows that it cannot reach it",
+        SOON,
+        || async {
+            let state = [("cluster", "member1"), ("state", "unreachable")];
+            let metrics = bed.controller.metrics().await;
+            metrics.get("causeway_controller_member_state", &state) == Some(1.0)
+        },
+    )
+    .await;
+    assert_eq!(answering(consumer, &space, "foo").await, expected);
+    bed.controller.process().kill().await;
+    assert_eq!(answering(consumer, &space, "foo").await, expected);
+
+    provider.resume();
+    bed.controller.restart().await;
+    let more = space.backends("foo").create(provider).await.remove(0);
+    let both = said_by(&[(&pod, "member1"), (&more, "member1")]);
+    eventually("a new pod of the provider answers too", SOON, || async {
+        answering(consumer, &space, "foo").await == both
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_bed_carries_packets_along_a_slice_that_is_copied_by_hand() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("hand").await;
+    let [provider, consumer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
     for member in [provider, consumer] {
         service("foo")
             .port_to("http", 80, 8080)
             .create(member, &space)
             .await;
     }
-    let pods = space.backends("foo").create(provider).await;
-    let expected = format!("pod {} in member1", pods[0].name());
+    let pod = space.backends("foo").create(provider).await.remove(0);
+    let expected = said_by(&[(&pod, "member1")]).remove(0);
     eventually("the provider's own clients are answered", SOON, || async {
-        answer(provider, &space, "foo")
-            .await
-            .map(|text| assert_eq!(text, expected))
+        let text = answer(provider, &space, "foo").await?;
+        assert_eq!(text, expected);
+        Ok::<(), String>(())
     })
     .await;
-    assert!(answer(consumer, &space, "foo").await.is_err());
+    let refused = answer(consumer, &space, "foo").await;
+    assert!(refused.is_err(), "{refused:?}");
 
-    let source = space.slices(provider, "foo").await.remove(0);
-    let copy = EndpointSlice {
-        metadata: ObjectMeta {
-            name: Some("copied-by-hand".to_owned()),
-            labels: Some([("kubernetes.io/service-name".to_owned(), "foo".to_owned())].into()),
-            ..ObjectMeta::default()
-        },
-        endpoints: source
-            .endpoints
-            .into_iter()
-            .map(|mut endpoint| {
-                endpoint.target_ref = None;
-                endpoint.node_name = None;
-                endpoint
-            })
-            .collect(),
-        ..source
+    copy_by_hand(&space, provider, consumer).await;
+    eventually("the consumer's node is answered", SOON, || async {
+        let text = answer(consumer, &space, "foo").await?;
+        assert_eq!(text, expected);
+        Ok::<(), String>(())
+    })
+    .await;
+
+    pod.network().kill().await;
+    let url = format!("http://foo.{}", space.name());
+    let refused = consumer.curl(&url).await;
+    assert_eq!(refused.exit, Exit::Code(7), "{}", refused.stderr);
+}
+
+async fn copy_by_hand(space: &Space<'_>, provider: &Cluster, consumer: &Cluster) {
+    let mut copy = space.slices(provider, "foo").await.remove(0);
+    for endpoint in &mut copy.endpoints {
+        endpoint.target_ref = None;
+        endpoint.node_name = None;
+    }
+    copy.metadata = ObjectMeta {
+        name: Some("copied-by-hand".to_owned()),
+        labels: Some([("kubernetes.io/service-name".to_owned(), "foo".to_owned())].into()),
+        ..ObjectMeta::default()
     };
     space
         .api::<EndpointSlice>(consumer)
         .create(&PostParams::default(), &copy)
         .await
         .unwrap();
-    eventually("the consumer's node is answered", SOON, || async {
-        answer(consumer, &space, "foo")
-            .await
-            .map(|text| assert_eq!(text, expected))
-    })
-    .await;
-
-    let client = space.backends("client").create(consumer).await.remove(0);
-    let url = format!("http://foo.{}", space.name());
-    let from_pod = client
-        .network()
-        .exec(consumer, "curl", ["-sS", "--max-time", "3", &url])
-        .await
-        .ok();
-    assert_eq!(from_pod.trim(), expected);
-
-    pods[0].network().kill().await;
-    let refused = consumer.curl(&url).await;
-    assert_eq!(refused.exit, Exit::Code(7), "{}", refused.stderr);
 }
 
 #[tokio::test]
 async fn nothing_of_a_fleet_with_packets_is_left() {
-    let Some(fleet) = fleet(1).await else { return };
+    if !packets() {
+        return;
+    }
+    let fleet = Fleet::builder().members(1).packets().start().await;
     let member = fleet.member("member1");
-    let own = member.exec("ip", ["netns", "identify"]).await.ok();
-    let own = own.trim();
-    let prefix = own
-        .strip_suffix("-member1")
-        .expect("the name of the namespace");
+    let own = member.network_namespace().unwrap();
+    let prefix = own.strip_suffix("-member1").unwrap().to_owned();
     let space = fleet.space("left").await;
     space.backends("foo").create(member).await;
     drop(space);
@@ -113,10 +268,11 @@ async fn nothing_of_a_fleet_with_packets_is_left() {
         String::from_utf8(output.stdout).unwrap()
     };
     let left = list(&["netns", "list"]) + &list(&["-brief", "link", "show"]);
-    assert!(!left.contains(prefix), "{left}");
-    let resolv_left = std::fs::read_dir("/etc/netns").unwrap().flatten();
-    let resolv_left: Vec<_> = resolv_left
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
+    assert!(!left.contains(&prefix), "{left}");
+    let resolv_conf = std::fs::read_dir("/etc/netns").unwrap().flatten();
+    let left: Vec<_> = resolv_conf
+        .map(|entry| entry.file_name())
+        .filter(|name| name.to_string_lossy().starts_with(&prefix))
         .collect();
-    assert!(resolv_left.is_empty(), "{resolv_left:?}");
+    assert!(left.is_empty(), "{left:?}");
 }
