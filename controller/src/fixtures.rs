@@ -8,11 +8,8 @@ pub(crate) mod server;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use causeway::api::condition;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;

@@ -244,3 +244,6 @@ impl Index {
             .any(|member| member.owns_any(key, &self.hub.uid))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! Whatever happens, in whatever order.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::foo;
+use crate::fixtures::objects::{Kind, cluster, mcs, service, slice};
+use crate::fixtures::{GRACE, World, world};
+use causeway::api::labels;
+
+/// Anything that may happen to a service in three members.
+#[derive(Clone, Debug)]
+enum Step {
+    HubService {
+        headless: bool,
+        ports: u8,
+        preference: bool,
+    },
+    NoHubService,
+    Exposure {
+        providers: u8,
+        consumers: u8,
+        port: bool,
+    },
+    NoExposure,
+    Slice {
+        member: u8,
+        slice: u8,
+        address: u8,
+    },
+    NoSlices {
+        member: u8,
+    },
+    Foreign {
+        member: u8,
+    },
+    NoService {
+        member: u8,
+    },
+    Drain {
+        member: u8,
+        drained: bool,
+    },
+    Lose {
+        member: u8,
+    },
+    Back {
+        member: u8,
+    },
+    Silence {
+        member: u8,
+    },
+    Restart,
+    Wait {
+        seconds: u16,
+    },
+}
+
+/// What people wish for, and what their pods do.
+fn wish() -> impl Strategy<Value = Step> {
+    let member = 1..=3u8;
+    prop_oneof![
+        3 => (any::<bool>(), 1..4u8, any::<bool>())
+            .prop_map(|(headless, ports, preference)| Step::HubService { headless, ports, preference }),
+        4 => (0..8u8, 0..8u8, any::<bool>())
+            .prop_map(|(providers, consumers, port)| Step::Exposure { providers, consumers, port }),
+        4 => (member.clone(), 0..3u8, 0..5u8).prop_map(|(member, slice, address)| Step::Slice { member, slice, address }),
+        1 => member.clone().prop_map(|member| Step::Foreign { member }),
+        1 => (member, any::<bool>()).prop_map(|(member, drained)| Step::Drain { member, drained }),
+    ]
+}
+
+/// What hides the members from the controller and changes nothing.
+fn loss() -> impl Strategy<Value = Step> {
+    let member = 1..=3u8;
+    prop_oneof![
+        3 => member.clone().prop_map(|member| Step::Lose { member }),
+        2 => member.clone().prop_map(|member| Step::Back { member }),
+        1 => member.prop_map(|member| Step::Silence { member }),
+        2 => Just(Step::Restart),
+    ]
+}
+
+/// What people and accidents take away.
+fn removal() -> impl Strategy<Value = Step> {
+    let member = 1..=3u8;
+    prop_oneof![
+        Just(Step::NoHubService),
+        Just(Step::NoExposure),
+        member.clone().prop_map(|member| Step::NoSlices { member }),
+        member.prop_map(|member| Step::NoService { member }),
+        (0..400u16).prop_map(|seconds| Step::Wait { seconds }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![3 => wish(), 1 => loss(), 1 => removal()]
+}
+
+/// Three members, and `foo` everywhere.
+fn joined() -> World {
+    let mut world = world();
+    for member in 1..=3 {
+        world.member(&of(member));
+    }
+    world.on_hub(foo()).on_hub(mcs("foo"));
+    world
+}
+
+fn of(member: u8) -> String {
+    format!("member{member}")
+}
+
+fn chosen(bits: u8) -> Vec<&'static str> {
+    let members = ["member1", "member2", "member3"];
+    let bit = |index: &usize| bits & (1 << index) != 0;
+    (0..3).filter(bit).map(|index| members[index]).collect()
+}
+
+fn take(world: &mut World, step: &Step) {
+    let has = |world: &World, kind, member: u8, name: &str| {
+        world.members[&of(member)].get(kind, "shop", name).is_some()
+    };
+    match step {
+        Step::HubService {
+            headless,
+            ports,
+            preference,
+        } => {
+            let named = [("http", 80), ("grpc", 81), ("dns", 53)];
+            let mut made = named
+                .iter()
+                .take(usize::from(*ports))
+                .fold(service("foo"), |made, (name, port)| made.port(name, *port));
+            if *headless {
+                made = made.headless();
+            }
+            if *preference {
+                made = made.with(json!({"spec": {"trafficDistribution": "PreferSameNode"}}));
+            }
+            if world.hub.get(Kind::Service, "shop", "foo").is_some() {
+                world.off_hub(Kind::Service, "foo");
+            }
+            world.on_hub(made);
+        }
+        Step::NoHubService => {
+            if world.hub.get(Kind::Service, "shop", "foo").is_some() {
+                world.off_hub(Kind::Service, "foo");
+            }
+        }
+        Step::Exposure {
+            providers,
+            consumers,
+            port,
+        } => {
+            let made = mcs("foo")
+                .providers(&chosen(*providers))
+                .consumers(&chosen(*consumers));
+            let going = world
+                .mcs("foo")
+                .is_some_and(|mcs| !mcs["metadata"]["deletionTimestamp"].is_null());
+            if !going {
+                world.on_hub(if *port { made.port("http", 80) } else { made });
+            }
+        }
+        Step::NoExposure => {
+            if world.mcs("foo").is_some() {
+                world.off_hub(Kind::Mcs, "foo");
+            }
+        }
+        Step::Slice {
+            member,
+            slice: number,
+            address,
+        } => {
+            let made = slice(&format!("foo-{number}"), "foo")
+                .port("http", 8080)
+                .port("grpc", 8081);
+            world.on(
+                &of(*member),
+                made.endpoint(&format!("10.{member}.{number}.{address}")),
+            );
+        }
+        Step::NoSlices { member } => {
+            for name in ["foo-0", "foo-1", "foo-2"] {
+                if has(world, Kind::Slice, *member, name) {
+                    world.off(&of(*member), Kind::Slice, name);
+                }
+            }
+        }
+        Step::Foreign { member } => {
+            if !has(world, Kind::Service, *member, "foo") {
+                world.on(&of(*member), service("foo").port("web", 80));
+            }
+        }
+        Step::NoService { member } => {
+            if has(world, Kind::Service, *member, "foo") {
+                world.off(&of(*member), Kind::Service, "foo");
+            }
+        }
+        Step::Drain { member, drained } => {
+            let annotations = json!({labels::WITHDRAW: drained.to_string()});
+            world.on_hub(
+                cluster(&of(*member)).with(json!({"metadata": {"annotations": annotations}})),
+            );
+        }
+        Step::Lose { member } => {
+            world.lose(&of(*member));
+        }
+        Step::Back { member } => {
+            let uid = format!("uid-of-{}", of(*member));
+            world
+                .hear_again(&of(*member))
+                .identify(&of(*member), &uid, (1, 34));
+            world.list(&of(*member));
+        }
+        Step::Silence { member } => {
+            world.silence(&of(*member));
+        }
+        Step::Restart => {
+            world.restart();
+        }
+        Step::Wait { seconds } => {
+            world.pass(Duration::from_secs(u64::from(*seconds)));
+        }
+    }
+}
+
+/// What the members hold, without identities and versions.
+fn picture(world: &World) -> Vec<Value> {
+    let mut all = Vec::new();
+    for (name, server) in &world.members {
+        for kind in [Kind::Service, Kind::Slice] {
+            for object in server.all(kind) {
+                let mut object = object.clone();
+                for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+                    object["metadata"][field] = Value::Null;
+                }
+                object["metadata"]["annotations"][labels::SOURCE] = Value::Null;
+                object["spec"]["clusterIP"] = json!(object["spec"]["clusterIP"] == "None");
+                all.push(json!([name, object]));
+            }
+        }
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_the_world_comes_to_rest_and_a_restart_changes_nothing(steps in prop::collection::vec(step(), 1..25)) {
+        let mut world = joined();
+        for step in &steps {
+            take(&mut world, step);
+            world.work();
+        }
+        for member in 1..=3 {
+            take(&mut world, &Step::Back { member });
+        }
+        world.pass(GRACE + GRACE);
+        world.assert_at_rest();
+        let before = picture(&world);
+        world.restart().pass(GRACE + GRACE);
+        prop_assert_eq!(picture(&world), before);
+        world.assert_at_rest();
+    }
+
+    #[test]
+    fn to_lose_sight_of_clusters_costs_no_member_anything(
+        wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..12),
+    ) {
+        let mut world = joined();
+        for wish in &wishes {
+            take(&mut world, wish);
+            world.work();
+        }
+        world.pass(GRACE + GRACE).forget_writes();
+        for loss in &losses {
+            take(&mut world, loss);
+            world.pass(Duration::from_secs(40));
+        }
+        let members: Vec<_> = world.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
+        prop_assert_eq!(members, Vec::<String>::new());
+    }
+}
