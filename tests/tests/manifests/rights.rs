@@ -154,10 +154,12 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
         ("delete", ":services", true),
         ("create", "discovery.k8s.io:endpointslices", true),
         ("watch", ":namespaces", true),
+        ("update", "discovery.k8s.io:endpointslices", true),
+        ("update", ":services", false),
         (
             "update",
             "multicluster.x-k8s.io:serviceexports/status",
-            true,
+            false,
         ),
         ("create", ":namespaces", false),
         ("delete", ":namespaces", false),
