@@ -308,6 +308,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_caught_panic_is_counted_and_ends_nothing() {
+        let (tasks, mut failures) = Tasks::new();
+        let failure = tasks
+            .catch_panic("request", async {
+                if tokio::runtime::Handle::try_current().is_ok() {
+                    panic!("on purpose");
+                }
+            })
+            .await
+            .expect_err("it panicked");
+        assert_eq!(failure.to_string(), "task request panicked: on purpose");
+        assert_eq!(tasks.catch_panic("request", async { 7 }).await, Ok(7));
+        let label = TaskLabel { task: "request" };
+        assert_eq!(tasks.0.panics.get_or_create(&label).get(), 1);
+        assert!(failures.try_recv().is_err());
+    }
+
+    #[tokio::test]
     async fn a_job_may_end_and_a_task_ends_at_the_shutdown() {
         let (tasks, mut failures) = Tasks::new();
         tasks.spawn_job("job", async {});

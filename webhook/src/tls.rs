@@ -150,7 +150,8 @@ pub fn server_config(resolver: Arc<Resolver>) -> Result<ServerConfig, rustls::Er
     Ok(config)
 }
 
-/// Takes up new certificates as they appear in the directory, until the shutdown.
+/// Takes up new certificates as they appear in the directory, until the shutdown. The two small files are read in
+/// place: they lie in memory wherever a Secret is mounted.
 pub async fn follow(
     dir: PathBuf,
     resolver: Arc<Resolver>,

@@ -69,6 +69,10 @@ async fn without_the_webhook_nothing_is_created_and_nothing_is_held_up() {
         shop.patch("foo", &patch).await.exit.success()
     })
     .await;
+    let log = std::fs::read_to_string(hub.webhook.process().log()).expect("the log");
+    for word in ["forbidden", "panicked", "ERROR"] {
+        assert!(!log.contains(word), "{word} in the log:\n{log}");
+    }
 }
 
 /// Lays a directory out as the kubelet does, its contents unchanged.

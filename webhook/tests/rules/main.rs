@@ -7,6 +7,7 @@
 )]
 
 mod ask;
+mod combinations;
 mod creation;
 mod doubt;
 mod mutation;

@@ -1,0 +1,109 @@
+//! Every combination of the three fields that say who the consumers are, before and after.
+
+use causeway::api::MultiClusterServiceSpec;
+use causeway::domain::MultiClusterService;
+use serde_json::{Value, json};
+
+use crate::ask::{Ask, create, update};
+
+/// Each field absent, empty, or naming one cluster or another.
+fn specs() -> Vec<Value> {
+    let names = [
+        None,
+        Some(json!([])),
+        Some(json!(["a"])),
+        Some(json!(["b"])),
+    ];
+    let mut specs = Vec::new();
+    for consumers in &names {
+        for range in &names {
+            for consumption in &names {
+                let mut spec = json!({"types": ["CrossCluster"]});
+                if let Some(names) = consumers {
+                    let names = names.as_array().expect("names").iter();
+                    spec["consumerClusters"] = names.map(|name| json!({"name": name})).collect();
+                }
+                if let Some(names) = range {
+                    spec["range"] = json!({"clusterNames": names});
+                }
+                if let Some(names) = consumption {
+                    spec["serviceConsumptionClusters"] = names.clone();
+                }
+                specs.push(spec);
+            }
+        }
+    }
+    specs
+}
+
+fn decoded(spec: &Value) -> MultiClusterServiceSpec {
+    serde_json::from_value(spec.clone()).expect("a spec")
+}
+
+fn is_readable(spec: &Value) -> bool {
+    MultiClusterService::try_from(&decoded(spec)).is_ok()
+}
+
+fn has_deprecated(spec: &Value) -> bool {
+    spec.get("range").is_some() || spec.get("serviceConsumptionClusters").is_some()
+}
+
+/// The request as the validation gets it.
+fn mutated(ask: &Ask) -> Ask {
+    let (object, _) = ask.mutate(false);
+    ask.clone().with(|known| *known = object)
+}
+
+fn every_request() -> impl Iterator<Item = Ask> {
+    let updates = specs().into_iter().flat_map(|stored| {
+        specs()
+            .into_iter()
+            .map(move |spec| update(stored.clone(), spec))
+    });
+    specs().into_iter().map(create).chain(updates)
+}
+
+#[test]
+fn a_mutation_of_its_own_outcome_changes_nothing() {
+    for ask in every_request() {
+        let once = mutated(&ask);
+        let (twice, warnings) = once.mutate(false);
+        assert_eq!(once.object, twice, "of {:#}", ask.object);
+        assert!(warnings.is_empty(), "{warnings:?} of {:#}", once.object);
+    }
+}
+
+#[test]
+fn the_verdict_is_the_same_whether_the_mutation_ran_or_not() {
+    for ask in every_request() {
+        let (raw, after) = (ask.validate(), mutated(&ask).validate());
+        assert_eq!(raw.errors, after.errors, "of {:#}", ask.object);
+        assert_eq!(raw.warnings, after.warnings, "of {:#}", ask.object);
+    }
+}
+
+#[test]
+fn what_is_accepted_can_be_read_and_a_changed_spec_holds_nothing_deprecated() {
+    let mut accepted = 0;
+    for ask in every_request() {
+        let after = mutated(&ask);
+        let spec = &after.object["spec"];
+        let stored = ask.stored.as_ref().map(|stored| &stored["spec"]);
+        let changed = stored.is_none_or(|stored| decoded(stored) != decoded(&ask.object["spec"]));
+        if !after.validate().errors.is_empty() {
+            assert!(changed, "an unchanged object was refused: {spec:#}");
+            continue;
+        }
+        accepted += 1;
+        let was_readable = stored.is_none_or(is_readable);
+        assert!(
+            is_readable(spec) || !was_readable,
+            "{spec:#} after {stored:#?}"
+        );
+        assert!(
+            !changed || !has_deprecated(spec) || !was_readable,
+            "{spec:#} after {stored:#?}"
+        );
+    }
+    assert!(accepted > 1000, "only {accepted} were accepted");
+}
