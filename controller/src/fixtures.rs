@@ -359,18 +359,32 @@ impl World {
         }
     }
 
-    fn write(&mut self) -> bool {
+    fn dispatch(&mut self) -> Vec<Dispatch> {
         let index = &self.index;
         let open = |lane: &Lane| match lane {
             Lane::Hub => Some(0),
             Lane::Member(name) => (index.standing(name) == Standing::Synced).then_some(1),
         };
-        let dispatches = self.outbox.ready(self.now.instant, open);
+        self.outbox.ready(self.now.instant, open)
+    }
+
+    fn write(&mut self) -> bool {
+        let dispatches = self.dispatch();
         let any = !dispatches.is_empty();
         for dispatch in dispatches {
             self.carry_out(dispatch);
         }
         any
+    }
+
+    /// The process is killed when so many of its next writes have arrived, and another takes over.
+    pub(crate) fn crash(&mut self, arrived: usize) -> &mut Self {
+        self.deliver();
+        self.reconcile();
+        for dispatch in self.dispatch().into_iter().take(arrived) {
+            self.carry_out(dispatch);
+        }
+        self.restart()
     }
 
     fn carry_out(&mut self, dispatch: Dispatch) {

@@ -53,6 +53,9 @@ enum Step {
         member: u8,
     },
     Restart,
+    Crash {
+        writes: usize,
+    },
     Wait {
         seconds: u16,
     },
@@ -92,6 +95,7 @@ fn removal() -> impl Strategy<Value = Step> {
         member.clone().prop_map(|member| Step::NoSlices { member }),
         member.prop_map(|member| Step::NoService { member }),
         (0..400u16).prop_map(|seconds| Step::Wait { seconds }),
+        (0..6usize).prop_map(|writes| Step::Crash { writes }),
     ]
 }
 
@@ -222,6 +226,9 @@ fn take(world: &mut World, step: &Step) {
         Step::Restart => {
             world.restart();
         }
+        Step::Crash { writes } => {
+            world.crash(*writes);
+        }
         Step::Wait { seconds } => {
             world.pass(Duration::from_secs(u64::from(*seconds)));
         }
@@ -253,9 +260,11 @@ proptest! {
     #[test]
     fn whatever_happens_the_world_comes_to_rest_and_a_restart_changes_nothing(steps in prop::collection::vec(step(), 1..25)) {
         let mut world = joined();
-        for step in &steps {
+        for (index, step) in steps.iter().enumerate() {
             take(&mut world, step);
-            world.work();
+            if !matches!(steps.get(index + 1), Some(Step::Crash { .. })) {
+                world.work();
+            }
         }
         for member in 1..=3 {
             take(&mut world, &Step::Back { member });
