@@ -209,6 +209,16 @@ impl Fleet {
         self.generation
     }
 
+    /// Who the Cluster says that the member is: the UID of its kube-system namespace.
+    pub fn recorded_uid(&self, name: &ClusterName) -> Option<String> {
+        self.clusters
+            .get(name)?
+            .spec
+            .id
+            .clone()
+            .filter(|id| !id.is_empty())
+    }
+
     /// Ends the engagement of a member and forgets its Cluster.
     pub fn disengage(&mut self, name: &ClusterName) {
         self.engagements.remove(name);

@@ -53,6 +53,9 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
+    /// The UID of the member's kube-system namespace, by which it is known to be the same cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// How the hub and the member reach each other. Push when empty; Pull members are left out by causeway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_mode: Option<SyncMode>,

@@ -43,12 +43,14 @@ impl Controller {
         let index = &mut self.parts.index;
         match self.parts.fleet.reconsider(name) {
             Outcome::Unchanged => return,
-            Outcome::Engaged(generation) => match index.members.get_mut(name) {
-                Some(member) => member.engage_again(generation),
-                None => {
-                    index.members.insert(name.clone(), Member::new(generation));
-                }
-            },
+            Outcome::Engaged(generation) => {
+                let member = index
+                    .members
+                    .entry(name.clone())
+                    .or_insert_with(|| Member::new(generation));
+                member.engage_again(generation);
+                member.recorded_uid = self.parts.fleet.recorded_uid(name);
+            }
             Outcome::Disengaged => {
                 index.members.remove(name);
             }

@@ -369,3 +369,64 @@ fn an_old_member_gets_the_traffic_preference_that_it_knows() {
         world.assert_at_rest();
     }
 }
+
+#[test]
+fn what_a_person_does_to_a_copy_is_undone() {
+    let mut world = provided();
+    let name = world.copies("member2", "foo")[0]
+        .metadata
+        .name
+        .clone()
+        .expect("a name");
+    let mut changed = world.members["member2"]
+        .get(Kind::Slice, "shop", &name)
+        .expect("a copy")
+        .clone();
+    changed["endpoints"] = json!([]);
+    changed["metadata"]["labels"][labels::SOURCE_CLUSTER] = json!("member9");
+    world
+        .on(
+            "member2",
+            Object {
+                kind: Kind::Slice,
+                value: changed,
+            },
+        )
+        .settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    world.off("member2", Kind::Slice, &name).settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    let log = world.log();
+    assert_eq!(
+        log,
+        [
+            "member2 update EndpointSlice",
+            "member2 create EndpointSlice"
+        ]
+    );
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_multi_cluster_service_that_was_made_anew_takes_over_what_is_there() {
+    let mut world = provided();
+    world.lose("member2").off_hub(Kind::Mcs, "foo").settle();
+    world.on_hub(exposure()).list("member2").settle();
+    let uid = world.mcs("foo").expect("it is there")["metadata"]["uid"]
+        .as_str()
+        .expect("a UID")
+        .to_owned();
+    let owner = json!(format!("MultiClusterService/{uid}"));
+    let service = world.service("member2", "foo").expect("a Service");
+    assert_eq!(service["metadata"]["annotations"][labels::OWNER], owner);
+    let copy = serde_json::to_value(&world.copies("member2", "foo")[0]).expect("JSON");
+    assert_eq!(copy["metadata"]["annotations"][labels::OWNER], owner);
+    assert!(
+        !world
+            .log()
+            .iter()
+            .any(|line| line.starts_with("member2 delete")),
+        "{:?}",
+        world.log()
+    );
+}

@@ -30,6 +30,8 @@ pub struct Member {
     pub generation: Generation,
     /// Who it is, once it has said so.
     pub identity: Option<Identity>,
+    /// Who its Cluster says that it is: the UID of its kube-system namespace.
+    pub recorded_uid: Option<String>,
     /// Why it cannot be used, where a person has to act.
     pub refusals: Refusals,
     /// Its Services.
@@ -111,6 +113,7 @@ impl Member {
         Self {
             generation,
             identity: None,
+            recorded_uid: None,
             refusals: Refusals::default(),
             services: HashMap::new(),
             slices: Slices::default(),
@@ -256,10 +259,10 @@ impl Member {
 
     /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to.
     fn identify(&mut self, identity: Identity) {
-        let is_another = self
-            .identity
-            .as_ref()
-            .is_some_and(|known| known.uid != identity.uid);
+        let known = self.identity.as_ref().map(|identity| &identity.uid);
+        let is_another = known
+            .or(self.recorded_uid.as_ref())
+            .is_some_and(|uid| *uid != identity.uid);
         self.refusals.identity = is_another.then(|| {
             "its API server is another cluster's now (the UID of kube-system changed); unjoin it and join it again \
              if that is meant"

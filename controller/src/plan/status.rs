@@ -246,26 +246,28 @@ impl View<'_> {
 
     fn ready_message(&self) -> String {
         let placement = &self.desired.placement;
+        let (used, unused): (Vec<_>, Vec<_>) = placement
+            .providers()
+            .partition(|name| self.index.provides(name));
         let mut message = match self.exposure() {
             ExposureType::CrossCluster => format!(
                 "{} can be reached from {}, backed by {}",
                 self.key,
                 counted(placement.consumers().count()),
-                counted(placement.providers().count())
+                counted(used.len())
             ),
             ExposureType::LoadBalancer => {
-                format!(
-                    "the load balancers of {} are gathered",
-                    counted(placement.providers().count())
-                )
+                format!("the load balancers of {} are gathered", counted(used.len()))
             }
         };
-        if !placement.left_out.is_empty() {
-            let out: Vec<_> = placement
-                .left_out
-                .iter()
-                .map(|(name, why)| format!("{name} ({why})"))
-                .collect();
+        let withdrawn = unused.into_iter().map(|name| (name, "withdrawn"));
+        let left_out = placement.left_out.iter();
+        let out: Vec<_> = left_out
+            .map(|(name, why)| (name, why.as_str()))
+            .chain(withdrawn)
+            .map(|(name, why)| format!("{name} ({why})"))
+            .collect();
+        if !out.is_empty() {
             message.push_str(&format!("; left out: {}", out.join(", ")));
         }
         message

@@ -172,3 +172,39 @@ async fn a_hub_may_be_a_member_of_itself_and_its_service_is_left_alone() {
     ];
     assert_eq!(bed.hub().kubectl(untouched).await.ok(), "{\"app\":\"foo\"}");
 }
+
+#[tokio::test]
+async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() {
+    let bed = Bed::start(3, &[]).await;
+    let (space, addresses) = bed.foo("other").await;
+    let mark = bed.member("member3").mark().await;
+    let endpoint = format!(
+        r#"{{"spec":{{"apiEndpoint":"{}","secretRef":{{"name":"member3"}}}}}}"#,
+        bed.member("member3").url()
+    );
+    let patch = [
+        "patch",
+        "cluster",
+        "member2",
+        "--type=merge",
+        "-p",
+        &endpoint,
+    ];
+    bed.hub().kubectl(patch).await.ok();
+    for _ in 0..2 {
+        let message = bed.cluster_says("member2", "False|Refused|").await;
+        assert!(
+            message.starts_with("its API server is another cluster's now"),
+            "{message}"
+        );
+        bed.controller.restart().await;
+    }
+    bed.cluster_says("member3", "True|Synced|").await;
+    let mut written = bed.member("member3").writes_since(mark, "causeway").await;
+    written.retain(|write| write.namespace == space.name());
+    assert_eq!(written, []);
+    assert_eq!(
+        space.ready_addresses(bed.member("member2"), "foo").await,
+        addresses
+    );
+}

@@ -163,6 +163,7 @@ fn a_member_that_is_not_synced_is_never_written() {
         }
         world.index.mark_all_services();
         world.settle();
+        assert_eq!(world.writes("foo", "member4"), []);
         assert_eq!(
             world.index.standing(&name("member4")),
             Standing::Syncing,
@@ -204,6 +205,7 @@ fn an_unreachable_consumer_is_not_written_and_catches_up() {
         "{:?}",
         world.log()
     );
+    assert_eq!(world.writes("foo", "member3"), []);
     world.list("member3").settle();
     assert_eq!(addresses(&world), ["10.1.0.6", "10.2.0.5"]);
     assert!(world.is_ready("foo"));

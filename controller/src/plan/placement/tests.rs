@@ -200,6 +200,8 @@ fn what_a_drained_member_provides_is_used_no_more_and_it_still_consumes() {
         picture(&world),
         ["p 10.2.0.5 10.3.0.5", "p 10.3.0.5", "p 10.2.0.5"]
     );
+    let message = "True Ready: shop/foo can be reached from 3 clusters, backed by 2 clusters; left out: member1 (withdrawn)";
+    assert_eq!(world.says("foo", "Ready"), message);
     world.on_hub(drained(json!("false"))).settle();
     assert_eq!(
         picture(&world),

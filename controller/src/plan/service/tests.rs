@@ -343,7 +343,7 @@ fn headless_becomes_headless_and_a_flip_makes_it_anew_once_it_is_gone() {
             .forget_writes()
             .off_hub(Kind::Service, "foo")
             .on_hub(flipped);
-        world.silence("member2").work();
+        world.silence("member2").settle();
         let log = world.log();
         assert_eq!(
             log.iter()
