@@ -180,7 +180,16 @@ pub fn causeway(program: &str) -> PathBuf {
 
 fn build_with_cargo(program: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(&cargo)
+    let mut command = Command::new(&cargo);
+    // Build scripts that look at what Cargo tells them would be run anew for what it tells this program.
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        }) {
+            command.env_remove(&name);
+        }
+    }
+    let output = command
         .current_dir(paths::repository())
         .args(["build", "--message-format=json-render-diagnostics"])
         .args(["--workspace", "--bin", program])

@@ -235,14 +235,15 @@ impl Keeper {
 
     /// Has this done at the end, before all that was asked for earlier.
     pub fn at_the_end(&self, undo: &Undo) -> Undone {
-        let (id, answer) = self.ask(What::Undo(undo));
-        assert_eq!(answer.error, "", "the keeper refuses {undo:?}");
+        let asked = self.ask(What::Undo(undo));
+        let (id, _) = asked.unwrap_or_else(|e| panic!("{undo:?}: {e}"));
         Undone(id)
     }
 
     /// Takes back an [`Keeper::at_the_end`].
     pub fn forget(&self, undone: Undone) {
-        self.ask(What::Forget(undone.0));
+        self.ask(What::Forget(undone.0))
+            .unwrap_or_else(|e| panic!("{undone:?}: {e}"));
     }
 
     /// Ends everything, and returns when it has ended.
@@ -261,66 +262,54 @@ impl Keeper {
     }
 
     fn begin(&self, program: &Program) -> (u64, u32) {
-        let (id, answer) = self.ask(What::Start(program));
-        assert_eq!(
-            answer.error,
-            "",
-            "cannot start {}",
-            program.program.display()
-        );
+        let asked = self.ask(What::Start(program));
+        let (id, answer) =
+            asked.unwrap_or_else(|e| panic!("cannot start {}: {e}", program.program.display()));
         (id, answer.pid)
     }
 
     fn signal(&self, program: u64, signal: Signal) -> Result<(), String> {
         let number = signal as i32;
-        let (_, answer) = self.ask(What::Signal { program, number });
-        if answer.error.is_empty() {
-            Ok(())
-        } else {
-            Err(answer.error)
-        }
+        self.ask(What::Signal { program, number }).map(|_| ())
     }
 
     fn exit(&self, program: u64) -> Option<Exit> {
         self.shared.heard().exits.get(&program).copied()
     }
 
-    fn ask(&self, what: What<'_>) -> (u64, Answer) {
+    fn ask(&self, what: What<'_>) -> Result<(u64, Answer), String> {
         let id = {
             let mut heard = self.shared.heard();
             heard.last_id += 1;
             heard.last_id
         };
-        let mut line = serde_json::to_vec(&Request { id, what }).expect("a request as JSON");
-        line.push(b'\n');
-        {
-            let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-            let input = input.as_mut().expect("a keeper that is not closed");
-            input.write_all(&line).expect("a keeper that runs");
-        }
+        self.send(&Request { id, what })?;
         let deadline = Instant::now() + PATIENCE;
         let mut heard = self.shared.heard();
         loop {
-            if let Some(answer) = heard.answers.remove(&id) {
-                return (id, answer);
+            match heard.answers.remove(&id) {
+                Some(answer) if answer.error.is_empty() => return Ok((id, answer)),
+                Some(answer) => return Err(answer.error),
+                None if heard.closed => return Err("the keeper ended".to_owned()),
+                None => {}
             }
-            assert!(!heard.closed, "the keeper ended before it answered");
             let left = deadline.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "the keeper does not answer");
-            heard = self
-                .shared
-                .news
-                .wait_timeout(heard, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            if left.is_zero() {
+                return Err("the keeper does not answer".to_owned());
+            }
+            let news = self.shared.news.wait_timeout(heard, left);
+            heard = news.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn is_closed(&self) -> bool {
-        self.input
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_none()
+    fn send(&self, request: &Request<'_>) -> Result<(), String> {
+        let mut line = serde_json::to_vec(request).map_err(|e| e.to_string())?;
+        line.push(b'\n');
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let input = input.as_mut().ok_or("the keeper is closed")?;
+        input
+            .write_all(&line)
+            .map_err(|e| format!("the keeper does not listen: {e}"))
     }
 }
 
@@ -447,8 +436,8 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if self.is_running() && !self.keeper.is_closed() {
-            // It may end by itself in between.
+        if self.is_running() {
+            // Where it cannot be asked the keeper has ended it, or it ended by itself.
             self.signal(Signal::Kill).ok();
         }
     }

@@ -92,17 +92,24 @@ fn install(packages: &[&str]) -> Result<(), String> {
     ))
 }
 
-/// Root in a container may not: asked by trying.
+/// Root in a container may not, and some kernels cannot: asked by trying.
 fn may_make_namespaces() -> Result<(), String> {
-    let output = Command::new("unshare")
-        .args(["--net", "ip", "link", "add", "probe", "type", "veth"])
-        .output()
-        .map_err(|e| format!("unshare cannot be run: {e}"))?;
-    if output.status.success() {
-        return Ok(());
+    for attempt in [
+        &["ip", "link", "add", "probe", "type", "veth"][..],
+        &["nft", "add table ip probe"][..],
+    ] {
+        let output = Command::new("unshare")
+            .arg("--net")
+            .args(attempt)
+            .output()
+            .map_err(|e| format!("unshare cannot be run: {e}"))?;
+        if !output.status.success() {
+            return Err(format!(
+                "this machine does not let `{}` in a network namespace of its own: {}",
+                attempt.join(" "),
+                String::from_utf8_lossy(&output.stderr).trim()
+            ));
+        }
     }
-    Err(format!(
-        "this machine allows no network namespaces: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    ))
+    Ok(())
 }
