@@ -1,0 +1,174 @@
+//! How a cluster is started: its credentials and the flags of its programs.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use causeway_certs::{Authority, Leaf};
+
+use crate::audit;
+use crate::binaries::TestBed;
+use crate::cluster::{Role, secret};
+use crate::keeper::Program;
+use crate::kubeconfig::{self, Access};
+use crate::network::MemberNetwork;
+
+pub(super) const VALIDITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// The controllers that run in a member: all that make EndpointSlices from workloads, and housekeeping.
+const MEMBER_CONTROLLERS: &str = "deployment-controller,replicaset-controller,endpointslice-controller,\
+    endpointslice-mirroring-controller,endpoints-controller,namespace-controller,garbage-collector-controller,\
+    serviceaccount-controller,serviceaccount-token-controller,clusterrole-aggregation-controller";
+
+/// A hub runs no workloads: only housekeeping.
+const HUB_CONTROLLERS: &str = "namespace-controller,garbage-collector-controller,serviceaccount-controller,\
+    serviceaccount-token-controller,clusterrole-aggregation-controller";
+
+/// What a cluster is started with.
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// Distinguishes the address ranges of the clusters of a fleet; below 60.
+    pub(crate) number: u8,
+    pub(crate) dual_stack: bool,
+    pub(crate) directory: PathBuf,
+    pub(crate) etcd: String,
+    /// The address that the API server listens on.
+    pub(crate) address: IpAddr,
+    pub(crate) network: Option<MemberNetwork>,
+}
+
+pub(crate) fn pod_cidr(number: u8) -> String {
+    format!("10.{}.0.0/16", 128 + number)
+}
+
+pub(crate) fn service_cidr(number: u8) -> String {
+    format!("10.{}.0.0/16", 64 + number)
+}
+
+pub(super) fn write_certificates(plan: &Plan, authority: &Authority, now: SystemTime) {
+    let kubernetes_service = IpAddr::from([10, 64 + plan.number, 0, 1]);
+    let names = [
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "localhost",
+    ];
+    let leaf = Leaf {
+        common_name: "kube-apiserver".to_owned(),
+        organisation: None,
+        names: names.map(str::to_owned).to_vec(),
+        addresses: vec![plan.address, kubernetes_service],
+        validity: VALIDITY,
+    };
+    let serving = authority.issue(&leaf, now).expect("a serving certificate");
+    let accounts = Authority::new("service accounts", VALIDITY, now).expect("a signing key");
+    for (file, content) in [
+        ("ca.crt", authority.pem()),
+        ("tls.crt", &serving.certificate),
+        ("tls.key", &serving.key),
+        ("accounts.crt", accounts.pem()),
+        ("accounts.key", &accounts.key_pem()),
+        ("audit.yaml", audit::POLICY),
+    ] {
+        std::fs::write(plan.directory.join(file), content).expect("a file for a cluster");
+    }
+}
+
+/// Writes the tokens of the cluster's users and a kubeconfig for each; returns the administrator's token.
+pub(super) fn write_users(plan: &Plan, url: &str, authority: &Authority) -> String {
+    let mut tokens = String::new();
+    let mut add = |file: &str, user: &str, group: &str| {
+        let token = secret();
+        tokens.push_str(&format!("{token},{user},{user},{group}\n"));
+        let content = kubeconfig::with_tokens(&[Access {
+            cluster: &plan.name,
+            url,
+            ca_pem: authority.pem(),
+            token: &token,
+        }]);
+        std::fs::write(plan.directory.join(format!("{file}.kubeconfig")), content)
+            .expect("a kubeconfig");
+        token
+    };
+    add(
+        "manager",
+        "system:kube-controller-manager",
+        "system:masters",
+    );
+    add("kube-proxy", "system:kube-proxy", "");
+    add("coredns", "coredns", "");
+    let admin = add("admin", "admin", "system:masters");
+    std::fs::write(plan.directory.join("tokens.csv"), tokens).expect("the tokens of a cluster");
+    admin
+}
+
+pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
+    let file = |name: &str| plan.directory.join(name).display().to_string();
+    let ranges = if plan.dual_stack {
+        format!(
+            "{},fd00:{}::/108",
+            service_cidr(plan.number),
+            64 + plan.number
+        )
+    } else {
+        service_cidr(plan.number)
+    };
+    Program::new(
+        TestBed::get().program("kube-apiserver"),
+        file("kube-apiserver.log"),
+    )
+    .args([
+        format!("--etcd-servers={}", plan.etcd),
+        format!("--etcd-prefix=/{}", plan.name),
+        format!("--secure-port={port}"),
+        format!("--bind-address={}", plan.address),
+        format!("--advertise-address={}", plan.address),
+        "--endpoint-reconciler-type=none".to_owned(),
+        format!("--cert-dir={}", file("generated")),
+        format!("--tls-cert-file={}", file("tls.crt")),
+        format!("--tls-private-key-file={}", file("tls.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", file("accounts.crt")),
+        format!(
+            "--service-account-signing-key-file={}",
+            file("accounts.key")
+        ),
+        format!("--token-auth-file={}", file("tokens.csv")),
+        "--anonymous-auth=false".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        format!("--service-cluster-ip-range={ranges}"),
+        "--enable-aggregator-routing".to_owned(),
+        // Pods come without service accounts: nothing mounts their tokens.
+        "--disable-admission-plugins=ServiceAccount".to_owned(),
+        format!("--audit-policy-file={}", file("audit.yaml")),
+        format!("--audit-log-path={}", file(audit::LOG)),
+        "--audit-log-maxsize=10000".to_owned(),
+        "--profiling=false".to_owned(),
+    ])
+}
+
+pub(super) fn controller_manager(plan: &Plan) -> Program {
+    let file = |name: &str| plan.directory.join(name).display().to_string();
+    let controllers = match plan.role {
+        Role::Hub => HUB_CONTROLLERS,
+        Role::Member => MEMBER_CONTROLLERS,
+    };
+    Program::new(
+        TestBed::get().program("kube-controller-manager"),
+        file("kube-controller-manager.log"),
+    )
+    .args([
+        format!("--kubeconfig={}", file("manager.kubeconfig")),
+        format!("--controllers={controllers}"),
+        "--leader-elect=false".to_owned(),
+        "--secure-port=0".to_owned(),
+        format!(
+            "--service-account-private-key-file={}",
+            file("accounts.key")
+        ),
+        format!("--root-ca-file={}", file("ca.crt")),
+        "--concurrent-endpoint-syncs=1".to_owned(),
+        "--profiling=false".to_owned(),
+    ])
+}
