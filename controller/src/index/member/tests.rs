@@ -439,3 +439,34 @@ fn a_namespace_that_appears_lets_its_services_in() {
     world.settle();
     assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
 }
+
+#[test]
+fn a_member_that_is_not_who_its_cluster_records_is_refused_from_the_start() {
+    let mut world = provided();
+    world.silent_member("member4");
+    let member = world.index.members.get_mut("member4").expect("a member");
+    member.recorded_uid = Some("uid-of-member4".to_owned());
+    let exposure = mcs("foo")
+        .providers(&["member1", "member4"])
+        .consumers(&["member3", "member4"]);
+    world
+        .on("member4", source("10.4.0.5"))
+        .identify("member4", "uid-of-a-stranger", (1, 34))
+        .list("member4");
+    world.on_hub(exposure).settle();
+    assert!(matches!(
+        world.index.standing(&name("member4")),
+        Standing::Refused(_)
+    ));
+    assert_eq!(
+        addresses(&world),
+        ["10.1.0.5"],
+        "member2 provides no more, and the stranger is not listened to"
+    );
+    assert!(world.service("member4", "foo").is_none());
+    world
+        .identify("member4", "uid-of-member4", (1, 34))
+        .list("member4")
+        .settle();
+    assert_eq!(addresses(&world), ["10.1.0.5", "10.4.0.5"]);
+}
