@@ -14,7 +14,7 @@ use kube::{Api, Client, Config};
 use crate::cluster::launch::{
     VALIDITY, api_server, controller_manager, write_certificates, write_users,
 };
-use crate::eventually::eventually;
+use crate::eventually::{START, eventually};
 use crate::keeper::{Keeper, Process};
 use crate::kubeconfig::Access;
 use crate::kubectl::Output;
@@ -22,8 +22,6 @@ use crate::network::{MemberNetwork, PodNetwork};
 use crate::{kubeconfig, node, ports};
 
 pub(crate) use launch::{Plan, pod_cidr, service_cidr};
-
-const START: Duration = Duration::from_secs(90);
 
 /// What a cluster is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,14 @@
 //! Waiting for something to hold.
 
 use std::future::Future;
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
 /// A deadline for what takes well under a second on an idle machine: generous, for busy ones.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(30);
+
+/// A deadline for the start of a program of the bed.
+pub(crate) const START: Duration = Duration::from_secs(90);
 
 /// What a probe of [`eventually`] may answer: held, with a value, or not yet, with what was seen.
 pub trait Probed {
@@ -38,42 +42,54 @@ impl<T, E: std::fmt::Display> Probed for Result<T, E> {
 /// Asks `probe` until it holds, and returns its value. Panics after `within` with what was seen last.
 ///
 /// A [`crate::Space`] in scope then prints its objects in every cluster, and the logs.
-pub async fn eventually<P, F>(
+#[track_caller]
+pub fn eventually<P, F>(
     what: &str,
     within: Duration,
     mut probe: impl FnMut() -> F,
-) -> P::Value
+) -> impl Future<Output = P::Value>
 where
     P: Probed,
     F: Future<Output = P>,
 {
+    let caller = Location::caller();
     let deadline = Instant::now() + within;
     let mut pause = Duration::from_millis(5);
     let mut last = "no answer".to_owned();
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match tokio::time::timeout(left, probe()).await.map(Probed::held) {
-            Ok(Ok(value)) => return value,
-            Ok(Err(seen)) => last = seen,
-            Err(_) => panic!("not within {within:?}: {what}; last seen: {last}"),
+    async move {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, probe()).await.map(Probed::held) {
+                Ok(Ok(value)) => return value,
+                Ok(Err(seen)) => last = seen,
+                Err(_) => panic!("{caller}: not within {within:?}: {what}; last seen: {last}"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(100));
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(100));
     }
 }
 
 /// Asks `probe` again and again for this long, and panics at once when it does not hold: for what
 /// must stay as it is.
-pub async fn throughout<P, F>(what: &str, period: Duration, mut probe: impl FnMut() -> F)
+#[track_caller]
+pub fn throughout<P, F>(
+    what: &str,
+    period: Duration,
+    mut probe: impl FnMut() -> F,
+) -> impl Future<Output = ()>
 where
     P: Probed,
     F: Future<Output = P>,
 {
+    let caller = Location::caller();
     let end = Instant::now() + period;
-    while Instant::now() < end {
-        if let Err(seen) = probe().await.held() {
-            panic!("did not stay so: {what}; seen: {seen}");
+    async move {
+        while Instant::now() < end {
+            if let Err(seen) = probe().await.held() {
+                panic!("{caller}: did not stay so: {what}; seen: {seen}");
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

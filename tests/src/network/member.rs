@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Cluster;
 use crate::binaries::TestBed;
 use crate::cluster::{pod_cidr, service_cidr};
-use crate::eventually::{SOON, eventually};
+use crate::eventually::{START, eventually};
 use crate::keeper::{Keeper, Process, Program, Undo, Undone};
 use crate::kubectl::{Command, Output};
 use crate::network::{Network, ip};
@@ -93,7 +93,7 @@ impl MemberNetwork {
         ] {
             let process = cluster.keeper().run(program.in_network(&self.namespace));
             let name = process.log().display().to_string();
-            eventually(&format!("what logs to {name} is ready"), SOON, || async {
+            eventually(&format!("what logs to {name} is ready"), START, || async {
                 assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
                 let answer = self.exec(cluster, "curl", ["-sSf", "-m2", ready]).await;
                 let log = || format!("{}{}", answer.stderr, process.log_tail(20));
@@ -180,7 +180,7 @@ impl MemberNetwork {
             .args(addresses)
             .in_network(&pod);
         let serve = cluster.keeper().run(serve);
-        eventually("the pod listens", SOON, || async {
+        eventually("the pod listens", START, || async {
             std::fs::read_to_string(&log).is_ok_and(|log| log.contains("listening"))
         })
         .await;
