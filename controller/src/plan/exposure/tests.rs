@@ -156,6 +156,17 @@ fn a_listed_port_that_comes_back_in_time_costs_nothing() {
 }
 
 #[test]
+fn a_second_loss_of_a_port_has_a_grace_of_its_own() {
+    let both = || service("foo").port("http", 80).port("grpc", 81);
+    let mut world = exposed(both(), mcs("foo").port("http", 80).port("grpc", 81));
+    for _ in 0..3 {
+        world.on_hub(foo()).settle();
+        world.pass(ALMOST).on_hub(both()).settle();
+    }
+    assert_eq!(member_writes(&world), Vec::<String>::new());
+}
+
+#[test]
 fn a_port_that_is_renamed_is_held_under_its_name_where_the_name_was_listed() {
     let mut world = exposed(foo(), mcs("foo").port("http", 80));
     world.on_hub(service("foo").port("web", 80)).settle();

@@ -141,9 +141,21 @@ fn a_change_of_roles_touches_only_whom_it_concerns() {
 fn who_joins_takes_part_at_once_where_no_list_says_otherwise() {
     let mut world = three();
     place_them(&mut world, &["member1"], &[]);
-    world.member("member4").settle();
+    let message = |clusters| {
+        format!("True Ready: shop/foo can be reached from {clusters} clusters, backed by 1 cluster")
+    };
+    world.silent_member("member4").settle();
+    assert_eq!(
+        world.says("foo", "Ready"),
+        message(3),
+        "nothing is said of member4 before it is so"
+    );
+    world
+        .identify("member4", "uid-of-member4", (1, 34))
+        .list("member4")
+        .settle();
     assert_eq!(world.addresses("member4", "foo"), ["10.1.0.5"]);
-    assert!(world.is_ready("foo"));
+    assert_eq!(world.says("foo", "Ready"), message(4));
 }
 
 #[test]
