@@ -265,20 +265,9 @@ pub fn reconcile_cluster(
             .again_at
             .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain);
     };
-    let left: Vec<_> = index
-        .members
-        .get(name)
-        .map(|member| member.own_keys(&index.hub.uid).into_iter().collect())
-        .unwrap_or_default();
-    let until = since
-        .saturating_add(LEAVING_AT_MOST)
-        .unwrap_or(Timestamp::MAX);
-    let reachable = index.standing(name) == Standing::Synced;
-    if !left.is_empty() && reachable && now.wall < until {
-        return ClusterOutcome::LookAgain(now.instant_of(until));
-    }
-    if cluster.gone {
-        return ClusterOutcome::Gone(left);
+    let departure = departure(index, name, since, now);
+    if cluster.gone || matches!(departure, ClusterOutcome::LookAgain(_)) {
+        return departure;
     }
     if cluster
         .finalizers
@@ -296,6 +285,31 @@ pub fn reconcile_cluster(
     outcome
         .again_at
         .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain)
+}
+
+/// What a process that does not write makes of a member: it cleans nothing, and forgets a member that is gone once
+/// the leader has had its time.
+pub fn follow_departure(index: &Index, name: &ClusterName, now: Now) -> ClusterOutcome {
+    let cluster = index.hub.clusters.get(name);
+    match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
+        Some((cluster, since)) if cluster.gone => departure(index, name, since, now),
+        _ => ClusterOutcome::Stays,
+    }
+}
+
+/// Whether a member that leaves is still being cleaned, or may go.
+fn departure(index: &Index, name: &ClusterName, since: Timestamp, now: Now) -> ClusterOutcome {
+    let member = index.members.get(name);
+    let left = member.map(|member| member.own_keys(&index.hub.uid));
+    let left: Vec<_> = left.into_iter().flatten().collect();
+    let until = since
+        .saturating_add(LEAVING_AT_MOST)
+        .unwrap_or(Timestamp::MAX);
+    let reachable = index.standing(name) == Standing::Synced;
+    if !left.is_empty() && reachable && now.wall < until {
+        return ClusterOutcome::LookAgain(now.instant_of(until));
+    }
+    ClusterOutcome::Gone(left)
 }
 
 fn keep(

@@ -9,8 +9,8 @@ use crate::index::member::Member;
 use crate::index::slice::SliceRole;
 use crate::index::{Item, Standing};
 use crate::metrics::MemberState;
-use crate::outbox::{Lane, Limits, Outbox};
-use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster};
+use crate::outbox::Lane;
+use crate::reconcile::{ClusterOutcome, Now, follow_departure};
 use crate::watch::Signal;
 
 impl Controller {
@@ -109,12 +109,7 @@ impl Controller {
 
     /// A follower cleans nothing; it forgets a member once the leader has had its time.
     pub(super) fn forget_if_gone(&mut self, name: &ClusterName, now: Now) {
-        let mut nothing = Outbox::new(Limits {
-            qps: 1.0,
-            burst: 0.0,
-            width: 0,
-        });
-        match reconcile_cluster(&self.parts.index, &mut nothing, name, false, now) {
+        match follow_departure(&self.parts.index, name, now) {
             ClusterOutcome::Stays => {}
             ClusterOutcome::LookAgain(at) => self.queue.at(Item::Cluster(name.clone()), at),
             ClusterOutcome::Gone(left) => self.forget(name, &left),
