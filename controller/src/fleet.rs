@@ -93,7 +93,11 @@ impl Fleet {
                 .as_deref()
                 .and_then(|name| ClusterName::try_from(name).ok())
             {
-                self.clusters.insert(name.clone(), object.clone());
+                let before = self.clusters.insert(name.clone(), object.clone());
+                if before.is_some_and(|before| before.metadata.uid != object.metadata.uid) {
+                    // Joined anew, perhaps as another cluster.
+                    self.engagements.remove(&name);
+                }
                 names.insert(name);
             }
         }

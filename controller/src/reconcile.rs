@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use crate::apply::{Action, ObjectId};
 use crate::diff::{Diff, diff};
 use crate::index::hub::{ClusterView, McsView};
-use crate::index::member::NamespaceState;
+use crate::index::member::{Member, NamespaceState};
 use crate::index::{Index, Item, Standing};
 use crate::outbox::{Lane, Offer, Outbox, Write};
 use crate::plan::status::{Progress, StatusWish, status};
-use crate::plan::{Desired, Members, Settings, cluster, plan};
+use crate::plan::{Desired, MemberWish, Members, Settings, cluster, plan};
 
 /// What came of looking at a service.
 #[derive(Debug, Default)]
@@ -140,9 +140,9 @@ fn progress(
     key: &ServiceKey,
 ) -> HashMap<ClusterName, Progress> {
     let item = Item::Service(key.clone());
-    let wanted = |name: &ClusterName| match &desired.members {
-        Members::Wanted(wishes) => wishes.contains_key(name),
-        Members::Untouched => false,
+    let wish = |name: &ClusterName| match &desired.members {
+        Members::Wanted(wishes) => wishes.get(name),
+        Members::Untouched => None,
     };
     let mut all = HashMap::new();
     for (name, member) in &index.members {
@@ -154,7 +154,8 @@ fn progress(
                 _ => progress.service_pending = true,
             }
         }
-        if wanted(name) {
+        if let Some(wish) = wish(name) {
+            progress.copies_trouble = copies_of_others(wish, member, &index.hub.uid, key);
             progress.service_pending |= member
                 .services
                 .get(key)
@@ -170,6 +171,26 @@ fn progress(
         all.insert(name.clone(), progress);
     }
     all
+}
+
+/// Two hubs that share a member and expose the same service from the same provider want copies of the same names.
+fn copies_of_others(
+    wish: &MemberWish,
+    member: &Member,
+    hub: &str,
+    key: &ServiceKey,
+) -> Option<String> {
+    let others = wish.copies.keys().filter(|name| {
+        member
+            .copy(key, name)
+            .is_some_and(|copy| *copy.view.hub != *hub)
+    });
+    match others.count() {
+        0 => None,
+        count => Some(format!(
+            "holds {count} EndpointSlices of the same names from another hub"
+        )),
+    }
 }
 
 fn note_troubles(

@@ -44,11 +44,18 @@ impl Controller {
         match self.parts.fleet.reconsider(name) {
             Outcome::Unchanged => return,
             Outcome::Engaged(generation) => {
+                let cluster = index.hub.clusters.get(name);
+                let cluster_uid = cluster.map(|cluster| cluster.uid.clone());
                 let member = index
                     .members
                     .entry(name.clone())
                     .or_insert_with(|| Member::new(generation));
+                if member.cluster_uid != cluster_uid {
+                    // Joined anew: nothing that was known under the name has to be so any more.
+                    *member = Member::new(generation);
+                }
                 member.engage_again(generation);
+                member.cluster_uid = cluster_uid;
                 member.recorded_uid = self.parts.fleet.recorded_uid(name);
             }
             Outcome::Disengaged => {

@@ -2,7 +2,7 @@
 
 mod slices;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use self::slices::Slices;
 use super::Standing;
 use super::hub::{is, is_older, key_of};
 use super::service::ServiceView;
-use super::slice::{CopiedSlice, ObservedSlice, SourceSlice};
+use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
 use crate::apply::{Ack, DeletedObject};
 use crate::event::{Generation, Identity, MemberEvent};
 use crate::failure::Failure;
@@ -30,6 +30,8 @@ pub struct Member {
     pub generation: Generation,
     /// Who it is, once it has said so.
     pub identity: Option<Identity>,
+    /// The UID of the Cluster object by which it is engaged.
+    pub cluster_uid: Option<Box<str>>,
     /// Who its Cluster says that it is: the UID of its kube-system namespace.
     pub recorded_uid: Option<String>,
     /// Why it cannot be used, where a person has to act.
@@ -38,6 +40,7 @@ pub struct Member {
     pub services: HashMap<ServiceKey, Written<ServiceView>>,
     slices: Slices,
     namespaces: HashMap<Box<str>, NamespaceState>,
+    graves: Graves,
     watches: Watches,
     probe_failure: Option<Failure>,
     troubled_since: Option<Timestamp>,
@@ -98,6 +101,23 @@ struct WatchState {
     failure: Option<Failure>,
 }
 
+/// The UIDs of the objects that were seen deleted last: an answer to a write that comes later brings none of them back.
+#[derive(Debug, Default)]
+struct Graves(VecDeque<Box<str>>);
+
+impl Graves {
+    const KEPT: usize = 256;
+
+    fn bury(&mut self, uid: &str) {
+        self.0.truncate(Self::KEPT - 1);
+        self.0.push_front(uid.into());
+    }
+
+    fn hold(&self, uid: &str) -> bool {
+        self.0.iter().any(|buried| **buried == *uid)
+    }
+}
+
 /// What a fold changed.
 #[derive(Debug, Default)]
 pub struct Changed {
@@ -113,11 +133,13 @@ impl Member {
         Self {
             generation,
             identity: None,
+            cluster_uid: None,
             recorded_uid: None,
             refusals: Refusals::default(),
             services: HashMap::new(),
             slices: Slices::default(),
             namespaces: HashMap::new(),
+            graves: Graves::default(),
             watches: Watches::default(),
             probe_failure: None,
             troubled_since: None,
@@ -246,6 +268,13 @@ impl Member {
             }
             MemberEvent::Slices(signal) => {
                 note(&mut self.watches.slices, &signal);
+                if let Signal::Deleted(ObservedSlice {
+                    role: SliceRole::Copy(_, copy),
+                    ..
+                }) = &signal
+                {
+                    self.graves.bury(&copy.uid);
+                }
                 self.slices.fold(signal, &mut changed.keys);
             }
             MemberEvent::Namespaces(signal) => {
@@ -331,6 +360,8 @@ impl Member {
                 changed.keys.insert(key);
             }
             Signal::Deleted(object) => {
+                self.graves
+                    .bury(object.metadata.uid.as_deref().unwrap_or_default());
                 let Some(key) = key_of(&object.metadata) else {
                     return;
                 };
@@ -395,23 +426,30 @@ impl Member {
     pub(super) fn fold_ack(&mut self, ack: Ack, now: Timestamp) {
         match ack {
             Ack::Namespace(object) => self.put_namespace(&object),
-            Ack::Service(object) => {
-                let (Some(key), Some(view)) =
-                    (key_of(&object.metadata), ServiceView::read(&object))
-                else {
-                    return;
-                };
-                let newer = |old: &Written<ServiceView>| {
-                    old.view.uid == view.uid
-                        && !is_older(&old.view.resource_version, &view.resource_version)
-                };
-                if !self.services.get(&key).is_some_and(newer) {
-                    self.services.insert(key, Written::unseen(view, now));
+            Ack::Service(object) => self.fold_service_ack(&object, now),
+            Ack::Slice(object) => {
+                let slice = ObservedSlice::read(*object);
+                if let SliceRole::Copy(_, copy) = &slice.role
+                    && !self.graves.hold(&copy.uid)
+                {
+                    self.slices.fold_ack(slice, now);
                 }
             }
-            Ack::Slice(object) => self.slices.fold_ack(ObservedSlice::read(*object), now),
             Ack::Deleted(deleted) => self.fold_deleted_ack(&deleted),
             Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
+        }
+    }
+
+    fn fold_service_ack(&mut self, object: &Service, now: Timestamp) {
+        let (Some(key), Some(view)) = (key_of(&object.metadata), ServiceView::read(object)) else {
+            return;
+        };
+        let newer = |old: &Written<ServiceView>| {
+            old.view.uid == view.uid
+                && !is_older(&old.view.resource_version, &view.resource_version)
+        };
+        if !self.graves.hold(&view.uid) && !self.services.get(&key).is_some_and(newer) {
+            self.services.insert(key, Written::unseen(view, now));
         }
     }
 

@@ -200,6 +200,8 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
         bed.controller.restart().await;
     }
     bed.cluster_says("member3", "True|Synced|").await;
+    let spec = ["get", "cluster", "member3", "-o", "jsonpath={.spec}"];
+    let spec = bed.hub().kubectl(spec).await.ok();
     let mut written = bed.member("member3").writes_since(mark, "causeway").await;
     written.retain(|write| write.namespace == space.name());
     assert_eq!(written, []);
@@ -207,4 +209,18 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
         space.ready_addresses(bed.member("member2"), "foo").await,
         addresses
     );
+
+    // Joined anew, the name is the other cluster's.
+    for name in ["member2", "member3"] {
+        bed.hub()
+            .kubectl(["delete", "cluster", name, "--timeout=40s"])
+            .await
+            .ok();
+    }
+    let anew = format!(
+        "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: member2}}, spec: {spec}}}"
+    );
+    bed.hub().apply(&anew).await.ok();
+    bed.cluster_says("member2", "True|Synced|").await;
+    reaches(&space, bed.member("member3"), &addresses, SOON).await;
 }

@@ -470,3 +470,24 @@ fn a_member_that_is_not_who_its_cluster_records_is_refused_from_the_start() {
         .settle();
     assert_eq!(addresses(&world), ["10.1.0.5", "10.4.0.5"]);
 }
+
+#[test]
+fn an_answer_to_a_write_brings_nothing_back_that_was_seen_deleted_since() {
+    let object: Service = serde_json::from_value(json!({
+        "metadata": {"name": "foo", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
+        "spec": {"ports": [{"port": 80}]},
+    }))
+    .expect("a Service decodes");
+    let key = ServiceKey::new("shop", "foo");
+    let mut member = Member::new(1);
+    member.fold(
+        MemberEvent::Services(Signal::Deleted(object.clone())),
+        Timestamp::UNIX_EPOCH,
+    );
+    member.fold_ack(Ack::Service(object.clone().into()), Timestamp::UNIX_EPOCH);
+    assert_eq!(member.service(&key), None);
+    let mut anew = object;
+    anew.metadata.uid = Some("another".to_owned());
+    member.fold_ack(Ack::Service(anew.into()), Timestamp::UNIX_EPOCH);
+    assert!(member.service(&key).is_some());
+}
