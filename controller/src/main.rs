@@ -1,5 +1,6 @@
 //! `causeway-controller`: see [`causeway_controller`].
 
+use std::fmt::Debug;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,12 +19,13 @@ use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
 use causeway_controller::outbox::{Limits, Outbox};
 use causeway_controller::plan::Settings;
-use causeway_controller::watch::{self, Watch};
+use causeway_controller::watch::{self, Signal, Watch};
 use causeway_controller::{failure, member};
 use clap::Parser as _;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -148,61 +150,54 @@ fn watch_hub(
     events: &mpsc::Sender<Event>,
     metrics: &Metrics,
 ) {
-    let settings = watch::Settings::default;
-    let same = |event: HubEvent| Event::Hub(event);
-    let mcs = Watch::new(
-        Api::<api::MultiClusterService>::all(client.clone()),
-        settings(),
+    let services = Api::<Service>::all(client.clone());
+    let clusters = Api::<api::Cluster>::all(client.clone());
+    let mcs = Api::<api::MultiClusterService>::all(client.clone());
+    let hub = HubWatches {
+        tasks,
+        events,
+        metrics,
+    };
+    hub.watch(
+        "watch-multiclusterservices",
+        mcs,
+        HubEvent::MultiClusterServices,
     );
-    let mcs = mcs.counting(metrics.unreadable());
-    tasks.spawn("watch-multiclusterservices", {
-        let events = events.clone();
-        async move {
-            mcs.run(
-                |object| object,
-                move |signal| same(HubEvent::MultiClusterServices(signal)),
-                events,
-            )
-            .await
-        }
-    });
-    let services = Watch::new(Api::<Service>::all(client.clone()), settings());
-    tasks.spawn("watch-services", {
-        let events = events.clone();
-        async move {
-            services
-                .run(
-                    |object| object,
-                    move |signal| same(HubEvent::Services(signal)),
-                    events,
-                )
-                .await
-        }
-    });
-    let clusters = Watch::new(Api::<api::Cluster>::all(client.clone()), settings())
-        .counting(metrics.unreadable());
-    tasks.spawn("watch-clusters", {
-        let events = events.clone();
-        async move {
-            clusters
-                .run(
-                    |object| object,
-                    move |signal| same(HubEvent::Clusters(signal)),
-                    events,
-                )
-                .await
-        }
-    });
+    hub.watch("watch-services", services, HubEvent::Services);
+    hub.watch("watch-clusters", clusters, HubEvent::Clusters);
     for namespace in secret_namespaces {
-        let secrets = Watch::new(
-            Api::<Secret>::namespaced(client.clone(), namespace),
-            settings(),
-        );
-        let events = events.clone();
+        let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
         let namespace = namespace.clone();
-        tasks.spawn("watch-secrets", async move {
-            let wrap = move |signal| same(HubEvent::Secrets(namespace.clone(), signal));
-            secrets.run(|object| object, wrap, events).await;
+        let wrap = move |signal| HubEvent::Secrets(namespace.clone(), signal);
+        hub.watch("watch-secrets", secrets, wrap);
+    }
+}
+
+struct HubWatches<'a> {
+    tasks: &'a Tasks,
+    events: &'a mpsc::Sender<Event>,
+    metrics: &'a Metrics,
+}
+
+impl HubWatches<'_> {
+    fn watch<K>(
+        &self,
+        task: &'static str,
+        api: Api<K>,
+        wrap: impl Fn(Signal<K>) -> HubEvent + Send + Sync + 'static,
+    ) where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let watch = Watch::new(api, watch::Settings::default()).counting(self.metrics.unreadable());
+        let events = self.events.clone();
+        self.tasks.spawn(task, async move {
+            watch
+                .run(
+                    |object| object,
+                    move |signal| Event::Hub(wrap(signal)),
+                    events,
+                )
+                .await;
         });
     }
 }

@@ -18,7 +18,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use self::copy::{Held, WantedCopy};
 use self::exposure::Exposed;
-use self::placement::Placement;
+use self::placement::{Placement, Roles};
 use self::service::ServiceWish;
 use crate::index::Index;
 use crate::index::hub::McsView;
@@ -178,18 +178,17 @@ fn wishes(
     let exposure::State::Service(hub_service) = &exposed.state else {
         return BTreeMap::new();
     };
-    let mut wishes = BTreeMap::new();
-    for (name, roles) in &placement.targets {
-        let Some(member) = index
-            .members
-            .get(name)
-            .filter(|_| !index.hub.is_leaving(name))
-        else {
-            continue;
-        };
-        let observed = member.service(key);
+    let origin = copy::Origin {
+        hub: &index.hub.uid,
+        owner: &owner,
+        key,
+    };
+    let targets = placement.targets.iter();
+    let staying = targets.filter(|(name, _)| !index.hub.is_leaving(name));
+    let wish = |(name, roles): (&ClusterName, &Roles)| {
+        let member = index.members.get(name)?;
         let service = service::wish(
-            observed,
+            member.service(key),
             &index.hub.uid,
             hub_service,
             &exposed.ports,
@@ -197,28 +196,17 @@ fn wishes(
             &owner,
             member.identity.as_ref().map(|identity| identity.release),
         );
-        let (local_ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
-        let (copies, held) = match roles.consumer {
-            true => {
-                let traffic_distribution = service.traffic_distribution(observed);
-                let consumer = copy::Consumer {
-                    name,
-                    ports: &local_ports,
-                    traffic_distribution,
-                };
-                copy::copies(
-                    index,
-                    &copy::Origin {
-                        hub: &index.hub.uid,
-                        owner: &owner,
-                        key,
-                    },
-                    &consumer,
-                    placement,
-                    exposed,
-                )
-            }
-            false => Default::default(),
+        let observed = member.service(key);
+        let (ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
+        let consumer = copy::Consumer {
+            name,
+            ports: &ports,
+            traffic_distribution: service.traffic_distribution(observed),
+        };
+        let (copies, held) = if roles.consumer {
+            copy::copies(index, &origin, &consumer, placement, exposed)
+        } else {
+            Default::default()
         };
         let wish = MemberWish {
             service,
@@ -226,9 +214,9 @@ fn wishes(
             held,
             trouble,
         };
-        wishes.insert(name.clone(), wish);
-    }
-    wishes
+        Some((name.clone(), wish))
+    };
+    staying.filter_map(wish).collect()
 }
 
 /// A point in time that lies a `Duration` after another.

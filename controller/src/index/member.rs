@@ -1,8 +1,10 @@
 //! What is known of one member.
 
+mod graves;
 mod slices;
+mod watches;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -10,7 +12,9 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::jiff::Timestamp;
 
+use self::graves::Graves;
 use self::slices::Slices;
+use self::watches::Watches;
 use super::Standing;
 use super::hub::{is, is_older, key_of};
 use super::service::ServiceView;
@@ -86,36 +90,6 @@ pub enum NamespaceState {
     Terminating,
     /// Not there.
     Missing,
-}
-
-#[derive(Debug, Default)]
-struct Watches {
-    services: WatchState,
-    slices: WatchState,
-    namespaces: WatchState,
-}
-
-#[derive(Debug, Default)]
-struct WatchState {
-    listed: bool,
-    failure: Option<Failure>,
-}
-
-/// The UIDs of the objects that were seen deleted last: an answer to a write that comes later brings none of them back.
-#[derive(Debug, Default)]
-struct Graves(VecDeque<Box<str>>);
-
-impl Graves {
-    const KEPT: usize = 256;
-
-    fn bury(&mut self, uid: &str) {
-        self.0.truncate(Self::KEPT - 1);
-        self.0.push_front(uid.into());
-    }
-
-    fn hold(&self, uid: &str) -> bool {
-        self.0.iter().any(|buried| **buried == *uid)
-    }
 }
 
 /// What a fold changed.
@@ -263,11 +237,11 @@ impl Member {
             MemberEvent::Identified(identity) => self.identify(identity),
             MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
             MemberEvent::Services(signal) => {
-                note(&mut self.watches.services, &signal);
+                self.watches.services.note(&signal);
                 self.fold_services(signal, &mut changed);
             }
             MemberEvent::Slices(signal) => {
-                note(&mut self.watches.slices, &signal);
+                self.watches.slices.note(&signal);
                 if let Signal::Deleted(ObservedSlice {
                     role: SliceRole::Copy(_, copy),
                     ..
@@ -278,7 +252,7 @@ impl Member {
                 self.slices.fold(signal, &mut changed.keys);
             }
             MemberEvent::Namespaces(signal) => {
-                note(&mut self.watches.namespaces, &signal);
+                self.watches.namespaces.note(&signal);
                 self.fold_namespaces(signal, &mut changed);
             }
         }
@@ -471,12 +445,6 @@ impl Member {
     }
 }
 
-impl Watches {
-    fn all(&mut self) -> [&mut WatchState; 3] {
-        [&mut self.services, &mut self.slices, &mut self.namespaces]
-    }
-}
-
 impl<T> Written<T> {
     fn seen(view: T) -> Self {
         Self {
@@ -492,15 +460,6 @@ impl<T> Written<T> {
             unseen_since: Some(now),
             deleted: false,
         }
-    }
-}
-
-fn note<K>(state: &mut WatchState, signal: &Signal<K>) {
-    match signal {
-        Signal::Listed(_) => state.listed = true,
-        Signal::Connected => state.failure = None,
-        Signal::Failed(failure) => state.failure = Some(failure.clone()),
-        Signal::Applied(_) | Signal::Deleted(_) => {}
     }
 }
 
