@@ -1,0 +1,168 @@
+use std::collections::BTreeMap;
+
+use causeway::api::ClusterSpec;
+use k8s_openapi::ByteString;
+use kube::api::ObjectMeta;
+
+use super::*;
+
+const CA: &str = "-----BEGIN CERTIFICATE-----
+MIIBhjCCAS2gAwIBAgIUbLvo7hFFWYoreN4fPW2Bgjz6YH0wCgYIKoZIzj0EAwIw
+GDEWMBQGA1UEAwwNY2F1c2V3YXktdGVzdDAgFw0yNjExMjEwNTQ0NDRaGA8yMTI2
+MTAyODA1NDQ0NFowGDEWMBQGA1UEAwwNY2F1c2V3YXktdGVzdDBZMBMGByqGSM49
+AgEGCCqGSM49AwEHA0IABOW4iVaqf/v+M3eQ42XRR7YsIeWrswxSLCOt50I359q0
+iAXX1w6zvSQVsZFOerVuxfACChVQYj6EkltGvz8Y96ujUzBRMB0GA1UdDgQWBBRR
+WrnrDS1uOHX9Pz4fkO1ksGYEWTAfBgNVHSMEGDAWgBRRWrnrDS1uOHX9Pz4fkO1k
+sGYEWTAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0cAMEQCIEjn9PbUGPpS
+74gxEgNqwARl2q0Lwhm1ZQg0C3SNpRyLAiA3yJzqVS79pyLmz2rYzPUpM4XFykbo
+X7wf5Wlm0CR3og==
+-----END CERTIFICATE-----
+";
+
+fn cluster(endpoint: &str) -> Cluster {
+    Cluster::new(
+        "member1",
+        ClusterSpec {
+            api_endpoint: Some(endpoint.to_owned()),
+            ..ClusterSpec::default()
+        },
+    )
+}
+
+fn secret(entries: &[(&str, &str)]) -> Secret {
+    let entries = entries
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
+    Secret {
+        metadata: ObjectMeta {
+            namespace: Some("causeway-system".to_owned()),
+            name: Some("member1".to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(entries.collect::<BTreeMap<_, _>>()),
+        ..Secret::default()
+    }
+}
+
+fn good() -> Secret {
+    secret(&[("token", "abc\n"), ("caBundle", CA)])
+}
+
+#[test]
+fn an_endpoint_may_be_a_url_a_host_or_an_address_with_or_without_a_port() {
+    let cases = [
+        ("https://10.0.0.1:6443", "https://10.0.0.1:6443/"),
+        ("10.0.0.1:6443", "https://10.0.0.1:6443/"),
+        ("10.0.0.1", "https://10.0.0.1/"),
+        ("api.example.org", "https://api.example.org/"),
+        ("api.example.org:6443", "https://api.example.org:6443/"),
+        ("fd00::1", "https://[fd00::1]/"),
+        ("[fd00::1]:6443", "https://[fd00::1]:6443/"),
+        (
+            " https://rancher.example.org/k8s/clusters/c-1 ",
+            "https://rancher.example.org/k8s/clusters/c-1",
+        ),
+    ];
+    for (endpoint, url) in cases {
+        let target = Target::new(&cluster(endpoint), &good(), false).unwrap();
+        assert_eq!(target.url.to_string(), url, "{endpoint}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_to_do() {
+    let cases = [
+        (cluster(""), good(), "spec.apiEndpoint is empty; set it to"),
+        (
+            cluster("ftp://x"),
+            good(),
+            "\"ftp://x\" is no address of an API server: it is neither",
+        ),
+        (
+            cluster("https://"),
+            good(),
+            "is no address of an API server",
+        ),
+        (
+            cluster("https://a:secret@x"),
+            good(),
+            "\"https://...@x\" is no address of an API server: it holds a user",
+        ),
+        (
+            cluster("http://x"),
+            good(),
+            "spec.apiEndpoint is http://, and no token is sent over unverified TLS",
+        ),
+        (
+            cluster("x"),
+            secret(&[("caBundle", CA)]),
+            "Secret causeway-system/member1 has no key token",
+        ),
+        (
+            cluster("x"),
+            secret(&[("token", "a b")]),
+            "the key token of Secret causeway-system/member1 is no bearer token",
+        ),
+        (
+            cluster("x"),
+            secret(&[("token", "a"), ("caBundle", "hello")]),
+            "the key caBundle of Secret",
+        ),
+    ];
+    for (cluster, secret, message) in cases {
+        let error = Target::new(&cluster, &secret, false)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(message), "{error:?} has no {message:?}");
+    }
+}
+
+#[test]
+fn an_unverified_member_is_refused_unless_the_process_allows_it() {
+    let mut unverified = cluster("x");
+    unverified.spec.insecure_skip_tls_verification = Some(true);
+    let error = Target::new(&unverified, &good(), false)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("--allow-insecure-members"), "{error}");
+    for cluster in [unverified, cluster("http://x")] {
+        assert!(Target::new(&cluster, &good(), true).is_ok());
+    }
+}
+
+#[test]
+fn a_changed_credential_makes_another_target_and_another_label_does_not() {
+    let target = Target::new(&cluster("x"), &good(), false).unwrap();
+    let mut relabelled = cluster("x");
+    relabelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+    assert_eq!(target, Target::new(&relabelled, &good(), false).unwrap());
+    let renewed = secret(&[("token", "def"), ("caBundle", CA)]);
+    assert_ne!(target, Target::new(&cluster("x"), &renewed, false).unwrap());
+    assert_ne!(target, Target::new(&cluster("y"), &good(), false).unwrap());
+    let without_ca = secret(&[("token", "abc")]);
+    assert_ne!(
+        target,
+        Target::new(&cluster("x"), &without_ca, false).unwrap()
+    );
+}
+
+#[test]
+fn neither_the_token_nor_a_proxy_password_is_printed() {
+    let mut through_proxy = cluster("x");
+    through_proxy.spec.proxy_url = Some("http://user:hunter2@proxy:3128".to_owned());
+    let token = secret(&[("token", "s3cr3t"), ("caBundle", CA)]);
+    let target = Target::new(&through_proxy, &token, false).unwrap();
+    let printed = format!("{target:?}");
+    assert!(
+        !printed.contains("s3cr3t") && !printed.contains("hunter2"),
+        "{printed}"
+    );
+    through_proxy.spec.proxy_url = Some("socks5://user:hunter2@proxy:3128".to_owned());
+    let error = Target::new(&through_proxy, &token, false)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("...@proxy:3128") && !error.contains("hunter2"),
+        "{error}"
+    );
+}
