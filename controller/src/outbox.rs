@@ -107,6 +107,7 @@ struct LaneState {
     started: HashMap<ObjectId, Instant>,
     tokens: f64,
     refilled: Option<Instant>,
+    open: bool,
 }
 
 /// An object that could not be written.
@@ -180,7 +181,9 @@ impl Outbox {
     ) -> Vec<Dispatch> {
         let mut all = Vec::new();
         for (lane, state) in &mut self.lanes {
-            let Some(generation) = open(lane) else {
+            let generation = open(lane);
+            state.open = generation.is_some();
+            let Some(generation) = generation else {
                 continue;
             };
             state.forget_old_starts(now);
@@ -196,10 +199,11 @@ impl Outbox {
         all
     }
 
-    /// When a lane that waits for its rate may go on.
+    /// When a lane that waits for its rate may go on; one that was closed the last time waits for something else.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
         let waiting = self.lanes.values().filter(|state| {
-            !state.waiting.is_empty()
+            state.open
+                && !state.waiting.is_empty()
                 && state.under_way.len() < self.limits.width
                 && state.tokens < 1.0
         });
@@ -316,6 +320,7 @@ impl LaneState {
             started: HashMap::new(),
             tokens: burst,
             refilled: None,
+            open: false,
         }
     }
 

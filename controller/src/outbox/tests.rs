@@ -343,6 +343,13 @@ fn a_lane_has_a_burst_a_width_and_a_rate() {
         desk.outbox.next_at(desk.now.instant),
         Some(desk.now.instant + 100 * MS)
     );
+    assert!(desk.outbox.ready(desk.now.instant, |_| None).is_empty());
+    assert_eq!(
+        desk.outbox.next_at(desk.now.instant),
+        None,
+        "a closed lane does not wait for its rate"
+    );
+    assert!(desk.ready().is_empty());
     desk.wait(99 * MS);
     assert!(desk.ready().is_empty());
     desk.wait(2 * MS);
