@@ -27,7 +27,7 @@ demo: rust go ## Show the whole way on real API servers (KEEP=1 leaves it runnin
 
 test: rust go testbed ## Run every test, unit to multi-cluster
 	$(CARGO) build --workspace --bins
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 lint: rust go ## Check formats, lints, generated files, licences and advisories
 	$(CARGO) fmt --all --check
