@@ -135,7 +135,7 @@ pub struct LogArgs {
         long,
         env = "CAUSEWAY_LOG",
         value_name = "FILTER",
-        default_value = "info"
+        default_value = "info,kube_client=off"
     )]
     log: String,
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use causeway_tests::audit::AuditedWrite;
+use causeway_tests::causeway::Installation;
 use causeway_tests::eventually::throughout;
-use causeway_tests::{SOON, multi_cluster_service, service};
+use causeway_tests::{Fleet, SOON, multi_cluster_service, service};
 use k8s_openapi::ByteString;
 
 use super::{Bed, NOTICED, cleaned, own_objects, reaches, says};
@@ -223,4 +225,58 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
     bed.hub().apply(&anew).await.ok();
     bed.cluster_says("member2", "True|Synced|").await;
     reaches(&space, bed.member("member3"), &addresses, SOON).await;
+}
+
+#[tokio::test]
+async fn where_the_cluster_definition_is_not_causeways_own_clusters_are_only_read() {
+    let fleet = Fleet::builder().members(2).start().await;
+    let installation = Installation::new(&fleet).await;
+    let hub = fleet.hub();
+    let definition = "crd/clusters.cluster.karmada.io";
+    hub.kubectl(["label", definition, "app.kubernetes.io/managed-by-"])
+        .await
+        .ok();
+    let controller = installation.controller().start().await;
+    let mark = hub.mark().await;
+    for member in fleet.members() {
+        installation.join_by_hand(hub, member, |_, _| {}).await;
+    }
+    let bed = Bed {
+        controller,
+        installation,
+        fleet,
+    };
+    let (space, addresses) = bed.foo("read").await;
+    let writes = bed.hub().writes_since(mark, "causeway-controller").await;
+    let clusters: Vec<_> = writes
+        .iter()
+        .filter(|write| write.resource == "clusters")
+        .collect();
+    assert_eq!(clusters, Vec::<&AuditedWrite>::new());
+    assert!(
+        writes
+            .iter()
+            .any(|write| write.resource == "multiclusterservices")
+    );
+
+    // No finalizer holds the Cluster: the member is cleaned after it is gone, and what it gave is withdrawn then.
+    bed.hub()
+        .kubectl(["delete", "cluster", "member1", "--timeout=5s"])
+        .await
+        .ok();
+    cleaned(&space, bed.member("member1"), SOON).await;
+    reaches(&space, bed.member("member2"), &[], SOON).await;
+    joins_again(&bed).await;
+    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+}
+
+async fn joins_again(bed: &Bed) {
+    let member = bed.member("member1");
+    bed.hub()
+        .kubectl(["delete", "secret", "member1", "-n", "causeway-system"])
+        .await
+        .ok();
+    bed.installation
+        .join_by_hand(bed.hub(), member, |_, _| {})
+        .await;
 }
