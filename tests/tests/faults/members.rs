@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use causeway_tests::SOON;
-use causeway_tests::eventually::throughout;
+use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::{multi_cluster_service, service};
 
 use super::{Bed, NOTICED, cleaned, own_objects, reaches, says};
@@ -13,12 +13,16 @@ async fn an_unreachable_provider_keeps_its_slices_even_over_a_restart_of_the_con
     let bed = Bed::start(2, &[]).await;
     let (space, addresses) = bed.foo("gone").await;
     bed.member("member1").stop().await;
-    let message = says(&space, "Ready", "False|ServiceAppliedFailed|", NOTICED).await;
+    let message = eventually("the refused connection is named", NOTICED, async || {
+        let message = says(&space, "Ready", "False|ServiceAppliedFailed|", NOTICED).await;
+        let named = message.ends_with("(connection refused)");
+        if named { Ok(message) } else { Err(message) }
+    })
+    .await;
     assert!(
         message.starts_with("1 of 2 clusters: member1 unreachable since 20"),
         "{message}"
     );
-    assert!(message.ends_with("(connection refused)"), "{message}");
     bed.controller.restart().await;
     throughout(
         "member2 reaches both pods",
