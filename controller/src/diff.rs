@@ -10,10 +10,9 @@ use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::json;
+use serde_json::Value;
 
 use crate::apply::{Action, ObjectId};
-use crate::index::hub::McsView;
 use crate::index::member::{Member, NamespaceState, Written};
 use crate::index::service::ServiceView;
 use crate::index::slice::CopiedSlice;
@@ -42,10 +41,10 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, busy: bool) -> D
     }
     if let (Members::Wanted(_), Some(mcs)) = (&desired.members, mcs)
         && !mcs.deleting
-        && !mcs.has_finalizer()
+        && !mcs.finalizers.have_ours()
     {
-        diff.writes
-            .insert(Lane::Hub, vec![with_finalizer(key, mcs)]);
+        let patch = mcs.finalizers.with_ours(&mcs.resource_version);
+        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
         return diff;
     }
     if let Members::Wanted(wishes) = &desired.members {
@@ -56,12 +55,12 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, busy: bool) -> D
             }
         }
     }
-    if let Some(mcs) = mcs.filter(|mcs| mcs.deleting && mcs.has_finalizer())
+    if let Some(mcs) = mcs.filter(|mcs| mcs.deleting && mcs.finalizers.have_ours())
         && !busy
         && is_cleaned(index, key)
     {
-        diff.writes
-            .insert(Lane::Hub, vec![without_finalizer(key, mcs)]);
+        let patch = mcs.finalizers.without_ours(&mcs.resource_version);
+        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
     }
     diff
 }
@@ -81,26 +80,8 @@ fn is_cleaned(index: &Index, key: &ServiceKey) -> bool {
         })
 }
 
-fn with_finalizer(key: &ServiceKey, mcs: &McsView) -> Write {
-    let mut finalizers = mcs.finalizers.clone();
-    finalizers.push(labels::FINALIZER.to_owned());
-    finalizers_patch(key, mcs, &finalizers)
-}
-
-fn without_finalizer(key: &ServiceKey, mcs: &McsView) -> Write {
-    let rest: Vec<_> = mcs
-        .finalizers
-        .iter()
-        .filter(|name| *name != labels::FINALIZER)
-        .cloned()
-        .collect();
-    finalizers_patch(key, mcs, &rest)
-}
-
-fn finalizers_patch(key: &ServiceKey, mcs: &McsView, finalizers: &[String]) -> Write {
-    let patch =
-        json!({"metadata": {"resourceVersion": mcs.resource_version, "finalizers": finalizers}});
-    write(
+fn hub_write(key: &ServiceKey, patch: Value) -> Write {
+    Write::new(
         ObjectId::MultiClusterService(key.clone()),
         Action::Merge(patch),
     )
@@ -175,14 +156,14 @@ fn service_write(
         return None;
     };
     match member.services.get(key) {
-        None => Some(write(
+        None => Some(Write::new(
             ObjectId::Service(key.clone()),
             Action::CreateService(own.object(key, hub).into()),
         )),
         // A Service that is on its way out is made anew once it is seen gone.
         Some(known) if known.deleted || known.view.deleting => None,
         Some(known) if own.is_met_by(&known.view) => None,
-        Some(known) if own.can_become(&known.view) => Some(write(
+        Some(known) if own.can_become(&known.view) => Some(Write::new(
             ObjectId::Service(key.clone()),
             Action::Merge(own.patch(&known.view, hub)),
         )),
@@ -217,14 +198,14 @@ fn copy_writes(wish: &MemberWish, member: &Member, hub: &str, key: &ServiceKey) 
     for (name, wanted) in &wish.copies {
         let object = ObjectId::Slice(key.clone(), name.clone());
         match member.copy(key, name) {
-            None => writes.push(write(
+            None => writes.push(Write::new(
                 object,
                 Action::CreateSlice(wanted.slice.clone().into()),
             )),
             // A copy that is on its way out is made anew once it is seen gone.
             Some(known) if known.deleted => {}
             Some(known) if &*known.view.hub != hub || !needs_update(wanted, &known.view) => {}
-            Some(known) => writes.push(write(
+            Some(known) => writes.push(Write::new(
                 object,
                 Action::ReplaceSlice(update(wanted, &known.view).into()),
             )),
@@ -253,14 +234,14 @@ fn update(
 }
 
 fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {
-    write(
+    Write::new(
         ObjectId::Service(key.clone()),
         delete(&service.uid, &service.resource_version),
     )
 }
 
 fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
-    write(
+    Write::new(
         ObjectId::Slice(key.clone(), name.clone()),
         delete(&copy.uid, &copy.resource_version),
     )
@@ -283,18 +264,10 @@ fn create_namespace(name: &Arc<str>) -> Write {
         metadata,
         ..Namespace::default()
     };
-    write(
+    Write::new(
         ObjectId::Namespace(name.clone()),
         Action::CreateNamespace(namespace.into()),
     )
-}
-
-fn write(object: ObjectId, action: Action) -> Write {
-    Write {
-        object,
-        action,
-        announcements: Vec::new(),
-    }
 }
 
 #[cfg(test)]

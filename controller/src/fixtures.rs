@@ -397,8 +397,7 @@ impl World {
         };
         let answer = server.apply(&write.object, &write.action);
         let result = WriteResult { dispatch, answer };
-        self.outbox
-            .finished(&result, self.now.instant, self.now.wall);
+        self.outbox.finished(&result, self.now.instant);
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {
             self.index.fold_ack(&lane, ack, self.now.wall);

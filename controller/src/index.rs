@@ -5,6 +5,7 @@
 //! slices count as known only once a complete, most-recent list of them was seen on a connection to
 //! the same cluster, and what was known stays known while a member cannot be reached.
 
+pub mod finalizers;
 pub mod hub;
 pub mod member;
 pub mod service;
@@ -137,9 +138,7 @@ impl Index {
         }
         let hub = &self.hub;
         let member = &self.members[name];
-        let of_interest = |key: &ServiceKey| {
-            hub.multi_cluster_services.contains_key(key) || member.owns_any(key, &hub.uid)
-        };
+        let of_interest = |key: &ServiceKey| hub.exposes(key) || member.owns_any(key, &hub.uid);
         let wanted_in_namespace = hub
             .multi_cluster_services
             .keys()

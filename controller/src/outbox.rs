@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use causeway::domain::ClusterName;
-use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::apply::{Ack, Action, ObjectId};
@@ -33,6 +32,17 @@ pub struct Write {
     pub action: Action,
     /// What a person is told once it is done.
     pub announcements: Vec<Announcement>,
+}
+
+impl Write {
+    /// A write of which nobody is told.
+    pub fn new(object: ObjectId, action: Action) -> Self {
+        Self {
+            object,
+            action,
+            announcements: Vec::new(),
+        }
+    }
 }
 
 /// An event on a hub object that tells of something that became so.
@@ -117,8 +127,6 @@ pub struct Trouble {
     pub attempts: u32,
     /// Why, the last time.
     pub failure: Failure,
-    /// Since when.
-    pub since: Timestamp,
     item: Item,
     retry_at: Instant,
 }
@@ -214,12 +222,7 @@ impl Outbox {
 
     /// Notes how a write ended; on failure, when its item is to be planned again. A write that changed nothing has failed:
     /// it was only sent because something was to be changed.
-    pub fn finished(
-        &mut self,
-        result: &WriteResult,
-        now: Instant,
-        wall: Timestamp,
-    ) -> Option<Instant> {
+    pub fn finished(&mut self, result: &WriteResult, now: Instant) -> Option<Instant> {
         let Dispatch {
             lane, item, write, ..
         } = &result.dispatch;
@@ -240,15 +243,10 @@ impl Outbox {
             .get(&write.object)
             .map_or(0, |trouble| trouble.attempts)
             + 1;
-        let since = state
-            .troubles
-            .get(&write.object)
-            .map_or(wall, |trouble| trouble.since);
         let retry_at = now + backoff(attempts);
         let trouble = Trouble {
             attempts,
             failure,
-            since,
             item: item.clone(),
             retry_at,
         };

@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::apply::{Action, ObjectId};
@@ -290,17 +289,9 @@ pub fn reconcile_cluster(
     if cluster.gone || matches!(departure, ClusterOutcome::LookAgain(_)) {
         return departure;
     }
-    if cluster
-        .finalizers
-        .iter()
-        .any(|finalizer| finalizer == labels::FINALIZER)
-    {
-        let rest: Vec<_> = cluster
-            .finalizers
-            .iter()
-            .filter(|finalizer| *finalizer != labels::FINALIZER)
-            .collect();
-        let write = cluster_finalizers(name, cluster, &json!(rest));
+    if cluster.finalizers.have_ours() {
+        let patch = cluster.finalizers.without_ours(&cluster.resource_version);
+        let write = Write::new(ObjectId::Cluster(name.clone()), Action::Merge(patch));
         offer(outbox, &Lane::Hub, &item, write, now, &mut outcome);
     }
     outcome
@@ -342,14 +333,9 @@ fn keep(
     outcome: &mut Outcome,
 ) {
     let item = Item::Cluster(name.clone());
-    if !cluster
-        .finalizers
-        .iter()
-        .any(|finalizer| finalizer == labels::FINALIZER)
-    {
-        let mut finalizers = cluster.finalizers.clone();
-        finalizers.push(labels::FINALIZER.to_owned());
-        let write = cluster_finalizers(name, cluster, &json!(finalizers));
+    if !cluster.finalizers.have_ours() {
+        let patch = cluster.finalizers.with_ours(&cluster.resource_version);
+        let write = Write::new(ObjectId::Cluster(name.clone()), Action::Merge(patch));
         return offer(outbox, &Lane::Hub, &item, write, now, outcome);
     }
     if let Some(wish) = cluster::status(index, name, now.wall) {
@@ -358,21 +344,8 @@ fn keep(
             "status": {"kubernetesVersion": wish.kubernetes_version, "conditions": wish.conditions},
         });
         let object = ObjectId::ClusterStatus(name.clone());
-        let write = Write {
-            object,
-            action: Action::Merge(patch),
-            announcements: Vec::new(),
-        };
+        let write = Write::new(object, Action::Merge(patch));
         offer(outbox, &Lane::Hub, &item, write, now, outcome);
-    }
-}
-
-fn cluster_finalizers(name: &ClusterName, cluster: &ClusterView, finalizers: &Value) -> Write {
-    let patch = json!({"metadata": {"resourceVersion": cluster.resource_version, "finalizers": finalizers}});
-    Write {
-        object: ObjectId::Cluster(name.clone()),
-        action: Action::Merge(patch),
-        announcements: Vec::new(),
     }
 }
 

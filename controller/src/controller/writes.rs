@@ -60,7 +60,7 @@ impl Controller {
 
     pub(super) fn written(&mut self, result: WriteResult) {
         let now = Now::read();
-        let retry = self.parts.outbox.finished(&result, now.instant, now.wall);
+        let retry = self.parts.outbox.finished(&result, now.instant);
         let WriteResult {
             dispatch:
                 Dispatch {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use causeway::domain::protected::Protection;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::failure::{Failure, FailureKind};

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
+use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::apply::Ack;
 use crate::event::HubEvent;
@@ -55,7 +56,7 @@ pub struct McsView {
     /// Whether it is on its way out.
     pub deleting: bool,
     /// Its finalizers.
-    pub finalizers: Vec<String>,
+    pub finalizers: Finalizers,
     /// Karmada's identity of it.
     pub permanent_id: Option<String>,
     /// What it asks for, or why that cannot be understood.
@@ -82,7 +83,7 @@ pub struct ClusterView {
     /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
     pub withdrawn: bool,
     /// Its finalizers.
-    pub finalizers: Vec<String>,
+    pub finalizers: Finalizers,
     /// Since when it is on its way out.
     pub leaving_since: Option<Timestamp>,
     /// Whether the object is gone from the hub, and only the member has still to be cleaned.
@@ -252,7 +253,7 @@ impl Hub {
     ) -> Option<ServiceKey> {
         let key = key_of(&object.metadata)?;
         let view = ServiceView::read(object)?;
-        if self.multi_cluster_services.contains_key(&key) {
+        if self.exposes(&key) {
             self.note_lost_ports(&key, &view, now);
             change.services.insert(key.clone());
         }
@@ -285,7 +286,7 @@ impl Hub {
         let Some(service) = self.services.remove(key) else {
             return;
         };
-        if self.multi_cluster_services.contains_key(key) {
+        if self.exposes(key) {
             self.lost.entry(key.clone()).or_default().service = Some((service, now));
             change.services.insert(key.clone());
         }
@@ -391,7 +392,7 @@ impl McsView {
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            finalizers: meta.finalizers.clone().unwrap_or_default(),
+            finalizers: Finalizers::read(meta),
             permanent_id: meta
                 .labels
                 .as_ref()
@@ -404,13 +405,6 @@ impl McsView {
                 .and_then(|status| status.ingress)
                 .unwrap_or_default(),
         })
-    }
-
-    /// Whether causeway's finalizer is on it.
-    pub fn has_finalizer(&self) -> bool {
-        self.finalizers
-            .iter()
-            .any(|finalizer| finalizer == labels::FINALIZER)
     }
 }
 
@@ -426,7 +420,7 @@ impl ClusterView {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             mode: object.spec.sync_mode.unwrap_or(SyncMode::Push),
             withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
-            finalizers: meta.finalizers.clone().unwrap_or_default(),
+            finalizers: Finalizers::read(meta),
             leaving_since: meta.deletion_timestamp.is_some().then_some(now),
             gone: false,
             conditions: status.conditions,

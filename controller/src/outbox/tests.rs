@@ -98,9 +98,7 @@ impl Desk {
             dispatch: dispatch.clone(),
             answer,
         };
-        let at = self
-            .outbox
-            .finished(&result, self.now.instant, self.now.wall);
+        let at = self.outbox.finished(&result, self.now.instant);
         at.map(|at| at - self.now.instant)
     }
 

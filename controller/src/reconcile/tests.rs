@@ -1,5 +1,8 @@
 use std::time::Duration;
 
+use causeway::api::labels;
+use serde_json::Value;
+
 use super::*;
 use crate::failure::{Failure, FailureKind};
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};

@@ -1,0 +1,40 @@
+//! Causeway's finalizer among those of a hub object.
+
+use causeway::api::labels;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
+
+/// The finalizers of a hub object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Finalizers(Vec<String>);
+
+impl Finalizers {
+    pub(super) fn read(meta: &ObjectMeta) -> Self {
+        Self(meta.finalizers.clone().unwrap_or_default())
+    }
+
+    /// Whether causeway's is among them.
+    pub fn have_ours(&self) -> bool {
+        self.0.iter().any(|name| name == labels::FINALIZER)
+    }
+
+    /// A merge patch that adds causeway's to the object, if it still is of that resourceVersion.
+    pub fn with_ours(&self, resource_version: &str) -> Value {
+        let ours = std::iter::once(labels::FINALIZER);
+        patch(resource_version, self.others().chain(ours).collect())
+    }
+
+    /// A merge patch that takes causeway's from the object, if it still is of that resourceVersion.
+    pub fn without_ours(&self, resource_version: &str) -> Value {
+        patch(resource_version, self.others().collect())
+    }
+
+    fn others(&self) -> impl Iterator<Item = &str> {
+        let all = self.0.iter().map(String::as_str);
+        all.filter(|name| *name != labels::FINALIZER)
+    }
+}
+
+fn patch(resource_version: &str, finalizers: Vec<&str>) -> Value {
+    json!({"metadata": {"resourceVersion": resource_version, "finalizers": finalizers}})
+}
