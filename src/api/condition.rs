@@ -11,6 +11,13 @@ pub const ENDPOINT_SLICE_APPLIED: &str = "EndpointSliceApplied";
 /// All of the above; on a Cluster, that it is reachable and watched.
 pub const READY: &str = "Ready";
 
+/// On a ServiceExport: its Service is there and can be exported (KEP-1645).
+pub const VALID: &str = "Valid";
+/// On a ServiceExport: the exports of one service disagree (KEP-1645).
+pub const CONFLICT: &str = "Conflict";
+/// On a Cluster: it serves ServiceExport and ServiceImport.
+pub const CLUSTERSET_API: &str = "ClustersetAPI";
+
 /// Reasons, as Karmada words them where Karmada has them.
 pub mod reason {
     /// [`super::SERVICE_APPLIED`] is True.
@@ -41,6 +48,26 @@ pub mod reason {
     pub const UNREACHABLE: &str = "Unreachable";
     /// The member cannot be used as its Cluster object or its credentials stand.
     pub const REFUSED: &str = "Refused";
+    /// [`super::CLUSTERSET_API`] is True.
+    pub const SERVED: &str = "Served";
+    /// The member serves no ServiceExport, or no ServiceImport.
+    pub const NOT_SERVED: &str = "NotServed";
+    /// [`super::VALID`] is True.
+    pub const VALID: &str = "Valid";
+    /// There is no Service of the export's name.
+    pub const NO_SERVICE: &str = "NoService";
+    /// The Service is of a type that has no endpoints.
+    pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
+    /// [`super::READY`] of a ServiceExport is True.
+    pub const EXPORTED: &str = "Exported";
+    /// What a ServiceExport or ServiceImport asks for is under way.
+    pub const PENDING: &str = "Pending";
+    /// The service cannot be exported, or not imported everywhere.
+    pub const FAILED: &str = "Failed";
+    /// A cluster cannot import the service: it has none of its address families.
+    pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
+    /// [`super::CONFLICT`] is False.
+    pub const NO_CONFLICTS: &str = "NoConflicts";
 }
 
 /// The status of a condition that holds.

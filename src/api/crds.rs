@@ -1,10 +1,10 @@
 //! The CustomResourceDefinitions that causeway installs, generated from the API types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray,
+    CustomResourceDefinition, CustomResourceDefinitionVersion, JSONSchemaProps,
+    JSONSchemaPropsOrArray,
 };
 use kube::CustomResourceExt as _;
-use kube::core::crd::{MergeError, merge_crds};
 use serde_json::json;
 
 use super::labels;
@@ -16,22 +16,30 @@ pub fn hub() -> Vec<CustomResourceDefinition> {
 }
 
 /// The definitions for a member: ServiceExport and ServiceImport, v1beta1 stored and v1alpha1 served.
-///
-/// # Errors
-/// [`MergeError`] where the versions of one kind do not belong together.
-pub fn member() -> Result<Vec<CustomResourceDefinition>, MergeError> {
-    let exports = vec![
-        multicluster::v1beta1::ServiceExport::crd(),
-        multicluster::v1alpha1::ServiceExport::crd(),
-    ];
-    let imports = vec![
-        multicluster::v1beta1::ServiceImport::crd(),
-        multicluster::v1alpha1::ServiceImport::crd(),
-    ];
-    Ok(vec![
-        finished(with_optional_spec(merge_crds(exports, "v1beta1")?)),
-        finished(with_import_rules(merge_crds(imports, "v1beta1")?)),
-    ])
+pub fn member() -> Vec<CustomResourceDefinition> {
+    let export = with_optional_spec(multicluster::ServiceExportDefinition::crd());
+    let import = with_import_rules(with_optional_spec(
+        multicluster::ServiceImportDefinition::crd(),
+    ));
+    [export, import]
+        .map(|crd| finished(in_both_versions(crd)))
+        .to_vec()
+}
+
+/// The versions of the API have one shape.
+fn in_both_versions(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let older: Vec<_> = crd
+        .spec
+        .versions
+        .iter()
+        .map(|version| CustomResourceDefinitionVersion {
+            name: multicluster::Version::V1alpha1.to_string(),
+            storage: false,
+            ..version.clone()
+        })
+        .collect();
+    crd.spec.versions.extend(older);
+    crd
 }
 
 fn multi_cluster_service() -> CustomResourceDefinition {
@@ -67,7 +75,7 @@ fn cluster() -> CustomResourceDefinition {
     finished(crd)
 }
 
-/// An export may say nothing beside its name.
+/// An object may say nothing beside its name.
 fn with_optional_spec(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     for_each_schema(&mut crd, |schema| schema.required = None);
     crd
@@ -81,6 +89,10 @@ fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
                     .map(|t| json_value(json!(t)))
                     .to_vec(),
             );
+        }
+        let status = property(schema, "status");
+        if let Some(objects) = status.and_then(|status| property(status, "endpointSliceObjects")) {
+            objects.enum_ = Some(["Present", "Absent"].map(|t| json_value(json!(t))).to_vec());
         }
         if let Some(clusters) =
             property(schema, "status").and_then(|status| property(status, "clusters"))
@@ -160,7 +172,7 @@ mod tests {
 
     #[test]
     fn both_versions_of_the_multi_cluster_services_api_are_served_and_v1beta1_is_stored() {
-        for crd in member().expect("the versions merge") {
+        for crd in member() {
             let versions: Vec<_> = crd
                 .spec
                 .versions
@@ -178,10 +190,7 @@ mod tests {
 
     #[test]
     fn no_field_accepts_null_or_has_a_default() {
-        for crd in hub()
-            .into_iter()
-            .chain(member().expect("the versions merge"))
-        {
+        for crd in hub().into_iter().chain(member()) {
             let text = serde_json::to_string(&crd).expect("a definition serialises");
             for word in ["\"nullable\"", "\"default\""] {
                 assert!(!text.contains(word), "{}: {word}", crd.spec.names.kind);

@@ -1,9 +1,101 @@
-//! ServiceExport and ServiceImport of the Multi-Cluster Services API (KEP-1645), in both versions
-//! that are served. The two versions have the same shape.
+//! ServiceExport and ServiceImport of the Multi-Cluster Services API (KEP-1645).
+//!
+//! The API has two versions of one shape. [`ServiceExport`] and [`ServiceImport`] are the objects as they are on the wire of
+//! either; [`ServiceExportDefinition`] and [`ServiceImportDefinition`] are what the CustomResourceDefinitions are made from.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::SessionAffinityConfig;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::{CustomResource, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The API group of ServiceExport and ServiceImport.
+pub const GROUP: &str = "multicluster.x-k8s.io";
+
+/// A version of the API. Karmada's definitions have v1alpha1 alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Version {
+    /// The newer, and the one that is stored.
+    #[default]
+    V1beta1,
+    /// The older; CoreDNS asks for it.
+    V1alpha1,
+}
+
+impl Version {
+    /// All versions, the preferred first.
+    pub const ALL: [Self; 2] = [Self::V1beta1, Self::V1alpha1];
+
+    /// The version as paths write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V1beta1 => "v1beta1",
+            Self::V1alpha1 => "v1alpha1",
+        }
+    }
+
+    /// Group and version, as objects write it.
+    pub fn api_version(self) -> String {
+        format!("{GROUP}/{self}")
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+/// What an export says beside its name, which is that of the exported Service.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "multicluster.x-k8s.io",
+    version = "v1beta1",
+    kind = "ServiceExport",
+    root = "ServiceExportDefinition",
+    plural = "serviceexports",
+    singular = "serviceexport",
+    shortname = "svcex",
+    shortname = "svcexport",
+    category = "multicluster",
+    namespaced,
+    status = "ServiceExportStatus",
+    doc = "ServiceExport declares that the Service of its name and namespace is to be reachable from other clusters.",
+    printcolumn(
+        name = "Valid",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Valid\")].status"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    printcolumn(
+        name = "Conflict",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Conflict\")].status"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceExportSpec {
+    /// Labels that the import is to bear.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exported_labels: BTreeMap<String, String>,
+    /// Annotations that the import is to bear.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub exported_annotations: BTreeMap<String, String>,
+}
 
 /// The state of an export: conditions Valid, Ready and Conflict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,6 +104,69 @@ pub struct ServiceExportStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
+
+/// An imported service and what is needed to consume it.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "multicluster.x-k8s.io",
+    version = "v1beta1",
+    kind = "ServiceImport",
+    root = "ServiceImportDefinition",
+    plural = "serviceimports",
+    singular = "serviceimport",
+    shortname = "svcim",
+    shortname = "svcimport",
+    category = "multicluster",
+    namespaced,
+    status = "ServiceImportStatus",
+    doc = "ServiceImport describes a service that is imported from clusters of the cluster set.",
+    printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
+    printcolumn(name = "IP", type_ = "string", json_path = ".spec.ips"),
+    printcolumn(
+        name = "Clusters",
+        type_ = "string",
+        json_path = ".status.clusters[*].cluster"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceImportSpec {
+    /// The ports of the service.
+    #[serde(default)]
+    pub ports: Vec<ServicePort>,
+    /// The virtual addresses, one a family. Empty when the import is headless.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2))]
+    pub ips: Vec<String>,
+    /// ClusterSetIP or Headless.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// None or ClientIP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<String>,
+    /// The settings of the session affinity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity_config: Option<SessionAffinityConfig>,
+    /// The address families, in the order of ips.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2))]
+    pub ip_families: Vec<String>,
+    /// Cluster or Local.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal_traffic_policy: Option<String>,
+    /// A preference such as PreferClose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_distribution: Option<String>,
+}
+
+/// [`ServiceImportSpec::type_`] of an import that is reached by a virtual address.
+pub const CLUSTER_SET_IP: &str = "ClusterSetIP";
+/// [`ServiceImportSpec::type_`] of an import that is reached by its endpoints' own addresses.
+pub const HEADLESS: &str = "Headless";
 
 /// A port of an imported service.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +189,9 @@ pub struct ServicePort {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceImportStatus {
+    /// Whether there are EndpointSlices for the import: Present or Absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint_slice_objects: Option<String>,
     /// The clusters that export the service.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<ExportingCluster>,
@@ -49,101 +207,115 @@ pub struct ExportingCluster {
     pub cluster: String,
 }
 
-macro_rules! version {
-    ($module:ident, $version:literal) => {
-        #[doc = concat!("`multicluster.x-k8s.io/", $version, "`.")]
-        pub mod $module {
-            use std::collections::BTreeMap;
+macro_rules! object {
+    ($kind:ident, $plural:literal, $spec:ident, $status:ident, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $kind {
+            /// Group and version. API servers want it in what they are sent.
+            #[serde(default)]
+            pub api_version: String,
+            /// The kind.
+            #[serde(default)]
+            pub kind: String,
+            /// Name, namespace, labels and so on.
+            pub metadata: ObjectMeta,
+            /// What is asked for.
+            #[serde(default)]
+            pub spec: $spec,
+            /// What is so.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub status: Option<$status>,
+        }
 
-            use k8s_openapi::api::core::v1::SessionAffinityConfig;
-            use kube::CustomResource;
-            use schemars::JsonSchema;
-            use serde::{Deserialize, Serialize};
+        impl $kind {
+            /// An object of that version, without a status.
+            pub fn new(version: Version, metadata: ObjectMeta, spec: $spec) -> Self {
+                Self {
+                    api_version: version.api_version(),
+                    kind: stringify!($kind).to_owned(),
+                    metadata,
+                    spec,
+                    status: None,
+                }
+            }
+        }
 
-            use super::{ServiceExportStatus, ServiceImportStatus, ServicePort};
+        impl Resource for $kind {
+            type DynamicType = Version;
+            type Scope = NamespaceResourceScope;
 
-            /// What an export says beside its name, which is that of the exported Service.
-            #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-            #[kube(
-                group = "multicluster.x-k8s.io",
-                version = $version,
-                kind = "ServiceExport",
-                plural = "serviceexports",
-                singular = "serviceexport",
-                shortname = "svcex",
-                shortname = "svcexport",
-                category = "multicluster",
-                namespaced,
-                status = "ServiceExportStatus",
-                derive = "PartialEq",
-                doc = "ServiceExport declares that the Service of its name and namespace is to be reachable from other clusters.",
-                printcolumn(name = "Valid", type_ = "string", json_path = ".status.conditions[?(@.type==\"Valid\")].status"),
-                printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
-                printcolumn(name = "Conflict", type_ = "string", json_path = ".status.conditions[?(@.type==\"Conflict\")].status"),
-                printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
-            )]
-            #[serde(rename_all = "camelCase")]
-            pub struct ServiceExportSpec {
-                /// Labels that the import is to bear.
-                #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-                pub exported_labels: BTreeMap<String, String>,
-                /// Annotations that the import is to bear.
-                #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-                pub exported_annotations: BTreeMap<String, String>,
+            fn kind(_: &Version) -> Cow<'_, str> {
+                stringify!($kind).into()
             }
 
-            /// An imported service and what is needed to consume it.
-            #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-            #[kube(
-                group = "multicluster.x-k8s.io",
-                version = $version,
-                kind = "ServiceImport",
-                plural = "serviceimports",
-                singular = "serviceimport",
-                shortname = "svcim",
-                shortname = "svcimport",
-                category = "multicluster",
-                namespaced,
-                status = "ServiceImportStatus",
-                derive = "PartialEq",
-                doc = "ServiceImport describes a service that is imported from clusters of the cluster set.",
-                printcolumn(name = "Type", type_ = "string", json_path = ".spec.type"),
-                printcolumn(name = "IP", type_ = "string", json_path = ".spec.ips"),
-                printcolumn(name = "Clusters", type_ = "string", json_path = ".status.clusters[*].cluster"),
-                printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
-            )]
-            #[serde(rename_all = "camelCase")]
-            pub struct ServiceImportSpec {
-                /// The ports of the service.
-                #[serde(default)]
-                pub ports: Vec<ServicePort>,
-                /// The virtual addresses, one a family. Empty when the import is headless.
-                #[serde(default, skip_serializing_if = "Vec::is_empty")]
-                #[schemars(length(max = 2))]
-                pub ips: Vec<String>,
-                /// ClusterSetIP or Headless.
-                #[serde(rename = "type")]
-                pub type_: String,
-                /// None or ClientIP.
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub session_affinity: Option<String>,
-                /// The settings of the session affinity.
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub session_affinity_config: Option<SessionAffinityConfig>,
-                /// The address families, in the order of ips.
-                #[serde(default, skip_serializing_if = "Vec::is_empty")]
-                #[schemars(length(max = 2))]
-                pub ip_families: Vec<String>,
-                /// Cluster or Local.
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub internal_traffic_policy: Option<String>,
-                /// A preference such as PreferClose.
-                #[serde(default, skip_serializing_if = "Option::is_none")]
-                pub traffic_distribution: Option<String>,
+            fn group(_: &Version) -> Cow<'_, str> {
+                GROUP.into()
+            }
+
+            fn version(version: &Version) -> Cow<'_, str> {
+                version.as_str().into()
+            }
+
+            fn plural(_: &Version) -> Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
             }
         }
     };
 }
 
-version!(v1beta1, "v1beta1");
-version!(v1alpha1, "v1alpha1");
+object!(
+    ServiceExport,
+    "serviceexports",
+    ServiceExportSpec,
+    ServiceExportStatus,
+    "The Service of its name and namespace is to be reachable from other clusters. It may say nothing beside its name."
+);
+object!(
+    ServiceImport,
+    "serviceimports",
+    ServiceImportSpec,
+    ServiceImportStatus,
+    "A service that is imported from clusters of the clusterset."
+);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_export_that_says_nothing_but_its_name_decodes() {
+        let object = json!({"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": {"name": "serve"}});
+        let export: ServiceExport = serde_json::from_value(object).expect("it decodes");
+        assert_eq!(export.spec, ServiceExportSpec::default());
+    }
+
+    #[test]
+    fn an_object_is_sent_with_its_kind_and_version() {
+        let import = ServiceImport::new(
+            Version::V1alpha1,
+            ObjectMeta::default(),
+            ServiceImportSpec::default(),
+        );
+        let value = serde_json::to_value(import).expect("it is JSON");
+        assert_eq!(value["apiVersion"], json!("multicluster.x-k8s.io/v1alpha1"));
+        assert_eq!(value["kind"], json!("ServiceImport"));
+        assert_eq!(value["spec"]["ports"], json!([]), "ports are required");
+        let path = ServiceImport::url_path(&Version::V1alpha1, Some("shop"));
+        assert_eq!(
+            path,
+            "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/shop/serviceimports"
+        );
+    }
+}
