@@ -5,10 +5,12 @@
 )]
 
 use causeway::api;
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
 use crate::failure::Failure;
+use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
 use crate::watch::Signal;
 
@@ -69,6 +71,12 @@ pub enum MemberEvent {
     Slices(Signal<ObservedSlice>),
     /// Its Namespaces, without their specs.
     Namespaces(Signal<Namespace>),
+    /// What of the Multi-Cluster Services API it serves; told once it is known, and when it changes.
+    Served(Served),
+    /// Its ServiceExports.
+    Exports(Signal<ServiceExport>),
+    /// Its ServiceImports.
+    Imports(Signal<ServiceImport>),
     /// Whether it answers a small request; told when that changes.
     Probed(Result<(), Failure>),
 }

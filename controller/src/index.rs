@@ -8,6 +8,7 @@
 pub mod finalizers;
 pub mod hub;
 pub mod member;
+pub mod served;
 pub mod service;
 pub mod slice;
 

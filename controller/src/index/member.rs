@@ -236,6 +236,7 @@ impl Member {
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
             MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
+            MemberEvent::Served(_) | MemberEvent::Exports(_) | MemberEvent::Imports(_) => {}
             MemberEvent::Services(signal) => {
                 self.watches.services.note(&signal);
                 self.fold_services(signal, &mut changed);

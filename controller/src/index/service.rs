@@ -24,8 +24,16 @@ pub struct ServiceView {
     pub hub: Option<Box<str>>,
     /// On whose behalf causeway wrote it.
     pub owner: Option<Box<str>>,
+    /// The exported service that it was derived for, where it is one of causeway's `derived-` Services.
+    pub derived_for: Option<Box<str>>,
     /// What it asks for.
     pub shape: ServiceShape,
+    /// Cluster or Local.
+    pub internal_traffic_policy: Option<Box<str>>,
+    /// The address families that the API server gave it, the first first: IPv4, IPv6.
+    pub ip_families: Vec<Box<str>>,
+    /// Its virtual addresses, in the order of the families; none when it is headless.
+    pub cluster_ips: Vec<Box<str>>,
     /// Whether every slice of it is a source ([`labels::SOURCES`]).
     pub all_sources: bool,
     /// Where its load balancer is reached.
@@ -87,6 +95,8 @@ pub struct PortShape {
     pub app_protocol: Option<String>,
 }
 
+/// The address of a Service that has none.
+const HEADLESS_IP: &str = "None";
 const CLIENT_IP: &str = "ClientIP";
 const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
@@ -96,6 +106,11 @@ impl ServiceView {
         let meta = &service.metadata;
         let label = |name: &str| meta.labels.as_ref().and_then(|all| all.get(name));
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
+        let spec = service.spec.as_ref()?;
+        let boxed = |all: &Option<Vec<String>>| -> Vec<Box<str>> {
+            let all = all.iter().flatten().filter(|one| *one != HEADLESS_IP);
+            all.map(|one| one.as_str().into()).collect()
+        };
         let load_balancer = service
             .status
             .as_ref()
@@ -107,7 +122,13 @@ impl ServiceView {
             deleting: meta.deletion_timestamp.is_some(),
             hub: label(labels::HUB).map(|hub| hub.as_str().into()),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
-            shape: ServiceShape::read(service.spec.as_ref()?),
+            derived_for: label(labels::HUB)
+                .and(label(labels::MULTICLUSTER_SERVICE_NAME))
+                .map(|name| name.as_str().into()),
+            shape: ServiceShape::read(spec),
+            internal_traffic_policy: spec.internal_traffic_policy.as_deref().map(Into::into),
+            ip_families: boxed(&spec.ip_families),
+            cluster_ips: boxed(&spec.cluster_ips),
             all_sources: annotation(labels::SOURCES).is_some_and(|sources| sources == "all"),
             ingress: load_balancer
                 .and_then(|status| status.ingress.clone())

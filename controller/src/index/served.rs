@@ -1,0 +1,60 @@
+//! What of the Multi-Cluster Services API a member serves: definitions come and go while it runs, and older ones lack fields.
+
+use causeway::api::multicluster::Version;
+
+/// What of the Multi-Cluster Services API a member serves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// The version in which ServiceExports are served, if they are.
+    pub exports: Option<Version>,
+    /// How ServiceImports are served, if they are.
+    pub imports: Option<ServedImports>,
+}
+
+/// How a member serves ServiceImports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServedImports {
+    /// The version.
+    pub version: Version,
+    /// The fields that its definition knows: what it does not know is dropped when it is written.
+    pub fields: ImportFields,
+}
+
+/// Fields of a ServiceImport that not every definition has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportFields {
+    /// `spec.ips` takes two addresses.
+    pub two_ips: bool,
+    /// `spec.ipFamilies`.
+    pub ip_families: bool,
+    /// `spec.internalTrafficPolicy`.
+    pub internal_traffic_policy: bool,
+    /// `spec.trafficDistribution`.
+    pub traffic_distribution: bool,
+    /// `status.conditions`.
+    pub conditions: bool,
+    /// `status.endpointSliceObjects`.
+    pub endpoint_slice_objects: bool,
+}
+
+impl ImportFields {
+    /// All that the newest definition has.
+    pub const ALL: Self = Self {
+        two_ips: true,
+        ip_families: true,
+        internal_traffic_policy: true,
+        traffic_distribution: true,
+        conditions: true,
+        endpoint_slice_objects: true,
+    };
+
+    /// What the first definition had.
+    pub const FIRST: Self = Self {
+        two_ips: false,
+        ip_families: false,
+        internal_traffic_policy: false,
+        traffic_distribution: false,
+        conditions: false,
+        endpoint_slice_objects: false,
+    };
+}
