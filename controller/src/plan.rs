@@ -1,6 +1,7 @@
 //! What every cluster should hold for one service: a pure function of what is known.
 
 pub mod cluster;
+pub mod clusterset;
 pub mod copy;
 pub mod exposure;
 pub mod placement;
