@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{self, labels};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::NamespaceResourceScope;
@@ -19,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::index::slice::Path;
 
 /// One object that causeway writes, in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,8 +29,16 @@ pub enum ObjectId {
     Namespace(Arc<str>),
     /// A Service of a member.
     Service(ServiceKey),
-    /// A copy in a member: the service it belongs to, and its name.
-    Slice(ServiceKey, Arc<str>),
+    /// A copy in a member: the service it belongs to, which way it serves, and its name.
+    Slice(ServiceKey, Path, Arc<str>),
+    /// A ServiceExport of a member, in the version that it serves.
+    ServiceExport(Version, ServiceKey),
+    /// The status of a ServiceExport.
+    ServiceExportStatus(Version, ServiceKey),
+    /// A ServiceImport of a member, in the version that it serves.
+    ServiceImport(Version, ServiceKey),
+    /// The status of a ServiceImport.
+    ServiceImportStatus(Version, ServiceKey),
     /// The metadata of a MultiClusterService on the hub.
     MultiClusterService(ServiceKey),
     /// The status of a MultiClusterService on the hub.
@@ -50,6 +60,10 @@ pub enum Action {
     CreateSlice(Box<EndpointSlice>),
     /// Replace the copy; the object bears the observed resourceVersion.
     ReplaceSlice(Box<EndpointSlice>),
+    /// Make the export.
+    CreateExport(Box<ServiceExport>),
+    /// Make the import.
+    CreateImport(Box<ServiceImport>),
     /// Merge into the object, or its status; the patch bears the observed resourceVersion.
     Merge(Value),
     /// Delete that version of the object.
@@ -70,6 +84,10 @@ pub enum Ack {
     Service(Box<Service>),
     /// The copy as stored.
     Slice(Box<EndpointSlice>),
+    /// The ServiceExport as stored.
+    ServiceExport(Box<ServiceExport>),
+    /// The ServiceImport as stored.
+    ServiceImport(Box<ServiceImport>),
     /// The MultiClusterService as stored.
     MultiClusterService(Box<api::MultiClusterService>),
     /// The Cluster as stored.
@@ -83,6 +101,20 @@ pub enum Ack {
 pub enum DeletedObject {
     /// A Service.
     Service {
+        /// Which one.
+        key: ServiceKey,
+        /// Its UID.
+        uid: Box<str>,
+    },
+    /// A ServiceExport.
+    ServiceExport {
+        /// Which one.
+        key: ServiceKey,
+        /// Its UID.
+        uid: Box<str>,
+    },
+    /// A ServiceImport.
+    ServiceImport {
         /// Which one.
         key: ServiceKey,
         /// Its UID.
@@ -106,6 +138,8 @@ impl ObjectId {
             Self::Namespace(_) => "Namespace",
             Self::Service(_) => "Service",
             Self::Slice(..) => "EndpointSlice",
+            Self::ServiceExport(..) | Self::ServiceExportStatus(..) => "ServiceExport",
+            Self::ServiceImport(..) | Self::ServiceImportStatus(..) => "ServiceImport",
             Self::MultiClusterService(_) | Self::MultiClusterServiceStatus(_) => {
                 "MultiClusterService"
             }
@@ -127,6 +161,8 @@ impl Ack {
             Self::Namespace(object) => &object.metadata,
             Self::Service(object) => &object.metadata,
             Self::Slice(object) => &object.metadata,
+            Self::ServiceExport(object) => &object.metadata,
+            Self::ServiceImport(object) => &object.metadata,
             Self::MultiClusterService(object) => &object.metadata,
             Self::Cluster(object) => &object.metadata,
             Self::Deleted(_) => return false,
@@ -139,7 +175,11 @@ impl Action {
     /// The verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::CreateNamespace(_) | Self::CreateService(_) | Self::CreateSlice(_) => "create",
+            Self::CreateNamespace(_)
+            | Self::CreateService(_)
+            | Self::CreateSlice(_)
+            | Self::CreateExport(_)
+            | Self::CreateImport(_) => "create",
             Self::ReplaceSlice(_) => "update",
             Self::Merge(_) => "patch",
             Self::Delete { .. } => "delete",
@@ -182,18 +222,28 @@ async fn execute(client: &Client, object: &ObjectId, action: &Action) -> Result<
                 .await?
                 .into(),
         )),
-        (ObjectId::Slice(key, _), Action::CreateSlice(slice)) => Ok(Ack::Slice(
+        (ObjectId::Slice(key, ..), Action::CreateSlice(slice)) => Ok(Ack::Slice(
             api_of::<EndpointSlice>(client, key)
                 .create(&post, slice)
                 .await?
                 .into(),
         )),
-        (ObjectId::Slice(key, name), Action::ReplaceSlice(slice)) => Ok(Ack::Slice(
+        (ObjectId::Slice(key, _, name), Action::ReplaceSlice(slice)) => Ok(Ack::Slice(
             api_of::<EndpointSlice>(client, key)
                 .replace(name, &post, slice)
                 .await?
                 .into(),
         )),
+        (ObjectId::ServiceExport(version, key), Action::CreateExport(export)) => {
+            let api =
+                Api::<ServiceExport>::namespaced_with(client.clone(), &key.namespace, version);
+            Ok(Ack::ServiceExport(api.create(&post, export).await?.into()))
+        }
+        (ObjectId::ServiceImport(version, key), Action::CreateImport(import)) => {
+            let api =
+                Api::<ServiceImport>::namespaced_with(client.clone(), &key.namespace, version);
+            Ok(Ack::ServiceImport(api.create(&post, import).await?.into()))
+        }
         (object, Action::Merge(patch)) => merge(client, object, patch).await,
         (
             object,
@@ -219,6 +269,24 @@ async fn merge(client: &Client, object: &ObjectId, patch: &Value) -> Result<Ack,
                 .await?
                 .into(),
         )),
+        ObjectId::ServiceExportStatus(version, key) => {
+            let api =
+                Api::<ServiceExport>::namespaced_with(client.clone(), &key.namespace, version);
+            let stored = api.patch_status(&key.name, &params, &patch).await?;
+            Ok(Ack::ServiceExport(stored.into()))
+        }
+        ObjectId::ServiceImport(version, key) => {
+            let api =
+                Api::<ServiceImport>::namespaced_with(client.clone(), &key.namespace, version);
+            let stored = api.patch(&key.name, &params, &patch).await?;
+            Ok(Ack::ServiceImport(stored.into()))
+        }
+        ObjectId::ServiceImportStatus(version, key) => {
+            let api =
+                Api::<ServiceImport>::namespaced_with(client.clone(), &key.namespace, version);
+            let stored = api.patch_status(&key.name, &params, &patch).await?;
+            Ok(Ack::ServiceImport(stored.into()))
+        }
         ObjectId::MultiClusterService(key) => {
             let api = api_of::<api::MultiClusterService>(client, key);
             Ok(Ack::MultiClusterService(
@@ -245,7 +313,7 @@ async fn merge(client: &Client, object: &ObjectId, patch: &Value) -> Result<Ack,
                     .into(),
             ))
         }
-        ObjectId::Namespace(_) | ObjectId::Slice(..) => {
+        ObjectId::Namespace(_) | ObjectId::Slice(..) | ObjectId::ServiceExport(..) => {
             Err(mismatch(object, &Action::Merge(Value::Null)))
         }
     }
@@ -265,30 +333,11 @@ async fn delete(
         preconditions: Some(preconditions),
         ..DeleteParams::default()
     };
-    let deleted = match object {
-        ObjectId::Service(key) => {
-            gone(
-                api_of::<Service>(client, key)
-                    .delete(&key.name, &params)
-                    .await,
-            )?;
-            DeletedObject::Service {
-                key: key.clone(),
-                uid: uid.into(),
-            }
-        }
-        ObjectId::Slice(key, name) => {
-            gone(
-                api_of::<EndpointSlice>(client, key)
-                    .delete(name, &params)
-                    .await,
-            )?;
-            DeletedObject::Slice {
-                key: key.clone(),
-                name: name.clone(),
-                uid: uid.into(),
-            }
-        }
+    let (key, uid) = match object {
+        ObjectId::Service(key)
+        | ObjectId::Slice(key, ..)
+        | ObjectId::ServiceExport(_, key)
+        | ObjectId::ServiceImport(_, key) => (key.clone(), uid.into()),
         other => {
             let action = Action::Delete {
                 uid: uid.into(),
@@ -297,7 +346,36 @@ async fn delete(
             return Err(mismatch(other, &action));
         }
     };
-    Ok(Ack::Deleted(deleted))
+    let client = client.clone();
+    Ok(Ack::Deleted(match object {
+        ObjectId::ServiceExport(version, _) => {
+            let api = Api::<ServiceExport>::namespaced_with(client, &key.namespace, version);
+            gone(api.delete(&key.name, &params).await)?;
+            DeletedObject::ServiceExport { key, uid }
+        }
+        ObjectId::ServiceImport(version, _) => {
+            let api = Api::<ServiceImport>::namespaced_with(client, &key.namespace, version);
+            gone(api.delete(&key.name, &params).await)?;
+            DeletedObject::ServiceImport { key, uid }
+        }
+        ObjectId::Slice(_, _, name) => {
+            gone(
+                api_of::<EndpointSlice>(&client, &key)
+                    .delete(name, &params)
+                    .await,
+            )?;
+            let name = name.clone();
+            DeletedObject::Slice { key, name, uid }
+        }
+        _ => {
+            gone(
+                api_of::<Service>(&client, &key)
+                    .delete(&key.name, &params)
+                    .await,
+            )?;
+            DeletedObject::Service { key, uid }
+        }
+    }))
 }
 
 /// What was to be deleted and is not there is deleted.

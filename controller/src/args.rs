@@ -90,6 +90,9 @@ struct ServiceArgs {
         default_value = "5m"
     )]
     service_grace: String,
+    /// Show what MultiClusterServices expose to tools of the clusterset too: ServiceExports in providers, ServiceImports in consumers
+    #[arg(long, env = "CAUSEWAY_PUBLISH_EXPORTS")]
+    publish_exports: bool,
 }
 
 /// The checked configuration.
@@ -111,6 +114,8 @@ pub struct Config {
     pub allow_insecure_members: bool,
     /// How long what the hub lost is held.
     pub service_grace: Duration,
+    /// Whether exports and imports are made of MultiClusterServices.
+    pub publish_exports: bool,
     /// What is left alone.
     pub protection: Protection,
 }
@@ -146,6 +151,7 @@ impl Args {
                 secret_namespaces,
                 allow_insecure_members: self.members.allow_insecure_members,
                 service_grace: service_grace?,
+                publish_exports: self.services.publish_exports,
                 protection: protection?,
             };
             Some((log?, config))

@@ -220,7 +220,7 @@ impl Controller {
             self.parts.tasks.spawn_job("ask", question);
         }
         let index = &mut self.parts.index;
-        if !index.owns_any(key) {
+        if !index.owns_native(key) {
             index.hub.confirmed_gone.remove(key);
         }
         if outcome.settled

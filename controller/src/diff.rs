@@ -7,20 +7,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::labels;
+use causeway::api::multicluster::Version;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::apply::{Action, ObjectId};
-use crate::index::member::{Member, NamespaceState, Written};
+use crate::index::member::{Member, Membership, NamespaceState, is_native};
 use crate::index::service::ServiceView;
-use crate::index::slice::CopiedSlice;
+use crate::index::slice::{CopiedSlice, Path};
 use crate::index::{Index, Standing};
 use crate::outbox::{Announcement, Lane, Write};
-use crate::plan::copy::WantedCopy;
+use crate::plan::clusterset::import::ImportPlan;
+use crate::plan::clusterset::{Clusterset, Imports};
+use crate::plan::copy::{CopyWish, WantedCopy};
 use crate::plan::service::{OwnService, ServiceWish};
-use crate::plan::{Desired, MemberWish, Members};
+use crate::plan::{Desired, MemberWish, Members, publish};
 
 /// What is to be written for one service, per cluster, the hub's status aside.
 #[derive(Debug, Default, PartialEq)]
@@ -35,24 +38,34 @@ pub struct Diff {
 pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, busy: bool) -> Diff {
     let mut diff = Diff::default();
     let mcs = index.hub.multi_cluster_services.get(key);
-    if mcs.is_none() && !index.hub.confirmed_gone.contains(key) {
-        diff.ask_hub = index.owns_any(key);
-        return diff;
-    }
-    if let (Members::Wanted(_), Some(mcs)) = (&desired.members, mcs)
-        && !mcs.deleting
-        && !mcs.finalizers.have_ours()
-    {
+    let unasked = mcs.is_none() && !index.hub.confirmed_gone.contains(key);
+    diff.ask_hub = unasked && index.owns_native(key);
+    let unguarded = mcs.filter(|mcs| {
+        matches!(desired.members, Members::Wanted(_))
+            && !mcs.deleting
+            && !mcs.finalizers.have_ours()
+    });
+    if let Some(mcs) = unguarded {
         let patch = mcs.finalizers.with_ours(&mcs.resource_version);
         diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
-        return diff;
     }
-    if let Members::Wanted(wishes) = &desired.members {
-        for (name, member) in &index.members {
-            if index.standing(name) == Standing::Synced {
-                let writes = member_writes(name, wishes.get(name), member, &index.hub.uid, key);
-                diff.writes.insert(Lane::Member(name.clone()), writes);
-            }
+    let native = match &desired.members {
+        Members::Wanted(wishes) if !unasked && unguarded.is_none() => Some(wishes),
+        _ => None,
+    };
+    let synced = index.members.iter();
+    for (name, member) in synced.filter(|(name, _)| index.standing(name) == Standing::Synced) {
+        let target = Target {
+            name,
+            member,
+            hub: &index.hub.uid,
+            key,
+        };
+        let of_native = native.map(|wishes| target.native_writes(wishes.get(name)));
+        let imported = target.clusterset_writes(&desired.clusterset, native.is_some());
+        let writes = target.in_namespace(of_native.unwrap_or_default(), imported);
+        if !writes.is_empty() {
+            diff.writes.insert(Lane::Member(name.clone()), writes);
         }
     }
     if let Some(mcs) = mcs.filter(|mcs| mcs.deleting && mcs.finalizers.have_ours())
@@ -71,7 +84,7 @@ fn is_cleaned(index: &Index, key: &ServiceKey) -> bool {
         .members
         .iter()
         .all(|(name, member)| match index.standing(name) {
-            Standing::Synced => !member.owns_any(key, &index.hub.uid),
+            Standing::Synced => !member.owns_native(key, &index.hub.uid),
             Standing::Syncing => false,
             Standing::Unreachable { .. }
             | Standing::Refused(_)
@@ -87,87 +100,182 @@ fn hub_write(key: &ServiceKey, patch: Value) -> Write {
     )
 }
 
-fn member_writes(
-    name: &ClusterName,
-    wish: Option<&MemberWish>,
-    member: &Member,
-    hub: &str,
-    key: &ServiceKey,
-) -> Vec<Write> {
-    let mut writes = Vec::new();
-    let mut makes = false;
-    match wish {
-        Some(wish) => {
-            writes.extend(service_write(name, &wish.service, member, hub, key));
-            writes.extend(copy_writes(wish, member, hub, key));
-            makes = writes.iter().any(|write| write.action.verb() == "create");
-        }
-        None => {
-            writes
-                .extend(own_service(member, hub, key).map(|service| delete_service(key, service)));
-        }
-    }
-    let not_wanted = |name: &Arc<str>, copy: &CopiedSlice| match wish {
-        None => true,
-        Some(wish) => !wish.copies.contains_key(name) && !is_held(wish, name, copy),
-    };
-    for (name, copy) in own_copies(member, hub, key) {
-        if not_wanted(name, &copy.view) {
-            writes.push(delete_copy(key, name, &copy.view));
-        }
-    }
-    match member.namespace(&key.namespace) {
-        NamespaceState::Active => writes,
-        NamespaceState::Missing if makes => vec![create_namespace(&key.namespace)],
-        NamespaceState::Missing | NamespaceState::Terminating => Vec::new(),
-    }
-}
-
-/// Whether it is unknown what the copy should be, so that a missing source proves nothing.
-fn is_held(wish: &MemberWish, name: &Arc<str>, copy: &CopiedSlice) -> bool {
-    let of_unknown = |cluster: &ClusterName| wish.held.clusters.contains(cluster);
-    wish.held.copies.contains(name) || copy.source_cluster.as_ref().is_some_and(of_unknown)
-}
-
-fn own_service<'a>(member: &'a Member, hub: &str, key: &ServiceKey) -> Option<&'a ServiceView> {
-    member
-        .service(key)
-        .filter(|service| service.hub.as_deref() == Some(hub) && !service.deleting)
-}
-
-fn own_copies<'a>(
+/// A member, and the service that is looked at.
+struct Target<'a> {
+    name: &'a ClusterName,
     member: &'a Member,
     hub: &'a str,
-    key: &ServiceKey,
-) -> impl Iterator<Item = (&'a Arc<str>, &'a Written<CopiedSlice>)> {
-    member
-        .copies(key)
-        .filter(move |(_, copy)| &*copy.view.hub == hub)
+    key: &'a ServiceKey,
 }
 
-fn service_write(
-    name: &ClusterName,
-    wish: &ServiceWish,
-    member: &Member,
-    hub: &str,
-    key: &ServiceKey,
-) -> Option<Write> {
-    let ServiceWish::Own(own) = wish else {
-        return None;
-    };
-    match member.services.get(key) {
-        None => Some(Write::new(
-            ObjectId::Service(key.clone()),
-            Action::CreateService(own.object(key, hub).into()),
-        )),
-        // A Service that is on its way out is made anew once it is seen gone.
-        Some(known) if known.deleted || known.view.deleting => None,
-        Some(known) if own.is_met_by(&known.view) => None,
-        Some(known) if own.can_become(&known.view) => Some(Write::new(
-            ObjectId::Service(key.clone()),
-            Action::Merge(own.patch(&known.view, hub)),
-        )),
-        Some(known) => Some(replace_service(name, key, own, &known.view)),
+impl<'a> Target<'a> {
+    fn native_writes(&self, wish: Option<&MemberWish>) -> Vec<Write> {
+        let Some(wish) = wish else {
+            let service = self.member.service(self.key).filter(|service| {
+                service.hub.as_deref() == Some(self.hub)
+                    && service.derived_for.is_none()
+                    && !service.deleting
+            });
+            let service = service.map(|service| delete_service(self.key, service));
+            let copies = self.copy_writes(Path::Native, &CopyWish::default());
+            return service.into_iter().chain(copies).collect();
+        };
+        let service = self.service_write(self.key, &wish.service);
+        let copies = self.copy_writes(Path::Native, &wish.copies);
+        service.into_iter().chain(copies).collect()
+    }
+
+    /// A member that does not let causeway look at its imports is not written to: what it holds is not known. What is there on
+    /// behalf of a MultiClusterService is touched only where the hub said what it wants.
+    fn clusterset_writes(&self, clusterset: &Clusterset, native: bool) -> Vec<Write> {
+        let (Imports::Wanted(wishes), Membership::Part { exports, imports }) =
+            (&clusterset.imports, self.member.membership())
+        else {
+            return Vec::new();
+        };
+        let wish = wishes.get(self.name);
+        let service = match wish.and_then(|wish| wish.service.as_ref()) {
+            Some(service) => self.service_write(&self.key.derived(), service),
+            None => self.derived_removal(),
+        };
+        let none = CopyWish::default();
+        let copies = self.copy_writes(Path::Clusterset, wish.map_or(&none, |wish| &wish.copies));
+        let import = imports.and_then(|served| {
+            let wish = wish.map(|wish| &wish.import);
+            self.import_write(served.version, wish, native)
+        });
+        let export = exports
+            .filter(|_| native)
+            .and_then(|version| self.export_write(version, clusterset.published.get(self.name)));
+        let objects = import.into_iter().chain(export).chain(service);
+        objects.chain(copies).collect()
+    }
+
+    fn derived_removal(&self) -> Option<Write> {
+        let key = self.key.derived();
+        let derived = self
+            .member
+            .service(&key)
+            .filter(|service| service.is_derived_for(self.key, self.hub) && !service.deleting)?;
+        Some(delete_service(&key, derived))
+    }
+
+    /// An export on behalf of a MultiClusterService.
+    fn export_write(&self, version: Version, owner: Option<&String>) -> Option<Write> {
+        let object = ObjectId::ServiceExport(version, self.key.clone());
+        let known = self.member.written_export(self.key);
+        match (owner, known) {
+            (Some(owner), None) => {
+                let export = publish::export(self.key, version, self.hub, owner);
+                Some(Write::new(object, Action::CreateExport(export.into())))
+            }
+            (None, Some(known)) if !known.deleted && !known.view.deleting => {
+                let view = &known.view;
+                let ours = view.hub.as_deref() == Some(self.hub) && is_native(&view.owner);
+                let action = delete(&view.uid, &view.resource_version);
+                ours.then(|| Write::new(object, action))
+            }
+            _ => None,
+        }
+    }
+
+    /// Nothing can be made where the namespace is missing, but for the namespace, if a MultiClusterService asks for it.
+    fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>) -> Vec<Write> {
+        let makes = |write: &Write| write.action.verb() == "create";
+        match self.member.namespace(&self.key.namespace) {
+            NamespaceState::Active => native.into_iter().chain(imported).collect(),
+            NamespaceState::Missing if native.iter().any(makes) => {
+                vec![create_namespace(&self.key.namespace)]
+            }
+            NamespaceState::Missing | NamespaceState::Terminating => Vec::new(),
+        }
+    }
+
+    fn service_write(&self, key: &ServiceKey, wish: &ServiceWish) -> Option<Write> {
+        let ServiceWish::Own(own) = wish else {
+            return None;
+        };
+        match self.member.services.get(key) {
+            None => Some(Write::new(
+                ObjectId::Service(key.clone()),
+                Action::CreateService(own.object(key, self.hub).into()),
+            )),
+            // A Service that is on its way out is made anew once it is seen gone.
+            Some(known) if known.deleted || known.view.deleting => None,
+            Some(known) if own.is_met_by(&known.view) => None,
+            Some(known) if own.can_become(&known.view) => Some(Write::new(
+                ObjectId::Service(key.clone()),
+                Action::Merge(own.patch(&known.view, self.hub)),
+            )),
+            Some(known) => Some(replace_service(self.name, key, own, &known.view)),
+        }
+    }
+
+    fn import_write(
+        &self,
+        version: Version,
+        wish: Option<&ImportPlan>,
+        native: bool,
+    ) -> Option<Write> {
+        let object = ObjectId::ServiceImport(version, self.key.clone());
+        let known = self.member.written_import(self.key);
+        // An import that is on its way out is made anew once it is seen gone.
+        if known.is_some_and(|known| known.deleted || known.view.deleting) {
+            return None;
+        }
+        let ours = known.map(|known| &known.view).filter(|import| {
+            import.hub.as_deref() == Some(self.hub) && (native || !is_native(&import.owner))
+        });
+        match (wish, known, ours) {
+            (Some(ImportPlan::Own(own)), None, _) => {
+                let import = own.object(self.key, version, self.hub);
+                Some(Write::new(object, Action::CreateImport(import.into())))
+            }
+            (Some(ImportPlan::Own(own)), _, Some(import)) if !own.is_met_by(import, self.hub) => {
+                let patch = own.patch(import, self.hub);
+                Some(Write::new(object, Action::Merge(patch)))
+            }
+            (None, _, Some(import)) => {
+                let action = delete(&import.uid, &import.resource_version);
+                Some(Write::new(object, action))
+            }
+            _ => None,
+        }
+    }
+
+    fn copy_writes(&self, path: Path, wish: &CopyWish) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for (name, wanted) in &wish.wanted {
+            let object = ObjectId::Slice(self.key.clone(), path, name.clone());
+            match self.member.copy(self.key, name) {
+                None => writes.push(Write::new(
+                    object,
+                    Action::CreateSlice(wanted.slice.clone().into()),
+                )),
+                // A copy that is on its way out is made anew once it is seen gone.
+                Some(known) if known.deleted => {}
+                Some(known)
+                    if &*known.view.hub != self.hub || !needs_update(wanted, &known.view) => {}
+                Some(known) => writes.push(Write::new(
+                    object,
+                    Action::ReplaceSlice(update(wanted, &known.view).into()),
+                )),
+            }
+        }
+        for (name, copy) in self.own_copies(path) {
+            if wish.rejects(name, copy) {
+                writes.push(delete_copy(self.key, name, copy));
+            }
+        }
+        writes
+    }
+
+    fn own_copies(&self, path: Path) -> impl Iterator<Item = (&'a Arc<str>, &'a CopiedSlice)> {
+        let hub = self.hub;
+        let copies = self.member.copies(self.key);
+        copies
+            .filter(move |(_, copy)| &*copy.view.hub == hub && copy.view.path == path)
+            .map(|(name, copy)| (name, &copy.view))
     }
 }
 
@@ -188,30 +296,14 @@ fn replace_service(
         note,
     };
     Write {
-        announcements: vec![announcement],
+        announcements: own
+            .derived
+            .is_none()
+            .then_some(announcement)
+            .into_iter()
+            .collect(),
         ..delete_service(key, observed)
     }
-}
-
-fn copy_writes(wish: &MemberWish, member: &Member, hub: &str, key: &ServiceKey) -> Vec<Write> {
-    let mut writes = Vec::new();
-    for (name, wanted) in &wish.copies {
-        let object = ObjectId::Slice(key.clone(), name.clone());
-        match member.copy(key, name) {
-            None => writes.push(Write::new(
-                object,
-                Action::CreateSlice(wanted.slice.clone().into()),
-            )),
-            // A copy that is on its way out is made anew once it is seen gone.
-            Some(known) if known.deleted => {}
-            Some(known) if &*known.view.hub != hub || !needs_update(wanted, &known.view) => {}
-            Some(known) => writes.push(Write::new(
-                object,
-                Action::ReplaceSlice(update(wanted, &known.view).into()),
-            )),
-        }
-    }
-    writes
 }
 
 /// Older never replaces newer: where the copy was made from a later version of the source, this index is behind.
@@ -242,7 +334,7 @@ fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {
 
 fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
     Write::new(
-        ObjectId::Slice(key.clone(), name.clone()),
+        ObjectId::Slice(key.clone(), copy.path, name.clone()),
         delete(&copy.uid, &copy.resource_version),
     )
 }

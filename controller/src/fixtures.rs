@@ -8,6 +8,7 @@ pub(crate) mod server;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use causeway::api::multicluster::Version;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
@@ -16,10 +17,12 @@ use tokio::time::Instant;
 
 use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
 use self::server::{Change, Server, decode};
+use crate::apply::ObjectId;
 use crate::diff::{Diff, diff};
 use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
+use crate::index::served::{ImportFields, Served, ServedImports};
 use crate::index::slice::ObservedSlice;
 use crate::index::{Index, Item, Standing};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
@@ -29,6 +32,24 @@ use crate::watch::Signal;
 
 pub(crate) const HUB_UID: &str = "hub-uid";
 pub(crate) const GRACE: Duration = Duration::from_secs(300);
+
+const MEMBER_KINDS: [Kind; 5] = [
+    Kind::Namespace,
+    Kind::Service,
+    Kind::Slice,
+    Kind::Export,
+    Kind::Import,
+];
+
+fn serves_all() -> Served {
+    Served {
+        exports: Some(Version::V1beta1),
+        imports: Some(ServedImports {
+            version: Version::V1beta1,
+            fields: ImportFields::ALL,
+        }),
+    }
+}
 
 /// Everything there is, and the controller's view of it.
 #[derive(Debug)]
@@ -60,6 +81,7 @@ pub(crate) fn world() -> World {
         settings: Settings {
             protection: Protection::new(DEFAULT_NAMESPACE, []),
             service_grace: GRACE,
+            publish_exports: false,
         },
         hub: Server::new("hub"),
         members: BTreeMap::new(),
@@ -140,13 +162,13 @@ impl World {
         let server = self.members.get_mut(cluster).expect("a member");
         server.untold.clear();
         let all = |kind| Signal::Listed(server.all(kind).cloned().collect::<Vec<_>>());
-        let events =
-            [Kind::Namespace, Kind::Service, Kind::Slice].map(|kind| member_event(kind, all(kind)));
+        let events = MEMBER_KINDS.map(|kind| member_event(kind, all(kind)));
+        self.hear(cluster, MemberEvent::Served(serves_all()));
         for event in events {
             self.hear(cluster, event);
         }
         self.unreachable.remove(cluster);
-        for kind in [Kind::Namespace, Kind::Service, Kind::Slice] {
+        for kind in MEMBER_KINDS {
             self.hear(cluster, member_event(kind, Signal::Connected));
         }
         self.hear(cluster, MemberEvent::Probed(Ok(())))
@@ -398,6 +420,12 @@ impl World {
         let answer = server.apply(&write.object, &write.action);
         let result = WriteResult { dispatch, answer };
         self.outbox.finished(&result, self.now.instant);
+        if let (Lane::Member(name), Item::Service(key), Err(failure)) =
+            (&lane, &item, &result.answer)
+            && write.object == ObjectId::Service(key.derived())
+        {
+            self.index.note_derived_refusal(name, key, failure);
+        }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {
             self.index.fold_ack(&lane, ack, self.now.wall);
@@ -446,6 +474,8 @@ pub(crate) fn member_event(kind: Kind, signal: Signal<Value>) -> MemberEvent {
         Kind::Service => MemberEvent::Services(signal.map(decode)),
         Kind::Slice => MemberEvent::Slices(signal.map(|value| ObservedSlice::read(decode(value)))),
         Kind::Namespace => MemberEvent::Namespaces(signal.map(decode)),
+        Kind::Export => MemberEvent::Exports(signal.map(decode)),
+        Kind::Import => MemberEvent::Imports(signal.map(decode)),
         other => panic!("a member is not watched for {other:?}"),
     }
 }

@@ -5,6 +5,7 @@
 //! slices count as known only once a complete, most-recent list of them was seen on a connection to
 //! the same cluster, and what was known stays known while a member cannot be reached.
 
+pub mod clusterset;
 pub mod finalizers;
 pub mod hub;
 pub mod member;
@@ -19,9 +20,10 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
 use self::hub::Hub;
-use self::member::Member;
+use self::member::{DerivedRefusal, Member};
 use crate::apply::Ack;
 use crate::event::{HubEvent, MemberEvent};
+use crate::failure::Failure;
 use crate::outbox::Lane;
 
 /// Something that may have to be planned anew.
@@ -85,20 +87,14 @@ impl Index {
         self.dirty.insert(item);
     }
 
-    /// Marks every service that has a MultiClusterService, or leftovers of one.
+    /// Marks every service that has a MultiClusterService, an export or an import, or leftovers of one.
     pub fn mark_all_services(&mut self) {
         let hub = &self.hub.uid;
-        let owned = self
-            .members
-            .values()
-            .flat_map(|member| member.own_keys(hub));
-        let keys: HashSet<_> = self
-            .hub
-            .multi_cluster_services
-            .keys()
-            .cloned()
-            .chain(owned)
-            .collect();
+        let members = self.members.values();
+        let owned = members.clone().flat_map(|member| member.own_keys(hub));
+        let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
+        let exposed = self.hub.multi_cluster_services.keys().cloned();
+        let keys: HashSet<_> = exposed.chain(owned).chain(clusterset).collect();
         self.dirty.extend(keys.into_iter().map(Item::Service));
     }
 
@@ -125,10 +121,10 @@ impl Index {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
-        let stood = member.standing();
+        let stood = (member.standing(), member.membership());
         let identified = matches!(event, MemberEvent::Identified(_));
         let changed = member.fold(event, now);
-        let stands = member.standing();
+        let stands = (member.standing(), member.membership());
         if identified {
             self.judge_duplicates();
         }
@@ -137,23 +133,35 @@ impl Index {
             self.mark_all_services();
             return;
         }
-        let hub = &self.hub;
-        let member = &self.members[name];
-        let of_interest = |key: &ServiceKey| hub.exposes(key) || member.owns_any(key, &hub.uid);
-        let wanted_in_namespace = hub
-            .multi_cluster_services
-            .keys()
-            .filter(|key| changed.namespaces.contains(&*key.namespace))
-            .cloned();
-        let services = changed
-            .keys
-            .into_iter()
-            .filter(of_interest)
-            .chain(wanted_in_namespace);
-        self.dirty.extend(services.map(Item::Service));
-        if hub.is_leaving(name) {
+        let (mut keys, namespaces) = (changed.keys, changed.namespaces);
+        keys.retain(|key| self.concerns(name, key));
+        if !namespaces.is_empty() {
+            let exported = self.members.values().flat_map(Member::clusterset_keys);
+            let wanted = self.hub.multi_cluster_services.keys().chain(exported);
+            let there = wanted.filter(|key| namespaces.contains(&*key.namespace));
+            keys.extend(there.cloned());
+        }
+        self.dirty.extend(keys.into_iter().map(Item::Service));
+        if self.hub.is_leaving(name) {
             self.dirty.insert(Item::Cluster(name.clone()));
         }
+    }
+
+    /// Whether a change in that member may change what is wanted of a service.
+    fn concerns(&self, name: &ClusterName, key: &ServiceKey) -> bool {
+        self.hub.exposes(key)
+            || self.is_exported(key)
+            || self.members.get(name).is_some_and(|member| {
+                member.import(key).is_some()
+                    || member.written_export(key).is_some()
+                    || member.owns_any(key, &self.hub.uid)
+            })
+    }
+
+    /// Whether any member exports the service.
+    pub fn is_exported(&self, key: &ServiceKey) -> bool {
+        let mut members = self.members.values();
+        members.any(|member| member.export(key).is_some())
     }
 
     /// Folds in the answer to a write, ahead of the watch that will show the same.
@@ -165,6 +173,20 @@ impl Index {
                     member.fold_ack(ack, now);
                 }
             }
+        }
+    }
+
+    /// An API server refused a derived Service because of what it asked for: that is not asked for again.
+    pub fn note_derived_refusal(
+        &mut self,
+        name: &ClusterName,
+        key: &ServiceKey,
+        failure: &Failure,
+    ) {
+        let refusal = DerivedRefusal::read(failure);
+        if let (Some(member), Some(refusal)) = (self.members.get_mut(name), refusal) {
+            member.note_derived_refusal(key.clone(), refusal);
+            self.dirty.insert(Item::Service(key.clone()));
         }
     }
 
@@ -235,6 +257,12 @@ impl Index {
                 .map_or_else(|| member.standing(), Standing::LeftOut),
             None => Standing::Syncing,
         }
+    }
+
+    /// Whether any member bears something that a MultiClusterService of that key asked for.
+    pub fn owns_native(&self, key: &ServiceKey) -> bool {
+        let mut members = self.members.values();
+        members.any(|member| member.owns_native(key, &self.hub.uid))
     }
 
     /// Whether any member bears something that causeway wrote for that service.

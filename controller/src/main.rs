@@ -101,6 +101,7 @@ async fn start(
         settings: Settings {
             protection: config.protection,
             service_grace: config.service_grace,
+            publish_exports: config.publish_exports,
         },
         fleet: Fleet::new(
             config.allow_insecure_members,

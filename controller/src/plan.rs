@@ -5,24 +5,29 @@ pub mod clusterset;
 pub mod copy;
 pub mod exposure;
 pub mod placement;
+pub mod publish;
 pub mod service;
 pub mod status;
+pub mod verdict;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::condition::reason;
 use causeway::domain::protected::Protection;
-use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
+use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use self::copy::{Held, WantedCopy};
+use self::clusterset::Clusterset;
+use self::copy::{CopyWish, Provider};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::service::ServiceWish;
 use crate::index::Index;
 use crate::index::hub::McsView;
+use crate::index::member::NATIVE_OWNER;
+use crate::index::service::ServiceView;
+use crate::index::slice::Path;
 
 /// What the controller was started with, as far as planning is concerned.
 #[derive(Clone, Debug)]
@@ -31,13 +36,17 @@ pub struct Settings {
     pub protection: Protection,
     /// How long the last state is held when the hub's Service, or an exposed port of it, goes away.
     pub service_grace: Duration,
+    /// Whether what MultiClusterServices expose is shown to tools of the clusterset too, as ServiceExports and ServiceImports.
+    pub publish_exports: bool,
 }
 
 /// What should be, for one service.
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
-    /// What the members should hold.
+    /// What a MultiClusterService asks the members to hold.
     pub members: Members,
+    /// What ServiceExports ask the members to hold.
+    pub clusterset: Clusterset,
     /// What is wrong on the hub's side.
     pub problem: Option<Problem>,
     /// Who provides, who consumes, and who takes no part.
@@ -61,10 +70,10 @@ pub enum Members {
 pub struct MemberWish {
     /// The Service.
     pub service: ServiceWish,
-    /// The copies, by name.
-    pub copies: BTreeMap<Arc<str>, WantedCopy>,
-    /// The copies that stay as they are.
-    pub held: Held,
+    /// The exposed ports of the Service, under the names that it has for them.
+    pub offered: Vec<ServicePort>,
+    /// The copies.
+    pub copies: CopyWish,
     /// Why the member cannot be served as asked, for a person.
     pub trouble: Option<String>,
 }
@@ -78,8 +87,30 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Plans one service.
+/// Plans one service, both ways: under its own name, and under that of the clusterset.
 pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp) -> Desired {
+    let mut clusterset = clusterset::plan(index, settings, key, now);
+    let publishes = settings.publish_exports && clusterset.is_unused();
+    let native = native(index, settings, key, now, publishes);
+    if publishes {
+        publish::publish(index, key, &native, &mut clusterset);
+    }
+    let ends = [native.again_at, clusterset.again_at];
+    Desired {
+        again_at: ends.into_iter().flatten().min(),
+        clusterset,
+        ..native
+    }
+}
+
+/// What a MultiClusterService asks for.
+fn native(
+    index: &Index,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: Timestamp,
+    publishes: bool,
+) -> Desired {
     let Some(mcs) = index
         .hub
         .multi_cluster_services
@@ -109,7 +140,10 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
             }
         }
         Ok(wish) => match wish.exposure {
-            ExposureType::CrossCluster => cross_cluster(index, settings, key, mcs, wish, now),
+            ExposureType::CrossCluster => {
+                let exposed = exposure::expose(index, settings.service_grace, key, wish, now);
+                cross_cluster(index, key, mcs, wish, exposed, publishes)
+            }
             ExposureType::LoadBalancer => Desired {
                 members: Members::Wanted(BTreeMap::new()),
                 placement: placement::place(index, wish),
@@ -145,19 +179,18 @@ fn left_alone(index: &Index, settings: &Settings, key: &ServiceKey) -> Option<Pr
 
 fn cross_cluster(
     index: &Index,
-    settings: &Settings,
     key: &ServiceKey,
     mcs: &McsView,
     wish: &MultiClusterService,
-    now: Timestamp,
+    exposed: Exposed,
+    publishes: bool,
 ) -> Desired {
     let placement = placement::place(index, wish);
-    let exposed = exposure::expose(index, settings.service_grace, key, wish, now);
     let members = match &exposed.state {
         exposure::State::Held => Members::Untouched,
         exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
         exposure::State::Service(_) => {
-            Members::Wanted(wishes(index, key, mcs, &placement, &exposed))
+            Members::Wanted(wishes(index, key, mcs, &placement, &exposed, publishes))
         }
     };
     Desired {
@@ -165,6 +198,7 @@ fn cross_cluster(
         problem: exposed.problem,
         placement,
         again_at: exposed.again_at,
+        ..Desired::default()
     }
 }
 
@@ -174,8 +208,9 @@ fn wishes(
     mcs: &McsView,
     placement: &Placement,
     exposed: &Exposed,
+    publishes: bool,
 ) -> BTreeMap<ClusterName, MemberWish> {
-    let owner = format!("MultiClusterService/{}", mcs.uid);
+    let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
     let exposure::State::Service(hub_service) = &exposed.state else {
         return BTreeMap::new();
     };
@@ -183,7 +218,11 @@ fn wishes(
         hub: &index.hub.uid,
         owner: &owner,
         key,
+        path: Path::Native,
+        multicluster: publishes,
+        import: None,
     };
+    let providers = providers(index, key, placement, exposed, hub_service.all_sources);
     let targets = placement.targets.iter();
     let staying = targets.filter(|(name, _)| !index.hub.is_leaving(name));
     let wish = |(name, roles): (&ClusterName, &Roles)| {
@@ -204,20 +243,44 @@ fn wishes(
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
         };
-        let (copies, held) = if roles.consumer {
-            copy::copies(index, &origin, &consumer, placement, exposed)
+        let others = providers.iter().filter(|provider| provider.name != name);
+        let copies = if roles.consumer {
+            copy::copies(&origin, &consumer, others)
         } else {
-            Default::default()
+            CopyWish::default()
         };
         let wish = MemberWish {
             service,
+            offered: ports,
             copies,
-            held,
             trouble,
         };
         Some((name.clone(), wish))
     };
     staying.filter_map(wish).collect()
+}
+
+fn providers<'a>(
+    index: &'a Index,
+    key: &ServiceKey,
+    placement: &'a Placement,
+    exposed: &Exposed,
+    all_sources: bool,
+) -> Vec<Provider<'a>> {
+    let used = placement.providers().filter(|name| index.provides(name));
+    let provider = |name| {
+        let member = index.members.get(name);
+        let member = member.filter(|member| member.sources_are_known());
+        let service = member.and_then(|member| member.service(key));
+        let exposed = || exposed.ports.iter().map(|shape| shape.port.clone());
+        Provider {
+            name,
+            member,
+            ports: service.map_or_else(|| exposed().collect(), ServiceView::ports),
+            all_sources,
+        }
+    };
+    used.map(provider).collect()
 }
 
 /// A point in time that lies a `Duration` after another.

@@ -11,10 +11,13 @@ use crate::apply::{Action, ObjectId};
 use crate::diff::{Diff, diff};
 use crate::index::hub::{ClusterView, McsView};
 use crate::index::member::{Member, NamespaceState};
+use crate::index::slice::Path;
 use crate::index::{Index, Item, Standing};
 use crate::outbox::{Lane, Offer, Outbox, Write};
+use crate::plan::clusterset::conditions;
+use crate::plan::copy::CopyWish;
 use crate::plan::status::{Progress, StatusWish, status};
-use crate::plan::{Desired, MemberWish, Members, Settings, cluster, plan};
+use crate::plan::{Desired, Members, Settings, cluster, plan};
 
 /// What came of looking at a service.
 #[derive(Debug, Default)]
@@ -67,21 +70,36 @@ pub fn reconcile_service(
         ..Outcome::default()
     };
     outcome.again_at = desired.again_at.map(|at| now.instant_of(at));
-    let progress = progress(index, outbox, &desired, &diff, key);
-    outcome.settled = !progress
+    let progress = |path| Progresses::new(index, outbox, &desired, &diff, key, path).of_members();
+    let (native, imported) = (progress(Path::Native), progress(Path::Clusterset));
+    outcome.settled = !native
         .values()
-        .any(|one| one.service_pending || one.copies_pending);
+        .chain(imported.values())
+        .any(Progress::is_pending);
     let mcs = index.hub.multi_cluster_services.get(key);
     if let Some(mcs) = mcs.filter(|mcs| !mcs.deleting)
         && !diff.writes.contains_key(&Lane::Hub)
     {
-        let wish = status(index, key, mcs, &desired, &progress, now.wall);
+        let wish = status(index, key, mcs, &desired, &native, now.wall);
         earlier(
             &mut outcome.again_at,
             wish.again_at.map(|at| now.instant_of(at)),
         );
         let write = status_write(key, mcs, wish);
         diff.writes.insert(Lane::Hub, write.into_iter().collect());
+    }
+    let view = conditions::View {
+        index,
+        key,
+        clusterset: &desired.clusterset,
+        progress: &imported,
+        now: now.wall,
+    };
+    for (name, write) in view.writes() {
+        diff.writes
+            .entry(Lane::Member(name))
+            .or_default()
+            .push(write);
     }
     offer_all(index, outbox, &item, diff, now, &mut outcome);
     outcome
@@ -130,56 +148,105 @@ fn earlier(one: &mut Option<Instant>, other: Option<Instant>) {
     };
 }
 
-/// What is outstanding in each member, and what is in the way.
-fn progress(
-    index: &Index,
-    outbox: &Outbox,
-    desired: &Desired,
-    diff: &Diff,
-    key: &ServiceKey,
-) -> HashMap<ClusterName, Progress> {
-    let item = Item::Service(key.clone());
-    let wish = |name: &ClusterName| match &desired.members {
-        Members::Wanted(wishes) => wishes.get(name),
-        Members::Untouched => None,
-    };
-    let mut all = HashMap::new();
-    for (name, member) in &index.members {
+/// What is outstanding in each member one way, and what is in the way of it.
+struct Progresses<'a> {
+    index: &'a Index,
+    outbox: &'a Outbox,
+    desired: &'a Desired,
+    diff: &'a Diff,
+    key: &'a ServiceKey,
+    path: Path,
+}
+
+impl<'a> Progresses<'a> {
+    fn new(
+        index: &'a Index,
+        outbox: &'a Outbox,
+        desired: &'a Desired,
+        diff: &'a Diff,
+        key: &'a ServiceKey,
+        path: Path,
+    ) -> Self {
+        Self {
+            index,
+            outbox,
+            desired,
+            diff,
+            key,
+            path,
+        }
+    }
+
+    fn of_members(&self) -> HashMap<ClusterName, Progress> {
+        let members = self.index.members.iter();
+        members
+            .map(|(name, member)| (name.clone(), self.of(name, member)))
+            .collect()
+    }
+
+    fn of(&self, name: &ClusterName, member: &Member) -> Progress {
         let lane = Lane::Member(name.clone());
         let mut progress = Progress::default();
-        for write in diff.writes.get(&lane).into_iter().flatten() {
+        let writes = self.diff.writes.get(&lane).into_iter().flatten();
+        for write in writes.filter(|write| path_of(&write.object, self.key) == Some(self.path)) {
             match write.object {
                 ObjectId::Slice(..) => progress.copies_pending = true,
                 _ => progress.service_pending = true,
             }
         }
-        if let Some(wish) = wish(name) {
-            progress.copies_trouble = copies_of_others(wish, member, &index.hub.uid, key);
+        if let Some((service, copies)) = self.wish(name) {
+            progress.copies_trouble =
+                copies_of_others(copies, member, &self.index.hub.uid, self.key);
             progress.service_pending |= member
                 .services
-                .get(key)
+                .get(&service)
                 .is_some_and(|service| service.deleted || service.view.deleting);
-            if member.namespace(&key.namespace) == NamespaceState::Terminating {
-                progress.service_trouble = Some(format!(
-                    "namespace {} is being deleted there",
-                    key.namespace
-                ));
+            let namespace = &self.key.namespace;
+            if member.namespace(namespace) == NamespaceState::Terminating {
+                let text = format!("namespace {namespace} is being deleted there");
+                progress.service_trouble = Some(text);
             }
         }
-        note_troubles(outbox, &lane, &item, key, &mut progress);
-        all.insert(name.clone(), progress);
+        self.note_troubles(&lane, &mut progress);
+        progress
     }
-    all
+
+    /// The Service and the copies that a member should hold.
+    fn wish(&self, name: &ClusterName) -> Option<(ServiceKey, &'a CopyWish)> {
+        match (self.path, &self.desired.members) {
+            (Path::Native, Members::Untouched) => None,
+            (Path::Native, Members::Wanted(wishes)) => {
+                Some((self.key.clone(), &wishes.get(name)?.copies))
+            }
+            (Path::Clusterset, _) => {
+                let wish = self.desired.clusterset.imports.of(name)?;
+                Some((self.key.derived(), &wish.copies))
+            }
+        }
+    }
+}
+
+/// Which way an object serves; the status of one serves none.
+fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
+    match object {
+        ObjectId::Service(service) if service != key => Some(Path::Clusterset),
+        ObjectId::Slice(_, path, _) => Some(*path),
+        ObjectId::ServiceImport(..) => Some(Path::Clusterset),
+        ObjectId::Service(_) | ObjectId::Namespace(_) | ObjectId::ServiceExport(..) => {
+            Some(Path::Native)
+        }
+        _ => None,
+    }
 }
 
 /// Two hubs that share a member and expose the same service from the same provider want copies of the same names.
 fn copies_of_others(
-    wish: &MemberWish,
+    wish: &CopyWish,
     member: &Member,
     hub: &str,
     key: &ServiceKey,
 ) -> Option<String> {
-    let others = wish.copies.keys().filter(|name| {
+    let others = wish.wanted.keys().filter(|name| {
         member
             .copy(key, name)
             .is_some_and(|copy| *copy.view.hub != *hub)
@@ -192,40 +259,45 @@ fn copies_of_others(
     }
 }
 
-fn note_troubles(
-    outbox: &Outbox,
-    lane: &Lane,
-    item: &Item,
-    key: &ServiceKey,
-    progress: &mut Progress,
-) {
-    let mut slices = 0;
-    for (object, trouble) in outbox.troubles(lane, item) {
-        match object {
-            ObjectId::Slice(..) => {
-                slices += 1;
-                let noun = if slices == 1 {
-                    "EndpointSlice"
-                } else {
-                    "EndpointSlices"
-                };
-                progress.copies_trouble = Some(format!(
-                    "{slices} {noun} cannot be written ({})",
-                    trouble.failure
-                ));
+impl Progresses<'_> {
+    fn note_troubles(&self, lane: &Lane, progress: &mut Progress) {
+        let item = Item::Service(self.key.clone());
+        let mut slices = 0;
+        for (object, trouble) in self.outbox.troubles(lane, &item) {
+            if path_of(object, self.key) != Some(self.path) {
+                continue;
             }
-            ObjectId::Namespace(name) => {
-                progress.service_trouble = Some(format!(
-                    "has no namespace {name}, and it cannot be made ({}); make it, or join the cluster with \
-                     --allow-namespace-creation",
-                    trouble.failure
-                ));
-            }
-            _ => {
-                progress.service_trouble = Some(format!(
-                    "Service {} cannot be written ({})",
-                    key.name, trouble.failure
-                ));
+            let failure = &trouble.failure;
+            match object {
+                ObjectId::Slice(..) => {
+                    slices += 1;
+                    let noun = if slices == 1 {
+                        "EndpointSlice"
+                    } else {
+                        "EndpointSlices"
+                    };
+                    progress.copies_trouble =
+                        Some(format!("{slices} {noun} cannot be written ({failure})"));
+                }
+                ObjectId::Namespace(name) => {
+                    progress.service_trouble = Some(format!(
+                        "has no namespace {name}, and it cannot be made ({failure}); make it, or join the cluster \
+                         with --allow-namespace-creation"
+                    ));
+                }
+                ObjectId::Service(service) => {
+                    progress.service_trouble = Some(format!(
+                        "Service {} cannot be written ({failure})",
+                        service.name
+                    ));
+                }
+                other => {
+                    progress.service_trouble = Some(format!(
+                        "{} {} cannot be written ({failure})",
+                        other.kind(),
+                        self.key.name
+                    ));
+                }
             }
         }
     }

@@ -18,6 +18,12 @@ pub const OWNER: &str = "mcs.causeway.dev/owner";
 /// Annotation `<uid>/<resourceVersion>` of the source slice that a copy was made from.
 pub const SOURCE: &str = "mcs.causeway.dev/source";
 
+/// Annotation on a ServiceImport: the names of its labels that come from exports, joined by commas.
+pub const EXPORTED_LABELS: &str = "mcs.causeway.dev/exported-labels";
+
+/// Annotation on a ServiceImport: the names of its annotations that come from exports, joined by commas.
+pub const EXPORTED_ANNOTATIONS: &str = "mcs.causeway.dev/exported-annotations";
+
 /// Selector key of a delivered Service in a consumer that provides nothing: it matches no pod.
 pub const NO_LOCAL_BACKENDS: &str = "mcs.causeway.dev/no-local-backends";
 
@@ -67,6 +73,8 @@ mod tests {
             HUB,
             OWNER,
             SOURCE,
+            EXPORTED_LABELS,
+            EXPORTED_ANNOTATIONS,
             NO_LOCAL_BACKENDS,
             SOURCES,
             WITHDRAW,

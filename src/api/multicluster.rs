@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::SessionAffinityConfig;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use kube::core::DynamicResourceScope;
 use kube::{CustomResource, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -244,7 +244,7 @@ macro_rules! object {
 
         impl Resource for $kind {
             type DynamicType = Version;
-            type Scope = NamespaceResourceScope;
+            type Scope = DynamicResourceScope;
 
             fn kind(_: &Version) -> Cow<'_, str> {
                 stringify!($kind).into()

@@ -2,6 +2,8 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 /// A name that breaks its rule; the message says which rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -9,6 +11,8 @@ pub struct NameError(&'static str);
 
 const CLUSTER_NAME_MAX: usize = 48;
 const LABEL_MAX: usize = 63;
+const DERIVED_PREFIX: &str = "derived-";
+const DERIVED_KEPT: usize = 46;
 
 /// The name of a Cluster: a DNS-1123 label of at most 48 characters, as Karmada asks for it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,6 +72,44 @@ impl ServiceKey {
             name: name.into(),
         }
     }
+}
+
+impl ServiceKey {
+    /// The key of the Service that stands for the imported service in a member: `derived-<name>`; where that has more than
+    /// 63 characters, `derived-<first 46>-<8 hexadecimal digits of the name's hash>`.
+    pub fn derived(&self) -> Self {
+        let plain = format!("{DERIVED_PREFIX}{}", self.name);
+        if plain.len() <= LABEL_MAX {
+            return Self::new(self.namespace.clone(), plain);
+        }
+        let cut = self.name.get(..DERIVED_KEPT).unwrap_or(&self.name);
+        let hash = short_hash([&*self.name]);
+        Self::new(
+            self.namespace.clone(),
+            format!("{DERIVED_PREFIX}{cut}-{hash}"),
+        )
+    }
+
+    /// The service whose derived Service bears this key, as far as the name alone tells.
+    pub fn underived(&self) -> Option<Self> {
+        let name = self.name.strip_prefix(DERIVED_PREFIX)?;
+        Some(Self::new(self.namespace.clone(), name))
+    }
+}
+
+/// Eight hexadecimal digits that stand for these texts in a name.
+pub fn short_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update(part.as_bytes());
+        hasher.update([0]);
+    }
+    let digest = hasher.finalize();
+    digest
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 impl fmt::Display for ServiceKey {
@@ -139,6 +181,31 @@ mod tests {
         ] {
             assert!(ClusterName::try_from(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_derived_service_is_named_after_its_service_and_never_too_long() {
+        let key = |name: &str| ServiceKey::new("shop", name);
+        assert_eq!(key("foo").derived(), key("derived-foo"));
+        assert_eq!(key("derived-foo").underived(), Some(key("foo")));
+        assert_eq!(key("foo").underived(), None);
+        for length in 1..=63 {
+            let name = key(&"x".repeat(length)).derived().name;
+            assert!(dns1035_label(&name).is_ok(), "{name}");
+        }
+        let long = [
+            key(&format!("{}a", "x".repeat(60))),
+            key(&format!("{}b", "x".repeat(60))),
+        ];
+        assert_ne!(long[0].derived(), long[1].derived());
+        assert!(
+            long[0]
+                .derived()
+                .name
+                .starts_with(&format!("derived-{}-", "x".repeat(46)))
+        );
+        let dashed = key(&format!("{}{}", "a-".repeat(23), "b".repeat(16))).derived();
+        assert!(dns1035_label(&dashed.name).is_ok(), "{dashed}");
     }
 
     #[test]

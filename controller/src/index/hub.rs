@@ -378,7 +378,12 @@ impl Hub {
                     self.put_cluster(&object, now, &mut Change::default());
                 }
             }
-            Ack::Namespace(_) | Ack::Service(_) | Ack::Slice(_) | Ack::Deleted(_) => {}
+            Ack::Namespace(_)
+            | Ack::Service(_)
+            | Ack::Slice(_)
+            | Ack::ServiceExport(_)
+            | Ack::ServiceImport(_)
+            | Ack::Deleted(_) => {}
         }
     }
 }

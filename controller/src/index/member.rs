@@ -1,6 +1,8 @@
 //! What is known of one member.
 
+mod clusterset;
 mod graves;
+mod objects;
 mod slices;
 mod watches;
 
@@ -12,13 +14,17 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::jiff::Timestamp;
 
+use self::clusterset::Clusterset;
+pub use self::clusterset::{DerivedRefusal, Membership};
 use self::graves::Graves;
+pub use self::objects::{Objects, View};
 use self::slices::Slices;
 use self::watches::Watches;
 use super::Standing;
-use super::hub::{is, is_older, key_of};
+use super::clusterset::{ExportView, ImportView};
+use super::hub::key_of;
 use super::service::ServiceView;
-use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
+use super::slice::{CopiedSlice, ObservedSlice, Path, SliceRole, SourceSlice};
 use crate::apply::{Ack, DeletedObject};
 use crate::event::{Generation, Identity, MemberEvent};
 use crate::failure::Failure;
@@ -26,6 +32,9 @@ use crate::watch::Signal;
 
 /// EndpointSlices of discovery.k8s.io/v1 are there since this release.
 const OLDEST_RELEASE: (u32, u32) = (1, 21);
+
+/// What [`labels::OWNER`](causeway::api::labels::OWNER) begins with on what a MultiClusterService asks for.
+pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
 /// All that is known of a member.
 #[derive(Debug)]
@@ -41,7 +50,8 @@ pub struct Member {
     /// Why it cannot be used, where a person has to act.
     pub refusals: Refusals,
     /// Its Services.
-    pub services: HashMap<ServiceKey, Written<ServiceView>>,
+    pub services: Objects<ServiceView>,
+    clusterset: Clusterset,
     slices: Slices,
     namespaces: HashMap<Box<str>, NamespaceState>,
     graves: Graves,
@@ -110,7 +120,8 @@ impl Member {
             cluster_uid: None,
             recorded_uid: None,
             refusals: Refusals::default(),
-            services: HashMap::new(),
+            services: Objects::default(),
+            clusterset: Clusterset::default(),
             slices: Slices::default(),
             namespaces: HashMap::new(),
             graves: Graves::default(),
@@ -125,7 +136,10 @@ impl Member {
         self.generation = generation;
         self.refusals.configuration = None;
         self.probe_failure = None;
-        for watch in self.watches.all() {
+        let clusterset = &mut self.clusterset;
+        clusterset.refusals.clear();
+        let of_clusterset = [&mut clusterset.export_watch, &mut clusterset.import_watch];
+        for watch in self.watches.all().into_iter().chain(of_clusterset) {
             watch.failure = None;
         }
     }
@@ -196,10 +210,53 @@ impl Member {
 
     /// The Service, but for one whose deletion was acknowledged.
     pub fn service(&self, key: &ServiceKey) -> Option<&ServiceView> {
-        self.services
-            .get(key)
-            .filter(|service| !service.deleted)
-            .map(|service| &service.view)
+        self.services.view(key)
+    }
+
+    /// The ServiceExport, but for one that is on its way out.
+    pub fn export(&self, key: &ServiceKey) -> Option<&ExportView> {
+        let export = self.clusterset.exports.view(key);
+        export.filter(|export| !export.deleting)
+    }
+
+    /// The ServiceExport, and how its state is known.
+    pub fn written_export(&self, key: &ServiceKey) -> Option<&Written<ExportView>> {
+        self.clusterset.exports.get(key)
+    }
+
+    /// The ServiceImport, but for one whose deletion was acknowledged.
+    pub fn import(&self, key: &ServiceKey) -> Option<&ImportView> {
+        self.clusterset.imports.view(key)
+    }
+
+    /// The ServiceImport, and how its state is known.
+    pub fn written_import(&self, key: &ServiceKey) -> Option<&Written<ImportView>> {
+        self.clusterset.imports.get(key)
+    }
+
+    /// Since when an export has been without its Service.
+    pub fn service_lost_since(&self, key: &ServiceKey) -> Option<Timestamp> {
+        self.clusterset.lost_services.get(key).copied()
+    }
+
+    /// Whether the member takes part in the clusterset.
+    pub fn membership(&self) -> Membership {
+        self.clusterset.membership()
+    }
+
+    /// Whether it is known which Services the member exports, now or from before it became unreachable.
+    pub fn exports_are_known(&self) -> bool {
+        self.clusterset.exports_are_known() && self.watches.services.listed
+    }
+
+    /// What its API server refused of a derived Service.
+    pub fn derived_refusal(&self, key: &ServiceKey) -> Option<DerivedRefusal> {
+        self.clusterset.refusals.get(key).copied()
+    }
+
+    /// Notes that its API server refused a derived Service.
+    pub fn note_derived_refusal(&mut self, key: ServiceKey, refusal: DerivedRefusal) {
+        self.clusterset.refusals.insert(key, refusal);
     }
 
     /// The state of a namespace.
@@ -212,20 +269,57 @@ impl Member {
 
     /// Whether anything of that service bears the hub's label, counting what is deleted but not seen gone.
     pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
-        let service = self
-            .services
-            .get(key)
-            .and_then(|service| service.view.hub.as_deref());
+        self.owns_native(key, hub) || self.owns_clusterset(key, hub)
+    }
+
+    /// Whether anything that a MultiClusterService asks for bears the hub's label.
+    pub fn owns_native(&self, key: &ServiceKey, hub: &str) -> bool {
+        let service = self.services.get(key).is_some_and(|service| {
+            service.view.hub.as_deref() == Some(hub) && service.view.derived_for.is_none()
+        });
+        let published = |owner: &Option<Box<str>>, bearer: &Option<Box<str>>| {
+            bearer.as_deref() == Some(hub) && is_native(owner)
+        };
+        let export = self.written_export(key);
+        let import = self.written_import(key);
+        service
+            || self.owns_copies(key, hub, Path::Native)
+            || export.is_some_and(|export| published(&export.view.owner, &export.view.hub))
+            || import.is_some_and(|import| published(&import.view.owner, &import.view.hub))
+    }
+
+    /// Whether anything that ServiceExports ask for bears the hub's label.
+    pub fn owns_clusterset(&self, key: &ServiceKey, hub: &str) -> bool {
+        let derived = self.services.get(&key.derived());
+        let derived = derived.is_some_and(|service| service.view.is_derived_for(key, hub));
+        let import = self.written_import(key);
+        let import = import.is_some_and(|import| {
+            import.view.hub.as_deref() == Some(hub) && !is_native(&import.view.owner)
+        });
+        derived || import || self.owns_copies(key, hub, Path::Clusterset)
+    }
+
+    fn owns_copies(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {
         let mut copies = self.slices.copies.get(key).into_iter().flatten();
-        service == Some(hub) || copies.any(|(_, copy)| &*copy.view.hub == hub)
+        copies.any(|(_, copy)| &*copy.view.hub == hub && copy.view.path == path)
     }
 
     /// The services of which something bears the hub's label.
     pub fn own_keys(&self, hub: &str) -> HashSet<ServiceKey> {
-        let keys = self.services.keys().chain(self.slices.copies.keys());
-        keys.filter(|key| self.owns_any(key, hub))
-            .cloned()
+        let services = self.services.iter().map(|(key, view)| view.service(key));
+        let exports = self.clusterset.exports.iter().map(|(key, _)| key.clone());
+        let imports = self.clusterset.imports.iter().map(|(key, _)| key.clone());
+        let keys = services.chain(exports).chain(imports);
+        keys.chain(self.slices.copies.keys().cloned())
+            .filter(|key| self.owns_any(key, hub))
             .collect()
+    }
+
+    /// The services that the member exports, or imports because a person says so.
+    pub fn clusterset_keys(&self) -> impl Iterator<Item = &ServiceKey> {
+        let exports = self.clusterset.exports.iter().map(|(key, _)| key);
+        let imports = self.clusterset.imports.iter().map(|(key, _)| key);
+        exports.chain(imports)
     }
 
     pub(super) fn fold(&mut self, event: MemberEvent, now: Timestamp) -> Changed {
@@ -236,10 +330,35 @@ impl Member {
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
             MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
-            MemberEvent::Served(_) | MemberEvent::Exports(_) | MemberEvent::Imports(_) => {}
+            MemberEvent::Served(served) => self.clusterset.note_served(served, &mut changed.keys),
+            MemberEvent::Exports(signal) => {
+                self.clusterset.export_watch.note(&signal);
+                let exports = &mut self.clusterset.exports;
+                exports.fold(
+                    signal,
+                    ExportView::read,
+                    &mut self.graves,
+                    &mut changed.keys,
+                );
+            }
+            MemberEvent::Imports(signal) => {
+                self.clusterset.import_watch.note(&signal);
+                let imports = &mut self.clusterset.imports;
+                imports.fold(
+                    signal,
+                    ImportView::read,
+                    &mut self.graves,
+                    &mut changed.keys,
+                );
+            }
             MemberEvent::Services(signal) => {
                 self.watches.services.note(&signal);
-                self.fold_services(signal, &mut changed);
+                let read = |service: &Service| ServiceView::read(service);
+                self.services
+                    .fold(signal, read, &mut self.graves, &mut changed.keys);
+                let foreign = changed.keys.iter().filter_map(ServiceKey::underived);
+                let foreign: Vec<_> = foreign.collect();
+                changed.keys.extend(foreign);
             }
             MemberEvent::Slices(signal) => {
                 self.watches.slices.note(&signal);
@@ -257,6 +376,9 @@ impl Member {
                 self.fold_namespaces(signal, &mut changed);
             }
         }
+        let services = &self.services;
+        let has = |key: &ServiceKey| services.view(key).is_some();
+        self.clusterset.note_services(&changed.keys, has, now);
         self.note_trouble(now);
         changed
     }
@@ -289,68 +411,6 @@ impl Member {
         } else {
             None
         };
-    }
-
-    fn fold_services(&mut self, signal: Signal<Service>, changed: &mut Changed) {
-        match signal {
-            Signal::Listed(objects) => {
-                let mut old = std::mem::take(&mut self.services);
-                for object in &objects {
-                    let (Some(key), Some(view)) =
-                        (key_of(&object.metadata), ServiceView::read(object))
-                    else {
-                        continue;
-                    };
-                    let before = old.remove(&key);
-                    if before.is_none_or(|before| before.view != view) {
-                        changed.keys.insert(key.clone());
-                    }
-                    self.services.insert(key, Written::seen(view));
-                }
-                changed.keys.extend(old.into_keys());
-            }
-            Signal::Applied(object) => {
-                let (Some(key), Some(view)) =
-                    (key_of(&object.metadata), ServiceView::read(&object))
-                else {
-                    return;
-                };
-                let before = self.services.get(&key).map(|before| &before.view);
-                if before.is_some_and(|old| {
-                    old.uid == view.uid && is_older(&view.resource_version, &old.resource_version)
-                }) {
-                    return;
-                }
-                let deleted = self
-                    .services
-                    .get(&key)
-                    .is_some_and(|old| old.deleted && old.view.uid == view.uid);
-                self.services.insert(
-                    key.clone(),
-                    Written {
-                        deleted,
-                        ..Written::seen(view)
-                    },
-                );
-                changed.keys.insert(key);
-            }
-            Signal::Deleted(object) => {
-                self.graves
-                    .bury(object.metadata.uid.as_deref().unwrap_or_default());
-                let Some(key) = key_of(&object.metadata) else {
-                    return;
-                };
-                if self
-                    .services
-                    .get(&key)
-                    .is_some_and(|old| is(&old.view.uid, &object.metadata))
-                {
-                    self.services.remove(&key);
-                    changed.keys.insert(key);
-                }
-            }
-            Signal::Connected | Signal::Failed(_) => {}
-        }
     }
 
     fn fold_namespaces(&mut self, signal: Signal<Namespace>, changed: &mut Changed) {
@@ -401,7 +461,29 @@ impl Member {
     pub(super) fn fold_ack(&mut self, ack: Ack, now: Timestamp) {
         match ack {
             Ack::Namespace(object) => self.put_namespace(&object),
-            Ack::Service(object) => self.fold_service_ack(&object, now),
+            Ack::Service(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ServiceView::read(&object))
+                {
+                    self.services.fold_ack(key, view, &self.graves, now);
+                }
+            }
+            Ack::ServiceExport(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ExportView::read(&object))
+                {
+                    let exports = &mut self.clusterset.exports;
+                    exports.fold_ack(key, view, &self.graves, now);
+                }
+            }
+            Ack::ServiceImport(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ImportView::read(&object))
+                {
+                    let imports = &mut self.clusterset.imports;
+                    imports.fold_ack(key, view, &self.graves, now);
+                }
+            }
             Ack::Slice(object) => {
                 let slice = ObservedSlice::read(*object);
                 if let SliceRole::Copy(_, copy) = &slice.role
@@ -415,29 +497,14 @@ impl Member {
         }
     }
 
-    fn fold_service_ack(&mut self, object: &Service, now: Timestamp) {
-        let (Some(key), Some(view)) = (key_of(&object.metadata), ServiceView::read(object)) else {
-            return;
-        };
-        let newer = |old: &Written<ServiceView>| {
-            old.view.uid == view.uid
-                && !is_older(&old.view.resource_version, &view.resource_version)
-        };
-        if !self.graves.hold(&view.uid) && !self.services.get(&key).is_some_and(newer) {
-            self.services.insert(key, Written::unseen(view, now));
-        }
-    }
-
     fn fold_deleted_ack(&mut self, deleted: &DeletedObject) {
         match deleted {
-            DeletedObject::Service { key, uid } => {
-                if let Some(service) = self
-                    .services
-                    .get_mut(key)
-                    .filter(|service| *service.view.uid == **uid)
-                {
-                    service.deleted = true;
-                }
+            DeletedObject::Service { key, uid } => self.services.note_deleted(key, uid),
+            DeletedObject::ServiceExport { key, uid } => {
+                self.clusterset.exports.note_deleted(key, uid);
+            }
+            DeletedObject::ServiceImport { key, uid } => {
+                self.clusterset.imports.note_deleted(key, uid);
             }
             DeletedObject::Slice { key, name, uid } => {
                 self.slices.note_deleted(key, name, uid);
@@ -462,6 +529,13 @@ impl<T> Written<T> {
             deleted: false,
         }
     }
+}
+
+/// Whether an object is there on behalf of a MultiClusterService.
+pub fn is_native(owner: &Option<Box<str>>) -> bool {
+    owner
+        .as_deref()
+        .is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
 }
 
 /// The keys whose values differ between two maps, absence included.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use causeway::api::labels;
-use causeway::domain::ServicePort;
+use causeway::domain::{ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
@@ -134,6 +134,11 @@ impl ServiceView {
                 .and_then(|status| status.ingress.clone())
                 .unwrap_or_default(),
         })
+    }
+
+    /// Whether this is the Service that causeway, for that hub, derived for the exported service of that key.
+    pub fn is_derived_for(&self, key: &ServiceKey, hub: &str) -> bool {
+        self.hub.as_deref() == Some(hub) && self.derived_for.as_deref() == Some(&*key.name)
     }
 
     /// The ports, by name, number and protocol.

@@ -67,6 +67,8 @@ pub struct SourceEndpoint {
     pub hostname: Option<Box<str>>,
     /// The zone it is in.
     pub zone: Option<Box<str>>,
+    /// The node it is on.
+    pub node: Option<Box<str>>,
     /// Ready, serving and terminating, each as it was given.
     pub conditions: [Option<bool>; 3],
 }
@@ -114,6 +116,15 @@ impl fmt::Display for SourceVersion {
     }
 }
 
+/// Which way a copy serves: the service under its own name, or under that of the clusterset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Path {
+    /// A MultiClusterService asks for it; it belongs to the Service of the service's own name.
+    Native,
+    /// ServiceExports ask for it; it belongs to the derived Service.
+    Clusterset,
+}
+
 /// A copy in a consumer: who it is, and a hash of what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedSlice {
@@ -123,6 +134,8 @@ pub struct CopiedSlice {
     pub resource_version: Box<str>,
     /// The hub whose causeway wrote it.
     pub hub: Box<str>,
+    /// Which way it serves.
+    pub path: Path,
     /// The cluster that it comes from.
     pub source_cluster: Option<ClusterName>,
     /// The version of the source that it was made from.
@@ -161,10 +174,18 @@ fn role(slice: &EndpointSlice, namespace: &Arc<str>) -> SliceRole {
     let Some(service) = label(labels::SERVICE_NAME) else {
         return SliceRole::Other;
     };
-    let key = ServiceKey::new(namespace.clone(), service);
+    let own = ServiceKey::new(namespace.clone(), service);
+    let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
+        .map(|name| ServiceKey::new(namespace.clone(), name))
+        .filter(|imported| imported.derived() == own);
     let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
     if manager == labels::SLICE_DISPATCHER {
-        let copy = label(labels::HUB).and_then(|hub| copied(slice, hub));
+        let path = match imported {
+            Some(_) => Path::Clusterset,
+            None => Path::Native,
+        };
+        let copy = label(labels::HUB).and_then(|hub| copied(slice, hub, path));
+        let key = imported.unwrap_or(own);
         return copy.map_or(SliceRole::Other, |copy| SliceRole::Copy(key, copy));
     }
     // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
@@ -172,12 +193,12 @@ fn role(slice: &EndpointSlice, namespace: &Arc<str>) -> SliceRole {
         return SliceRole::Other;
     }
     match source(slice, manager) {
-        Some(source) => SliceRole::Source(key, Arc::new(source)),
+        Some(source) => SliceRole::Source(own, Arc::new(source)),
         None => SliceRole::Other,
     }
 }
 
-fn copied(slice: &EndpointSlice, hub: &str) -> Option<CopiedSlice> {
+fn copied(slice: &EndpointSlice, hub: &str, path: Path) -> Option<CopiedSlice> {
     let text =
         |map: &Option<BTreeMap<String, String>>, name: &str| map.as_ref()?.get(name).cloned();
     let source_cluster = text(&slice.metadata.labels, labels::SOURCE_CLUSTER);
@@ -185,6 +206,7 @@ fn copied(slice: &EndpointSlice, hub: &str) -> Option<CopiedSlice> {
         uid: slice.metadata.uid.as_deref()?.into(),
         resource_version: slice.metadata.resource_version.as_deref()?.into(),
         hub: hub.into(),
+        path,
         source_cluster: source_cluster.and_then(|name| ClusterName::try_from(name.as_str()).ok()),
         source: text(&slice.metadata.annotations, labels::SOURCE)
             .and_then(|text| SourceVersion::parse(&text)),
@@ -220,6 +242,7 @@ fn endpoint(endpoint: &discovery::Endpoint) -> SourceEndpoint {
             .collect(),
         hostname: endpoint.hostname.as_deref().map(Into::into),
         zone: endpoint.zone.as_deref().map(Into::into),
+        node: endpoint.node_name.as_deref().map(Into::into),
         conditions: [
             conditions.and_then(|c| c.ready),
             conditions.and_then(|c| c.serving),
@@ -272,6 +295,9 @@ pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
                 .map_or("", String::as_str);
             part(value.as_bytes());
         }
+    }
+    for owner in slice.metadata.owner_references.iter().flatten() {
+        part(owner.uid.as_bytes());
     }
     part(slice.address_type.as_bytes());
     let ports = slice.ports.as_deref().unwrap_or_default();

@@ -1,10 +1,12 @@
 //! What the status of a Cluster should say, on hubs whose Cluster objects are causeway's to keep.
 
-use causeway::api::condition::{FALSE, READY, TRUE, reason};
+use causeway::api::condition::{CLUSTERSET_API, FALSE, READY, TRUE, reason};
 use causeway::domain::ClusterName;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
+use super::verdict::{Verdict, set};
+use crate::index::member::{Member, Membership};
 use crate::index::{Index, Standing};
 
 /// What a Cluster's status should say.
@@ -42,24 +44,33 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
         Standing::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
         Standing::NotJoined => return None,
     };
-    let mut conditions = cluster.conditions.clone();
-    let stored = conditions
-        .iter()
-        .position(|condition| condition.type_ == READY);
-    let since = stored.filter(|index| conditions[*index].status == status);
-    let condition = Condition {
-        type_: READY.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        observed_generation: Some(cluster.generation),
-        last_transition_time: since.map_or(Time(now), |index| {
-            conditions[index].last_transition_time.clone()
-        }),
+    let ready = match status {
+        TRUE => Verdict::True,
+        _ => Verdict::False {
+            reason: reason.into(),
+            message: message.clone(),
+        },
     };
-    match stored {
-        Some(index) => conditions[index] = condition,
-        None => conditions.push(condition),
+    let mut conditions = cluster.conditions.clone();
+    let generation = cluster.generation;
+    set(
+        &mut conditions,
+        READY,
+        (reason, &message),
+        &ready,
+        generation,
+        now,
+    );
+    let member = index.members.get(name);
+    if let Some((text, verdict)) = member.and_then(clusterset_api) {
+        set(
+            &mut conditions,
+            CLUSTERSET_API,
+            (reason::SERVED, &text),
+            &verdict,
+            generation,
+            now,
+        );
     }
     let wish = ClusterStatusWish {
         kubernetes_version,
@@ -68,4 +79,51 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
     let differs = wish.conditions != cluster.conditions
         || wish.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(wish)
+}
+
+/// Whether the member takes part in the clusterset, once that is known.
+fn clusterset_api(member: &Member) -> Option<(String, Verdict)> {
+    let not = |reason: &'static str, message| {
+        let verdict = Verdict::False {
+            reason: reason.into(),
+            message,
+        };
+        (String::new(), verdict)
+    };
+    Some(match member.membership() {
+        Membership::Unknown => return None,
+        Membership::Failing(why) => not(
+            reason::REFUSED,
+            format!("ServiceExports and ServiceImports cannot be watched ({why})"),
+        ),
+        Membership::Part {
+            exports: Some(exports),
+            imports: Some(imports),
+        } => {
+            let text = format!(
+                "ServiceExport {exports} and ServiceImport {} are watched",
+                imports.version
+            );
+            (text, Verdict::True)
+        }
+        Membership::Part { exports, imports } => {
+            let missing = [
+                ("ServiceExport", exports.is_none()),
+                ("ServiceImport", imports.is_none()),
+            ];
+            let missing: Vec<_> = missing
+                .iter()
+                .filter(|(_, gone)| *gone)
+                .map(|(kind, _)| *kind)
+                .collect();
+            let text = format!(
+                "{} is not installed there; apply manifests/crds/member/, or join the cluster again",
+                missing.join(" and ")
+            );
+            not(
+                reason::NOT_SERVED,
+                text.replace(" and ServiceImport is", " and ServiceImport are"),
+            )
+        }
+    })
 }

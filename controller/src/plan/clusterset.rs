@@ -1,3 +1,336 @@
 //! What the clusters of the clusterset should hold for an exported service (KEP-1645).
+//!
+//! The exports of all members are merged into one shape ([`merge`]). Every member that has the namespace holds a Service that
+//! stands for the imported one (`derived-<name>`), then the ServiceImport with its addresses, then copies of the exporters'
+//! slices, the member's own among them.
 
+pub mod conditions;
+pub mod exports;
+pub mod import;
 pub mod merge;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::jiff::Timestamp;
+
+use self::exports::{Exports, Validity};
+use self::import::{ImportPlan, derived_service};
+use self::merge::{Conflict, ImportShape, Merged};
+use super::Settings;
+use super::copy::{self, Consumer, CopyWish, Origin, Provider};
+use super::service::ServiceWish;
+use crate::index::clusterset::ImportView;
+use crate::index::member::{DerivedRefusal, Member, Membership, NamespaceState, is_native};
+use crate::index::served::ServedImports;
+use crate::index::service::ServiceView;
+use crate::index::slice::Path;
+use crate::index::{Index, Standing};
+
+/// What should be of an exported service.
+#[derive(Clone, Debug, Default)]
+pub struct Clusterset {
+    /// What the members should hold.
+    pub imports: Imports,
+    /// The exports, and what is to be said of each.
+    pub exports: BTreeMap<ClusterName, Validity>,
+    /// The members that are to hold an export on behalf of a MultiClusterService, and on whose.
+    pub published: BTreeMap<ClusterName, String>,
+    /// The clusters that export the service.
+    pub exporters: BTreeSet<ClusterName>,
+    /// What the exports disagree on.
+    pub conflicts: Vec<Conflict>,
+    /// Why nothing is exported.
+    pub problem: Option<String>,
+    /// When time alone will change the plan.
+    pub again_at: Option<Timestamp>,
+}
+
+impl Clusterset {
+    /// Whether nobody exports the service, as far as is known.
+    pub fn is_unused(&self) -> bool {
+        self.exports.is_empty() && self.exporters.is_empty() && self.problem.is_none()
+    }
+}
+
+/// What the members should hold of an imported service.
+#[derive(Clone, Debug)]
+pub enum Imports {
+    /// Whatever they hold now.
+    Untouched,
+    /// This, and in a member that is not listed nothing.
+    Wanted(BTreeMap<ClusterName, ImportWish>),
+}
+
+impl Default for Imports {
+    fn default() -> Self {
+        Self::Wanted(BTreeMap::new())
+    }
+}
+
+impl Imports {
+    /// What that member should hold.
+    pub fn of(&self, name: &ClusterName) -> Option<&ImportWish> {
+        match self {
+            Self::Untouched => None,
+            Self::Wanted(wishes) => wishes.get(name),
+        }
+    }
+}
+
+/// What one member should hold of an imported service.
+#[derive(Clone, Debug)]
+pub struct ImportWish {
+    /// How the member serves imports.
+    pub served: ServedImports,
+    /// The Service that stands for the imported one; none where the member has none of its address families, or where the
+    /// Service of the own name does.
+    pub service: Option<ServiceWish>,
+    /// The import.
+    pub import: ImportPlan,
+    /// The copies.
+    pub copies: CopyWish,
+    /// Why the member cannot be served as asked, for a person.
+    pub trouble: Option<String>,
+}
+
+/// Plans the clusterset's part of one service.
+pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp) -> Clusterset {
+    if !concerns(index, key) {
+        return Clusterset::default();
+    }
+    let exports = exports::gather(index, key, settings.service_grace, now);
+    let plan = Clusterset {
+        exports: exports.validities(),
+        again_at: exports.again_at,
+        ..Clusterset::default()
+    };
+    if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
+        return Clusterset {
+            imports: Imports::Untouched,
+            problem: Some(protected.to_string()),
+            ..plan
+        };
+    }
+    let merged = merge::merge(&exports.constituents());
+    let clusters = merged.iter().flat_map(|merged| &merged.clusters);
+    let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
+    let shape = match exports::record_to_hold(index, key, &exports) {
+        Some(record) => {
+            exporters.extend(record.unsure);
+            let merged = merged.as_ref().map(|merged| &merged.shape);
+            Some(ImportShape::grown_from(&record.shape, merged))
+        }
+        None => merged.as_ref().map(|merged| merged.shape.clone()),
+    };
+    let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
+    let wishes = wishes(index, key, &exports, shape.as_ref());
+    Clusterset {
+        imports: Imports::Wanted(wishes),
+        exporters,
+        conflicts,
+        ..plan
+    }
+}
+
+/// Whether any member exports or imports the service, or holds something of an import.
+fn concerns(index: &Index, key: &ServiceKey) -> bool {
+    index.members.values().any(|member| {
+        member.export(key).is_some()
+            || member.import(key).is_some()
+            || member.owns_clusterset(key, &index.hub.uid)
+    })
+}
+
+fn wishes(
+    index: &Index,
+    key: &ServiceKey,
+    exports: &Exports<'_>,
+    shape: Option<&ImportShape>,
+) -> BTreeMap<ClusterName, ImportWish> {
+    let providers = providers(index, key, exports);
+    let wish = |(name, member): (&ClusterName, &Member)| {
+        let left_out = matches!(
+            index.standing(name),
+            Standing::LeftOut(_) | Standing::NotJoined
+        );
+        if left_out || index.hub.is_leaving(name) {
+            return None;
+        }
+        let importer = Importer {
+            index,
+            key,
+            name,
+            member,
+        };
+        Some((name.clone(), importer.wish(shape, &providers)?))
+    };
+    index.members.iter().filter_map(wish).collect()
+}
+
+/// Whose slices are copied: those of the valid exports, and whatever is there of clusters of which nothing is known.
+fn providers<'a>(
+    index: &'a Index,
+    key: &ServiceKey,
+    exports: &'a Exports<'a>,
+) -> Vec<Provider<'a>> {
+    let valid = exports.valid().map(|(name, service)| {
+        let member = index.members.get(name);
+        Provider {
+            name,
+            member: member.filter(|member| member.sources_are_known()),
+            ports: service.ports(),
+            all_sources: service.all_sources,
+        }
+    });
+    let unknown = exports.unknown.iter().map(|name| Provider {
+        name,
+        member: None,
+        ports: Vec::new(),
+        all_sources: false,
+    });
+    debug_assert!(
+        exports.unknown.iter().all(|name| !exports.is_valid(name)),
+        "{key}"
+    );
+    valid.chain(unknown).collect()
+}
+
+/// A member that may import the service.
+struct Importer<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    name: &'a ClusterName,
+    member: &'a Member,
+}
+
+impl Importer<'_> {
+    fn wish(&self, shape: Option<&ImportShape>, providers: &[Provider<'_>]) -> Option<ImportWish> {
+        let Membership::Part {
+            imports: Some(served),
+            ..
+        } = self.member.membership()
+        else {
+            return None;
+        };
+        if self.member.namespace(&self.key.namespace) != NamespaceState::Active {
+            return None;
+        }
+        let import = self
+            .member
+            .import(self.key)
+            .filter(|import| !import.deleting);
+        match import.filter(|import| !self.is_ours(import)) {
+            Some(foreign) => {
+                let shape = import::shape_of(foreign, shape);
+                let owner = format!("ServiceImport/{}", foreign.uid);
+                Some(self.complete(served, &shape, &owner, true, providers))
+            }
+            None => {
+                let owner = format!("ServiceExport/{}", self.key.name);
+                Some(self.complete(served, shape?, &owner, false, providers))
+            }
+        }
+    }
+
+    fn is_ours(&self, import: &ImportView) -> bool {
+        import.hub.as_deref() == Some(&*self.index.hub.uid)
+    }
+
+    fn complete(
+        &self,
+        served: ServedImports,
+        shape: &ImportShape,
+        owner: &str,
+        is_foreign: bool,
+        providers: &[Provider<'_>],
+    ) -> ImportWish {
+        let unsupported = self.member.derived_refusal(self.key) == Some(DerivedRefusal::Families);
+        let observed = self.member.service(&self.key.derived());
+        let service = (!unsupported).then(|| self.service(shape, observed, owner));
+        let ports: Vec<_> = shape.ports.iter().map(import::port_shape).collect();
+        let derived = self.key.derived();
+        let offered = service
+            .as_ref()
+            .map(|service| service.ports_offered(observed, &derived, &ports));
+        let (ports, trouble) = offered.unwrap_or_default();
+        let preference = service
+            .as_ref()
+            .and_then(|service| service.traffic_distribution(observed));
+        let consumer = Consumer {
+            name: self.name,
+            ports: &ports,
+            traffic_distribution: preference,
+        };
+        let import = match is_foreign {
+            true => ImportPlan::Foreign,
+            false => import::plan(served, shape, owner, observed, unsupported),
+        };
+        ImportWish {
+            served,
+            copies: self.copies(served, owner, &consumer, providers),
+            service,
+            import,
+            trouble,
+        }
+    }
+
+    fn service(
+        &self,
+        shape: &ImportShape,
+        observed: Option<&ServiceView>,
+        owner: &str,
+    ) -> ServiceWish {
+        let is_ours = |service: &ServiceView| service.is_derived_for(self.key, &self.index.hub.uid);
+        if !observed.is_none_or(is_ours) {
+            return ServiceWish::Foreign;
+        }
+        let import = self.member.import(self.key).filter(|import| {
+            self.is_ours(import)
+                && !is_native(&import.owner)
+                && self.member.derived_refusal(self.key).is_none()
+        });
+        let addresses = import.map(|import| import.spec.ips.clone());
+        let release = self
+            .member
+            .identity
+            .as_ref()
+            .map(|identity| identity.release);
+        let own = derived_service(
+            self.key,
+            shape,
+            owner,
+            observed,
+            addresses.unwrap_or_default(),
+            release,
+        );
+        ServiceWish::Own(own)
+    }
+
+    /// Copies belong to the import, so they come after it; while it is not there those that are there stay.
+    fn copies(
+        &self,
+        served: ServedImports,
+        owner: &str,
+        consumer: &Consumer<'_>,
+        providers: &[Provider<'_>],
+    ) -> CopyWish {
+        let Some(import) = self
+            .member
+            .import(self.key)
+            .filter(|import| !import.deleting)
+        else {
+            return CopyWish::hold_all();
+        };
+        let reference = import::owner_reference(self.key, served.version, import);
+        let origin = Origin {
+            hub: &self.index.hub.uid,
+            owner,
+            key: self.key,
+            path: Path::Clusterset,
+            multicluster: true,
+            import: Some(&reference),
+        };
+        copy::copies(&origin, consumer, providers.iter())
+    }
+}

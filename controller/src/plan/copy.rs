@@ -5,19 +5,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey, ServicePort};
+use causeway::domain::{ClusterName, ServiceKey, ServicePort, short_hash};
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use sha2::{Digest as _, Sha256};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use super::exposure::{Exposed, State};
-use super::placement::Placement;
-use crate::index::Index;
+use crate::index::member::Member;
 use crate::index::slice::{
-    ContentHash, SliceManager, SlicePort, SourceEndpoint, SourceSlice, SourceVersion, content_hash,
+    ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
+    SourceVersion, content_hash,
 };
 
 /// A copy that a consumer should hold.
@@ -40,6 +38,12 @@ pub struct Origin<'a> {
     pub owner: &'a str,
     /// The service.
     pub key: &'a ServiceKey,
+    /// Which way the copies serve.
+    pub path: Path,
+    /// Whether they bear the label by which clusterset tools find the endpoints of a service.
+    pub multicluster: bool,
+    /// The import that they belong to.
+    pub import: Option<&'a OwnerReference>,
 }
 
 /// A consumer, as far as its copies are concerned.
@@ -53,67 +57,88 @@ pub struct Consumer<'a> {
     pub traffic_distribution: Option<&'a str>,
 }
 
+/// A provider, as far as copies of its slices are concerned.
+#[derive(Clone, Debug)]
+pub struct Provider<'a> {
+    /// Its name.
+    pub name: &'a ClusterName,
+    /// What is known of it; `None` where it is not known what it provides.
+    pub member: Option<&'a Member>,
+    /// The ports of its Service.
+    pub ports: Vec<ServicePort>,
+    /// Whether every slice of the service is a source, or only those that Kubernetes keeps.
+    pub all_sources: bool,
+}
+
 /// Copies that stay as they are, because it is not known what they should be.
 #[derive(Clone, Debug, Default)]
 pub struct Held {
+    /// Whether all of them stay.
+    pub all: bool,
     /// Clusters of which it is unknown what they provide.
     pub clusters: BTreeSet<ClusterName>,
     /// Copies of slices that do not fit their own cluster's Service: its controllers are about to change them.
     pub copies: BTreeSet<Arc<str>>,
 }
 
-/// The copies of every other provider's slices that a consumer should hold, and those that stay as they are.
-pub fn copies(
-    index: &Index,
+/// The copies that one member should hold one way, by name, and those that stay as they are.
+#[derive(Clone, Debug, Default)]
+pub struct CopyWish {
+    /// The copies, by name.
+    pub wanted: BTreeMap<Arc<str>, WantedCopy>,
+    /// The copies that stay as they are.
+    pub held: Held,
+}
+
+impl CopyWish {
+    /// No copy changes.
+    pub fn hold_all() -> Self {
+        let held = Held {
+            all: true,
+            ..Held::default()
+        };
+        Self {
+            held,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a copy that is there is to go.
+    pub fn rejects(&self, name: &Arc<str>, copy: &CopiedSlice) -> bool {
+        let of_unknown = |cluster: &ClusterName| self.held.clusters.contains(cluster);
+        let held = self.held.all
+            || self.held.copies.contains(name)
+            || copy.source_cluster.as_ref().is_some_and(of_unknown);
+        !held && !self.wanted.contains_key(name)
+    }
+}
+
+/// The copies of these providers' slices that a consumer should hold, and those that stay as they are.
+pub fn copies<'a>(
     origin: &Origin<'_>,
     consumer: &Consumer<'_>,
-    placement: &Placement,
-    exposed: &Exposed,
-) -> (BTreeMap<Arc<str>, WantedCopy>, Held) {
-    let mut copies = BTreeMap::new();
-    let mut held = Held::default();
-    for provider in placement
-        .providers()
-        .filter(|provider| *provider != consumer.name)
-    {
-        if !index.provides(provider) {
-            continue;
-        }
-        let Some(member) = index
-            .members
-            .get(provider)
-            .filter(|member| member.sources_are_known())
-        else {
-            held.clusters.insert(provider.clone());
+    providers: impl Iterator<Item = &'a Provider<'a>>,
+) -> CopyWish {
+    let mut wish = CopyWish::default();
+    for provider in providers {
+        let Some(member) = provider.member else {
+            wish.held.clusters.insert(provider.name.clone());
             continue;
         };
-        let provider_ports = match member.service(origin.key) {
-            Some(service) => service.ports(),
-            None => exposed
-                .ports
-                .iter()
-                .map(|shape| shape.port.clone())
-                .collect(),
-        };
-        for (name, source) in member
-            .sources(origin.key)
-            .filter(|(_, source)| is_used(source, exposed))
-        {
-            let copy_name = copy_name(provider, name, &source.address_type);
-            if is_behind(source, &provider_ports, consumer.ports) {
-                held.copies.insert(copy_name);
-            } else if let Some(copy) =
-                copy(origin, provider, name, source, &provider_ports, consumer)
-            {
-                copies.insert(copy_name, copy);
+        let sources = member.sources(origin.key);
+        for (name, source) in sources.filter(|(_, source)| is_used(source, provider.all_sources)) {
+            let copy_name = copy_name(origin.path, provider.name, name, &source.address_type);
+            if is_behind(source, &provider.ports, consumer.ports) {
+                wish.held.copies.insert(copy_name);
+            } else if let Some(copy) = copy(origin, provider, name, source, consumer) {
+                wish.wanted.insert(copy_name, copy);
             }
         }
     }
-    (copies, held)
+    wish
 }
 
-fn is_used(source: &SourceSlice, exposed: &Exposed) -> bool {
-    let all = matches!(&exposed.state, State::Service(service) if service.all_sources);
+fn is_used(source: &SourceSlice, all: bool) -> bool {
     (source.manager != SliceManager::Other || all) && &*source.address_type != "FQDN"
 }
 
@@ -140,22 +165,21 @@ fn is_behind(
 /// The copy of one source, or `None` where it has ports and none of them is exposed.
 fn copy(
     origin: &Origin<'_>,
-    provider: &ClusterName,
+    provider: &Provider<'_>,
     name: &str,
     source: &SourceSlice,
-    provider_ports: &[ServicePort],
     consumer: &Consumer<'_>,
 ) -> Option<WantedCopy> {
     let ports: Vec<_> = source
         .ports
         .iter()
-        .filter_map(|port| translated(port, provider_ports, consumer.ports))
+        .filter_map(|port| translated(port, &provider.ports, consumer.ports))
         .collect();
     if ports.is_empty() && !source.ports.is_empty() {
         return None;
     }
     let slice = EndpointSlice {
-        metadata: metadata(origin, provider, name, source),
+        metadata: metadata(origin, provider.name, name, source),
         address_type: source.address_type.to_string(),
         endpoints: source
             .endpoints
@@ -166,7 +190,7 @@ fn copy(
                     .iter()
                     .all(|address| is_routable(address))
             })
-            .map(|one| endpoint(one, provider, consumer.traffic_distribution))
+            .map(|one| endpoint(one, provider.name, consumer))
             .collect(),
         ports: Some(ports),
     };
@@ -184,8 +208,12 @@ fn metadata(
     name: &str,
     source: &SourceSlice,
 ) -> ObjectMeta {
-    let labels = [
-        (labels::SERVICE_NAME, origin.key.name.to_string()),
+    let service = match origin.path {
+        Path::Native => origin.key.name.to_string(),
+        Path::Clusterset => origin.key.derived().name.to_string(),
+    };
+    let mut labels = vec![
+        (labels::SERVICE_NAME, service),
         (
             labels::SLICE_MANAGED_BY,
             labels::SLICE_DISPATCHER.to_owned(),
@@ -194,15 +222,25 @@ fn metadata(
         (labels::MANAGED_BY, labels::MANAGER.to_owned()),
         (labels::HUB, origin.hub.to_owned()),
     ];
+    if origin.multicluster {
+        let name = origin.key.name.to_string();
+        labels.push((labels::MULTICLUSTER_SERVICE_NAME, name));
+    }
+    let labels = labels.into_iter();
     let annotations = [
         (labels::PROVISION_CLUSTER, provider.to_string()),
         (labels::OWNER, origin.owner.to_owned()),
         (labels::SOURCE, source.version.to_string()),
     ];
     ObjectMeta {
-        name: Some(copy_name(provider, name, &source.address_type).to_string()),
+        name: Some(copy_name(origin.path, provider, name, &source.address_type).to_string()),
         namespace: Some(origin.key.namespace.to_string()),
-        labels: Some(labels.map(|(name, value)| (name.to_owned(), value)).into()),
+        labels: Some(
+            labels
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        ),
+        owner_references: origin.import.map(|import| vec![import.clone()]),
         annotations: Some(
             annotations
                 .map(|(name, value)| (name.to_owned(), value))
@@ -231,12 +269,11 @@ fn translated(
     })
 }
 
-fn endpoint(
-    source: &SourceEndpoint,
-    provider: &ClusterName,
-    traffic_distribution: Option<&str>,
-) -> Endpoint {
+/// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
+fn endpoint(source: &SourceEndpoint, provider: &ClusterName, consumer: &Consumer<'_>) -> Endpoint {
     let [ready, serving, terminating] = source.conditions;
+    let preference = consumer.traffic_distribution;
+    let node = source.node.as_deref().filter(|_| provider == consumer.name);
     Endpoint {
         addresses: source.addresses.iter().map(ToString::to_string).collect(),
         conditions: Some(EndpointConditions {
@@ -246,22 +283,26 @@ fn endpoint(
         }),
         hostname: source.hostname.as_deref().map(ToOwned::to_owned),
         zone: source.zone.as_deref().map(ToOwned::to_owned),
-        hints: traffic_distribution.map(|preference| hints(source, provider, preference)),
+        node_name: node.map(ToOwned::to_owned),
+        hints: preference.map(|preference| hints(source, provider, node, preference)),
         ..Endpoint::default()
     }
 }
 
 /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
-fn hints(source: &SourceEndpoint, provider: &ClusterName, preference: &str) -> EndpointHints {
+fn hints(
+    source: &SourceEndpoint,
+    provider: &ClusterName,
+    node: Option<&str>,
+    preference: &str,
+) -> EndpointHints {
     let remote = format!("{provider}.remote");
-    let zone = source
-        .zone
-        .as_deref()
-        .map_or_else(|| remote.clone(), ToOwned::to_owned);
+    let zone = source.zone.as_deref().unwrap_or(&remote).to_owned();
+    let node = node.unwrap_or(&remote).to_owned();
     let by_node = preference == "PreferSameNode";
     EndpointHints {
         for_zones: Some(vec![ForZone { name: zone }]),
-        for_nodes: by_node.then(|| vec![ForNode { name: remote }]),
+        for_nodes: by_node.then(|| vec![ForNode { name: node }]),
     }
 }
 
@@ -292,24 +333,18 @@ const NAME_MAX: usize = 253;
 const HASH_HEX: usize = 8;
 
 /// The name of a copy: it depends on where the copy comes from and on nothing else that is there.
-pub fn copy_name(provider: &ClusterName, slice: &str, address_type: &str) -> Arc<str> {
-    let mut hasher = Sha256::new();
-    for part in ["native", provider.as_str(), slice, address_type] {
-        hasher.update(part.as_bytes());
-        hasher.update([0]);
-    }
-    let digest = hasher.finalize();
-    let hash: String = digest
-        .iter()
-        .take(HASH_HEX / 2)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len();
+pub fn copy_name(path: Path, provider: &ClusterName, slice: &str, address_type: &str) -> Arc<str> {
+    let (prefix, path) = match path {
+        Path::Native => ("", "native"),
+        Path::Clusterset => ("imported-", "clusterset"),
+    };
+    let hash = short_hash([path, provider.as_str(), slice, address_type]);
+    let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len() - prefix.len();
     let cut = slice
         .get(..slice.len().min(room))
         .unwrap_or_default()
         .trim_end_matches(['-', '.']);
-    format!("{provider}-{cut}-{hash}").into()
+    format!("{prefix}{provider}-{cut}-{hash}").into()
 }
 
 #[cfg(test)]

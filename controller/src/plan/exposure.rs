@@ -93,7 +93,7 @@ fn forgotten_until(
     now: Timestamp,
 ) -> Option<Timestamp> {
     let until = after(index.hub.listed_since?, grace);
-    (now < until && index.owns_any(key)).then_some(until)
+    (now < until && index.owns_native(key)).then_some(until)
 }
 
 fn expose_ports(

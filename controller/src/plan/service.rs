@@ -28,6 +28,21 @@ pub struct OwnService {
     pub shape: ServiceShape,
     /// On whose behalf it is there.
     pub owner: String,
+    /// What it has beside, where it stands for an imported service.
+    pub derived: Option<Derived>,
+}
+
+/// What a Service that stands for an imported service has beside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Derived {
+    /// The imported service.
+    pub of: String,
+    /// Cluster or Local.
+    pub internal_traffic_policy: String,
+    /// Its only address family, where it is made with one.
+    pub family: Option<String>,
+    /// The addresses that it had before, where it is made anew.
+    pub addresses: Vec<String>,
 }
 
 /// Says which Service a member should hold, given the one that it has.
@@ -40,7 +55,10 @@ pub fn wish(
     owner: &str,
     release: Option<(u32, u32)>,
 ) -> ServiceWish {
-    if observed.is_some_and(|service| service.hub.as_deref() != Some(hub)) {
+    let is_ours = |service: &ServiceView| {
+        service.hub.as_deref() == Some(hub) && service.derived_for.is_none()
+    };
+    if !observed.is_none_or(is_ours) {
         return ServiceWish::Foreign;
     }
     let selector = if provider {
@@ -58,12 +76,13 @@ pub fn wish(
     ServiceWish::Own(OwnService {
         shape,
         owner: owner.to_owned(),
+        derived: None,
     })
 }
 
 /// PreferClose is known since Kubernetes 1.31, its two kinds since 1.34 (KEP-4444, KEP-3015); a member that does not know
 /// a preference refuses it or drops it.
-fn understood(preference: &Option<String>, release: Option<(u32, u32)>) -> Option<String> {
+pub fn understood(preference: &Option<String>, release: Option<(u32, u32)>) -> Option<String> {
     match release {
         Some(release) if release < (1, 31) => None,
         Some(release) if release < (1, 34) => preference.as_ref().map(|_| "PreferClose".to_owned()),
@@ -143,6 +162,10 @@ impl OwnService {
     pub fn is_met_by(&self, observed: &ServiceView) -> bool {
         self.shape.is_like(&observed.shape)
             && observed.owner.as_deref() == Some(self.owner.as_str())
+            && self
+                .derived
+                .as_ref()
+                .is_none_or(|derived| derived.is_met_by(observed))
     }
 
     /// Whether the member's Service can become what it should be, or has to be made anew: an address cannot be taken away.
@@ -153,20 +176,29 @@ impl OwnService {
     /// The object to make.
     pub fn object(&self, key: &ServiceKey, hub: &str) -> Service {
         let shape = &self.shape;
+        let derived = self.derived.as_ref();
+        let addresses = derived.map(|derived| derived.addresses.clone());
+        let addresses = addresses.filter(|addresses| !addresses.is_empty());
+        let headless = shape.kind == ServiceKind::Headless;
+        let family = derived.and_then(|derived| derived.family.clone());
         Service {
             metadata: ObjectMeta {
                 name: Some(key.name.to_string()),
                 namespace: Some(key.namespace.to_string()),
-                labels: Some(
-                    [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)]
-                        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                        .into(),
-                ),
+                labels: Some(self.labels(hub)),
                 annotations: Some([(labels::OWNER.to_owned(), self.owner.clone())].into()),
                 ..ObjectMeta::default()
             },
             spec: Some(ServiceSpec {
-                cluster_ip: (shape.kind == ServiceKind::Headless).then(|| "None".to_owned()),
+                cluster_ip: match &addresses {
+                    _ if headless => Some("None".to_owned()),
+                    Some(addresses) => addresses.first().cloned(),
+                    None => None,
+                },
+                cluster_ips: addresses.filter(|_| !headless),
+                ip_families: family.map(|family| vec![family]),
+                internal_traffic_policy: derived
+                    .map(|derived| derived.internal_traffic_policy.clone()),
                 ports: Some(shape.ports.iter().map(port).collect()),
                 selector: Some(shape.selector.clone()).filter(|selector| !selector.is_empty()),
                 session_affinity: Some(shape.session_affinity.clone()),
@@ -178,6 +210,17 @@ impl OwnService {
             }),
             status: None,
         }
+    }
+
+    fn labels(&self, hub: &str) -> BTreeMap<String, String> {
+        let derived = self.derived.as_ref();
+        let derived =
+            derived.map(|derived| (labels::MULTICLUSTER_SERVICE_NAME, derived.of.as_str()));
+        let own = [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)];
+        own.into_iter()
+            .chain(derived)
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     }
 
     /// A merge patch that makes the observed Service what it should be, and fails if it is not that version any more.
@@ -195,10 +238,10 @@ impl OwnService {
                 .iter()
                 .map(|(key, value)| (key.clone(), json!(value))),
         );
-        json!({
+        let mut patch = json!({
             "metadata": {
                 "resourceVersion": observed.resource_version,
-                "labels": {labels::MANAGED_BY: labels::MANAGER, labels::HUB: hub},
+                "labels": self.labels(hub),
                 "annotations": {labels::OWNER: self.owner},
             },
             "spec": {
@@ -211,7 +254,18 @@ impl OwnService {
                 "publishNotReadyAddresses": shape.publish_not_ready_addresses,
                 "ipFamilyPolicy": family_policy(shape),
             },
-        })
+        });
+        if let Some(derived) = &self.derived {
+            patch["spec"]["internalTrafficPolicy"] = json!(derived.internal_traffic_policy);
+        }
+        patch
+    }
+}
+
+impl Derived {
+    fn is_met_by(&self, observed: &ServiceView) -> bool {
+        let policy = observed.internal_traffic_policy.as_deref();
+        policy.is_none_or(|policy| policy == self.internal_traffic_policy)
     }
 }
 

@@ -3,8 +3,6 @@
 //! A condition whose truth is not settled yet stays as it was, so that a change that is under way makes nothing flap
 //! and costs no write.
 
-mod verdict;
-
 use std::collections::HashMap;
 
 use causeway::api::condition::{self as names, TRUE, reason};
@@ -13,7 +11,7 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use self::verdict::{State, Text, Verdict, set, settled, tally, verdict};
+use super::verdict::{State, Text, Verdict, set, settled, tally, verdict};
 use super::{Desired, MemberWish, Members};
 use crate::index::hub::McsView;
 use crate::index::member::Member;
@@ -46,6 +44,19 @@ pub struct Progress {
     pub copies_trouble: Option<String>,
 }
 
+impl Progress {
+    /// Whether anything is outstanding.
+    pub fn is_pending(&self) -> bool {
+        self.service_pending || self.copies_pending
+    }
+
+    /// What is in the way, the Service first.
+    pub fn trouble(&self) -> Option<String> {
+        let trouble = self.service_trouble.as_ref();
+        trouble.or(self.copies_trouble.as_ref()).cloned()
+    }
+}
+
 /// A copy that no watch has shown for this long after it was written is trouble, and so is a slice that is not made.
 const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(30);
 /// Words the status of a service.
@@ -69,12 +80,26 @@ pub fn status(
     let mut announcements = Vec::new();
     let verdicts = view.verdicts();
     for (type_, true_text, verdict) in &verdicts {
-        announcements.extend(set(&mut conditions, type_, *true_text, verdict, mcs, now));
+        announcements.extend(set(
+            &mut conditions,
+            type_,
+            *true_text,
+            verdict,
+            mcs.generation,
+            now,
+        ));
     }
     let ready = view.ready(&conditions, &verdicts);
     let message = view.ready_message();
     let true_text = (reason::READY, message.as_str());
-    set(&mut conditions, names::READY, true_text, &ready, mcs, now);
+    set(
+        &mut conditions,
+        names::READY,
+        true_text,
+        &ready,
+        mcs.generation,
+        now,
+    );
     StatusWish {
         conditions,
         ingress: view.ingress(),
@@ -392,7 +417,7 @@ impl View<'_> {
         let copies = self
             .wish(name)
             .into_iter()
-            .flat_map(|wish| wish.copies.keys());
+            .flat_map(|wish| wish.copies.wanted.keys());
         copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since)
     }
 

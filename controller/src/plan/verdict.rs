@@ -7,34 +7,42 @@ use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use crate::index::hub::McsView;
 use crate::outbox::Announcement;
 
 /// How far something is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub enum State {
+    /// It is done.
     Done,
+    /// It is under way.
     InProgress,
+    /// It cannot be done, and why.
     Trouble(String),
 }
 
 /// What a condition should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// It holds.
     True,
+    /// It does not hold.
     False {
+        /// Why, in CamelCase.
         reason: Cow<'static, str>,
+        /// Why, for a person.
         message: String,
     },
+    /// It is not known yet; the condition stays as it was.
     Unsettled,
 }
 
 /// The reason and the message of a condition that holds.
-pub(super) type Text<'a> = (&'a str, &'a str);
+pub type Text<'a> = (&'a str, &'a str);
 
 const NAMED_AT_MOST: usize = 5;
 
-pub(super) fn settled(trouble: Option<String>, pending: bool) -> State {
+/// How far something is of which it is known what is in the way and whether anything is outstanding.
+pub fn settled(trouble: Option<String>, pending: bool) -> State {
     match (trouble, pending) {
         (Some(trouble), _) => State::Trouble(trouble),
         (None, true) => State::InProgress,
@@ -43,14 +51,15 @@ pub(super) fn settled(trouble: Option<String>, pending: bool) -> State {
 }
 
 /// What is so among clusters of one role: how many there are, which are in trouble, whether any is under way.
-pub(super) struct Tally<'a> {
+pub struct Tally<'a> {
     noun: &'static str,
     total: usize,
     troubles: Vec<(&'a ClusterName, String)>,
     under_way: bool,
 }
 
-pub(super) fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
+/// Sums up the states of the clusters of one role.
+pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
     let mut tally = Tally {
         noun,
         total: states.len(),
@@ -67,7 +76,8 @@ pub(super) fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)
     tally
 }
 
-pub(super) fn verdict<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> Verdict {
+/// All must be done; what is in trouble is named.
+pub fn verdict<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> Verdict {
     let failed: Vec<_> = tallies
         .iter()
         .filter(|tally| !tally.troubles.is_empty())
@@ -113,12 +123,12 @@ impl Tally<'_> {
 }
 
 /// Sets a condition; says so where its status changed.
-pub(super) fn set(
+pub fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,
     (true_reason, true_message): Text<'_>,
     verdict: &Verdict,
-    mcs: &McsView,
+    generation: i64,
     now: Timestamp,
 ) -> Option<Announcement> {
     let (status, reason, message) = match verdict {
@@ -141,7 +151,7 @@ pub(super) fn set(
         status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        observed_generation: Some(mcs.generation),
+        observed_generation: Some(generation),
         last_transition_time: since.unwrap_or(Time(now)),
     };
     match stored {

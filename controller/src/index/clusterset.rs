@@ -1,0 +1,105 @@
+//! ServiceExports and ServiceImports as the index keeps them.
+
+use std::collections::BTreeMap;
+
+use causeway::api::labels;
+use causeway::api::multicluster::{
+    ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+
+/// A ServiceExport of a member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExportView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// When it was made: of exports that disagree the oldest decides.
+    pub created: Option<Timestamp>,
+    /// Whether it is on its way out.
+    pub deleting: bool,
+    /// The hub whose causeway wrote it, where one did.
+    pub hub: Option<Box<str>>,
+    /// On whose behalf causeway wrote it.
+    pub owner: Option<Box<str>>,
+    /// What it says.
+    pub spec: ServiceExportSpec,
+    /// The conditions that its status holds.
+    pub conditions: Vec<Condition>,
+}
+
+/// A ServiceImport of a member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// Whether it is on its way out.
+    pub deleting: bool,
+    /// The hub whose causeway wrote it, where one did.
+    pub hub: Option<Box<str>>,
+    /// On whose behalf causeway wrote it.
+    pub owner: Option<Box<str>>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// What it says.
+    pub spec: ServiceImportSpec,
+    /// What its status holds.
+    pub status: ServiceImportStatus,
+}
+
+impl ExportView {
+    /// Reads an export from the wire; `None` for one without an identity, which no API server sends.
+    pub fn read(export: &ServiceExport) -> Option<Self> {
+        let meta = &export.metadata;
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            deleting: meta.deletion_timestamp.is_some(),
+            hub: hub_of(meta),
+            owner: owner_of(meta),
+            spec: export.spec.clone(),
+            conditions: export.status.clone().unwrap_or_default().conditions,
+        })
+    }
+}
+
+impl ImportView {
+    /// Reads an import from the wire; `None` for one without an identity, which no API server sends.
+    pub fn read(import: &ServiceImport) -> Option<Self> {
+        let meta = &import.metadata;
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            deleting: meta.deletion_timestamp.is_some(),
+            hub: hub_of(meta),
+            owner: owner_of(meta),
+            labels: meta.labels.clone().unwrap_or_default(),
+            annotations: meta.annotations.clone().unwrap_or_default(),
+            spec: import.spec.clone(),
+            status: import.status.clone().unwrap_or_default(),
+        })
+    }
+}
+
+fn hub_of(meta: &ObjectMeta) -> Option<Box<str>> {
+    let hub = meta.labels.as_ref()?.get(labels::HUB)?;
+    Some(hub.as_str().into())
+}
+
+fn owner_of(meta: &ObjectMeta) -> Option<Box<str>> {
+    let owner = meta.annotations.as_ref()?.get(labels::OWNER)?;
+    Some(owner.as_str().into())
+}

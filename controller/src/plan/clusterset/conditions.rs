@@ -1,0 +1,271 @@
+//! What the status of exports and imports should say.
+
+use std::collections::HashMap;
+
+use causeway::api::condition::{self as names, reason};
+use causeway::api::multicluster::ExportingCluster;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::exports::Validity;
+use super::import::{ImportPlan, OwnImport};
+use super::{Clusterset, ImportWish, Imports, merge};
+use crate::apply::{Action, ObjectId};
+use crate::index::clusterset::{ExportView, ImportView};
+use crate::index::member::{Member, Membership};
+use crate::index::{Index, Standing};
+use crate::outbox::{Announcement, Write};
+use crate::plan::status::Progress;
+use crate::plan::verdict::{State, Verdict, set, settled, tally, verdict};
+
+/// An exported service, as its exports and imports are to tell of it.
+pub struct View<'a> {
+    /// All that is known.
+    pub index: &'a Index,
+    /// The service.
+    pub key: &'a ServiceKey,
+    /// What should be.
+    pub clusterset: &'a Clusterset,
+    /// What is still to be written of its imports into each member, and what could not be.
+    pub progress: &'a HashMap<ClusterName, Progress>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+const EXPORTED: (&str, &str) = (
+    reason::EXPORTED,
+    "the service is exported to the clusterset",
+);
+const IMPORTED: (&str, &str) = (reason::READY, "the service is imported");
+const PRESENT: &str = "Present";
+
+impl View<'_> {
+    /// The statuses that say something new, each in its cluster.
+    pub fn writes(&self) -> Vec<(ClusterName, Write)> {
+        let exports = self.clusterset.exports.iter();
+        let exports = exports.filter_map(|(name, validity)| {
+            let write = self.export_status(name, self.member(name)?, *validity)?;
+            Some((name.clone(), write))
+        });
+        let imports = match &self.clusterset.imports {
+            Imports::Untouched => None,
+            Imports::Wanted(wishes) => Some(wishes.iter()),
+        };
+        let imports = imports.into_iter().flatten().filter_map(|(name, wish)| {
+            let write = self.import_status(self.member(name)?, wish)?;
+            Some((name.clone(), write))
+        });
+        exports.chain(imports).collect()
+    }
+
+    fn member(&self, name: &ClusterName) -> Option<&Member> {
+        let synced = self.index.standing(name) == Standing::Synced;
+        self.index.members.get(name).filter(|_| synced)
+    }
+
+    fn export_status(
+        &self,
+        name: &ClusterName,
+        member: &Member,
+        validity: Validity,
+    ) -> Option<Write> {
+        let Membership::Part {
+            exports: Some(version),
+            ..
+        } = member.membership()
+        else {
+            return None;
+        };
+        let export = member.export(self.key)?;
+        let (conditions, announcements) = self.export_conditions(name, export, validity);
+        if conditions == export.conditions {
+            return None;
+        }
+        let object = ObjectId::ServiceExportStatus(version, self.key.clone());
+        let status = json!({ "conditions": conditions });
+        let patch = status_patch(&export.resource_version, &status);
+        Some(Write {
+            announcements,
+            ..Write::new(object, Action::Merge(patch))
+        })
+    }
+
+    fn export_conditions(
+        &self,
+        name: &ClusterName,
+        export: &ExportView,
+        validity: Validity,
+    ) -> (Vec<Condition>, Vec<Announcement>) {
+        let key = self.key;
+        let mut conditions = export.conditions.clone();
+        let mut put = |type_: &str, text: (&str, &str), verdict: &Verdict| {
+            set(
+                &mut conditions,
+                type_,
+                text,
+                verdict,
+                export.generation,
+                self.now,
+            )
+        };
+        let sentence = format!("Service {key} can be exported");
+        let valid = match validity {
+            Validity::Valid => Verdict::True,
+            Validity::NoService => Verdict::False {
+                reason: reason::NO_SERVICE.into(),
+                message: format!(
+                    "{name} has no Service {key}; make it, or delete the ServiceExport"
+                ),
+            },
+            Validity::InvalidServiceType => Verdict::False {
+                reason: reason::INVALID_SERVICE_TYPE.into(),
+                message: format!(
+                    "Service {key} is an ExternalName and has no endpoints; export a Service with a selector"
+                ),
+            },
+        };
+        let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
+        let conflicts = match validity {
+            Validity::Valid => self.clusterset.conflicts.as_slice(),
+            Validity::NoService | Validity::InvalidServiceType => &[],
+        };
+        let of_conflict = match merge::conflict_text(conflicts) {
+            Some((reason, message)) => put(names::CONFLICT, (&reason, &message), &Verdict::True)
+                .map(|announcement| Announcement {
+                    warning: true,
+                    ..announcement
+                }),
+            None => {
+                let agreed = Verdict::False {
+                    reason: reason::NO_CONFLICTS.into(),
+                    message: "all exports of the service agree".to_owned(),
+                };
+                let of_agreement = put(names::CONFLICT, ("", ""), &agreed);
+                // That there never was a conflict is no news.
+                let before = names::find(&export.conditions, names::CONFLICT);
+                of_agreement
+                    .filter(|_| before.is_some())
+                    .map(|announcement| Announcement {
+                        warning: false,
+                        ..announcement
+                    })
+            }
+        };
+        let ready = self.ready(export, validity);
+        let of_ready = put(names::READY, EXPORTED, &ready);
+        let of_ready = of_ready.filter(|announcement| announcement.reason != reason::PENDING);
+        let announcements = of_valid.into_iter().chain(of_conflict).chain(of_ready);
+        (conditions, announcements.collect())
+    }
+
+    fn ready(&self, export: &ExportView, validity: Validity) -> Verdict {
+        let not_ready = |reason: &'static str, message: String| Verdict::False {
+            reason: reason.into(),
+            message,
+        };
+        if let Some(problem) = &self.clusterset.problem {
+            return not_ready(reason::FAILED, problem.clone());
+        }
+        match validity {
+            Validity::Valid => {}
+            Validity::NoService => {
+                return not_ready(reason::PENDING, format!("waits for Service {}", self.key));
+            }
+            Validity::InvalidServiceType => {
+                let message = format!("Service {} cannot be exported", self.key);
+                return not_ready(reason::FAILED, message);
+            }
+        }
+        let names = self.index.members.keys();
+        let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
+        let verdict = verdict(reason::FAILED, [tally("clusters", states.collect())]);
+        let is_new = names::find(&export.conditions, names::READY)
+            .is_none_or(|ready| ready.reason != reason::EXPORTED);
+        match verdict {
+            Verdict::Unsettled if is_new => {
+                not_ready(reason::PENDING, "the service is being exported".to_owned())
+            }
+            other => other,
+        }
+    }
+
+    /// How far a member is that answers and should import the service.
+    fn imported_in(&self, name: &ClusterName) -> Option<State> {
+        let member = self.member(name)?;
+        if let Membership::Failing(why) = member.membership() {
+            let text = format!("does not show its ServiceExports and ServiceImports ({why})");
+            return Some(State::Trouble(text));
+        }
+        let wish = self.clusterset.imports.of(name)?;
+        let progress = self.progress.get(name);
+        let trouble = wish.trouble.clone();
+        let trouble = trouble.or_else(|| progress.and_then(Progress::trouble));
+        let pending =
+            progress.is_some_and(Progress::is_pending) || matches!(&wish.import, ImportPlan::Later);
+        Some(settled(trouble, pending))
+    }
+
+    fn import_status(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
+        let ImportPlan::Own(own) = &wish.import else {
+            return None;
+        };
+        let hub = &self.index.hub.uid;
+        let import = member.import(self.key);
+        let import = import.filter(|import| !import.deleting && own.is_met_by(import, hub))?;
+        let status = self.import_status_wanted(wish, own, import);
+        let stored = json!(import.status);
+        let differs = status
+            .as_object()
+            .is_some_and(|fields| fields.iter().any(|(field, value)| stored[field] != *value));
+        let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
+        let patch = status_patch(&import.resource_version, &status);
+        differs.then(|| Write::new(object, Action::Merge(patch)))
+    }
+
+    fn import_status_wanted(
+        &self,
+        wish: &ImportWish,
+        own: &OwnImport,
+        import: &ImportView,
+    ) -> Value {
+        let exporters = self.clusterset.exporters.iter();
+        let clusters: Vec<_> = exporters
+            .map(|name| ExportingCluster {
+                cluster: name.to_string(),
+            })
+            .collect();
+        let mut status = json!({ "clusters": clusters });
+        if wish.served.fields.endpoint_slice_objects {
+            status["endpointSliceObjects"] = json!(PRESENT);
+        }
+        if wish.served.fields.conditions {
+            let ready = match own.unsupported {
+                false => Verdict::True,
+                true => Verdict::False {
+                    reason: reason::IP_FAMILY_NOT_SUPPORTED.into(),
+                    message: format!(
+                        "the service has {}, which this cluster has not",
+                        own.spec.ip_families.join(" and ")
+                    ),
+                },
+            };
+            let mut conditions = import.status.conditions.clone();
+            set(
+                &mut conditions,
+                names::READY,
+                IMPORTED,
+                &ready,
+                import.generation,
+                self.now,
+            );
+            status["conditions"] = json!(conditions);
+        }
+        status
+    }
+}
+
+fn status_patch(resource_version: &str, status: &Value) -> Value {
+    json!({"metadata": {"resourceVersion": resource_version}, "status": status})
+}

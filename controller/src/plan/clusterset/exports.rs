@@ -1,0 +1,194 @@
+//! Who exports a service, what that is worth, and what is not known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use causeway::api::SyncMode;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::jiff::Timestamp;
+
+use super::import;
+use super::merge::{Constituent, ImportShape};
+use crate::index::clusterset::{ExportView, ImportView};
+use crate::index::member::{Member, Membership, is_native};
+use crate::index::served::ImportFields;
+use crate::index::service::{ServiceKind, ServiceView};
+use crate::index::slice::Path;
+use crate::index::{Index, Standing};
+use crate::plan::after;
+
+/// Whether an export can be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// It can.
+    Valid,
+    /// There is no Service of its name.
+    NoService,
+    /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
+    InvalidServiceType,
+}
+
+/// The exports of one service that people made.
+#[derive(Debug, Default)]
+pub struct Exports<'a> {
+    all: BTreeMap<&'a ClusterName, (&'a ExportView, Option<&'a ServiceView>)>,
+    /// Clusters of which it is not known whether they export the service.
+    pub unknown: BTreeSet<ClusterName>,
+    /// Clusters that export a Service that went a moment ago.
+    lost: BTreeSet<ClusterName>,
+    /// When a grace ends.
+    pub again_at: Option<Timestamp>,
+}
+
+/// Gathers the exports of a service. A Service that went away is waited for, for `grace`: one that is replaced by force is no
+/// reason to give up the import and its addresses.
+pub fn gather<'a>(
+    index: &'a Index,
+    key: &ServiceKey,
+    grace: Duration,
+    now: Timestamp,
+) -> Exports<'a> {
+    let mut exports = Exports::default();
+    for (name, cluster) in &index.hub.clusters {
+        let out = matches!(index.standing(name), Standing::LeftOut(_));
+        if cluster.mode == SyncMode::Pull || out || !index.provides(name) {
+            continue;
+        }
+        let known = |member: &&Member| member.exports_are_known();
+        let Some(member) = index.members.get(name).filter(known) else {
+            exports.unknown.insert(name.clone());
+            continue;
+        };
+        let by_person = |export: &&ExportView| {
+            export.hub.as_deref() != Some(&*index.hub.uid) || !is_native(&export.owner)
+        };
+        let Some(export) = member.export(key).filter(by_person) else {
+            continue;
+        };
+        let service = member.service(key);
+        if let (None, Some(since)) = (service, member.service_lost_since(key)) {
+            let until = after(since, grace);
+            if now < until {
+                exports.lost.insert(name.clone());
+                exports.again_at = Some(exports.again_at.map_or(until, |at| at.min(until)));
+            }
+        }
+        exports.all.insert(name, (export, service));
+    }
+    exports
+}
+
+impl<'a> Exports<'a> {
+    /// What is to be said of each export.
+    pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
+        let all = self.all.iter();
+        all.map(|(name, (_, service))| ((*name).clone(), validity(*service)))
+            .collect()
+    }
+
+    /// The valid exports and their Services.
+    pub fn valid(&self) -> impl Iterator<Item = (&'a ClusterName, &'a ServiceView)> {
+        let usable = |service: &&ServiceView| validity(Some(*service)) == Validity::Valid;
+        let all = self.all.iter();
+        all.filter_map(move |(name, (_, service))| Some((*name, service.filter(usable)?)))
+    }
+
+    /// Whether that cluster's export is valid.
+    pub fn is_valid(&self, name: &ClusterName) -> bool {
+        self.valid().any(|(valid, _)| valid == name)
+    }
+
+    /// The valid exports, as they are merged.
+    pub fn constituents(&self) -> Vec<Constituent<'a>> {
+        let of = |(cluster, service): (&'a ClusterName, &'a ServiceView)| {
+            let (export, _) = self.all.get(cluster)?;
+            Some(Constituent {
+                cluster,
+                created: export.created,
+                spec: &export.spec,
+                service,
+            })
+        };
+        self.valid().filter_map(of).collect()
+    }
+}
+
+/// Whether a Service can be exported.
+pub fn validity(service: Option<&ServiceView>) -> Validity {
+    match service {
+        None => Validity::NoService,
+        Some(service) if service.shape.kind == ServiceKind::ExternalName => {
+            Validity::InvalidServiceType
+        }
+        Some(_) => Validity::Valid,
+    }
+}
+
+/// What the clusters import already, where not all of those that it comes from can be asked.
+#[derive(Debug)]
+pub struct Record {
+    /// What is imported.
+    pub shape: ImportShape,
+    /// The exporters of which it is not known whether they still are.
+    pub unsure: Vec<ClusterName>,
+}
+
+/// What is imported and must not shrink or change, because an exporter that is recorded in it is unknown for now.
+pub fn record_to_hold(index: &Index, key: &ServiceKey, exports: &Exports<'_>) -> Option<Record> {
+    let unsure: BTreeSet<_> = exports.unknown.union(&exports.lost).collect();
+    if unsure.is_empty() {
+        return None;
+    }
+    let own: Vec<_> = own_imports(index, key).collect();
+    let recorded: BTreeSet<_> = recorded_exporters(index, key, &own).collect();
+    let unsure: Vec<_> = match recorded.is_empty() {
+        // The process that made the imports ended before it wrote down where they come from.
+        true => unsure.into_iter().cloned().collect(),
+        false => unsure
+            .into_iter()
+            .filter(|name| recorded.contains(name.as_str()))
+            .cloned()
+            .collect(),
+    };
+    if unsure.is_empty() {
+        return None;
+    }
+    let complete = |(member, _): &&(&Member, &ImportView)| knows_all_fields(member);
+    let (_, import) = own.iter().find(complete).or_else(|| own.first())?;
+    let shape = import::shape_of(import, None);
+    Some(Record { shape, unsure })
+}
+
+fn own_imports<'a>(
+    index: &'a Index,
+    key: &'a ServiceKey,
+) -> impl Iterator<Item = (&'a Member, &'a ImportView)> {
+    let of = |member: &'a Member| Some((member, member.import(key)?));
+    let all = index.members.values().filter_map(of);
+    all.filter(|(_, import)| {
+        import.hub.as_deref() == Some(&*index.hub.uid) && !is_native(&import.owner)
+    })
+}
+
+fn recorded_exporters<'a>(
+    index: &'a Index,
+    key: &'a ServiceKey,
+    own: &[(&'a Member, &'a ImportView)],
+) -> impl Iterator<Item = &'a str> {
+    let clusters = own.iter().flat_map(|(_, import)| &import.status.clusters);
+    let clusters: Vec<_> = clusters.map(|cluster| cluster.cluster.as_str()).collect();
+    let copies = index.members.values().flat_map(|member| member.copies(key));
+    let of_copies = copies
+        .filter(|(_, copy)| copy.view.path == Path::Clusterset)
+        .filter(|(_, copy)| copy.view.hub == index.hub.uid.as_ref().into())
+        .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
+        .map(ClusterName::as_str);
+    clusters.into_iter().chain(of_copies)
+}
+
+fn knows_all_fields(member: &Member) -> bool {
+    matches!(
+        member.membership(),
+        Membership::Part { imports: Some(served), .. } if served.fields == ImportFields::ALL
+    )
+}

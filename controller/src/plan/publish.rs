@@ -1,0 +1,137 @@
+//! A service that a MultiClusterService exposes, shown to tools of the clusterset: Gateway API routes refer to ServiceImports,
+//! and clusterset DNS answers from them.
+
+use causeway::api::labels;
+use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::clusterset::exports::validity;
+use super::clusterset::import;
+use super::clusterset::merge::{ImportPort, ImportShape};
+use super::clusterset::{Clusterset, ImportWish, Imports};
+use super::copy::CopyWish;
+use super::placement::Roles;
+use super::service::ServiceWish;
+use super::{Desired, MemberWish, Members};
+use crate::index::Index;
+use crate::index::member::{Member, Membership, NATIVE_OWNER, NamespaceState};
+use crate::index::service::{ServiceKind, ServiceView};
+
+/// Adds exports in the providers and imports in the consumers. The Service of the own name stands for the import: no other
+/// Service and no other copies are made.
+pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &mut Clusterset) {
+    let (Members::Wanted(wishes), Imports::Wanted(imports)) =
+        (&native.members, &mut clusterset.imports)
+    else {
+        return;
+    };
+    let Some(mcs) = index.hub.multi_cluster_services.get(key) else {
+        return;
+    };
+    let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
+    for (name, wish) in wishes {
+        let roles = native.placement.targets.get(name).copied();
+        let (roles, Some(member)) = (roles.unwrap_or_default(), index.members.get(name)) else {
+            continue;
+        };
+        if roles.provider && exports(member) {
+            clusterset.published.insert(name.clone(), owner.clone());
+            if member.export(key).is_some() {
+                let validity = validity(member.service(key));
+                clusterset.exports.insert(name.clone(), validity);
+            }
+        }
+        if let Some(wish) = import_wish(key, member, wish, roles, &owner) {
+            imports.entry(name.clone()).or_insert(wish);
+        }
+    }
+    let used = native
+        .placement
+        .providers()
+        .filter(|name| index.provides(name));
+    let exporters: Vec<ClusterName> = used.cloned().collect();
+    if !imports.is_empty() {
+        clusterset.exporters.extend(exporters);
+    }
+}
+
+fn exports(member: &Member) -> bool {
+    matches!(
+        member.membership(),
+        Membership::Part {
+            exports: Some(_),
+            ..
+        }
+    )
+}
+
+fn import_wish(
+    key: &ServiceKey,
+    member: &Member,
+    wish: &MemberWish,
+    roles: Roles,
+    owner: &str,
+) -> Option<ImportWish> {
+    let Membership::Part {
+        imports: Some(served),
+        ..
+    } = member.membership()
+    else {
+        return None;
+    };
+    let active = member.namespace(&key.namespace) == NamespaceState::Active;
+    let service = member.service(key).filter(|_| roles.consumer && active)?;
+    let shape = shape(service, wish);
+    Some(ImportWish {
+        served,
+        service: None,
+        import: import::plan(served, &shape, owner, Some(service), false),
+        copies: CopyWish::default(),
+        trouble: None,
+    })
+}
+
+/// What the member's Service offers of the exposed ports.
+fn shape(service: &ServiceView, wish: &MemberWish) -> ImportShape {
+    let port = |port: &causeway::domain::ServicePort| ImportPort {
+        port: port.clone(),
+        app_protocol: service
+            .shape
+            .ports
+            .iter()
+            .find(|shape| shape.port.id == port.id)
+            .and_then(|shape| shape.app_protocol.clone()),
+    };
+    let preference = match &wish.service {
+        ServiceWish::Own(own) => own.shape.traffic_distribution.clone(),
+        ServiceWish::Foreign => service.shape.traffic_distribution.clone(),
+    };
+    ImportShape {
+        headless: service.shape.kind == ServiceKind::Headless,
+        ports: wish.offered.iter().map(port).collect(),
+        session_affinity: service.shape.session_affinity.clone(),
+        affinity_seconds: service.shape.affinity_seconds,
+        ip_families: service.ip_families.clone(),
+        internal_traffic_policy: service.internal_traffic_policy.as_deref().map(Into::into),
+        traffic_distribution: preference,
+        labels: Default::default(),
+        annotations: Default::default(),
+    }
+}
+
+/// The export that a provider holds.
+pub fn export(key: &ServiceKey, version: Version, hub: &str, owner: &str) -> ServiceExport {
+    let metadata = ObjectMeta {
+        name: Some(key.name.to_string()),
+        namespace: Some(key.namespace.to_string()),
+        labels: Some(
+            [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        ),
+        annotations: Some([(labels::OWNER.to_owned(), owner.to_owned())].into()),
+        ..ObjectMeta::default()
+    };
+    ServiceExport::new(version, metadata, ServiceExportSpec::default())
+}
