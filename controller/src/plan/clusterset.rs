@@ -304,7 +304,7 @@ impl Importer<'_> {
             addresses.unwrap_or_default(),
             release,
         );
-        ServiceWish::Own(own)
+        ServiceWish::Own(own.into())
     }
 
     /// Copies belong to the import, so they come after it; while it is not there those that are there stay.
@@ -334,3 +334,6 @@ impl Importer<'_> {
         copy::copies(&origin, consumer, providers.iter())
     }
 }
+
+#[cfg(test)]
+mod tests;

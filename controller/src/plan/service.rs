@@ -18,7 +18,7 @@ pub enum ServiceWish {
     /// Somebody else's, used as it is.
     Foreign,
     /// One of causeway's.
-    Own(OwnService),
+    Own(Box<OwnService>),
 }
 
 /// A Service that causeway keeps in a member.
@@ -73,11 +73,12 @@ pub fn wish(
         traffic_distribution: understood(&hub_service.shape.traffic_distribution, release),
         ..hub_service.shape.clone()
     };
-    ServiceWish::Own(OwnService {
+    let own = OwnService {
         shape,
         owner: owner.to_owned(),
         derived: None,
-    })
+    };
+    ServiceWish::Own(own.into())
 }
 
 /// PreferClose is known since Kubernetes 1.31, its two kinds since 1.34 (KEP-4444, KEP-3015); a member that does not know

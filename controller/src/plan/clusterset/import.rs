@@ -26,7 +26,7 @@ pub enum ImportPlan {
     /// Its addresses are not known yet; what is there stays.
     Later,
     /// This.
-    Own(OwnImport),
+    Own(Box<OwnImport>),
 }
 
 /// A ServiceImport that causeway keeps in a member.
@@ -58,25 +58,22 @@ pub fn plan(
 ) -> ImportPlan {
     let wanted = kind(shape);
     let derived = derived.filter(|service| service.shape.kind == wanted && !service.deleting);
-    let families = &shape.ip_families;
-    let addresses: Option<(&[Box<str>], &[Box<str>])> = match derived {
-        _ if unsupported => Some((&[], families)),
-        Some(_) if shape.headless => Some((&[], families)),
+    let (ips, families) = match derived {
+        _ if unsupported => (&[][..], &shape.ip_families),
+        Some(_) if shape.headless => (&[][..], &shape.ip_families),
         Some(service) if !service.cluster_ips.is_empty() => {
-            Some((&service.cluster_ips, &service.ip_families))
+            (&*service.cluster_ips, &service.ip_families)
         }
-        _ => None,
+        _ => return ImportPlan::Later,
     };
-    let Some((ips, families)) = addresses else {
-        return ImportPlan::Later;
-    };
-    ImportPlan::Own(OwnImport {
+    let own = OwnImport {
         spec: spec(shape, served.fields, ips, families),
         labels: shape.labels.clone(),
         annotations: shape.annotations.clone(),
         owner: owner.to_owned(),
         unsupported,
-    })
+    };
+    ImportPlan::Own(own.into())
 }
 
 fn spec(

@@ -105,7 +105,7 @@ fn a_name_is_made_of_provider_slice_and_hash_and_fits() {
         (&provider, &*long),
         (&provider, &*dotted),
     ] {
-        let made = copy_name(provider, slice, "IPv4");
+        let made = copy_name(Path::Native, provider, slice, "IPv4");
         assert!(
             made.len() <= 253 && made.starts_with(&format!("{provider}-")),
             "{made}"
@@ -120,23 +120,29 @@ fn a_name_is_made_of_provider_slice_and_hash_and_fits() {
             "{made}"
         );
     }
-    assert_eq!(copy_name(&name("member1"), &long, "IPv4").len(), 253);
     assert_eq!(
-        &*copy_name(&name("member1"), "foo-abc", "IPv4"),
-        &*copy_name(&name("member1"), "foo-abc", "IPv4")
+        copy_name(Path::Native, &name("member1"), &long, "IPv4").len(),
+        253
     );
-    assert!(copy_name(&name("member1"), "foo-abc", "IPv4").starts_with("member1-foo-abc-"));
+    assert_eq!(
+        &*copy_name(Path::Native, &name("member1"), "foo-abc", "IPv4"),
+        &*copy_name(Path::Native, &name("member1"), "foo-abc", "IPv4")
+    );
+    assert!(
+        copy_name(Path::Native, &name("member1"), "foo-abc", "IPv4")
+            .starts_with("member1-foo-abc-")
+    );
 }
 
 #[test]
 fn whatever_tells_two_sources_apart_tells_their_copies_apart() {
     let long = "x".repeat(250);
     let names = [
-        copy_name(&name("a"), "b-c", "IPv4"),
-        copy_name(&name("a-b"), "c", "IPv4"),
-        copy_name(&name("a"), "b-c", "IPv6"),
-        copy_name(&name("a"), &format!("{long}y"), "IPv4"),
-        copy_name(&name("a"), &format!("{long}z"), "IPv4"),
+        copy_name(Path::Native, &name("a"), "b-c", "IPv4"),
+        copy_name(Path::Native, &name("a-b"), "c", "IPv4"),
+        copy_name(Path::Native, &name("a"), "b-c", "IPv6"),
+        copy_name(Path::Native, &name("a"), &format!("{long}y"), "IPv4"),
+        copy_name(Path::Native, &name("a"), &format!("{long}z"), "IPv4"),
     ];
     let distinct: BTreeSet<_> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());

@@ -73,6 +73,7 @@ fn nothing_else_is_copied() {
         let service = world.service(cluster, "foo").expect("a Service");
         let known = [
             "clusterIP",
+            "clusterIPs",
             "internalTrafficPolicy",
             "ipFamilies",
             "ipFamilyPolicy",
