@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::ClusterName;
+use futures::FutureExt;
+use futures::future::pending;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::version::Info;
@@ -14,12 +17,15 @@ use tokio::time::{MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::event::{Event, Generation, Identity, MemberEvent};
 use crate::failure::{Backoff, Failure, FailureKind};
+use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
 use crate::watch::{self as watches, Watch};
 
+mod discovery;
 mod target;
 
-pub use target::{Target, TargetError};
+use self::discovery::Discovery;
+pub use self::target::{Target, TargetError};
 
 /// How a member is watched.
 #[derive(Clone, Debug)]
@@ -28,6 +34,8 @@ pub struct Settings {
     pub probe_every: Duration,
     /// How long a probe may take.
     pub probe_deadline: Duration,
+    /// After how long the definition of ServiceImport is read again although it is served as before.
+    pub schema_every: Duration,
     /// The patience of the watches.
     pub watch: watches::Settings,
     /// Counts the objects that cannot be read.
@@ -39,6 +47,7 @@ impl Default for Settings {
         Self {
             probe_every: Duration::from_secs(10),
             probe_deadline: Duration::from_secs(5),
+            schema_every: Duration::from_secs(600),
             watch: watches::Settings::default(),
             unreadable: Counter::default(),
         }
@@ -50,8 +59,9 @@ const IDENTITY_NAMESPACE: &str = "kube-system";
 
 /// Tells what the member says, for as long as somebody listens. Dropping the future ends everything.
 ///
-/// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched.
-/// All the while a small request is made every few seconds, for a watch alone does not show a server that hangs.
+/// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched, and its
+/// ServiceExports and ServiceImports for as long as it serves them. All the while a small request is made every few
+/// seconds, for a watch alone does not show a server that hangs.
 pub async fn run(
     name: ClusterName,
     client: Client,
@@ -72,7 +82,8 @@ pub async fn run(
     };
     let (reconnect, reconnections) = watch::channel(0);
     tokio::select! {
-        () = member.watch(reconnections) => {}
+        () = member.watch(reconnections.clone()) => {}
+        () = member.follow_clusterset(reconnections) => {}
         () = member.probe(&mut health, identity, reconnect) => {}
     }
 }
@@ -214,6 +225,74 @@ impl Member {
             self.events.clone(),
         );
         tokio::join!(services, slices, namespaces);
+    }
+
+    /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more.
+    async fn follow_clusterset(&self, reconnections: watch::Receiver<u64>) {
+        let mut discovery = Discovery::new(
+            self.client.clone(),
+            self.settings.probe_deadline,
+            self.settings.schema_every,
+        );
+        let mut backoff = Backoff::new(
+            self.settings.watch.first_retry,
+            self.settings.watch.last_retry,
+        );
+        let mut served = loop {
+            match discovery.look().await {
+                Some(served) => break served,
+                None => sleep(backoff.pause()).await,
+            }
+        };
+        while self
+            .tell(MemberEvent::Served(served.clone()))
+            .await
+            .is_some()
+        {
+            let change = async {
+                loop {
+                    sleep(self.settings.probe_every).await;
+                    if let Some(change) = discovery.look().await {
+                        break change;
+                    }
+                }
+            };
+            tokio::select! {
+                () = self.watch_clusterset(&served, reconnections.clone()) => return,
+                change = change => served = change,
+            }
+        }
+    }
+
+    /// Watches what is served of the clusterset's API until nobody listens any more.
+    async fn watch_clusterset(&self, served: &Served, reconnections: watch::Receiver<u64>) {
+        let settings = &self.settings;
+        let exports = served.exports.map(|version| {
+            let api = Api::<ServiceExport>::all_with(self.client.clone(), &version);
+            Watch::new(api, settings.watch.clone())
+                .reconnect_on(reconnections.clone())
+                .counting(settings.unreadable.clone())
+                .run(
+                    |export| export,
+                    |signal| self.event(MemberEvent::Exports(signal)),
+                    self.events.clone(),
+                )
+        });
+        let imports = served.imports.map(|served| {
+            let api = Api::<ServiceImport>::all_with(self.client.clone(), &served.version);
+            Watch::new(api, settings.watch.clone())
+                .reconnect_on(reconnections)
+                .counting(settings.unreadable.clone())
+                .run(
+                    |import| import,
+                    |signal| self.event(MemberEvent::Imports(signal)),
+                    self.events.clone(),
+                )
+        });
+        tokio::join!(
+            exports.map_or_else(|| pending().left_future(), FutureExt::right_future),
+            imports.map_or_else(|| pending().left_future(), FutureExt::right_future),
+        );
     }
 
     async fn tell_health(&self, change: Option<Result<(), Failure>>) -> Option<()> {

@@ -109,7 +109,7 @@ pub struct Watch<K> {
 
 impl<K> Watch<K>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned + fmt::Debug,
+    K: Resource<DynamicType: Default> + DeserializeOwned + fmt::Debug,
 {
     /// A watch of all that `api` covers.
     pub fn new(api: Api<K>, settings: Settings) -> Self {
@@ -232,7 +232,7 @@ struct Loop<K, R, W, E> {
 
 impl<K, R, W, T, E> Loop<K, R, W, E>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: Resource<DynamicType: Default> + DeserializeOwned,
     R: Fn(K) -> T,
     W: Fn(Signal<T>) -> E,
 {
@@ -272,7 +272,7 @@ where
             if steady {
                 self.backoff.reset();
             }
-            tracing::debug!(kind = %K::kind(&()), ?end, steady, "watch ended");
+            tracing::debug!(kind = %K::kind(&K::DynamicType::default()), ?end, steady, "watch ended");
             match end {
                 End::Reconnect => {}
                 End::Over | End::Broken(_) if steady && !end.is_expiry() => {}

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::core::DynamicResourceScope;
 use kube::{CustomResource, Resource};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The API group of ServiceExport and ServiceImport.
 pub const GROUP: &str = "multicluster.x-k8s.io";
@@ -49,6 +49,13 @@ impl fmt::Display for Version {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.as_str())
     }
+}
+
+/// Reads the conditions that are whole: those of the first definitions had neither to bear a time nor a reason.
+fn whole_conditions<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Condition>, D::Error> {
+    let all = Vec::<serde_json::Value>::deserialize(input)?;
+    let whole = all.into_iter().map(serde_json::from_value);
+    Ok(whole.filter_map(Result::ok).collect())
 }
 
 /// What an export says beside its name, which is that of the exported Service.
@@ -101,7 +108,11 @@ pub struct ServiceExportSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceExportStatus {
     /// The conditions, one a type.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "whole_conditions",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub conditions: Vec<Condition>,
 }
 
@@ -196,7 +207,11 @@ pub struct ServiceImportStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clusters: Vec<ExportingCluster>,
     /// The conditions, one a type.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "whole_conditions",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub conditions: Vec<Condition>,
 }
 
@@ -299,6 +314,14 @@ mod tests {
         let object = json!({"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ServiceExport", "metadata": {"name": "serve"}});
         let export: ServiceExport = serde_json::from_value(object).expect("it decodes");
         assert_eq!(export.spec, ServiceExportSpec::default());
+    }
+
+    #[test]
+    fn a_condition_of_the_first_definition_does_not_make_an_export_unreadable() {
+        let status = json!({"conditions": [{"type": "Valid", "status": "True"}]});
+        let object = json!({"metadata": {"name": "serve"}, "status": status});
+        let export: ServiceExport = serde_json::from_value(object).expect("it decodes");
+        assert_eq!(export.status, Some(ServiceExportStatus::default()));
     }
 
     #[test]

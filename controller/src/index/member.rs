@@ -2,7 +2,9 @@
 
 mod clusterset;
 mod graves;
+mod namespaces;
 mod objects;
+mod owned;
 mod slices;
 mod watches;
 
@@ -11,20 +13,23 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::jiff::Timestamp;
 
 use self::clusterset::Clusterset;
 pub use self::clusterset::{DerivedRefusal, Membership};
 use self::graves::Graves;
+pub use self::namespaces::NamespaceState;
+use self::namespaces::Namespaces;
 pub use self::objects::{Objects, View};
+pub use self::owned::{NATIVE_OWNER, is_native};
 use self::slices::Slices;
 use self::watches::Watches;
 use super::Standing;
 use super::clusterset::{ExportView, ImportView};
 use super::hub::key_of;
 use super::service::ServiceView;
-use super::slice::{CopiedSlice, ObservedSlice, Path, SliceRole, SourceSlice};
+use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
 use crate::apply::{Ack, DeletedObject};
 use crate::event::{Generation, Identity, MemberEvent};
 use crate::failure::Failure;
@@ -32,9 +37,6 @@ use crate::watch::Signal;
 
 /// EndpointSlices of discovery.k8s.io/v1 are there since this release.
 const OLDEST_RELEASE: (u32, u32) = (1, 21);
-
-/// What [`labels::OWNER`](causeway::api::labels::OWNER) begins with on what a MultiClusterService asks for.
-pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
 /// All that is known of a member.
 #[derive(Debug)]
@@ -53,7 +55,7 @@ pub struct Member {
     pub services: Objects<ServiceView>,
     clusterset: Clusterset,
     slices: Slices,
-    namespaces: HashMap<Box<str>, NamespaceState>,
+    namespaces: Namespaces,
     graves: Graves,
     watches: Watches,
     probe_failure: Option<Failure>,
@@ -91,17 +93,6 @@ pub struct Written<T> {
     pub deleted: bool,
 }
 
-/// The state of a namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NamespaceState {
-    /// There, and taking objects.
-    Active,
-    /// On its way out: nothing can be made in it.
-    Terminating,
-    /// Not there.
-    Missing,
-}
-
 /// What a fold changed.
 #[derive(Debug, Default)]
 pub struct Changed {
@@ -123,7 +114,7 @@ impl Member {
             services: Objects::default(),
             clusterset: Clusterset::default(),
             slices: Slices::default(),
-            namespaces: HashMap::new(),
+            namespaces: Namespaces::default(),
             graves: Graves::default(),
             watches: Watches::default(),
             probe_failure: None,
@@ -261,58 +252,7 @@ impl Member {
 
     /// The state of a namespace.
     pub fn namespace(&self, name: &str) -> NamespaceState {
-        self.namespaces
-            .get(name)
-            .copied()
-            .unwrap_or(NamespaceState::Missing)
-    }
-
-    /// Whether anything of that service bears the hub's label, counting what is deleted but not seen gone.
-    pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
-        self.owns_native(key, hub) || self.owns_clusterset(key, hub)
-    }
-
-    /// Whether anything that a MultiClusterService asks for bears the hub's label.
-    pub fn owns_native(&self, key: &ServiceKey, hub: &str) -> bool {
-        let service = self.services.get(key).is_some_and(|service| {
-            service.view.hub.as_deref() == Some(hub) && service.view.derived_for.is_none()
-        });
-        let published = |owner: &Option<Box<str>>, bearer: &Option<Box<str>>| {
-            bearer.as_deref() == Some(hub) && is_native(owner)
-        };
-        let export = self.written_export(key);
-        let import = self.written_import(key);
-        service
-            || self.owns_copies(key, hub, Path::Native)
-            || export.is_some_and(|export| published(&export.view.owner, &export.view.hub))
-            || import.is_some_and(|import| published(&import.view.owner, &import.view.hub))
-    }
-
-    /// Whether anything that ServiceExports ask for bears the hub's label.
-    pub fn owns_clusterset(&self, key: &ServiceKey, hub: &str) -> bool {
-        let derived = self.services.get(&key.derived());
-        let derived = derived.is_some_and(|service| service.view.is_derived_for(key, hub));
-        let import = self.written_import(key);
-        let import = import.is_some_and(|import| {
-            import.view.hub.as_deref() == Some(hub) && !is_native(&import.view.owner)
-        });
-        derived || import || self.owns_copies(key, hub, Path::Clusterset)
-    }
-
-    fn owns_copies(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {
-        let mut copies = self.slices.copies.get(key).into_iter().flatten();
-        copies.any(|(_, copy)| &*copy.view.hub == hub && copy.view.path == path)
-    }
-
-    /// The services of which something bears the hub's label.
-    pub fn own_keys(&self, hub: &str) -> HashSet<ServiceKey> {
-        let services = self.services.iter().map(|(key, view)| view.service(key));
-        let exports = self.clusterset.exports.iter().map(|(key, _)| key.clone());
-        let imports = self.clusterset.imports.iter().map(|(key, _)| key.clone());
-        let keys = services.chain(exports).chain(imports);
-        keys.chain(self.slices.copies.keys().cloned())
-            .filter(|key| self.owns_any(key, hub))
-            .collect()
+        self.namespaces.get(name)
     }
 
     /// The services that the member exports, or imports because a person says so.
@@ -373,7 +313,7 @@ impl Member {
             }
             MemberEvent::Namespaces(signal) => {
                 self.watches.namespaces.note(&signal);
-                self.fold_namespaces(signal, &mut changed);
+                self.namespaces.fold(signal, &mut changed.namespaces);
             }
         }
         let services = &self.services;
@@ -413,54 +353,9 @@ impl Member {
         };
     }
 
-    fn fold_namespaces(&mut self, signal: Signal<Namespace>, changed: &mut Changed) {
-        match signal {
-            Signal::Listed(objects) => {
-                let old = std::mem::take(&mut self.namespaces);
-                for object in &objects {
-                    self.put_namespace(object);
-                }
-                changed
-                    .namespaces
-                    .extend(differing(&old, &self.namespaces, |old, new| old == new));
-            }
-            Signal::Applied(object) => {
-                let Some(name) = object.metadata.name.as_deref() else {
-                    return;
-                };
-                let before = self.namespace(name);
-                self.put_namespace(&object);
-                if self.namespace(name) != before {
-                    changed.namespaces.insert(name.into());
-                }
-            }
-            Signal::Deleted(object) => {
-                let Some(name) = object.metadata.name.as_deref() else {
-                    return;
-                };
-                self.namespaces.remove(name);
-                changed.namespaces.insert(name.into());
-            }
-            Signal::Connected | Signal::Failed(_) => {}
-        }
-    }
-
-    fn put_namespace(&mut self, object: &Namespace) {
-        let Some(name) = object.metadata.name.as_deref() else {
-            return;
-        };
-        let terminating = object.metadata.deletion_timestamp.is_some();
-        let state = if terminating {
-            NamespaceState::Terminating
-        } else {
-            NamespaceState::Active
-        };
-        self.namespaces.insert(name.into(), state);
-    }
-
     pub(super) fn fold_ack(&mut self, ack: Ack, now: Timestamp) {
         match ack {
-            Ack::Namespace(object) => self.put_namespace(&object),
+            Ack::Namespace(object) => self.namespaces.put(&object),
             Ack::Service(object) => {
                 if let (Some(key), Some(view)) =
                     (key_of(&object.metadata), ServiceView::read(&object))
@@ -529,13 +424,6 @@ impl<T> Written<T> {
             deleted: false,
         }
     }
-}
-
-/// Whether an object is there on behalf of a MultiClusterService.
-pub fn is_native(owner: &Option<Box<str>>) -> bool {
-    owner
-        .as_deref()
-        .is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
 }
 
 /// The keys whose values differ between two maps, absence included.

@@ -34,7 +34,7 @@ pub(super) struct Source<K> {
 
 impl<K> Source<K>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: Resource<DynamicType: Default> + DeserializeOwned,
 {
     /// All pages of a list of the most recent state. A list whose pages expire is asked for in one piece.
     pub(super) async fn list<T>(&self, read: impl Fn(K) -> T) -> Result<(Vec<T>, String), Failure> {
@@ -119,7 +119,8 @@ where
         serde_json::from_str(object.get())
             .inspect_err(|error| {
                 self.unreadable.inc();
-                let (kind, Identity { namespace, name, .. }) = (K::kind(&()), identity(object));
+                let version = K::DynamicType::default();
+                let (kind, Identity { namespace, name, .. }) = (K::kind(&version), identity(object));
                 tracing::error!(%kind, namespace, name, %error, "an object cannot be read and is passed over");
             })
             .ok()

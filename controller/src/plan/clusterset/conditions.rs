@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use causeway::api::condition::{self as names, reason};
-use causeway::api::multicluster::ExportingCluster;
+use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -80,7 +80,7 @@ impl View<'_> {
         };
         let export = member.export(self.key)?;
         let (conditions, announcements) = self.export_conditions(name, export, validity);
-        if conditions == export.conditions {
+        if are_same(&conditions, &export.conditions) {
             return None;
         }
         let object = ObjectId::ServiceExportStatus(version, self.key.clone());
@@ -215,13 +215,13 @@ impl View<'_> {
         let import = member.import(self.key);
         let import = import.filter(|import| !import.deleting && own.is_met_by(import, hub))?;
         let status = self.import_status_wanted(wish, own, import);
-        let stored = json!(import.status);
-        let differs = status
-            .as_object()
-            .is_some_and(|fields| fields.iter().any(|(field, value)| stored[field] != *value));
+        let stored = &import.status;
+        let is_said = stored.clusters == status.clusters
+            && stored.endpoint_slice_objects == status.endpoint_slice_objects
+            && are_same(&status.conditions, &stored.conditions);
         let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
-        let patch = status_patch(&import.resource_version, &status);
-        differs.then(|| Write::new(object, Action::Merge(patch)))
+        let patch = status_patch(&import.resource_version, &json!(status));
+        (!is_said).then(|| Write::new(object, Action::Merge(patch)))
     }
 
     fn import_status_wanted(
@@ -229,41 +229,52 @@ impl View<'_> {
         wish: &ImportWish,
         own: &OwnImport,
         import: &ImportView,
-    ) -> Value {
+    ) -> ServiceImportStatus {
+        let fields = wish.served.fields;
         let exporters = self.clusterset.exporters.iter();
-        let clusters: Vec<_> = exporters
-            .map(|name| ExportingCluster {
-                cluster: name.to_string(),
-            })
-            .collect();
-        let mut status = json!({ "clusters": clusters });
-        if wish.served.fields.endpoint_slice_objects {
-            status["endpointSliceObjects"] = json!(PRESENT);
-        }
-        if wish.served.fields.conditions {
-            let ready = match own.unsupported {
-                false => Verdict::True,
-                true => Verdict::False {
-                    reason: reason::IP_FAMILY_NOT_SUPPORTED.into(),
-                    message: format!(
-                        "the service has {}, which this cluster has not",
-                        own.spec.ip_families.join(" and ")
-                    ),
-                },
-            };
-            let mut conditions = import.status.conditions.clone();
+        let clusters = exporters.map(|name| ExportingCluster {
+            cluster: name.to_string(),
+        });
+        let ready = match own.unsupported {
+            false => Verdict::True,
+            true => Verdict::False {
+                reason: reason::IP_FAMILY_NOT_SUPPORTED.into(),
+                message: format!(
+                    "the service has {}, which this cluster has not",
+                    own.spec.ip_families.join(" and ")
+                ),
+            },
+        };
+        let mut conditions = import.status.conditions.clone();
+        if fields.conditions {
+            let generation = import.generation;
             set(
                 &mut conditions,
                 names::READY,
                 IMPORTED,
                 &ready,
-                import.generation,
+                generation,
                 self.now,
             );
-            status["conditions"] = json!(conditions);
         }
-        status
+        ServiceImportStatus {
+            endpoint_slice_objects: fields.endpoint_slice_objects.then(|| PRESENT.to_owned()),
+            clusters: clusters.collect(),
+            conditions,
+        }
     }
+}
+
+/// Whether stored conditions say what is wanted. Not every definition has a place for the generation.
+fn are_same(wanted: &[Condition], stored: &[Condition]) -> bool {
+    let same = |(wanted, stored): (&Condition, &Condition)| {
+        let wanted = Condition {
+            observed_generation: stored.observed_generation.and(wanted.observed_generation),
+            ..wanted.clone()
+        };
+        wanted == *stored
+    };
+    wanted.len() == stored.len() && wanted.iter().zip(stored).all(same)
 }
 
 fn status_patch(resource_version: &str, status: &Value) -> Value {
