@@ -1,10 +1,11 @@
 //! What the exports of one service agree on, and what they do not (KEP-1645, "Constraints and Conflict Resolution").
 //!
-//! Precedence is by the age of the ServiceExport, the oldest first, ties by the name of the cluster. Ports are the union, first
-//! by name, then by protocol and number; everything else is as the oldest has it.
+//! The oldest export decides; of two that are as old, the one in the cluster whose name comes first. Ports are the union of
+//! all. Nothing here depends on the order in which clusters are heard, nor on the time.
 
-mod conflicts;
-mod metadata;
+mod conflict;
+mod exported;
+mod ports;
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,12 @@ use causeway::api::multicluster::ServiceExportSpec;
 use causeway::domain::{ClusterName, ServicePort};
 use k8s_openapi::jiff::Timestamp;
 
-pub use self::conflicts::{Conflict, conflict_text};
+pub use self::conflict::{Conflict, conflict_text};
+use self::exported::Exported;
+use self::ports::Union;
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
 
-/// One valid export.
+/// One valid export of a service. A cluster has at most one.
 #[derive(Clone, Copy, Debug)]
 pub struct Constituent<'a> {
     /// The cluster that exports.
@@ -33,7 +36,8 @@ pub struct Constituent<'a> {
 pub struct ImportShape {
     /// Whether the service is reached by its endpoints' own addresses.
     pub headless: bool,
-    /// The ports; no two have one name, or one protocol and number.
+    /// The ports: those of the oldest export in its order, then what the next adds. No two have one name, or one protocol and
+    /// number.
     pub ports: Vec<ImportPort>,
     /// None or ClientIP.
     pub session_affinity: String,
@@ -60,12 +64,12 @@ pub struct ImportPort {
     pub app_protocol: Option<String>,
 }
 
-/// What came of merging.
+/// All exports of a service as one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged<'a> {
     /// What is imported.
     pub shape: ImportShape,
-    /// What the exports disagree on.
+    /// What the exports disagree on, at most once a field.
     pub conflicts: Vec<Conflict>,
     /// The exporters, those of the oldest exports first.
     pub clusters: Vec<&'a ClusterName>,
@@ -73,66 +77,62 @@ pub struct Merged<'a> {
 
 /// Merges the exports of one service, in whatever order they are given; `None` where there are none.
 pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
-    let mut by_age = constituents.to_vec();
-    by_age.sort_by_key(|one| (one.created.unwrap_or(Timestamp::MAX), one.cluster));
-    let oldest = by_age.first()?;
-    let shape = &oldest.service.shape;
-    let (labels, annotations) = metadata::exported(oldest.spec);
+    let mut by_age: Vec<_> = constituents.iter().copied().map(Export::new).collect();
+    by_age.sort_by_key(|Export { export, .. }| {
+        (export.created.unwrap_or(Timestamp::MAX), export.cluster)
+    });
+    let mut union = Union::default();
+    for export in &by_age {
+        union.extend(export.ports());
+    }
+    let shape = by_age.first()?.shape(union.named());
     Some(Merged {
-        shape: ImportShape {
-            headless: shape.kind == ServiceKind::Headless,
-            ports: named(union(by_age.iter().map(|one| one.service))),
-            session_affinity: shape.session_affinity.clone(),
-            affinity_seconds: shape.affinity_seconds,
-            ip_families: oldest.service.ip_families.clone(),
-            internal_traffic_policy: oldest
-                .service
-                .internal_traffic_policy
-                .as_deref()
-                .map(ToOwned::to_owned),
-            traffic_distribution: shape.traffic_distribution.clone(),
-            labels,
-            annotations,
-        },
-        conflicts: conflicts::find(&by_age),
-        clusters: by_age.iter().map(|one| one.cluster).collect(),
+        conflicts: conflict::find(&by_age, &shape.ports),
+        shape,
+        clusters: by_age.iter().map(|export| export.export.cluster).collect(),
     })
 }
 
-fn union<'a>(services: impl Iterator<Item = &'a ServiceView>) -> Vec<ImportPort> {
-    let mut ports = Vec::new();
-    for shape in services.flat_map(|service| &service.shape.ports) {
-        add(&mut ports, ImportPort::of(shape));
-    }
-    ports
+/// An export, and what of its labels and annotations can be carried.
+struct Export<'a> {
+    export: Constituent<'a>,
+    exported: Exported,
 }
 
-/// Adds a port, unless an older one bears its name or has its protocol and number.
-fn add(ports: &mut Vec<ImportPort>, port: ImportPort) {
-    let clashes =
-        |other: &ImportPort| other.port.name == port.port.name || other.port.id == port.port.id;
-    if !ports.iter().any(clashes) {
-        ports.push(port);
-    }
-}
-
-/// A Service of several ports must name them all: a port without a name is called after its protocol and number. Where that
-/// name is another port's, the nameless one is left out.
-fn named(ports: Vec<ImportPort>) -> Vec<ImportPort> {
-    if ports.len() < 2 {
-        return ports;
-    }
-    let taken: Vec<_> = ports.iter().map(|port| port.port.name.clone()).collect();
-    let name = |mut port: ImportPort| {
-        if port.port.name.is_empty() {
-            let id = port.port.id;
-            let name = format!("{}-{}", id.protocol.as_str().to_lowercase(), id.number);
-            port.port.name = name.into();
-            return Some(port).filter(|port| !taken.contains(&port.port.name));
+impl<'a> Export<'a> {
+    fn new(export: Constituent<'a>) -> Self {
+        Self {
+            export,
+            exported: Exported::read(export.spec),
         }
-        Some(port)
-    };
-    ports.into_iter().filter_map(name).collect()
+    }
+
+    fn service(&self) -> &'a ServiceView {
+        self.export.service
+    }
+
+    fn is_headless(&self) -> bool {
+        self.service().shape.kind == ServiceKind::Headless
+    }
+
+    fn ports(&self) -> impl Iterator<Item = ImportPort> + use<'a> {
+        self.service().shape.ports.iter().map(ImportPort::of)
+    }
+
+    fn shape(&self, ports: Vec<ImportPort>) -> ImportShape {
+        let service = self.service();
+        ImportShape {
+            headless: self.is_headless(),
+            ports,
+            session_affinity: service.shape.session_affinity.clone(),
+            affinity_seconds: service.shape.affinity_seconds,
+            ip_families: service.ip_families.clone(),
+            internal_traffic_policy: service.internal_traffic_policy.as_deref().map(Into::into),
+            traffic_distribution: service.shape.traffic_distribution.clone(),
+            labels: self.exported.labels.clone(),
+            annotations: self.exported.annotations.clone(),
+        }
+    }
 }
 
 impl ImportPort {
@@ -145,17 +145,18 @@ impl ImportPort {
 }
 
 impl ImportShape {
-    /// What becomes of what is imported while one of its exporters is unknown: ports may be added, nothing else moves.
+    /// What becomes of what is imported while one of its exporters is unknown: ports may be added, nothing else moves. A port
+    /// without a name would have to be given one beside another, so nothing is added to it.
     #[must_use]
     pub fn grown_from(record: &Self, merged: Option<&Self>) -> Self {
-        let mut ports = record.ports.clone();
-        for port in merged.into_iter().flat_map(|merged| &merged.ports) {
-            add(&mut ports, port.clone());
+        let mut grown = record.clone();
+        let all_named = record.ports.iter().all(|port| !port.port.name.is_empty());
+        if let Some(merged) = merged.filter(|_| all_named) {
+            let mut union = Union::from(grown.ports);
+            union.extend(merged.ports.iter().cloned());
+            grown.ports = union.named();
         }
-        Self {
-            ports: named(ports),
-            ..record.clone()
-        }
+        grown
     }
 }
 

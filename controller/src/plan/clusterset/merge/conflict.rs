@@ -50,7 +50,7 @@ pub fn conflict_text(conflicts: &[Conflict]) -> Option<(String, String)> {
 }
 
 /// What exports disagree on; the oldest is the first of them. `ports` are the ports that are imported.
-pub fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict> {
+pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict> {
     let Some((oldest, others)) = exports.split_first() else {
         return Vec::new();
     };
@@ -105,7 +105,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         let added: Vec<_> = imported.iter().filter(|port| !is_own(port)).collect();
         let addition = match added.is_empty() {
             true => String::new(),
-            false => cut(&format!(", and {} of others", describe(added)), VALUE_MAX),
+            false => cut(&format!(", and adding {}", describe(added)), VALUE_MAX),
         };
         self.conflict_and(&addition, "PortConflict", "ports", differs, |export| {
             describe(&of(export))
@@ -115,7 +115,7 @@ impl<'e, 'a> Exports<'e, 'a> {
     fn session_affinity(&self) -> Option<Conflict> {
         let of = |export: &Export<'_>| export.service().shape.session_affinity.clone();
         let differs = |other: &Export<'_>| of(other) != of(self.oldest);
-        self.conflict("SessionAffinityConflict", "session affinity", differs, of)
+        self.conflict("SessionAffinityConflict", "sessionAffinity", differs, of)
     }
 
     /// Seconds are compared only where both have them: that one has none is another conflict.
@@ -132,7 +132,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         };
         self.conflict(
             "SessionAffinityConfigConflict",
-            "session affinity timeout",
+            "sessionAffinityConfig",
             differs,
             show,
         )
@@ -146,7 +146,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         let differs = |other: &Export<'a>| of(other) != of(self.oldest);
         self.conflict(
             "InternalTrafficPolicyConflict",
-            "internal traffic policy",
+            "internalTrafficPolicy",
             differs,
             |export| of(export).to_owned(),
         )
@@ -157,7 +157,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         let differs = |other: &Export<'a>| of(other) != of(self.oldest);
         self.conflict(
             "TrafficDistributionConflict",
-            "traffic distribution",
+            "trafficDistribution",
             differs,
             |export| of(export).unwrap_or("no preference").to_owned(),
         )
@@ -170,7 +170,7 @@ impl<'e, 'a> Exports<'e, 'a> {
             let other = of(other);
             own.len() != other.len() || own.iter().any(|family| !other.contains(family))
         };
-        self.conflict("IPFamilyConflict", "IP families", differs, |export| {
+        self.conflict("IPFamilyConflict", "ipFamilies", differs, |export| {
             some_or(of(export).join(" and "), "no families")
         })
     }
@@ -224,7 +224,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         let count = differing.len();
         let total = self.others.len() + 1;
         let verb = if count == 1 { "disagrees" } else { "disagree" };
-        let name = |export: &Export<'_>| export.constituent.cluster.to_string();
+        let name = |export: &Export<'_>| export.export.cluster.to_string();
         let show = |export: &Export<'a>| cut(&show(export), VALUE_MAX);
         let named = differing.iter().take(NAMED_AT_MOST);
         let mut texts: Vec<_> = named
@@ -236,7 +236,7 @@ impl<'e, 'a> Exports<'e, 'a> {
         let (used, winner) = (show(self.oldest), name(self.oldest));
         let list = texts.join(", ");
         let message = format!(
-            "Conflicting {what}: using {used} of the oldest export, in {winner}{addition}; {count} of {total} clusters {verb}: {list}"
+            "Conflicting {what}: using that of the oldest export, in {winner} ({used}){addition}; {count} of {total} clusters {verb}: {list}"
         );
         Some(Conflict { reason, message })
     }

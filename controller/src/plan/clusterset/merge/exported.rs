@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use causeway::api::labels;
 use causeway::api::multicluster::ServiceExportSpec;
+use causeway::domain::dns1123_label;
 
 /// Labels and annotations that every API server takes, and that nothing of causeway's or of Kubernetes' own depends on.
 #[derive(Debug, PartialEq)]
-pub struct Exported {
+pub(super) struct Exported {
     /// The labels.
-    pub labels: BTreeMap<String, String>,
+    pub(super) labels: BTreeMap<String, String>,
     /// The annotations.
-    pub annotations: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
 }
 
 /// Domains whose names say who keeps an object and where it belongs.
@@ -21,7 +22,11 @@ const RESERVED_DOMAINS: [&str; 4] = [
     "endpointslice.kubernetes.io",
     "endpointslice.karmada.io",
 ];
-const RESERVED_NAMES: [&str; 2] = [labels::MANAGED_BY, labels::SERVICE_NAME];
+const RESERVED_NAMES: [&str; 3] = [
+    labels::MANAGED_BY,
+    labels::SERVICE_NAME,
+    "kubectl.kubernetes.io/last-applied-configuration",
+];
 
 const NAME_MAX: usize = 63;
 const DOMAIN_MAX: usize = 253;
@@ -31,7 +36,7 @@ const SIZE_MAX: usize = 240 * 1024;
 impl Exported {
     /// Reads what an export says. The definition lets any text through, and an import with a label that is none would be refused
     /// as a whole: what does not fit is left out.
-    pub fn read(spec: &ServiceExportSpec) -> Self {
+    pub(super) fn read(spec: &ServiceExportSpec) -> Self {
         let mut room = SIZE_MAX;
         let labels = carried(&spec.exported_labels, &mut room, |name, value| {
             is_qualified(name) && (value.is_empty() || is_name(value))
@@ -67,11 +72,11 @@ fn carried(
 fn is_reserved(name: &str) -> bool {
     let domain = name.split_once('/').map(|(domain, _)| domain);
     let in_reserved = |domain: &str| {
-        let within = |reserved: &&str| {
-            let sub = domain.strip_suffix(*reserved);
+        let within = |reserved: &str| {
+            let sub = domain.strip_suffix(reserved);
             sub.is_some_and(|sub| sub.is_empty() || sub.ends_with('.'))
         };
-        RESERVED_DOMAINS.iter().any(|reserved| within(&reserved))
+        RESERVED_DOMAINS.iter().any(|reserved| within(reserved))
     };
     RESERVED_NAMES.contains(&name) || domain.is_some_and(in_reserved)
 }
@@ -95,12 +100,5 @@ fn is_name(text: &str) -> bool {
 }
 
 fn is_subdomain(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && part.chars().all(inner)
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
-    text.len() <= DOMAIN_MAX && text.split('.').all(is_part)
+    text.len() <= DOMAIN_MAX && text.split('.').all(|part| dns1123_label(part).is_ok())
 }

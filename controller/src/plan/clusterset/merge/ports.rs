@@ -7,7 +7,7 @@ use super::ImportPort;
 /// Having no name is a name like any other (KEP-1645, "Service Port"). Beside other ports a port has to have one, so the name
 /// that it would be given is taken from the start: what is added later renames nothing but a port that had no name.
 #[derive(Debug, Default)]
-pub struct Union {
+pub(super) struct Union {
     ports: Vec<ImportPort>,
 }
 
@@ -19,7 +19,7 @@ impl From<Vec<ImportPort>> for Union {
 
 impl Union {
     /// Adds the ports that collide with none.
-    pub fn extend(&mut self, ports: impl IntoIterator<Item = ImportPort>) {
+    pub(super) fn extend(&mut self, ports: impl IntoIterator<Item = ImportPort>) {
         for port in ports {
             if !self.ports.iter().any(|other| collide(other, &port)) {
                 self.ports.push(port);
@@ -28,7 +28,7 @@ impl Union {
     }
 
     /// The ports; where there are several, all of them named.
-    pub fn named(mut self) -> Vec<ImportPort> {
+    pub(super) fn named(mut self) -> Vec<ImportPort> {
         if self.ports.len() > 1 {
             for port in &mut self.ports {
                 if port.port.name.is_empty() {
