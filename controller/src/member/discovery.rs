@@ -23,7 +23,12 @@ pub(super) struct Discovery {
     told: Option<Served>,
     less_before: Option<Versions>,
     schema: Option<(Version, ImportFields, Instant)>,
+    schema_missing_since: Option<Instant>,
 }
+
+/// An API server publishes the schema of a definition some moments after it serves it; one that has not done so for this long
+/// does not do it at all.
+const SCHEMA_WITHIN: Duration = Duration::from_secs(30);
 
 /// The version in which each kind is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +53,7 @@ impl Discovery {
             told: None,
             less_before: None,
             schema: None,
+            schema_missing_since: None,
         }
     }
 
@@ -121,8 +127,14 @@ impl Discovery {
                 return self.schema.map(|(_, fields, _)| fields);
             }
         };
-        let fields = document.map_or(ImportFields::FIRST, |document| import_fields(&document));
-        self.schema = Some((version, fields, Instant::now()));
+        let now = Instant::now();
+        let Some(fields) = document.as_ref().and_then(import_fields) else {
+            let since = *self.schema_missing_since.get_or_insert(now);
+            let is_late = now.duration_since(since) >= SCHEMA_WITHIN;
+            return is_late.then_some(ImportFields::FIRST);
+        };
+        self.schema_missing_since = None;
+        self.schema = Some((version, fields, now));
         Some(fields)
     }
 
@@ -140,8 +152,8 @@ impl Discovery {
     }
 }
 
-/// Reads which fields the definition of ServiceImport in an OpenAPI v3 document has.
-fn import_fields(document: &Value) -> ImportFields {
+/// Reads which fields the definition of ServiceImport in an OpenAPI v3 document has; `None` where it is not in there.
+fn import_fields(document: &Value) -> Option<ImportFields> {
     let schemas = document["components"]["schemas"].as_object();
     let is_import = |schema: &&Value| {
         let kinds = schema["x-kubernetes-group-version-kind"].as_array();
@@ -151,23 +163,21 @@ fn import_fields(document: &Value) -> ImportFields {
             .any(|kind| kind["kind"] == "ServiceImport")
     };
     let import = schemas.and_then(|schemas| schemas.values().find(is_import));
-    let Some(properties) = import.map(|schema| &schema["properties"]) else {
-        return ImportFields::FIRST;
-    };
+    let properties = &import?["properties"];
     let knows = |part: &str, field: &str| {
         let part = &properties[part];
         let open = part["x-kubernetes-preserve-unknown-fields"] == true;
         open || !part["properties"][field].is_null()
     };
     let ips = &properties["spec"]["properties"]["ips"];
-    ImportFields {
+    Some(ImportFields {
         two_ips: ips["maxItems"].as_u64().is_none_or(|most| most > 1),
         ip_families: knows("spec", "ipFamilies"),
         internal_traffic_policy: knows("spec", "internalTrafficPolicy"),
         traffic_distribution: knows("spec", "trafficDistribution"),
         conditions: knows("status", "conditions"),
         endpoint_slice_objects: knows("status", "endpointSliceObjects"),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -195,17 +205,13 @@ mod tests {
             json!({"ips": {"maxItems": 1}, "ports": {}, "type": {}}),
             json!({"clusters": {}}),
         );
-        assert_eq!(import_fields(&first), ImportFields::FIRST);
+        assert_eq!(import_fields(&first), Some(ImportFields::FIRST));
         let newest = document(
             json!({"ips": {"maxItems": 2}, "ipFamilies": {}, "internalTrafficPolicy": {}, "trafficDistribution": {}}),
             json!({"conditions": {}, "endpointSliceObjects": {}}),
         );
-        assert_eq!(import_fields(&newest), ImportFields::ALL);
-        assert_eq!(
-            import_fields(&json!({})),
-            ImportFields::FIRST,
-            "nothing is known"
-        );
+        assert_eq!(import_fields(&newest), Some(ImportFields::ALL));
+        assert_eq!(import_fields(&json!({})), None);
     }
 
     #[test]
