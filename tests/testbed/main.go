@@ -13,6 +13,7 @@ import (
 	"sort"
 	"strings"
 
+	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
@@ -64,7 +65,7 @@ func command(build func() *cobra.Command) func() {
 }
 
 func runCoreDNS() {
-	dnsserver.Directives = []string{"errors", "log", "ready", "cache", "kubernetes"}
+	dnsserver.Directives = []string{"bind", "errors", "log", "ready", "cache", "kubernetes"}
 	coremain.Run()
 }
 
