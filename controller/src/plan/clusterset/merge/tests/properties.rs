@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-use super::super::Conflict;
-use super::{Export, ImportPort, ImportShape, conflict_text, export, merged};
+use super::super::{Conflict, conflict_text};
+use super::{Export, ImportPort, ImportShape, export, merged};
 
 const NAMES: [&str; 8] = ["", "", "http", "grpc", "tcp-80", "tcp-81", "udp-80", "dns"];
 
