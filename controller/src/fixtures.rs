@@ -17,7 +17,6 @@ use tokio::time::Instant;
 
 use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
 use self::server::{Change, Server, decode};
-use crate::apply::ObjectId;
 use crate::diff::{Diff, diff};
 use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
@@ -420,11 +419,8 @@ impl World {
         let answer = server.apply(&write.object, &write.action);
         let result = WriteResult { dispatch, answer };
         self.outbox.finished(&result, self.now.instant);
-        if let (Lane::Member(name), Item::Service(key), Err(failure)) =
-            (&lane, &item, &result.answer)
-            && write.object == ObjectId::Service(key.derived())
-        {
-            self.index.note_derived_refusal(name, key, failure);
+        if let (Lane::Member(name), Err(failure)) = (&lane, &result.answer) {
+            self.index.note_refusal(name, &item, &write, failure);
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {

@@ -21,10 +21,10 @@ use k8s_openapi::jiff::Timestamp;
 
 use self::hub::Hub;
 use self::member::{DerivedRefusal, Member};
-use crate::apply::Ack;
+use crate::apply::{Ack, Action, ObjectId};
 use crate::event::{HubEvent, MemberEvent};
 use crate::failure::Failure;
-use crate::outbox::Lane;
+use crate::outbox::{Lane, Write};
 
 /// Something that may have to be planned anew.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,6 +123,7 @@ impl Index {
         };
         let stood = (member.standing(), member.membership());
         let identified = matches!(event, MemberEvent::Identified(_));
+        let of_exports = matches!(event, MemberEvent::Exports(_));
         let changed = member.fold(event, now);
         let stands = (member.standing(), member.membership());
         if identified {
@@ -134,7 +135,7 @@ impl Index {
             return;
         }
         let (mut keys, namespaces) = (changed.keys, changed.namespaces);
-        keys.retain(|key| self.concerns(name, key));
+        keys.retain(|key| of_exports || self.concerns(name, key));
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);
             let wanted = self.hub.multi_cluster_services.keys().chain(exported);
@@ -176,17 +177,25 @@ impl Index {
         }
     }
 
-    /// An API server refused a derived Service because of what it asked for: that is not asked for again.
-    pub fn note_derived_refusal(
+    /// An API server refused to make a Service. Where it is one that stands for an imported service, what it has been refused for
+    /// is not asked for again.
+    pub fn note_refusal(
         &mut self,
         name: &ClusterName,
-        key: &ServiceKey,
+        item: &Item,
+        write: &Write,
         failure: &Failure,
     ) {
-        let refusal = DerivedRefusal::read(failure);
+        let (Item::Service(key), Action::CreateService(service)) = (item, &write.action) else {
+            return;
+        };
+        if write.object != ObjectId::Service(key.derived()) {
+            return;
+        }
+        let refusal = DerivedRefusal::read(failure, service);
         if let (Some(member), Some(refusal)) = (self.members.get_mut(name), refusal) {
             member.note_derived_refusal(key.clone(), refusal);
-            self.dirty.insert(Item::Service(key.clone()));
+            self.dirty.insert(item.clone());
         }
     }
 

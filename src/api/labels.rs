@@ -33,6 +33,9 @@ pub const SOURCES: &str = "mcs.causeway.dev/sources";
 /// Annotation on a Cluster: `"true"` stops the use of what the member provides.
 pub const WITHDRAW: &str = "mcs.causeway.dev/withdraw";
 
+/// Annotation on a Cluster: the namespaces from which the member may export, joined by commas; without it, all.
+pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
+
 /// The finalizer that lets causeway clean the members before a hub object goes.
 pub const FINALIZER: &str = "mcs.causeway.dev/cleanup";
 
@@ -78,6 +81,7 @@ mod tests {
             NO_LOCAL_BACKENDS,
             SOURCES,
             WITHDRAW,
+            EXPORT_NAMESPACES,
             FINALIZER,
         ] {
             assert!(name.starts_with(&format!("{DOMAIN}/")), "{name}");

@@ -94,7 +94,7 @@ impl Controller {
         if let MemberEvent::Slices(Signal::Applied(slice) | Signal::Deleted(slice)) = &event
             && let SliceRole::Source(key, _) = &slice.role
             && self.leads
-            && self.parts.index.hub.exposes(key)
+            && (self.parts.index.hub.exposes(key) || self.parts.index.is_exported(key))
         {
             let change = SourceChange {
                 since: now.instant,

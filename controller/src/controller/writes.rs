@@ -4,10 +4,9 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
 use super::{Controller, Parts};
-use crate::apply::{Action, ObjectId, apply};
-use crate::failure::Failure;
+use crate::apply::apply;
 use crate::index::{Item, Standing};
-use crate::outbox::{Announcement, Dispatch, Lane, Write, WriteResult};
+use crate::outbox::{Announcement, Dispatch, Lane, WriteResult};
 use crate::reconcile::Now;
 
 impl Controller {
@@ -103,7 +102,9 @@ impl Controller {
                 self.announce(&item, write.announcements);
             }
             Err(failure) => {
-                self.note_refusal(&lane, &item, &write, &failure);
+                if let Lane::Member(name) = &lane {
+                    self.parts.index.note_refusal(name, &item, &write, &failure);
+                }
                 self.parts.metrics.retried();
                 tracing::warn!(cluster, kind, verb, object = ?write.object, %failure, "a write failed");
                 if let Some(at) = retry {
@@ -112,18 +113,6 @@ impl Controller {
             }
         }
         self.queue.now(item, now.instant);
-    }
-
-    /// What an API server will not give to a derived Service is not asked for again.
-    fn note_refusal(&mut self, lane: &Lane, item: &Item, write: &Write, failure: &Failure) {
-        let (Lane::Member(name), Item::Service(key)) = (lane, item) else {
-            return;
-        };
-        let creates = matches!(&write.action, Action::CreateService(_));
-        let is_derived = write.object == ObjectId::Service(key.derived());
-        if creates && is_derived {
-            self.parts.index.note_derived_refusal(name, key, failure);
-        }
     }
 
     pub(super) fn announce(&self, item: &Item, announcements: Vec<Announcement>) {

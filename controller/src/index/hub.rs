@@ -1,6 +1,6 @@
 //! What is known of the hub.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use causeway::api::{self, SyncMode, labels};
@@ -82,6 +82,8 @@ pub struct ClusterView {
     pub mode: SyncMode,
     /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
     pub withdrawn: bool,
+    /// The namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); all where it is not said.
+    pub export_namespaces: Option<BTreeSet<Box<str>>>,
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// Since when it is on its way out.
@@ -425,6 +427,13 @@ impl ClusterView {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             mode: object.spec.sync_mode.unwrap_or(SyncMode::Push),
             withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
+            export_namespaces: annotation(labels::EXPORT_NAMESPACES).map(|names| {
+                let names = names.split(',').map(str::trim);
+                names
+                    .filter(|name| !name.is_empty())
+                    .map(Into::into)
+                    .collect()
+            }),
             finalizers: Finalizers::read(meta),
             leaving_since: meta.deletion_timestamp.is_some().then_some(now),
             gone: false,
@@ -433,10 +442,18 @@ impl ClusterView {
         })
     }
 
+    /// Whether the hub lets it export from that namespace.
+    pub fn may_export_from(&self, namespace: &str) -> bool {
+        self.export_namespaces
+            .as_ref()
+            .is_none_or(|names| names.contains(namespace))
+    }
+
     fn plans_like(&self, other: &Self) -> bool {
         self.uid == other.uid
             && self.mode == other.mode
             && self.withdrawn == other.withdrawn
+            && self.export_namespaces == other.export_namespaces
             && self.leaving_since.is_some() == other.leaving_since.is_some()
             && self.gone == other.gone
     }

@@ -241,8 +241,8 @@ impl Member {
     }
 
     /// What its API server refused of a derived Service.
-    pub fn derived_refusal(&self, key: &ServiceKey) -> Option<DerivedRefusal> {
-        self.clusterset.refusals.get(key).copied()
+    pub fn derived_refusal(&self, key: &ServiceKey) -> Option<&DerivedRefusal> {
+        self.clusterset.refusals.get(key)
     }
 
     /// Notes that its API server refused a derived Service.

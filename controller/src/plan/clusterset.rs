@@ -117,7 +117,7 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
     let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
     let shape = match exports::record_to_hold(index, key, &exports) {
         Some(record) => {
-            exporters.extend(record.unsure);
+            exporters.extend(record.exporters);
             let merged = merged.as_ref().map(|merged| &merged.shape);
             Some(ImportShape::grown_from(&record.shape, merged))
         }
@@ -245,7 +245,10 @@ impl Importer<'_> {
         is_foreign: bool,
         providers: &[Provider<'_>],
     ) -> ImportWish {
-        let unsupported = self.member.derived_refusal(self.key) == Some(DerivedRefusal::Families);
+        let unsupported = matches!(
+            self.member.derived_refusal(self.key),
+            Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
+        );
         let observed = self.member.service(&self.key.derived());
         let service = (!unsupported).then(|| self.service(shape, observed, owner));
         let ports: Vec<_> = shape.ports.iter().map(import::port_shape).collect();

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::jiff::Timestamp;
 
 use super::objects::Objects;
@@ -27,23 +28,30 @@ pub(super) struct Clusterset {
 }
 
 /// What an API server refused of a derived Service: it is not asked for again while the process lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DerivedRefusal {
-    /// The cluster has no such address family.
-    Families,
+    /// The cluster has not these address families.
+    Families(Vec<Box<str>>),
     /// The addresses that the Service had before are somebody else's now.
     Addresses,
 }
 
 impl DerivedRefusal {
     /// Reads why a derived Service was refused, where that is of its addresses.
-    pub fn read(failure: &Failure) -> Option<Self> {
+    pub fn read(failure: &Failure, service: &Service) -> Option<Self> {
         if failure.kind != FailureKind::Invalid {
             return None;
         }
         let text = failure.to_string();
         if text.contains("not configured on this cluster") {
-            Some(Self::Families)
+            let families = service
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.ip_families.as_ref());
+            let families = families.into_iter().flatten();
+            Some(Self::Families(
+                families.map(|family| family.as_str().into()).collect(),
+            ))
         } else if text.contains("lusterIP") {
             Some(Self::Addresses)
         } else {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use causeway::api::condition::{self as names, reason};
+use causeway::api::labels;
 use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -112,7 +113,7 @@ impl View<'_> {
         };
         let sentence = format!("Service {key} can be exported");
         let valid = match validity {
-            Validity::Valid => Verdict::True,
+            Validity::Valid | Validity::Forbidden => Verdict::True,
             Validity::NoService => Verdict::False {
                 reason: reason::NO_SERVICE.into(),
                 message: format!(
@@ -129,7 +130,7 @@ impl View<'_> {
         let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
         let conflicts = match validity {
             Validity::Valid => self.clusterset.conflicts.as_slice(),
-            Validity::NoService | Validity::InvalidServiceType => &[],
+            Validity::NoService | Validity::InvalidServiceType | Validity::Forbidden => &[],
         };
         let of_conflict = match merge::conflict_text(conflicts) {
             Some((reason, message)) => put(names::CONFLICT, (&reason, &message), &Verdict::True)
@@ -172,6 +173,14 @@ impl View<'_> {
             Validity::Valid => {}
             Validity::NoService => {
                 return not_ready(reason::PENDING, format!("waits for Service {}", self.key));
+            }
+            Validity::Forbidden => {
+                let message = format!(
+                    "the hub does not let this cluster export from namespace {} (annotation {} of its Cluster)",
+                    self.key.namespace,
+                    labels::EXPORT_NAMESPACES
+                );
+                return not_ready(reason::FAILED, message);
             }
             Validity::InvalidServiceType => {
                 let message = format!("Service {} cannot be exported", self.key);

@@ -24,6 +24,8 @@ pub enum Validity {
     Valid,
     /// There is no Service of its name.
     NoService,
+    /// The hub does not let the cluster export from the namespace (annotation `mcs.causeway.dev/export-namespaces` of its Cluster).
+    Forbidden,
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
     InvalidServiceType,
 }
@@ -34,6 +36,8 @@ pub struct Exports<'a> {
     all: BTreeMap<&'a ClusterName, (&'a ExportView, Option<&'a ServiceView>)>,
     /// Clusters of which it is not known whether they export the service.
     pub unknown: BTreeSet<ClusterName>,
+    /// Clusters that export the service and may not.
+    forbidden: BTreeSet<ClusterName>,
     /// Clusters that export a Service that went a moment ago.
     lost: BTreeSet<ClusterName>,
     /// When a grace ends.
@@ -66,6 +70,10 @@ pub fn gather<'a>(
             continue;
         };
         let service = member.service(key);
+        if !cluster.may_export_from(&key.namespace) {
+            exports.forbidden.insert(name.clone());
+            continue;
+        }
         if let (None, Some(since)) = (service, member.service_lost_since(key)) {
             let until = after(since, grace);
             if now < until {
@@ -82,8 +90,10 @@ impl<'a> Exports<'a> {
     /// What is to be said of each export.
     pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
-        all.map(|(name, (_, service))| ((*name).clone(), validity(*service)))
-            .collect()
+        let all = all.map(|(name, (_, service))| ((*name).clone(), validity(*service)));
+        let forbidden = self.forbidden.iter();
+        let forbidden = forbidden.map(|name| (name.clone(), Validity::Forbidden));
+        all.chain(forbidden).collect()
     }
 
     /// The valid exports and their Services.
@@ -129,8 +139,8 @@ pub fn validity(service: Option<&ServiceView>) -> Validity {
 pub struct Record {
     /// What is imported.
     pub shape: ImportShape,
-    /// The exporters of which it is not known whether they still are.
-    pub unsure: Vec<ClusterName>,
+    /// The exporters that are recorded, of which it is not known whether they still are.
+    pub exporters: Vec<ClusterName>,
 }
 
 /// What is imported and must not shrink or change, because an exporter that is recorded in it is unknown for now.
@@ -141,22 +151,17 @@ pub fn record_to_hold(index: &Index, key: &ServiceKey, exports: &Exports<'_>) ->
     }
     let own: Vec<_> = own_imports(index, key).collect();
     let recorded: BTreeSet<_> = recorded_exporters(index, key, &own).collect();
-    let unsure: Vec<_> = match recorded.is_empty() {
-        // The process that made the imports ended before it wrote down where they come from.
-        true => unsure.into_iter().cloned().collect(),
-        false => unsure
-            .into_iter()
-            .filter(|name| recorded.contains(name.as_str()))
-            .cloned()
-            .collect(),
-    };
-    if unsure.is_empty() {
+    let exporters = unsure.into_iter();
+    let exporters = exporters.filter(|name| recorded.contains(name.as_str()));
+    let exporters: Vec<_> = exporters.cloned().collect();
+    // Where nothing is recorded, the process that made the imports ended before it wrote down where they come from.
+    if exporters.is_empty() && !recorded.is_empty() {
         return None;
     }
     let complete = |(member, _): &&(&Member, &ImportView)| knows_all_fields(member);
     let (_, import) = own.iter().find(complete).or_else(|| own.first())?;
     let shape = import::shape_of(import, None);
-    Some(Record { shape, unsure })
+    Some(Record { shape, exporters })
 }
 
 fn own_imports<'a>(

@@ -1,0 +1,160 @@
+use super::*;
+
+#[test]
+fn an_import_lives_as_long_as_any_export() {
+    let mut world = exported();
+    let uid = imported(&world, "member3")["metadata"]["uid"].clone();
+    let ips = imported(&world, "member3")["spec"]["ips"].clone();
+    world
+        .pass(Duration::from_secs(2))
+        .on("member2", export("foo"))
+        .settle();
+    assert_eq!(
+        world.addresses("member3", "derived-foo"),
+        ["10.1.0.5", "10.2.0.5"]
+    );
+    world.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(imported(&world, "member3")["metadata"]["uid"], uid);
+    assert_eq!(imported(&world, "member3")["spec"]["ips"], ips);
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.2.0.5"]);
+    assert_eq!(
+        imported(&world, "member3")["status"]["clusters"],
+        json!([{"cluster": "member2"}])
+    );
+}
+
+#[test]
+fn a_restart_with_an_exporter_out_of_reach_changes_nothing() {
+    let mut world = exported();
+    let before = everything(&world);
+    world.lose("member1").restart().settle();
+    world.pass(GRACE + GRACE);
+    assert_eq!(everything(&world), before);
+    world.forget_writes();
+    world
+        .on("member2", foo().port("admin", 81))
+        .on("member2", export("foo"))
+        .settle();
+    let ports = &imported(&world, "member3")["spec"]["ports"];
+    assert_eq!(ports.as_array().map(Vec::len), Some(2), "{ports}");
+    assert_eq!(
+        world.addresses("member3", "derived-foo"),
+        ["10.1.0.5", "10.2.0.5"]
+    );
+    world.off("member2", Kind::Export, "foo").settle();
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    let ports = &imported(&world, "member3")["spec"]["ports"];
+    assert_eq!(
+        ports.as_array().map(Vec::len),
+        Some(2),
+        "it grows and never shrinks"
+    );
+    world.list("member1").settle();
+    let ports = &imported(&world, "member3")["spec"]["ports"];
+    assert_eq!(ports.as_array().map(Vec::len), Some(1), "now it is known");
+}
+
+#[test]
+fn a_crash_before_the_exporters_are_written_down_costs_no_import() {
+    for arrived in 0..12 {
+        let mut world = world();
+        for member in ["member1", "member2"] {
+            world.member(member);
+        }
+        world
+            .on("member1", foo())
+            .on("member1", source("foo-abc", "10.1.0.5"))
+            .on("member1", export("foo"));
+        for _ in 0..4 {
+            world.crash(arrived);
+        }
+        let before = everything(&world);
+        world.lose("member1").restart().settle();
+        world.pass(GRACE);
+        let after = everything(&world);
+        assert!(
+            before.iter().all(|object| after.contains(object)),
+            "{arrived}: {before:?} {after:?}"
+        );
+        world
+            .identify("member1", "uid-of-member1", (1, 34))
+            .list("member1")
+            .settle();
+        assert_eq!(everything(&world).len(), 6, "{arrived}");
+        world.assert_at_rest();
+    }
+}
+
+#[test]
+fn a_service_that_is_replaced_by_force_keeps_the_import_for_a_while() {
+    let mut world = exported();
+    let ips = imported(&world, "member3")["spec"]["ips"].clone();
+    world
+        .off("member1", Kind::Slice, "foo-abc")
+        .off("member1", Kind::Service, "foo")
+        .settle();
+    assert!(says(&world, "member1", "Valid").starts_with("False NoService"));
+    assert_eq!(imported(&world, "member3")["spec"]["ips"], ips);
+    assert!(
+        world.addresses("member3", "derived-foo").is_empty(),
+        "its endpoints are gone for sure"
+    );
+    world.on("member1", foo()).settle();
+    assert_eq!(imported(&world, "member3")["spec"]["ips"], ips);
+    assert!(says(&world, "member1", "Valid").starts_with("True"));
+    world.off("member1", Kind::Service, "foo").settle();
+    world.pass(GRACE);
+    assert_eq!(everything(&world), Vec::<String>::new());
+}
+
+#[test]
+fn a_derived_service_that_somebody_deleted_gets_its_addresses_back() {
+    let mut world = exported();
+    let ips = imported(&world, "member3")["spec"]["ips"].clone();
+    world.off("member3", Kind::Service, "derived-foo").settle();
+    assert_eq!(derived(&world, "member3")["spec"]["clusterIPs"], ips);
+    world.assert_at_rest();
+}
+
+#[test]
+fn an_export_from_a_cluster_that_imports_nothing_is_withdrawn_too() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    let served = Served {
+        exports: Some(Version::V1alpha1),
+        imports: None,
+    };
+    world.hear("member1", MemberEvent::Served(served));
+    world.on("member1", export("foo")).settle();
+    assert!(get(&world, "member1", Kind::Import, "foo").is_none());
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    world.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(everything(&world), Vec::<String>::new());
+}
+
+#[test]
+fn definitions_that_go_take_what_was_exported_with_them() {
+    let mut world = exported();
+    world
+        .hear("member1", MemberEvent::Served(Served::default()))
+        .settle();
+    assert!(world.addresses("member3", "derived-foo").is_empty());
+    let left = everything(&world);
+    assert!(
+        !left
+            .iter()
+            .any(|object| !object.contains("Import") && object.starts_with("member1")),
+        "{left:?}"
+    );
+    world.list("member1").settle();
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn a_hanging_importer_is_named_in_no_other_clusters_way() {
+    let mut world = exported();
+    world.lose("member3");
+    world.on("member1", source("foo-abc", "10.1.0.6")).settle();
+    assert_eq!(world.addresses("member2", "derived-foo"), ["10.1.0.6"]);
+    assert!(says(&world, "member1", "Ready").starts_with("True Exported"));
+}

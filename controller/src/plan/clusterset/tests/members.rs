@@ -1,0 +1,198 @@
+use super::*;
+
+#[test]
+fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    let made = import("foo").with(json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}));
+    world.on("member2", made).settle();
+    let before = imported(&world, "member2").clone();
+    assert_eq!(derived(&world, "member2")["spec"]["ports"][0]["port"], 80);
+    world.on("member1", export("foo")).settle();
+    assert_eq!(*imported(&world, "member2"), before);
+    let copies = world.copies("member2", "derived-foo");
+    let port = copies[0].ports.as_ref().expect("ports")[0].clone();
+    assert_eq!((port.name.as_deref(), port.port), (Some(""), Some(8080)));
+    world.off("member2", Kind::Import, "foo").settle();
+    assert_ne!(
+        imported(&world, "member2")["metadata"]["uid"],
+        before["metadata"]["uid"]
+    );
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_foreign_service_of_the_derived_name_is_used_and_not_written() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    world
+        .on("member3", service("derived-foo").port("http", 80))
+        .settle();
+    let before = derived(&world, "member3").clone();
+    world.on("member1", export("foo")).settle();
+    assert_eq!(*derived(&world, "member3"), before);
+    assert_eq!(
+        imported(&world, "member3")["spec"]["ips"],
+        before["spec"]["clusterIPs"]
+    );
+    world.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(*derived(&world, "member3"), before);
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_cluster_without_the_services_address_family_says_so_in_its_import() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    let text = "Service \"derived-foo\" is invalid: spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster";
+    let failure = Failure::new(FailureKind::Invalid, text);
+    world.server("member3").refuses = Some((Kind::Service, failure));
+    world.on("member1", export("foo")).settle();
+    assert!(get(&world, "member3", Kind::Service, "derived-foo").is_none());
+    let import = imported(&world, "member3");
+    assert_eq!(import["spec"]["ips"], Value::Null);
+    assert_eq!(
+        import["status"]["conditions"][0]["reason"],
+        "IPFamilyNotSupported"
+    );
+    assert_eq!(
+        imported(&world, "member2")["status"]["conditions"][0]["reason"],
+        "Ready"
+    );
+}
+
+#[test]
+fn a_service_that_is_exposed_and_exported_is_reached_both_ways() {
+    let mut world = exported();
+    world.on_hub(foo());
+    world
+        .on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
+        .settle();
+    assert_eq!(world.addresses("member3", "foo"), ["10.2.0.5"]);
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    world.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(world.addresses("member3", "foo"), ["10.2.0.5"]);
+    assert!(get(&world, "member3", Kind::Import, "foo").is_none());
+    world.on("member1", export("foo")).settle();
+    world.off_hub(Kind::Mcs, "foo").settle();
+    assert!(world.addresses("member3", "foo").is_empty());
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    assert!(
+        world.mcs("foo").is_none(),
+        "the finalizer does not wait for what is exported"
+    );
+}
+
+#[test]
+fn what_is_exposed_is_published_as_exports_where_that_is_asked_for() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    world.settings.publish_exports = true;
+    world.on_hub(foo());
+    world
+        .on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
+        .settle();
+    let import = imported(&world, "member3").clone();
+    let own = get(&world, "member3", Kind::Service, "foo").expect("the Service");
+    assert_eq!(import["spec"]["ips"], own["spec"]["clusterIPs"]);
+    assert_eq!(
+        import["status"]["clusters"],
+        json!([{"cluster": "member2"}])
+    );
+    assert!(says(&world, "member2", "Ready").starts_with("True Exported"));
+    let copy = &world.copies("member3", "foo")[0];
+    let label = copy
+        .metadata
+        .labels
+        .as_ref()
+        .map(|all| &all[labels::MULTICLUSTER_SERVICE_NAME]);
+    assert_eq!(label.map(String::as_str), Some("foo"));
+    assert!(get(&world, "member3", Kind::Service, "derived-foo").is_none());
+    world.assert_at_rest();
+    world.on("member1", export("foo")).settle();
+    assert!(
+        get(&world, "member2", Kind::Export, "foo").is_none(),
+        "a person's export alone counts"
+    );
+    assert_eq!(
+        imported(&world, "member3")["spec"]["ips"],
+        derived(&world, "member3")["spec"]["clusterIPs"]
+    );
+    world.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(
+        imported(&world, "member3")["spec"]["ips"],
+        import["spec"]["ips"]
+    );
+    world.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(everything(&world), Vec::<String>::new());
+    assert!(world.mcs("foo").is_none());
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
+    let mut world = exported();
+    let of = |names: &str| {
+        let annotations = json!({labels::EXPORT_NAMESPACES: names});
+        cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
+    };
+    world.on_hub(of("bank, bar")).settle();
+    assert_eq!(everything(&world), Vec::<String>::new());
+    let ready = says(&world, "member1", "Ready");
+    assert!(
+        ready.starts_with("False Failed: the hub does not let"),
+        "{ready}"
+    );
+    world.on_hub(of("bank,shop")).settle();
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    assert!(says(&world, "member1", "Ready").starts_with("True"));
+}
+
+#[test]
+fn an_export_in_a_protected_namespace_is_refused_in_its_condition() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    world.settings.protection = Protection::new(NAMESPACE, []);
+    world.on("member1", export("foo")).settle();
+    assert!(says(&world, "member1", "Ready").starts_with("False Failed"));
+    assert_eq!(everything(&world), Vec::<String>::new());
+}
+
+#[test]
+fn an_import_comes_with_its_namespace_and_goes_with_it() {
+    let mut world = exported();
+    world.off("member3", Kind::Namespace, NAMESPACE).settle();
+    world.off("member1", Kind::Export, "foo").settle();
+    world.on("member1", export("foo")).settle();
+    world.forget_writes();
+    world.on("member3", namespace(NAMESPACE)).settle();
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn older_definitions_get_only_the_fields_that_they_know() {
+    let mut world = exported();
+    world
+        .silent_member("member4")
+        .identify("member4", "uid-of-member4", (1, 30));
+    world.list("member4");
+    let served = Served {
+        exports: Some(Version::V1alpha1),
+        imports: Some(ServedImports {
+            version: Version::V1alpha1,
+            fields: ImportFields::FIRST,
+        }),
+    };
+    world.server("member4").drops = vec!["/status/conditions", "/spec/ipFamilies"];
+    world.hear("member4", MemberEvent::Served(served)).settle();
+    let import = imported(&world, "member4");
+    assert_eq!(import["apiVersion"], "multicluster.x-k8s.io/v1alpha1");
+    for field in ["ipFamilies", "internalTrafficPolicy", "trafficDistribution"] {
+        assert_eq!(import["spec"][field], Value::Null, "{field}");
+    }
+    assert_eq!(
+        import["status"],
+        json!({"clusters": [{"cluster": "member1"}]})
+    );
+    world.assert_at_rest();
+}
