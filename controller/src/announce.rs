@@ -1,47 +1,80 @@
-//! Kubernetes Events on hub objects, written beside the loop so that they never hold it up.
+//! Kubernetes Events about objects of the hub and of members, written beside the loop so that they never hold it up.
 
+use std::collections::HashMap;
 use std::time::Duration;
+
+use causeway::process::supervise::Tasks;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 
-use crate::outbox::Announcement;
+use crate::event::Generation;
+use crate::outbox::{Announcement, Lane};
 
 const WAITING_AT_MOST: usize = 1024;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The longest note that the Events API takes, in bytes.
 const NOTE_MAX: usize = 1024;
 
-/// Where announcements are handed in.
-#[derive(Clone, Debug)]
-pub struct Announcer(mpsc::Sender<(ObjectReference, Announcement)>);
+/// Where announcements are handed in. Each cluster has a queue and a writer of its own, so that one that hangs holds up no other.
+pub struct Announcer {
+    tasks: Tasks,
+    reporter: Reporter,
+    writers: HashMap<Lane, Writer>,
+}
+
+struct Writer {
+    generation: Generation,
+    waiting: mpsc::Sender<(ObjectReference, Announcement)>,
+}
 
 impl Announcer {
-    /// An announcer, and the task that writes what it is given; the task ends with the last announcer.
-    pub fn new(client: Client, instance: String) -> (Self, impl Future<Output = ()>) {
-        let (sender, receiver) = mpsc::channel(WAITING_AT_MOST);
-        let reporter = Reporter {
-            controller: "causeway-controller".to_owned(),
-            instance: Some(instance),
-        };
-        (
-            Self(sender),
-            write(Recorder::new(client, reporter), receiver),
-        )
+    /// An announcer in the name of this instance of the controller.
+    pub fn new(tasks: Tasks, instance: String) -> Self {
+        Self {
+            tasks,
+            reporter: Reporter {
+                controller: "causeway-controller".to_owned(),
+                instance: Some(instance),
+            },
+            writers: HashMap::new(),
+        }
     }
 
-    /// Hands in an announcement about an object. Where too many wait it is dropped, which is logged: events are news, not state.
-    pub fn announce(&self, about: ObjectReference, announcement: Announcement) {
+    /// Hands in an announcement about an object of a cluster, which `client` reaches since `generation`. Where too many wait it is
+    /// dropped, which is logged: events are news, not state.
+    pub fn announce(
+        &mut self,
+        lane: &Lane,
+        (client, generation): (&Client, Generation),
+        about: ObjectReference,
+        announcement: Announcement,
+    ) {
         tracing::info!(
+            cluster = lane.name(),
+            kind = about.kind,
             object = about.name,
             namespace = about.namespace,
             reason = announcement.reason,
             "{}",
             announcement.note
         );
-        if let Err(error) = self.0.try_send((about, announcement)) {
+        let current = self.writers.get(lane);
+        if current.is_none_or(|writer| writer.generation != generation) {
+            let (waiting, receiver) = mpsc::channel(WAITING_AT_MOST);
+            let recorder = Recorder::new(client.clone(), self.reporter.clone());
+            self.tasks.spawn_job("announcer", write(recorder, receiver));
+            let writer = Writer {
+                generation,
+                waiting,
+            };
+            self.writers.insert(lane.clone(), writer);
+        }
+        if let Some(writer) = self.writers.get(lane)
+            && let Err(error) = writer.waiting.try_send((about, announcement))
+        {
             tracing::warn!(%error, "an event was dropped");
         }
     }

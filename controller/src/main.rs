@@ -90,8 +90,7 @@ async fn start(
         &events,
         &metrics,
     );
-    let (announcer, announcing) = Announcer::new(client.clone(), identity);
-    tasks.spawn_job("announcer", announcing);
+    let announcer = Announcer::new(tasks.clone(), identity);
     let members = member::Settings {
         unreadable: metrics.unreadable(),
         ..member::Settings::default()

@@ -23,6 +23,16 @@ pub enum Lane {
     Member(ClusterName),
 }
 
+impl Lane {
+    /// The cluster's name, as metrics and logs have it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Hub => "hub",
+            Self::Member(name) => name.as_str(),
+        }
+    }
+}
+
 /// One write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
 use super::{Controller, Parts};
-use crate::apply::apply;
+use crate::apply::{ObjectId, apply};
 use crate::index::{Item, Standing};
 use crate::outbox::{Announcement, Dispatch, Lane, WriteResult};
 use crate::reconcile::Now;
@@ -71,10 +71,7 @@ impl Controller {
                 },
             answer,
         } = result;
-        let cluster = match &lane {
-            Lane::Hub => "hub",
-            Lane::Member(name) => name.as_str(),
-        };
+        let cluster = lane.name();
         let (kind, verb) = (write.object.kind(), write.action.verb());
         self.parts
             .metrics
@@ -99,7 +96,7 @@ impl Controller {
                 if current {
                     self.parts.index.fold_ack(&lane, ack, now.wall);
                 }
-                self.announce(&item, write.announcements);
+                self.announce(&lane, &item, &write.object, write.announcements);
             }
             Err(failure) => {
                 if let Lane::Member(name) = &lane {
@@ -115,25 +112,47 @@ impl Controller {
         self.queue.now(item, now.instant);
     }
 
-    pub(super) fn announce(&self, item: &Item, announcements: Vec<Announcement>) {
+    /// Tells of what a write brought about, where the object is that it is about.
+    fn announce(&mut self, lane: &Lane, item: &Item, object: &ObjectId, news: Vec<Announcement>) {
         let Item::Service(key) = item else { return };
-        let uid = self
-            .parts
-            .index
-            .hub
-            .multi_cluster_services
-            .get(key)
-            .map(|mcs| mcs.uid.to_string());
-        let about = ObjectReference {
-            api_version: Some("networking.karmada.io/v1alpha1".to_owned()),
-            kind: Some("MultiClusterService".to_owned()),
+        let Parts {
+            index,
+            fleet,
+            hub,
+            announcer,
+            ..
+        } = &mut self.parts;
+        let about = |api_version: String, kind: &str, uid: Option<&str>| ObjectReference {
+            api_version: Some(api_version),
+            kind: Some(kind.to_owned()),
             namespace: Some(key.namespace.to_string()),
             name: Some(key.name.to_string()),
-            uid,
+            uid: uid.map(ToOwned::to_owned),
             ..ObjectReference::default()
         };
-        for announcement in announcements {
-            self.parts.announcer.announce(about.clone(), announcement);
+        let (lane, client, about) = match (object, lane) {
+            (ObjectId::ServiceExportStatus(version, _), Lane::Member(name)) => {
+                let export = index
+                    .members
+                    .get(name)
+                    .and_then(|member| member.export(key));
+                let uid = export.map(|export| &*export.uid);
+                let about = about(version.api_version(), "ServiceExport", uid);
+                match fleet.client(name) {
+                    Some(client) => (lane.clone(), client, about),
+                    None => return,
+                }
+            }
+            _ => {
+                let mcs = index.hub.multi_cluster_services.get(key);
+                let uid = mcs.map(|mcs| &*mcs.uid);
+                let version = "networking.karmada.io/v1alpha1".to_owned();
+                let about = about(version, "MultiClusterService", uid);
+                (Lane::Hub, (&*hub, 0), about)
+            }
+        };
+        for announcement in news {
+            announcer.announce(&lane, client, about.clone(), announcement);
         }
     }
 }
