@@ -6,13 +6,14 @@ use std::time::Duration;
 use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
+use causeway::process::target::Target;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::event::{Event, Generation};
-use crate::member::{self, Target};
+use crate::member;
 use crate::watch::Signal;
 
 /// What the fleet does for a member when its Cluster or its Secret changed.
@@ -172,7 +173,7 @@ impl Fleet {
         {
             return Outcome::Unchanged;
         }
-        match target.client(CONNECT_DEADLINE) {
+        match member::client(&target, CONNECT_DEADLINE) {
             Ok(client) => Outcome::Engaged(self.engage(name, target, client)),
             Err(failure) => Outcome::Refused(format!("no client can be made for it: {failure}")),
         }

@@ -21,11 +21,11 @@ use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
 use crate::watch::{self as watches, Watch};
 
+mod connection;
 mod discovery;
-mod target;
 
+pub use self::connection::client;
 use self::discovery::Discovery;
-pub use self::target::{Target, TargetError};
 
 /// How a member is watched.
 #[derive(Clone, Debug)]

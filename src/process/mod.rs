@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod readiness;
 pub mod shutdown;
 pub mod supervise;
+pub mod target;
 
 use std::fmt;
 use std::process::ExitCode;

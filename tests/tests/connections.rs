@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use causeway::api::{self, crds};
 use causeway::domain::ClusterName;
+use causeway::process::target::Target;
 use causeway_controller::event::{Event, MemberEvent};
 use causeway_controller::failure::{Failure, FailureKind};
-use causeway_controller::member::{self, Target};
+use causeway_controller::member;
 use causeway_controller::watch::{self, Signal, Watch};
 use causeway_tests::{Cluster, Fleet, SOON, Space, service};
 use k8s_openapi::ByteString;
@@ -383,10 +384,8 @@ async fn what_is_wrong_with_a_members_address_or_credentials_is_told_apart() {
     ];
     for (endpoint, token, ca, kind, text) in cases {
         let (cluster, secret) = cluster_and_secret(member, endpoint, token, ca);
-        let client = Target::new(&cluster, &secret, false)
-            .unwrap()
-            .client(Duration::from_secs(1))
-            .unwrap();
+        let target = Target::new(&cluster, &secret, false).unwrap();
+        let client = member::client(&target, Duration::from_secs(1)).unwrap();
         let answer = Api::<EndpointSlice>::all(client)
             .list(&ListParams::default())
             .await;

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use causeway::api::ClusterSpec;
 use k8s_openapi::ByteString;
 use kube::api::ObjectMeta;
 
 use super::*;
+use crate::api::ClusterSpec;
 
 const CA: &str = "-----BEGIN CERTIFICATE-----
 MIIBhjCCAS2gAwIBAgIUbLvo7hFFWYoreN4fPW2Bgjz6YH0wCgYIKoZIzj0EAwIw

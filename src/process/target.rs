@@ -2,19 +2,15 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::time::Duration;
 
-use causeway::api::Cluster;
-use causeway::domain::{ClusterName, NameError};
-use http::header::{HeaderValue, USER_AGENT};
-use http::uri::{Scheme, Uri};
+use axum::http::uri::{InvalidUri, Scheme, Uri};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Client, Config};
+use kube::Config;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::failure::{Failure, FailureKind};
-use crate::watch;
+use crate::api::Cluster;
+use crate::domain::{ClusterName, NameError};
 
 /// How a member is reached. Two targets are equal if nothing about a connection would differ.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,7 +50,7 @@ pub enum TargetError {
     /// The member would be reached without TLS, or without verifying who answers.
     #[error(
         "{what}, and no token is sent over unverified TLS; give the CA of the API server in the Secret's key caBundle, \
-         or run the controller with --allow-insecure-members"
+         or allow it with --allow-insecure-members"
     )]
     Insecure {
         /// What asks for that.
@@ -96,9 +92,8 @@ pub enum TargetError {
 }
 
 const TOKEN: &str = "token";
-const CA_BUNDLE: &str = "caBundle";
-/// A connection on which nothing was heard for this much longer than a watch lasts is dead.
-const READ_MARGIN: Duration = Duration::from_secs(30);
+/// The key of the Secret with the certificates by which the member is verified.
+pub const CA_BUNDLE: &str = "caBundle";
 
 impl Target {
     /// Reads a Cluster and the Secret that it names.
@@ -153,35 +148,14 @@ impl Target {
         })
     }
 
-    /// A client for the member, which gives up connecting after `timeout`. Requests are not retried by it, and
-    /// each needs a deadline of its own. To be called within a tokio runtime.
-    ///
-    /// # Errors
-    /// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
-    pub fn client(&self, timeout: Duration) -> Result<Client, Failure> {
+    /// What a client of the member needs. Timeouts, and the name that it gives itself, are the caller's to set.
+    pub fn config(&self) -> Config {
         let mut config = Config::new(self.url.clone());
         config.root_cert = (!self.certificates.is_empty()).then(|| self.certificates.clone());
         config.accept_invalid_certs = self.insecure;
         config.auth_info.token = Some(self.token.clone().into());
         config.proxy_url = self.proxy.clone();
-        config.connect_timeout = Some(timeout);
-        let patience = watch::Settings::default();
-        config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
-        config.reset_reader_on_write = true;
-        config.default_retry = false;
-        let agent =
-            HeaderValue::from_static(concat!("causeway-controller/", env!("CARGO_PKG_VERSION")));
-        config.headers.push((USER_AGENT, agent));
-        Client::try_from(config).map_err(|error| match error {
-            kube::Error::RustlsTls(why) if self.certificates.is_empty() => Failure::new(
-                FailureKind::Tls,
-                format!(
-                    "the system's certificate authorities cannot be used ({why}); \
-                     give the CA of the API server in the Secret's key {CA_BUNDLE}"
-                ),
-            ),
-            other => other.into(),
-        })
+        config
     }
 }
 
@@ -211,7 +185,7 @@ fn endpoint(text: &str) -> Result<Uri, TargetError> {
     };
     let url: Uri = url
         .parse()
-        .map_err(|why: http::uri::InvalidUri| bad(&why.to_string()))?;
+        .map_err(|why: InvalidUri| bad(&why.to_string()))?;
     if ![Some("https"), Some("http")].contains(&url.scheme_str()) {
         return Err(bad("it is neither https:// nor http://"));
     }

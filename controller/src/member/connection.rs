@@ -1,0 +1,41 @@
+//! A client of one member.
+
+use std::time::Duration;
+
+use causeway::process::target::{CA_BUNDLE, Target};
+use http::header::{HeaderValue, USER_AGENT};
+use kube::Client;
+
+use crate::failure::{Failure, FailureKind};
+use crate::watch;
+
+/// A connection on which nothing was heard for this much longer than a watch lasts is dead.
+const READ_MARGIN: Duration = Duration::from_secs(30);
+
+/// A client for the member, which gives up connecting after `timeout`. Requests are not retried by it, and
+/// each needs a deadline of its own. To be called within a tokio runtime.
+///
+/// # Errors
+/// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
+pub fn client(target: &Target, timeout: Duration) -> Result<Client, Failure> {
+    let mut config = target.config();
+    let by_system = config.root_cert.is_none();
+    config.connect_timeout = Some(timeout);
+    let patience = watch::Settings::default();
+    config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
+    config.reset_reader_on_write = true;
+    config.default_retry = false;
+    let agent =
+        HeaderValue::from_static(concat!("causeway-controller/", env!("CARGO_PKG_VERSION")));
+    config.headers.push((USER_AGENT, agent));
+    Client::try_from(config).map_err(|error| match error {
+        kube::Error::RustlsTls(why) if by_system => Failure::new(
+            FailureKind::Tls,
+            format!(
+                "the system's certificate authorities cannot be used ({why}); \
+                 give the CA of the API server in the Secret's key {CA_BUNDLE}"
+            ),
+        ),
+        other => other.into(),
+    })
+}
