@@ -122,14 +122,15 @@ impl Index {
             return;
         };
         let stood = (member.standing(), member.membership());
-        let identified = matches!(event, MemberEvent::Identified(_));
+        let identity = member.identity.clone();
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let changed = member.fold(event, now);
         let stands = (member.standing(), member.membership());
-        if identified {
+        let is_new = member.identity != identity;
+        if is_new {
             self.judge_duplicates();
         }
-        if identified || stands != stood {
+        if is_new || stands != stood {
             self.dirty.insert(Item::Cluster(name.clone()));
             self.mark_all_services();
             return;
@@ -221,6 +222,7 @@ impl Index {
             )
         });
         let mut elders: HashMap<String, ClusterName> = HashMap::new();
+        let mut changed = false;
         for name in by_age {
             let Some(member) = self.members.get_mut(&name) else {
                 continue;
@@ -239,9 +241,12 @@ impl Index {
             if member.refusals.duplicate != duplicate {
                 member.refusals.duplicate = duplicate;
                 self.dirty.insert(Item::Cluster(name));
+                changed = true;
             }
         }
-        self.mark_all_services();
+        if changed {
+            self.mark_all_services();
+        }
     }
 
     /// Whether what that cluster provides may be used: it is joined, nobody withdrew it, and it is no second name of another.

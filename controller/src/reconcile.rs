@@ -1,6 +1,6 @@
 //! One item at a time: plan, diff, offer the writes, word the status.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -385,7 +385,7 @@ pub fn follow_departure(index: &Index, name: &ClusterName, now: Now) -> ClusterO
 fn departure(index: &Index, name: &ClusterName, since: Timestamp, now: Now) -> ClusterOutcome {
     let member = index.members.get(name);
     let left = member.map(|member| member.own_keys(&index.hub.uid));
-    let left: Vec<_> = left.into_iter().flatten().collect();
+    let left: BTreeSet<_> = left.into_iter().flatten().collect();
     let until = since
         .saturating_add(LEAVING_AT_MOST)
         .unwrap_or(Timestamp::MAX);
@@ -393,7 +393,7 @@ fn departure(index: &Index, name: &ClusterName, since: Timestamp, now: Now) -> C
     if !left.is_empty() && reachable && now.wall < until {
         return ClusterOutcome::LookAgain(now.instant_of(until));
     }
-    ClusterOutcome::Gone(left)
+    ClusterOutcome::Gone(left.into_iter().collect())
 }
 
 fn keep(

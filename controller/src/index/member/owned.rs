@@ -1,7 +1,5 @@
 //! What of a member's objects is causeway's.
 
-use std::collections::HashSet;
-
 use causeway::domain::ServiceKey;
 
 use super::{Member, View as _};
@@ -48,15 +46,26 @@ impl Member {
         copies.any(|(_, copy)| &*copy.view.hub == hub && copy.view.path == path)
     }
 
-    /// The services of which something bears the hub's label.
-    pub fn own_keys(&self, hub: &str) -> HashSet<ServiceKey> {
-        let services = self.services.iter().map(|(key, view)| view.service(key));
-        let exports = self.clusterset.exports.iter().map(|(key, _)| key.clone());
-        let imports = self.clusterset.imports.iter().map(|(key, _)| key.clone());
-        let keys = services.chain(exports).chain(imports);
-        keys.chain(self.slices.copies.keys().cloned())
-            .filter(|key| self.owns_any(key, hub))
-            .collect()
+    /// The services of which something bears the hub's label; some more than once.
+    pub fn own_keys<'a>(&'a self, hub: &'a str) -> impl Iterator<Item = ServiceKey> + 'a {
+        let ours = move |bearer: &Option<Box<str>>| bearer.as_deref() == Some(hub);
+        let services = self.services.iter();
+        let services = services
+            .filter(move |(_, view)| ours(&view.hub))
+            .map(|(key, view)| view.service(key));
+        let exports = self.clusterset.exports.iter();
+        let exports = exports
+            .filter(move |(_, view)| ours(&view.hub))
+            .map(|(key, _)| key.clone());
+        let imports = self.clusterset.imports.iter();
+        let imports = imports
+            .filter(move |(_, view)| ours(&view.hub))
+            .map(|(key, _)| key.clone());
+        let copies = self.slices.copies.iter();
+        let copies = copies
+            .filter(move |(_, copies)| copies.values().any(|copy| &*copy.view.hub == hub))
+            .map(|(key, _)| key.clone());
+        services.chain(exports).chain(imports).chain(copies)
     }
 }
 
