@@ -14,6 +14,7 @@ use kube::{Api, Client, Config};
 use crate::cluster::launch::{
     VALIDITY, api_server, controller_manager, write_certificates, write_users,
 };
+use crate::dns::Nameserver;
 use crate::eventually::{START, eventually};
 use crate::keeper::{Keeper, Process};
 use crate::kubeconfig::Access;
@@ -42,11 +43,13 @@ pub struct Cluster {
     admin_token: String,
     url: String,
     dual_stack: bool,
+    clusterset: bool,
     keeper: Arc<Keeper>,
     api_server: Process,
     controllers: Process,
     next_address: AtomicU32,
     network: Option<MemberNetwork>,
+    nameserver: Option<Nameserver>,
     pods: Mutex<Vec<Arc<PodNetwork>>>,
 }
 
@@ -78,13 +81,22 @@ impl Cluster {
             admin_token,
             url,
             dual_stack: plan.dual_stack,
+            clusterset: plan.clusterset,
             next_address: AtomicU32::new(10),
             network: None,
+            nameserver: None,
             pods: Mutex::default(),
         };
         cluster.add_node(network.as_ref()).await;
-        if let Some(network) = &mut network {
-            network.start(&cluster).await;
+        if plan.clusterset {
+            cluster.serve_clusterset().await;
+        }
+        match &mut network {
+            Some(network) => network.start(&cluster).await,
+            None if plan.clusterset => {
+                cluster.nameserver = Some(Nameserver::start(&cluster).await);
+            }
+            None => {}
         }
         cluster.network = network;
         cluster
@@ -188,6 +200,15 @@ impl Cluster {
         format!("10.{}.{third}.{fourth}", 128 + self.number)
     }
 
+    /// Whether it takes part in a clusterset from the start.
+    pub(crate) fn is_in_clusterset(&self) -> bool {
+        self.clusterset
+    }
+
+    pub(crate) fn nameserver(&self) -> Option<&Nameserver> {
+        self.nameserver.as_ref()
+    }
+
     /// The node that every member has from the start.
     pub fn node_name(&self) -> String {
         format!("{}-node", self.name)
@@ -246,6 +267,8 @@ impl Cluster {
         let own = [self.api_server.log(), self.controllers.log()];
         let mut logs: Vec<PathBuf> = own.map(Path::to_path_buf).into();
         logs.extend(self.network.iter().flat_map(MemberNetwork::logs));
+        let names = self.nameserver.iter().map(Nameserver::process);
+        logs.extend(names.map(|process| process.log().to_path_buf()));
         logs
     }
 

@@ -263,6 +263,7 @@ pub fn pod(name: &str, app: &str) -> PodFixture {
         labels: BTreeMap::from([("app".to_owned(), app.to_owned())]),
         node: None,
         ips: Vec::new(),
+        hostname: None,
         ready: true,
     }
 }
@@ -274,6 +275,7 @@ pub struct PodFixture {
     labels: BTreeMap<String, String>,
     node: Option<String>,
     ips: Vec<String>,
+    hostname: Option<(String, String)>,
     ready: bool,
 }
 
@@ -299,6 +301,13 @@ impl PodFixture {
         self
     }
 
+    /// Has this hostname in the headless Service of this name, as a StatefulSet's pods have.
+    #[must_use]
+    pub fn hostname(mut self, hostname: &str, service: &str) -> Self {
+        self.hostname = Some((hostname.to_owned(), service.to_owned()));
+        self
+    }
+
     /// Runs but is not ready.
     #[must_use]
     pub fn unready(mut self) -> Self {
@@ -313,6 +322,7 @@ impl PodFixture {
             self.ips.push(cluster.fresh_pod_ip());
         }
         let api = space.api::<Pod>(cluster);
+        let (hostname, subdomain) = self.hostname.unzip();
         let object = Pod {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
@@ -326,6 +336,8 @@ impl PodFixture {
                     image: Some("serve".to_owned()),
                     ..Container::default()
                 }],
+                hostname,
+                subdomain,
                 ..PodSpec::default()
             }),
             ..Pod::default()

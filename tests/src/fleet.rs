@@ -40,6 +40,7 @@ pub struct Builder {
     members: Vec<String>,
     dual_stack: BTreeSet<String>,
     packets: bool,
+    clusterset: bool,
 }
 
 impl Builder {
@@ -70,6 +71,14 @@ impl Builder {
         self
     }
 
+    /// The members serve ServiceExport and ServiceImport from the start, and the DNS of each answers for
+    /// `clusterset.local` too; see [`Cluster::dig`].
+    #[must_use]
+    pub fn clusterset(mut self) -> Self {
+        self.clusterset = true;
+        self
+    }
+
     /// Starts it and waits until every API server is ready.
     pub async fn start(self) -> Fleet {
         assert!(self.members.len() < 60, "a fleet has fewer than 60 members");
@@ -89,6 +98,7 @@ impl Builder {
                 role: if number == 0 { Role::Hub } else { Role::Member },
                 number,
                 dual_stack: self.dual_stack.contains(&name),
+                clusterset: self.clusterset && number > 0,
                 directory: directory.join(&name),
                 etcd: etcd_url.clone(),
                 address: network

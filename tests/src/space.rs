@@ -11,7 +11,7 @@ use kube::api::{ListParams, PostParams};
 use kube::{Api, Resource};
 
 use crate::binaries::TestBed;
-use crate::cluster::secret;
+use crate::cluster::{Role, secret};
 use crate::fixtures::Backends;
 use crate::keeper::{Program, tail};
 use crate::{Cluster, Fleet};
@@ -135,21 +135,29 @@ impl<'a> Space<'a> {
     }
 
     fn objects(&self, cluster: &Cluster) -> String {
-        let out = cluster.directory().join("report.out");
-        let mut kinds = "services,endpointslices,pods,events".to_owned();
-        if cluster.role() == crate::cluster::Role::Hub {
-            kinds.insert_str(0, "multiclusterservices,");
+        let kinds = "services,endpointslices,pods,events";
+        match cluster.role() {
+            Role::Hub => self.get(cluster, &format!("multiclusterservices,{kinds}"), "wide"),
+            // Not every member serves these.
+            Role::Member => {
+                self.get(cluster, kinds, "wide")
+                    + &self.get(cluster, "serviceexports,serviceimports", "yaml")
+            }
         }
+    }
+
+    fn get(&self, cluster: &Cluster, kinds: &str, format: &str) -> String {
+        let out = cluster.directory().join("report.out");
         let kubectl = Program::new(TestBed::get().program("kubectl"), &out)
             .env("KUBECONFIG", cluster.kubeconfig().display().to_string())
-            .args(["get", &kinds, "--request-timeout=3s", "-o=wide", "-n"])
+            .args(["get", kinds, "--request-timeout=3s", "-o", format, "-n"])
             .arg(&self.name);
         let kubectl = self.fleet.keeper().run(kubectl);
         let deadline = Instant::now() + Duration::from_secs(5);
         while kubectl.is_running() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let objects = tail(&out, 60);
+        let objects = tail(&out, 100);
         std::fs::remove_file(&out).ok();
         objects
     }

@@ -10,4 +10,8 @@ fn main() {
         Ok(()) => println!("real packets: yes"),
         Err(missing) => println!("real packets: skipped; {missing}"),
     }
+    match network::dig() {
+        Ok(()) => println!("names of the clusterset: yes"),
+        Err(missing) => println!("names of the clusterset: skipped; {missing}"),
+    }
 }

@@ -3,6 +3,7 @@
 mod install;
 mod running;
 
+pub(crate) use install::manifest;
 pub use install::{Installation, NAMESPACE};
 pub use running::{Launch, Running};
 

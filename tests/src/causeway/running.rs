@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-
 use crate::eventually::eventually;
+use crate::http;
 use crate::keeper::{Keeper, Process, Program};
 use crate::metrics::Metrics;
 
@@ -135,15 +133,7 @@ impl Running {
     /// # Errors
     /// Where no HTTP answer comes: the process is not there, or is paused.
     pub async fn get(&self, path: &str) -> std::io::Result<(u16, String)> {
-        let mut stream = TcpStream::connect(&self.admin).await?;
-        let request = format!("GET {path} HTTP/1.0\r\nhost: {}\r\n\r\n", self.admin);
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        let malformed = || std::io::Error::other(format!("no HTTP answer: {answer:?}"));
-        let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(malformed)?;
-        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        Ok((status.ok_or_else(malformed)?, body.to_owned()))
+        http::get(&self.admin, path).await
     }
 
     /// What `/metrics` says.

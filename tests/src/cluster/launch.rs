@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     /// Distinguishes the address ranges of the clusters of a fleet; below 60.
     pub(crate) number: u8,
     pub(crate) dual_stack: bool,
+    /// Whether it is a member that takes part in a clusterset: see [`crate::fleet::Builder::clusterset`].
+    pub(crate) clusterset: bool,
     pub(crate) directory: PathBuf,
     pub(crate) etcd: String,
     /// The address that the API server listens on.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::Cluster;
 use crate::binaries::TestBed;
 use crate::cluster::{pod_cidr, service_cidr};
+use crate::dns;
 use crate::eventually::{START, eventually};
 use crate::keeper::{Keeper, Process, Program, Undo, Undone};
 use crate::kubectl::{Command, Output};
@@ -17,20 +18,6 @@ const POD_PORTS: [u16; 2] = [80, 8080];
 /// What a pod takes for its router; it is no address of anything.
 const ROUTER: &str = "169.254.1.1";
 const ROUTER_MAC: &str = "02:00:00:00:00:01";
-
-const DNS_ROLE: &str = "apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: coredns}
-rules:
-- {apiGroups: [''], resources: [services, namespaces, pods], verbs: [list, watch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: coredns}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: coredns}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: coredns}]
-";
 
 /// A member's part of the network.
 pub(crate) struct MemberNetwork {
@@ -84,12 +71,12 @@ impl MemberNetwork {
 
     /// Starts kube-proxy and CoreDNS, once the node is there, and waits until names are answered.
     pub(crate) async fn start(&mut self, cluster: &Cluster) {
-        cluster.apply(DNS_ROLE).await.ok();
+        dns::allow(cluster).await;
         let proxy = self.kube_proxy(cluster);
-        let dns = self.core_dns(cluster);
+        let names = dns::core_dns(cluster);
         for (program, ready) in [
             (proxy, "http://127.0.0.1:10256/healthz"),
-            (dns, "http://127.0.0.1:8181/ready"),
+            (names, "http://127.0.0.1:8181/ready"),
         ] {
             let process = cluster.keeper().run(program.in_network(&self.namespace));
             let name = process.log().display().to_string();
@@ -215,31 +202,6 @@ impl MemberNetwork {
             "--healthz-bind-address=127.0.0.1:10256".to_owned(),
             "--metrics-bind-address=127.0.0.1:10249".to_owned(),
         ])
-    }
-
-    fn core_dns(&self, cluster: &Cluster) -> Program {
-        let file = cluster.directory().join("Corefile");
-        let kubeconfig = cluster.kubeconfig_of("coredns");
-        let content = format!(
-            ".:53 {{
-    errors
-    ready 127.0.0.1:8181
-    cache 1
-    kubernetes cluster.local {{
-        kubeconfig {} {}
-        ttl 1
-    }}
-}}
-",
-            kubeconfig.display(),
-            cluster.name()
-        );
-        std::fs::write(&file, content).expect("a Corefile");
-        Program::new(
-            TestBed::get().program("coredns"),
-            cluster.directory().join("coredns.log"),
-        )
-        .args(["-conf".to_owned(), file.display().to_string()])
     }
 
     /// Names are asked of the member's own DNS; `ip netns exec` shows this file as /etc/resolv.conf.

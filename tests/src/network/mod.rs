@@ -12,7 +12,7 @@ mod member;
 mod prerequisites;
 
 pub use member::PodNetwork;
-pub use prerequisites::prerequisites;
+pub use prerequisites::{dig, prerequisites};
 
 pub(crate) use member::MemberNetwork;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::binaries::say;
 
@@ -15,6 +15,9 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("curl", "curl"),
 ];
 
+/// Debian's package of `dig`.
+const DIG: [(&str, &str); 1] = [("dig", "bind9-dnsutils")];
+
 /// Whether packets can be had here. As root on Debian missing packages are installed.
 ///
 /// # Errors
@@ -24,22 +27,39 @@ pub fn prerequisites() -> Result<(), String> {
     CHECKED.get_or_init(check).clone()
 }
 
+/// Whether there is a `dig`. As root on Debian it is installed.
+///
+/// # Errors
+/// How to get it: for a line that says what is skipped.
+pub fn dig() -> Result<(), String> {
+    static CHECKED: OnceLock<Result<(), String>> = OnceLock::new();
+    CHECKED.get_or_init(|| have(&DIG)).clone()
+}
+
 fn check() -> Result<(), String> {
     if !is_root() {
         return Err("network namespaces need root; run it with sudo".to_owned());
     }
-    let packages = missing();
-    if !packages.is_empty() && Path::new("/etc/debian_version").is_file() {
+    have(&PROGRAMS)?;
+    may_make_namespaces()
+}
+
+/// Installs what is missing where that can be done.
+fn have(programs: &[(&str, &'static str)]) -> Result<(), String> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let packages = missing(programs);
+    if !packages.is_empty() && is_root() && Path::new("/etc/debian_version").is_file() {
         install(&packages)?;
     }
-    let packages = missing();
-    if !packages.is_empty() {
-        return Err(format!(
-            "programs are missing; install the packages {}",
-            packages.join(", ")
-        ));
+    let packages = missing(programs);
+    if packages.is_empty() {
+        return Ok(());
     }
-    may_make_namespaces()
+    Err(format!(
+        "programs are missing; install the packages {}",
+        packages.join(", ")
+    ))
 }
 
 fn is_root() -> bool {
@@ -49,12 +69,12 @@ fn is_root() -> bool {
     effective == Some("0")
 }
 
-fn missing() -> Vec<&'static str> {
+fn missing(programs: &[(&str, &'static str)]) -> Vec<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = |program: &str| {
         std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
     };
-    PROGRAMS
+    programs
         .iter()
         .filter(|(program, _)| !found(program))
         .map(|(_, package)| *package)
@@ -63,7 +83,7 @@ fn missing() -> Vec<&'static str> {
 
 fn install(packages: &[&str]) -> Result<(), String> {
     say(&format!(
-        "installing Debian packages for real packets: {}",
+        "installing Debian packages that tests need: {}",
         packages.join(" ")
     ));
     let apt = |args: &[&str]| {

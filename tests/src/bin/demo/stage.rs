@@ -14,7 +14,9 @@ pub(crate) const PROVIDER: &str = "clusterb";
 
 /// Hub and members; nothing of causeway.
 pub(crate) async fn clusters() -> Fleet {
-    let builder = Fleet::builder().named_members([CONSUMER, PROVIDER]);
+    let builder = Fleet::builder()
+        .named_members([CONSUMER, PROVIDER])
+        .clusterset();
     let fleet = match network::prerequisites() {
         Ok(()) => builder.packets().start().await,
         Err(missing) => {

@@ -1,4 +1,4 @@
-//! The story: refused, converted, accepted, reached, cut off, restored, scaled, deleted.
+//! The story: refused, converted, accepted, reached, cut off, restored, scaled, deleted, exported.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,10 +7,11 @@ use anyhow::{Context as _, bail};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::{Cluster, Fleet};
 
+use crate::clusterset;
 use crate::shell::{Shell, show_command};
 use crate::stage::{self, CONSUMER, PROVIDER};
 
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// How long it may take until an API server that answers nothing is called unreachable.
 const UNREACHABLE: Duration = Duration::from_secs(150);
@@ -31,7 +32,7 @@ impl Story {
         format!("{}: {}", step.0, step.1)
     }
 
-    fn begin(&self, title: &str) {
+    pub(crate) fn begin(&self, title: &str) {
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
         *step = (step.0 + 1, title.to_owned());
         println!("\n=== {}. {title}", step.0);
@@ -75,6 +76,7 @@ impl Story {
         scale(shell).await?;
         reach(shell, consumer).await?;
         self.removal(shell, consumer).await?;
+        clusterset::play(self, shell, consumer).await?;
         if keep {
             self.keep(shell, fleet).await?;
         }

@@ -1,0 +1,185 @@
+//! The DNS of a cluster: CoreDNS, and what `dig` gets from it.
+
+use crate::Cluster;
+use crate::binaries::TestBed;
+use crate::eventually::{START, eventually};
+use crate::keeper::{Process, Program};
+use crate::kubectl::Command;
+use crate::{http, ports};
+
+/// What CoreDNS may read.
+const ROLE: &str = "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: coredns}
+rules:
+- {apiGroups: [''], resources: [services, namespaces, pods], verbs: [list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+- {apiGroups: [multicluster.x-k8s.io], resources: [serviceimports], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: coredns}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: coredns}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: coredns}]
+";
+
+/// Lets CoreDNS read what it serves.
+pub(crate) async fn allow(cluster: &Cluster) {
+    cluster.apply(ROLE).await.ok();
+}
+
+/// CoreDNS, to be started in a network of its own, where `ready` says 200 on loopback port 8181. It answers for
+/// `cluster.local`, and in a clusterset for `clusterset.local`: then it is not ready before the API server serves
+/// ServiceImport, and until then answers SERVFAIL in place of NXDOMAIN.
+pub(crate) fn core_dns(cluster: &Cluster) -> Program {
+    program(cluster, 53, None, 8181)
+}
+
+fn program(cluster: &Cluster, port: u16, listen: Option<&str>, ready: u16) -> Program {
+    let file = cluster.directory().join("Corefile");
+    let bind = listen.map_or_else(String::new, |address| format!("    bind {address}\n"));
+    let (zone, option) = match cluster.is_in_clusterset() {
+        true => (
+            "cluster.local clusterset.local in-addr.arpa ip6.arpa",
+            "        multicluster clusterset.local\n",
+        ),
+        false => ("cluster.local", ""),
+    };
+    let content = format!(
+        ".:{port} {{
+{bind}    errors
+    ready 127.0.0.1:{ready}
+    cache 1
+    kubernetes {zone} {{
+        kubeconfig {} {}
+        ttl 1
+{option}    }}
+}}
+",
+        cluster.kubeconfig_of("coredns").display(),
+        cluster.name()
+    );
+    std::fs::write(&file, content).expect("a Corefile");
+    let log = cluster.directory().join("coredns.log");
+    Program::new(TestBed::get().program("coredns"), log)
+        .args(["-conf".to_owned(), file.display().to_string()])
+}
+
+/// A CoreDNS on the loopback, for clusters that have no network of their own.
+pub(crate) struct Nameserver {
+    process: Process,
+    port: u16,
+}
+
+impl Nameserver {
+    /// Starts it and waits until it is ready.
+    pub(crate) async fn start(cluster: &Cluster) -> Self {
+        allow(cluster).await;
+        let (port, ready) = (ports::fresh(), ports::fresh());
+        let process = cluster
+            .keeper()
+            .run(program(cluster, port, Some("127.0.0.1"), ready));
+        eventually("CoreDNS is ready", START, || async {
+            assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
+            match http::get(&format!("127.0.0.1:{ready}"), "/ready").await {
+                Ok((200, _)) => Ok(()),
+                other => Err(format!("{other:?}\n{}", process.log_tail(20))),
+            }
+        })
+        .await;
+        Self { process, port }
+    }
+
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+/// What a nameserver answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// For instance NOERROR, NXDOMAIN or SERVFAIL.
+    pub status: String,
+    /// What the records of the answer section say, sorted: addresses, or for SRV `priority weight port target`.
+    pub records: Vec<String>,
+}
+
+impl Answer {
+    fn parse(text: &str) -> Self {
+        let status = text
+            .split("status: ")
+            .nth(1)
+            .and_then(|rest| rest.split(',').next());
+        let answers = text
+            .lines()
+            .filter(|line| !line.starts_with(';') && !line.trim().is_empty());
+        // <name> <ttl> IN <type> <data ...>
+        let mut records: Vec<String> = answers
+            .map(|line| {
+                line.split_whitespace()
+                    .skip(4)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
+            .collect();
+        records.sort();
+        Self {
+            status: status.unwrap_or("no answer").to_owned(),
+            records,
+        }
+    }
+
+    /// `port target` of each SRV record, sorted: priority and weight are the server's affair.
+    pub fn targets(&self) -> Vec<String> {
+        let target = |record: &String| record.splitn(3, ' ').nth(2).map(str::to_owned);
+        let mut targets: Vec<_> = self.records.iter().filter_map(target).collect();
+        targets.sort();
+        targets
+    }
+}
+
+impl Cluster {
+    /// What the cluster's DNS answers for a name and a type, SRV say. Only where [`crate::network::dig`] says that there is a
+    /// `dig`, and in a fleet with packets or with a clusterset.
+    pub async fn dig(&self, name: &str, type_: &str) -> Answer {
+        let question = ["+noall", "+comments", "+answer", "+tries=1", "+time=5"];
+        let question = question.into_iter().chain([type_, name]);
+        let output = match self.nameserver() {
+            Some(nameserver) => {
+                let server = ["@127.0.0.1".to_owned(), format!("-p{}", nameserver.port)];
+                Command::new(self.keeper(), self.directory(), "dig")
+                    .args(server)
+                    .args(question)
+                    .run()
+                    .await
+            }
+            None => self.exec("dig", question).await,
+        };
+        Answer::parse(&output.stdout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_its_status_and_what_its_records_say() {
+        let text = ";; Got answer:
+;; ->>HEADER<<- opcode: QUERY, status: NOERROR, id: 63414
+;; ANSWER SECTION:
+_http._tcp.foo.shop.svc.clusterset.local. 1 IN SRV 0 50 80 b.member2.foo.shop.svc.clusterset.local.
+_http._tcp.foo.shop.svc.clusterset.local. 1 IN SRV 0 50 80 a.member1.foo.shop.svc.clusterset.local.
+";
+        let answer = Answer::parse(text);
+        assert_eq!(answer.status, "NOERROR");
+        assert_eq!(
+            answer.targets(),
+            [
+                "80 a.member1.foo.shop.svc.clusterset.local.",
+                "80 b.member2.foo.shop.svc.clusterset.local."
+            ]
+        );
+        assert_eq!(Answer::parse(";; connection timed out").status, "no answer");
+    }
+}

@@ -1,0 +1,22 @@
+//! Plain HTTP on the loopback, for admin endpoints.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// GETs a path: the status and the body.
+///
+/// # Errors
+/// Where no HTTP answer comes.
+pub(crate) async fn get(address: &str, path: &str) -> io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let malformed = || io::Error::other(format!("no HTTP answer: {answer:?}"));
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(malformed)?;
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+    Ok((status.ok_or_else(malformed)?, body.to_owned()))
+}

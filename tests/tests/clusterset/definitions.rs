@@ -1,0 +1,258 @@
+//! Clusters that do not serve ServiceExport and ServiceImport, or serve older definitions of them.
+
+use std::time::Duration;
+
+use causeway_tests::eventually;
+use causeway_tests::service_export;
+
+use super::Stage;
+use super::stage::sources;
+
+/// Longer than it takes to look whether definitions came or went.
+const NOTICED: Duration = Duration::from_secs(45);
+
+/// What Karmada installs: v1alpha1 alone, with the fields that the API had first.
+const OLDER: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: serviceexports.multicluster.x-k8s.io}
+spec:
+  group: multicluster.x-k8s.io
+  scope: Namespaced
+  names: {plural: serviceexports, singular: serviceexport, kind: ServiceExport, shortNames: [svcex]}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          apiVersion: {type: string}
+          kind: {type: string}
+          metadata: {type: object}
+          status:
+            type: object
+            properties:
+              conditions:
+                type: array
+                x-kubernetes-list-map-keys: [type]
+                x-kubernetes-list-type: map
+                items:
+                  type: object
+                  required: [status, type]
+                  properties:
+                    lastTransitionTime: {type: string, format: date-time}
+                    message: {type: string}
+                    reason: {type: string}
+                    status: {type: string}
+                    type: {type: string}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: serviceimports.multicluster.x-k8s.io}
+spec:
+  group: multicluster.x-k8s.io
+  scope: Namespaced
+  names: {plural: serviceimports, singular: serviceimport, kind: ServiceImport, shortNames: [svcim]}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          apiVersion: {type: string}
+          kind: {type: string}
+          metadata: {type: object}
+          spec:
+            type: object
+            required: [ports, type]
+            properties:
+              ips: {type: array, maxItems: 1, items: {type: string}}
+              ports:
+                type: array
+                x-kubernetes-list-type: atomic
+                items:
+                  type: object
+                  required: [port]
+                  properties:
+                    appProtocol: {type: string}
+                    name: {type: string}
+                    port: {type: integer, format: int32}
+                    protocol: {type: string}
+              sessionAffinity: {type: string}
+              sessionAffinityConfig:
+                type: object
+                properties:
+                  clientIP: {type: object, properties: {timeoutSeconds: {type: integer, format: int32}}}
+              type: {type: string, enum: [ClusterSetIP, Headless]}
+          status:
+            type: object
+            properties:
+              clusters:
+                type: array
+                x-kubernetes-list-map-keys: [cluster]
+                x-kubernetes-list-type: map
+                items: {type: object, required: [cluster], properties: {cluster: {type: string}}}
+";
+
+/// Waits until the Cluster of a member says this of ServiceExport and ServiceImport.
+async fn api_is(stage: &Stage, member: &str, status: &str) {
+    let path = "jsonpath={.status.conditions[?(@.type==\"ClustersetAPI\")].status}";
+    let what = format!("ClustersetAPI of {member} is {status}");
+    eventually(&what, NOTICED, async || {
+        let hub = stage.space.fleet().hub();
+        let seen = hub
+            .kubectl(["get", "cluster", member, "-o", path])
+            .await
+            .stdout;
+        if seen == status { Ok(()) } else { Err(seen) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cluster_whose_definitions_go_is_left_out_and_comes_back_with_them() {
+    let stage = Stage::alone().await;
+    let pod = stage.exporter("member1").await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    let before = stage.imported_from("member1", &["member1"]).await;
+    let member2 = stage.member("member2");
+    api_is(&stage, "member2", "True").await;
+
+    member2.forget_clusterset().await;
+    api_is(&stage, "member2", "False").await;
+    eventually("member2 has nothing of the import", NOTICED, async || {
+        let own = "--selector=app.kubernetes.io/managed-by=causeway";
+        let left = ["get", "services,endpointslices", own, "-o", "name"];
+        let left = stage.kubectl("member2", left).await;
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    // The others do not notice.
+    stage.says("member1", "Ready", "True", "Exported").await;
+    let after = stage.imported_from("member1", &["member1"]).await;
+    assert_eq!(after.metadata.uid, before.metadata.uid);
+
+    member2.serve_clusterset().await;
+    api_is(&stage, "member2", "True").await;
+    stage.imported_from("member2", &["member1"]).await;
+    stage.reaches("member2", &[pod.ip()]).await;
+}
+
+#[tokio::test]
+async fn an_exporter_whose_definitions_go_exports_no_more() {
+    let stage = Stage::alone().await;
+    let pod = stage.exporter("member2").await;
+    stage.reaches("member1", &[pod.ip()]).await;
+    let member2 = stage.member("member2");
+    member2.forget_clusterset().await;
+    api_is(&stage, "member2", "False").await;
+    stage.clean("member1").await;
+
+    member2.serve_clusterset().await;
+    api_is(&stage, "member2", "True").await;
+    stage.export("member2").await;
+    stage.reaches("member1", &[pod.ip()]).await;
+    stage.reaches("member2", &[pod.ip()]).await;
+}
+
+#[tokio::test]
+async fn a_cluster_with_the_older_definitions_exports_and_imports() {
+    let stage = Stage::alone().await;
+    let member2 = stage.member("member2");
+    member2.forget_clusterset().await;
+    api_is(&stage, "member2", "False").await;
+    member2.apply(OLDER).await.ok();
+    api_is(&stage, "member2", "True").await;
+    let pod = stage.exporter("member1").await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    let imported = "jsonpath={.spec.type} {.status.clusters[*].cluster} {.spec.ips[*]}";
+    let get = [
+        "get",
+        "serviceimports.v1alpha1.multicluster.x-k8s.io",
+        "foo",
+        "-o",
+        imported,
+    ];
+    let imported = stage.kubectl("member2", get).await;
+    let address = stage
+        .derived("member2")
+        .await
+        .spec
+        .expect("a spec")
+        .cluster_ip;
+    let address = address.expect("an address");
+    assert_eq!(imported, format!("ClusterSetIP member1 {address}"));
+
+    stage.service("member2").await;
+    let own = stage.pod("member2").await;
+    let export = "apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceExport
+metadata: {name: foo}
+";
+    let apply = ["apply", "-n", stage.space.name(), "-f", "-"];
+    member2.kubectl_with(apply, export).await.ok();
+    stage.reaches("member1", &[pod.ip(), own.ip()]).await;
+    stage
+        .imported_from("member1", &["member1", "member2"])
+        .await;
+    let valid = "jsonpath={.status.conditions[?(@.type==\"Valid\")].status}";
+    let get = [
+        "get",
+        "serviceexports.v1alpha1.multicluster.x-k8s.io",
+        "foo",
+        "-o",
+        valid,
+    ];
+    assert_eq!(stage.kubectl("member2", get).await, "True");
+
+    // Newer ones in their place.
+    member2.serve_clusterset().await;
+    let exports = stage.space.exports(stage.member("member1"));
+    let label = serde_json::json!({"spec": {"exportedLabels": {"team": "blue"}}});
+    let patch = kube::api::Patch::Merge(label);
+    exports
+        .patch("foo", &Default::default(), &patch)
+        .await
+        .expect("a changed export");
+    eventually("member2 imports as v1beta1", NOTICED, async || {
+        let import = stage.import("member2").await.ok_or("no import")?;
+        let families = !import.spec.ip_families.is_empty();
+        if families && sources(&import) == ["member1", "member2"] {
+            Ok(())
+        } else {
+            Err(format!("{import:?}"))
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_native_service_is_carried_where_the_definitions_are_missing() {
+    let stage = Stage::alone().await;
+    let member2 = stage.member("member2");
+    member2.forget_clusterset().await;
+    api_is(&stage, "member2", "False").await;
+    let hub = stage.space.fleet().hub();
+    let foo = causeway_tests::service("foo").port("http", 80);
+    foo.create(hub, &stage.space).await;
+    let native = causeway_tests::multi_cluster_service("foo").providers(["member1"]);
+    native.create(&stage.space).await;
+    let pod = stage.pod("member1").await;
+    eventually("member2 reaches the pod", NOTICED, async || {
+        stage.space.ready_addresses(member2, "foo").await == [pod.ip()]
+    })
+    .await;
+    // And what member1 exports is imported by itself alone.
+    let export = service_export("foo");
+    export.create(stage.member("member1"), &stage.space).await;
+    stage.reaches("member1", &[pod.ip()]).await;
+    stage.says("member1", "Ready", "True", "Exported").await;
+    member2.serve_clusterset().await;
+    api_is(&stage, "member2", "True").await;
+    stage.reaches("member2", &[pod.ip()]).await;
+}

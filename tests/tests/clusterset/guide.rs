@@ -1,0 +1,144 @@
+//! Karmada's older guide: a person makes the import too. The YAML is the guide's own.
+
+use causeway_tests::{SOON, eventually};
+use k8s_openapi::api::core::v1::Service;
+use serde_json::{Value, json};
+
+use super::{Stage, cluster_set_ip};
+
+const SERVICE: &str = "apiVersion: v1
+kind: Service
+metadata:
+  name: serve
+spec:
+  ports:
+  - port: 80
+    targetPort: 8080
+  selector:
+    app: serve
+";
+
+const EXPORT: &str = "apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceExport
+metadata:
+  name: serve
+";
+
+const IMPORT: &str = "apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceImport
+metadata:
+  name: serve
+spec:
+  type: ClusterSetIP
+  ports:
+  - port: 80
+    protocol: TCP
+";
+
+impl Stage {
+    async fn apply(&self, member: &str, yaml: &str) {
+        let apply = ["apply", "-n", self.space.name(), "-f", "-"];
+        self.member(member).kubectl_with(apply, yaml).await.ok();
+    }
+
+    async fn reaches_serve(&self, member: &str, address: &str) {
+        let what = format!("{member} reaches {address}");
+        eventually(&what, SOON, async || {
+            let cluster = self.member(member);
+            let ready = self.space.ready_addresses(cluster, "derived-serve").await;
+            if ready == [address] {
+                Ok(())
+            } else {
+                Err(format!("{ready:?}"))
+            }
+        })
+        .await;
+    }
+
+    async fn spec_of_serve(&self, member: &str) -> Value {
+        let get = ["get", "serviceimports", "serve", "-o", "jsonpath={.spec}"];
+        let spec = self.kubectl(member, get).await;
+        serde_json::from_str(&spec).expect("JSON")
+    }
+}
+
+on_two_and_three_clusters!(the_older_guide_works_as_it_is_written);
+
+async fn the_older_guide_works_as_it_is_written(stage: Stage) {
+    stage.apply("member1", SERVICE).await;
+    let pods = stage.space.backends("serve");
+    let pod = pods.create(stage.member("member1")).await.remove(0);
+    stage.apply("member1", EXPORT).await;
+    stage.apply("member2", IMPORT).await;
+    stage.reaches_serve("member2", pod.ip()).await;
+    let fields = "jsonpath={.spec.type} {.spec.ports[*].port}/{.spec.ports[*].protocol}";
+    let derived = ["get", "svc", "derived-serve", "-o", fields];
+    assert_eq!(stage.kubectl("member2", derived).await, "ClusterIP 80/TCP");
+    let address = "jsonpath={.spec.clusterIP}";
+    let address = ["get", "svc", "derived-serve", "-o", address];
+    let address = stage.kubectl("member2", address).await;
+    assert!(address.starts_with("10."), "{address}");
+    let written = json!({"type": "ClusterSetIP", "ports": [{"port": 80, "protocol": "TCP"}]});
+    assert_eq!(stage.spec_of_serve("member2").await, written);
+    let marks = "jsonpath={.metadata.labels}";
+    let marks = ["get", "serviceimports", "serve", "-o", marks];
+    assert_eq!(
+        stage.kubectl("member2", marks).await,
+        "",
+        "it is a person's"
+    );
+}
+
+#[tokio::test]
+async fn what_a_person_asks_of_an_import_shapes_its_service() {
+    let stage = Stage::on_three().await;
+    let ports = SERVICE.replace(
+        "targetPort: 8080",
+        "targetPort: 8080\n    name: http\n  - port: 9090\n    name: metrics",
+    );
+    stage.apply("member1", &ports).await;
+    stage.apply("member1", EXPORT).await;
+    let pods = stage.space.backends("serve");
+    let pod = pods.create(stage.member("member1")).await.remove(0);
+    let wanted = IMPORT.replace("  - port: 80", "  - name: web\n    port: 80");
+    stage.apply("member2", &wanted).await;
+    stage.reaches_serve("member2", pod.ip()).await;
+    let services = stage.space.api::<Service>(stage.member("member2"));
+    let derived = services.get("derived-serve").await.expect("the Service");
+    let spec = derived.spec.expect("a spec");
+    let names: Vec<_> = spec
+        .ports
+        .iter()
+        .flatten()
+        .map(|port| port.name.as_deref())
+        .collect();
+    assert_eq!(names, [Some("web")], "the person's ports");
+    let carried = stage
+        .space
+        .slices(stage.member("member2"), "derived-serve")
+        .await;
+    let carried: Vec<_> = carried
+        .iter()
+        .flat_map(|slice| slice.ports.iter().flatten())
+        .collect();
+    assert_eq!(carried.len(), 1, "{carried:?}");
+    assert_eq!(carried[0].name.as_deref(), Some("web"));
+    assert_eq!(carried[0].port, Some(8080));
+    // When the person's is gone, the clusterset's takes its place.
+    stage
+        .kubectl("member2", ["delete", "serviceimport", "serve"])
+        .await;
+    let imports = stage.space.imports(stage.member("member2"));
+    let import = eventually("an import of causeway's", SOON, async || {
+        let import = imports.get("serve").await.map_err(|e| e.to_string())?;
+        let ports = import.spec.ports.len();
+        if ports == 2 {
+            Ok(import)
+        } else {
+            Err(format!("{import:?}"))
+        }
+    })
+    .await;
+    assert!(cluster_set_ip(&import).starts_with("10."));
+    stage.reaches_serve("member2", pod.ip()).await;
+}

@@ -1,0 +1,54 @@
+//! Headless services.
+
+use causeway_tests::{SOON, eventually, pod, service};
+
+use super::Stage;
+
+on_two_and_three_clusters!(
+    a_headless_service_is_imported_without_an_address,
+    hostnames_cross,
+);
+
+async fn headless(stage: &Stage, member: &str) {
+    let exported = service("foo").port_to("http", 80, 8080).headless();
+    exported.create(stage.member(member), &stage.space).await;
+    stage.export_later(member).await;
+}
+
+async fn a_headless_service_is_imported_without_an_address(stage: Stage) {
+    headless(&stage, "member1").await;
+    let pod = stage.pod("member1").await;
+    for member in stage.members() {
+        let import = stage.imported_from(member.name(), &["member1"]).await;
+        assert_eq!(import.spec.type_, "Headless");
+        assert_eq!(import.spec.ips, Vec::<String>::new());
+        assert_eq!(import.spec.ip_families, ["IPv4"]);
+        stage.reaches(member.name(), &[pod.ip()]).await;
+        let derived = stage.derived(member.name()).await.spec.expect("a spec");
+        assert_eq!(derived.cluster_ip.as_deref(), Some("None"));
+    }
+}
+
+async fn hostnames_cross(stage: Stage) {
+    for member in ["member1", "member2"] {
+        headless(&stage, member).await;
+        let db = pod("db-0", "foo").hostname("db-0", "foo");
+        db.create(stage.member(member), &stage.space).await;
+    }
+    for member in stage.members() {
+        let what = format!("both hostnames in {}", member.name());
+        eventually(&what, SOON, async || {
+            let slices = stage.slices(member.name()).await;
+            let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
+            let hosts: Vec<_> = endpoints
+                .map(|endpoint| endpoint.hostname.clone())
+                .collect();
+            if hosts == [Some("db-0".to_owned()), Some("db-0".to_owned())] {
+                Ok(())
+            } else {
+                Err(format!("{hosts:?}"))
+            }
+        })
+        .await;
+    }
+}

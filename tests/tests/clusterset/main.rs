@@ -1,0 +1,81 @@
+//! The Multi-Cluster Services API (KEP-1645) on a hub with two and with three members. `tests/KEP-1645.md` says which test
+//! holds which sentence.
+
+/// Runs each of these on two clusters and on three.
+macro_rules! on_two_and_three_clusters {
+    ($($name:ident),+ $(,)?) => {
+        mod on_two_clusters {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(crate::Stage::on_two().await).await;
+            })+
+        }
+        mod on_three_clusters {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(crate::Stage::on_three().await).await;
+            })+
+        }
+    };
+}
+
+mod beside;
+mod conflicts;
+mod definitions;
+mod exports;
+mod families;
+mod guide;
+mod headless;
+mod imports;
+mod kills;
+mod names;
+mod ports;
+mod sentences;
+mod slices;
+mod stage;
+mod trouble;
+
+use causeway_tests::Fleet;
+use causeway_tests::causeway::{Installation, Running};
+use stage::{Stage, cluster_set_ip, condition_of, dig_is_there};
+use tokio::sync::{OnceCell, RwLock};
+
+/// A hub with members that are joined, and one controller. member1 has IPv4 alone, the others IPv6 too.
+struct Clusterset {
+    fleet: Fleet,
+    controller: Running,
+    installation: Installation,
+    /// Read by tests that leave the clusters as they are, written by those that break something.
+    peace: RwLock<()>,
+}
+
+impl Clusterset {
+    async fn start(members: usize) -> Self {
+        let mut builder = Fleet::builder().members(members).clusterset();
+        for number in 2..=members {
+            builder = builder.dual_stack(&format!("member{number}"));
+        }
+        let fleet = builder.start().await;
+        let installation = Installation::new(&fleet).await;
+        let controller = installation.controller().start().await;
+        for member in fleet.members() {
+            installation.join(member).await;
+        }
+        Self {
+            fleet,
+            controller,
+            installation,
+            peace: RwLock::default(),
+        }
+    }
+
+    async fn of_two() -> &'static Self {
+        static TWO: OnceCell<Clusterset> = OnceCell::const_new();
+        TWO.get_or_init(|| Self::start(2)).await
+    }
+
+    async fn of_three() -> &'static Self {
+        static THREE: OnceCell<Clusterset> = OnceCell::const_new();
+        THREE.get_or_init(|| Self::start(3)).await
+    }
+}

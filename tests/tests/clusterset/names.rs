@@ -1,0 +1,255 @@
+//! Names in `clusterset.local`, as `dig` sees them (KEP-1645, `specification.md`).
+
+use causeway_tests::dns::Answer;
+use causeway_tests::fixtures::RunningPod;
+use causeway_tests::{SOON, eventually, pod, service};
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+
+use super::{Stage, cluster_set_ip, dig_is_there};
+
+on_two_and_three_clusters!(
+    the_name_of_an_import_has_its_address,
+    every_named_port_of_an_import_has_a_srv_record,
+    the_names_of_a_headless_import_are_those_of_its_ready_endpoints,
+);
+
+impl Stage {
+    fn name(&self, zone: &str) -> String {
+        format!("foo.{}.svc.{zone}", self.space.name())
+    }
+
+    /// Waits until a member's DNS gives exactly these records.
+    async fn resolves(&self, member: &str, name: &str, type_: &str, expected: &[&str]) {
+        let what = format!("{type_} of {name} in {member} is {expected:?}");
+        self.answered(member, name, type_, &what, |answer| {
+            answer.records == expected
+        })
+        .await;
+    }
+
+    async fn answered(
+        &self,
+        member: &str,
+        name: &str,
+        type_: &str,
+        what: &str,
+        holds: impl Fn(&Answer) -> bool,
+    ) {
+        eventually(what, SOON, async || {
+            let answer = self.member(member).dig(name, type_).await;
+            if holds(&answer) {
+                Ok(())
+            } else {
+                Err(format!("{answer:?}"))
+            }
+        })
+        .await;
+    }
+
+    /// Waits until a member's DNS knows no such name.
+    async fn unknown(&self, member: &str, name: &str, type_: &str) {
+        let what = format!("{member} knows no {type_} of {name}");
+        self.answered(member, name, type_, &what, |answer| {
+            answer.status == "NXDOMAIN" && answer.records.is_empty()
+        })
+        .await;
+    }
+}
+
+async fn the_name_of_an_import_has_its_address(stage: Stage) {
+    if !dig_is_there() {
+        return;
+    }
+    let name = stage.name("clusterset.local");
+    stage.unknown("member2", &name, "A").await;
+    stage.exporter("member1").await;
+    for member in stage.members() {
+        let import = stage.imported_from(member.name(), &["member1"]).await;
+        let address = cluster_set_ip(&import);
+        stage.resolves(member.name(), &name, "A", &[address]).await;
+        // One cluster's backends are not to be had by a name of their own.
+        let of_one = format!("member1.{name}");
+        stage.unknown(member.name(), &of_one, "A").await;
+    }
+    stage.unexport("member1").await;
+    for member in stage.members() {
+        stage.unknown(member.name(), &name, "A").await;
+    }
+}
+
+async fn every_named_port_of_an_import_has_a_srv_record(stage: Stage) {
+    if !dig_is_there() {
+        return;
+    }
+    let exported = service("foo").port("http", 80).port("metrics", 9090);
+    exported.create(stage.member("member1"), &stage.space).await;
+    stage.export("member1").await;
+    let name = stage.name("clusterset.local");
+    for (port, number) in [("http", 80), ("metrics", 9090)] {
+        let question = format!("_{port}._tcp.{name}");
+        let what = format!("SRV of {question}");
+        stage
+            .answered("member2", &question, "SRV", &what, |answer| {
+                answer.targets() == [format!("{number} {name}.")]
+            })
+            .await;
+    }
+    let udp = format!("_http._udp.{name}");
+    stage.unknown("member2", &udp, "SRV").await;
+}
+
+/// `foo`, headless, in a member with these pods as a StatefulSet's, exported.
+async fn headless(stage: &Stage, member: &str, hosts: &[&str]) -> Vec<RunningPod> {
+    let cluster = stage.member(member);
+    let exported = service("foo").port("peer", 80).headless();
+    exported.create(cluster, &stage.space).await;
+    let mut pods = Vec::new();
+    for host in hosts {
+        let pod = pod(host, "foo").hostname(host, "foo");
+        pods.push(pod.create(cluster, &stage.space).await);
+    }
+    stage.export_later(member).await;
+    pods
+}
+
+async fn the_names_of_a_headless_import_are_those_of_its_ready_endpoints(stage: Stage) {
+    if !dig_is_there() {
+        return;
+    }
+    let first = headless(&stage, "member1", &["db-0", "db-1"]).await;
+    let second = headless(&stage, "member2", &["db-0"]).await;
+    let name = stage.name("clusterset.local");
+    for member in stage.members() {
+        let member = member.name();
+        let mut all: Vec<_> = first.iter().chain(&second).map(RunningPod::ip).collect();
+        all.sort_unstable();
+        stage.resolves(member, &name, "A", &all).await;
+        // Pods of one name in two clusters are two names.
+        for (host, cluster, pod) in [
+            ("db-0", "member1", &first[0]),
+            ("db-1", "member1", &first[1]),
+            ("db-0", "member2", &second[0]),
+        ] {
+            let name = format!("{host}.{cluster}.{name}");
+            stage.resolves(member, &name, "A", &[pod.ip()]).await;
+        }
+        let question = format!("_peer._tcp.{name}");
+        let targets = [
+            format!("80 db-0.member1.{name}."),
+            format!("80 db-0.member2.{name}."),
+            format!("80 db-1.member1.{name}."),
+        ];
+        let what = format!("SRV of {question} in {member}");
+        stage
+            .answered(member, &question, "SRV", &what, |answer| {
+                answer.targets() == targets
+            })
+            .await;
+        for one in ["member1", "member2"] {
+            stage.unknown(member, &format!("{one}.{name}"), "A").await;
+        }
+    }
+    first[0].set_ready(false).await;
+    first[1].delete().await;
+    stage
+        .resolves("member2", &name, "A", &[second[0].ip()])
+        .await;
+    let gone = format!("db-0.member1.{name}");
+    stage.unknown("member2", &gone, "A").await;
+    second[0].set_ready(false).await;
+    stage.unknown("member2", &name, "A").await;
+}
+
+#[tokio::test]
+async fn an_endpoint_without_a_hostname_has_a_name_of_its_own_too() {
+    if !dig_is_there() {
+        return;
+    }
+    let stage = Stage::on_three().await;
+    headless(&stage, "member1", &[]).await;
+    let pod = stage.pod("member1").await;
+    let name = stage.name("clusterset.local");
+    let of_pod = format!("{}.member1.{name}", pod.ip().replace('.', "-"));
+    stage.resolves("member3", &of_pod, "A", &[pod.ip()]).await;
+}
+
+#[tokio::test]
+async fn a_headless_dual_stack_service_has_names_of_both_kinds() {
+    if !dig_is_there() {
+        return;
+    }
+    let stage = Stage::on_three().await;
+    let member2 = stage.member("member2");
+    let exported = service("foo").port("peer", 80).headless().with(|spec| {
+        spec.ip_family_policy = Some("RequireDualStack".to_owned());
+    });
+    exported.create(member2, &stage.space).await;
+    let four = member2.fresh_pod_ip();
+    let both = pod("db-0", "foo").hostname("db-0", "foo");
+    let both = both.ip(&four).ip("fd00:2::18");
+    both.create(member2, &stage.space).await;
+    stage.export("member2").await;
+    let name = stage.name("clusterset.local");
+    for name in [name.clone(), format!("db-0.member2.{name}")] {
+        stage.resolves("member3", &name, "A", &[&four]).await;
+        stage
+            .resolves("member3", &name, "AAAA", &["fd00:2::18"])
+            .await;
+    }
+    let import = stage.imported_from("member3", &["member2"]).await;
+    assert_eq!(import.spec.type_, "Headless");
+    assert_eq!(import.spec.ip_families, ["IPv4", "IPv6"]);
+}
+
+#[tokio::test]
+async fn names_in_the_cluster_s_own_zone_are_the_local_service_s() {
+    if !dig_is_there() {
+        return;
+    }
+    let stage = Stage::on_three().await;
+    stage.service("member2").await;
+    stage.exporter("member1").await;
+    let import = stage.imported_from("member2", &["member1"]).await;
+    let services = stage.space.api::<Service>(stage.member("member2"));
+    let local = services.get("foo").await.expect("the Service").spec;
+    let local = local.and_then(|spec| spec.cluster_ip).expect("an address");
+    let names = ["cluster.local", "clusterset.local"].map(|zone| stage.name(zone));
+    stage.resolves("member2", &names[0], "A", &[&local]).await;
+    let imported = cluster_set_ip(&import);
+    stage.resolves("member2", &names[1], "A", &[imported]).await;
+    // Where there is no such Service the import makes none.
+    stage.unknown("member3", &names[0], "A").await;
+    // One address has one name: that of the Service that stands for the import.
+    let nibbles: Vec<_> = imported.split('.').rev().collect();
+    let reverse = format!("{}.in-addr.arpa", nibbles.join("."));
+    let derived = format!("derived-foo.{}.svc.cluster.local.", stage.space.name());
+    stage
+        .resolves("member2", &reverse, "PTR", &[&derived])
+        .await;
+}
+
+#[tokio::test]
+async fn a_port_without_a_name_has_no_srv_record() {
+    if !dig_is_there() {
+        return;
+    }
+    let stage = Stage::on_three().await;
+    let port = ServicePort {
+        port: 80,
+        ..ServicePort::default()
+    };
+    let exported = service("foo").with(|spec| spec.ports = Some(vec![port]));
+    exported.create(stage.member("member1"), &stage.space).await;
+    let pod = stage.pod("member1").await;
+    stage.export("member1").await;
+    let import = stage.imported_from("member2", &["member1"]).await;
+    let name = stage.name("clusterset.local");
+    stage
+        .resolves("member2", &name, "A", &[cluster_set_ip(&import)])
+        .await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    for port in ["_http", "_80", "_"] {
+        let question = format!("{port}._tcp.{name}");
+        stage.unknown("member2", &question, "SRV").await;
+    }
+}

@@ -1,0 +1,192 @@
+//! Exports whose ports differ: the import has the union, and traffic for a port goes to those that have it.
+
+use causeway::api::labels;
+use causeway::api::multicluster::ServiceImport;
+use causeway_tests::fixtures::ServiceFixture;
+use causeway_tests::{SOON, eventually, service};
+use k8s_openapi::api::core::v1::ServicePort;
+
+use super::Stage;
+
+on_two_and_three_clusters!(
+    ports_are_the_union_and_that_is_a_conflict,
+    traffic_for_a_port_goes_to_the_clusters_that_expose_it,
+    of_two_ports_of_one_name_the_oldest_is_used,
+    of_two_names_of_one_port_the_oldest_is_used,
+    ports_of_an_export_that_ends_go_with_it,
+);
+
+/// member2 exports `older`, then member1 `younger`.
+async fn export(stage: &Stage, older: ServiceFixture, younger: ServiceFixture) {
+    for (member, exported) in [("member2", older), ("member1", younger)] {
+        exported.create(stage.member(member), &stage.space).await;
+        stage.export_later(member).await;
+        stage.pod(member).await;
+    }
+}
+
+/// Name, protocol and number of each.
+fn ports(import: &ServiceImport) -> Vec<String> {
+    let ports = import.spec.ports.iter();
+    let text = ports.map(|port| {
+        let name = port.name.as_deref().unwrap_or_default();
+        let protocol = port.protocol.as_deref().unwrap_or("TCP");
+        format!("{name} {}/{protocol}", port.port)
+    });
+    text.collect()
+}
+
+/// Waits until every cluster imports exactly these ports.
+async fn imported_with(stage: &Stage, expected: &[&str]) {
+    for member in stage.members() {
+        let name = member.name();
+        let what = format!("the ports {expected:?}");
+        stage
+            .imported_as(name, &what, |import| ports(import) == expected)
+            .await;
+        let derived = stage.derived(name).await.spec.expect("a spec");
+        let derived = derived.ports.unwrap_or_default();
+        assert_eq!(derived.len(), expected.len(), "{derived:?}");
+    }
+}
+
+/// Waits until the slices of that source have exactly these ports in a cluster, by name and number.
+async fn carried(stage: &Stage, member: &str, source: &str, expected: &[(&str, i32)]) {
+    let what = format!("{member} has {expected:?} of {source}");
+    eventually(&what, SOON, async || {
+        let slices = stage.slices(member).await.into_iter();
+        let slices = slices.filter(|slice| {
+            let marks = slice.metadata.labels.as_ref();
+            marks.is_some_and(|marks| {
+                marks.get(labels::SOURCE_CLUSTER).map(String::as_str) == Some(source)
+            })
+        });
+        let all = slices.flat_map(|slice| slice.ports.unwrap_or_default());
+        let mut all: Vec<_> = all
+            .map(|port| (port.name.unwrap_or_default(), port.port.unwrap_or_default()))
+            .collect();
+        all.sort();
+        let all: Vec<_> = all
+            .iter()
+            .map(|(name, port)| (name.as_str(), *port))
+            .collect();
+        if all == expected {
+            Ok(())
+        } else {
+            Err(format!("{all:?}"))
+        }
+    })
+    .await;
+}
+
+async fn conflict_of_ports(stage: &Stage) {
+    for member in ["member1", "member2"] {
+        stage.says(member, "Conflict", "True", "PortConflict").await;
+    }
+}
+
+async fn ports_are_the_union_and_that_is_a_conflict(stage: Stage) {
+    let older = service("foo").port("http", 80);
+    let younger = service("foo").port("http", 80).port("metrics", 9090);
+    export(&stage, older, younger).await;
+    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    conflict_of_ports(&stage).await;
+}
+
+async fn traffic_for_a_port_goes_to_the_clusters_that_expose_it(stage: Stage) {
+    let older = service("foo").port_to("http", 80, 8080);
+    let younger = service("foo").port_to("metrics", 9090, 9000);
+    export(&stage, older, younger).await;
+    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    for member in stage.members() {
+        carried(&stage, member.name(), "member2", &[("http", 8080)]).await;
+        carried(&stage, member.name(), "member1", &[("metrics", 9000)]).await;
+    }
+    conflict_of_ports(&stage).await;
+}
+
+async fn of_two_ports_of_one_name_the_oldest_is_used(stage: Stage) {
+    let older = service("foo").port("http", 80);
+    let younger = service("foo").port("http", 8000).port("metrics", 9090);
+    export(&stage, older, younger).await;
+    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    conflict_of_ports(&stage).await;
+    for member in stage.members() {
+        carried(&stage, member.name(), "member2", &[("http", 80)]).await;
+        carried(&stage, member.name(), "member1", &[("metrics", 9090)]).await;
+    }
+}
+
+async fn of_two_names_of_one_port_the_oldest_is_used(stage: Stage) {
+    let older = service("foo").port_to("http", 80, 8080);
+    let younger = service("foo").port_to("web", 80, 8000);
+    export(&stage, older, younger).await;
+    imported_with(&stage, &["http 80/TCP"]).await;
+    conflict_of_ports(&stage).await;
+    for member in stage.members() {
+        carried(&stage, member.name(), "member2", &[("http", 8080)]).await;
+        carried(&stage, member.name(), "member1", &[("http", 8000)]).await;
+    }
+}
+
+async fn ports_of_an_export_that_ends_go_with_it(stage: Stage) {
+    let older = service("foo").port("http", 80);
+    let younger = service("foo").port("http", 80).port("metrics", 9090);
+    export(&stage, older, younger).await;
+    imported_with(&stage, &["http 80/TCP", "metrics 9090/TCP"]).await;
+    stage.unexport("member1").await;
+    imported_with(&stage, &["http 80/TCP"]).await;
+    stage
+        .says("member2", "Conflict", "False", "NoConflicts")
+        .await;
+}
+
+fn port(name: &str, number: i32, protocol: &str, application: Option<&str>) -> ServicePort {
+    ServicePort {
+        name: Some(name.to_owned()),
+        port: number,
+        protocol: Some(protocol.to_owned()),
+        app_protocol: application.map(str::to_owned),
+        ..ServicePort::default()
+    }
+}
+
+#[tokio::test]
+async fn ports_of_other_protocols_are_imported_with_their_application_protocol() {
+    let stage = Stage::on_three().await;
+    let all = vec![
+        port("dns", 53, "UDP", None),
+        port("dns-tcp", 53, "TCP", None),
+        port("grpc", 9000, "TCP", Some("kubernetes.io/h2c")),
+        port("signal", 2905, "SCTP", None),
+    ];
+    let exported = service("foo").with(|spec| spec.ports = Some(all));
+    exported.create(stage.member("member1"), &stage.space).await;
+    stage.export("member1").await;
+    let expected = [
+        "dns 53/UDP",
+        "dns-tcp 53/TCP",
+        "grpc 9000/TCP",
+        "signal 2905/SCTP",
+    ];
+    imported_with(&stage, &expected).await;
+    let import = stage.imported_from("member2", &["member1"]).await;
+    let application = import.spec.ports[2].app_protocol.as_deref();
+    assert_eq!(application, Some("kubernetes.io/h2c"));
+}
+
+#[tokio::test]
+async fn another_application_protocol_is_a_conflict() {
+    let stage = Stage::on_three().await;
+    let with = |application| {
+        let http = vec![port("http", 80, "TCP", application)];
+        service("foo").with(|spec| spec.ports = Some(http))
+    };
+    export(&stage, with(Some("http")), with(Some("kubernetes.io/h2c"))).await;
+    conflict_of_ports(&stage).await;
+    let import = stage
+        .imported_from("member3", &["member1", "member2"])
+        .await;
+    let application = import.spec.ports[0].app_protocol.as_deref();
+    assert_eq!(application, Some("http"), "the oldest's");
+}

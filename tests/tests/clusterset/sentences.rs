@@ -1,0 +1,63 @@
+//! The table of the KEP's sentences names tests that are there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use causeway_tests::repository;
+
+/// `path::name` of each test in the third column of the table.
+fn named(document: &str) -> Vec<(String, String)> {
+    let rows = document.lines().filter(|line| line.starts_with("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").nth(2));
+    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    let tests = quoted.filter_map(|text| text.split_once("::"));
+    tests
+        .map(|(path, name)| (path.to_owned(), name.to_owned()))
+        .collect()
+}
+
+/// The functions of a file that are run as tests: those under `#[test]` or `#[tokio::test]`, and those that are listed for
+/// two and three clusters.
+fn tests_of(source: &str) -> BTreeSet<String> {
+    let name = |line: &str| {
+        let rest = line.split("fn ").nth(1)?;
+        rest.split('(').next().map(str::to_owned)
+    };
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let marked = lines
+        .windows(2)
+        .filter(|two| matches!(two[0], "#[test]" | "#[tokio::test]"));
+    let mut tests: BTreeSet<_> = marked.filter_map(|two| name(two[1])).collect();
+    let listed = source.split("on_two_and_three_clusters!(").nth(1);
+    let listed = listed.and_then(|rest| rest.split(");").next());
+    let listed = listed.into_iter().flat_map(|list| list.split(','));
+    tests.extend(listed.map(|name| name.trim().to_owned()));
+    tests
+}
+
+#[test]
+fn every_test_that_the_table_of_sentences_names_is_there() {
+    let document = repository().join("tests/KEP-1645.md");
+    let document = std::fs::read_to_string(document).expect("the table");
+    let named = named(&document);
+    assert!(named.len() > 60, "{} tests are named", named.len());
+    for (path, name) in named {
+        let file: &Path = path.as_ref();
+        let source = std::fs::read_to_string(repository().join(file))
+            .unwrap_or_else(|e| panic!("the table names {path}, which cannot be read: {e}"));
+        let is_there = tests_of(&source).contains(&name);
+        assert!(is_there, "{path} has no test {name}");
+    }
+}
+
+#[test]
+fn every_row_of_the_table_has_a_test_or_a_reason() {
+    let document = repository().join("tests/KEP-1645.md");
+    let document = std::fs::read_to_string(document).expect("the table");
+    let rows = document.lines().filter(|line| line.starts_with("| "));
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        assert_eq!(cells.len(), 3, "{row}");
+        assert!(cells.iter().all(|cell| !cell.trim().is_empty()), "{row}");
+    }
+}
