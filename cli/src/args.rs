@@ -114,6 +114,9 @@ pub(crate) struct JoinArgs {
     /// Let causeway make a service's namespace in the member where it is missing
     #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
     pub allow_namespace_creation: bool,
+    /// Do not install the definitions of ServiceExport and ServiceImport where the member has none
+    #[arg(long, env = "CAUSEWAY_SKIP_CRDS", hide_env = true)]
+    pub skip_crds: bool,
     /// How long to wait until the member is synced
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
     pub timeout: Duration,

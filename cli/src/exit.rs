@@ -1,6 +1,7 @@
 //! Exit codes: 0 good, 1 what was asked about is not well, 2 wrong usage, 3 the API server could not be asked.
 
 use crate::ask::AskError;
+use crate::definitions::DefinitionError;
 use crate::hub::HubError;
 use crate::join::JoinError;
 use crate::member::MemberError;
@@ -81,12 +82,21 @@ fn member(error: &MemberError) -> u8 {
     }
 }
 
+fn definition(error: &DefinitionError) -> u8 {
+    match error {
+        DefinitionError::Ask(error) => ask(error),
+        DefinitionError::Object(error) => object(error),
+        DefinitionError::Io(_) | DefinitionError::NotEstablished { .. } => NOT_WELL,
+    }
+}
+
 fn join(error: &JoinError) -> u8 {
     match error {
         JoinError::Name { .. } | JoinError::Endpoint(_) => USAGE,
         JoinError::Ask(error) => ask(error),
         JoinError::Hub(error) => hub(error),
         JoinError::Member(error) => member(error),
+        JoinError::Definition(error) => definition(error),
         JoinError::Object(error) => object(error),
         JoinError::Io(_)
         | JoinError::JoinedAs(_)
@@ -101,6 +111,7 @@ fn unjoin(error: &UnjoinError) -> u8 {
         UnjoinError::Ask(error) => ask(error),
         UnjoinError::Hub(error) => hub(error),
         UnjoinError::Member(error) => member(error),
+        UnjoinError::Definition(error) => definition(error),
         UnjoinError::Object(error) => object(error),
         UnjoinError::Io(_)
         | UnjoinError::NotJoined(_)
@@ -149,6 +160,8 @@ mod tests {
                 JoinError::from(MemberError::from(cause())).into(),
                 JoinError::from(MemberError::from(ObjectError::from(cause()))).into(),
                 JoinError::from(ObjectError::from(cause())).into(),
+                JoinError::from(DefinitionError::from(cause())).into(),
+                UnjoinError::from(DefinitionError::from(ObjectError::from(cause()))).into(),
                 UnjoinError::from(cause()).into(),
                 UnjoinError::from(MemberError::from(cause())).into(),
                 StatusError::from(cause()).into(),

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::args::{HubArgs, JoinArgs};
 use crate::ask::{ApiServer, AskError};
+use crate::definitions::{self, DefinitionError};
 use crate::follow::Late;
 use crate::hub::{self, HubError, Known};
 use crate::member::{self, MemberError};
@@ -26,6 +27,8 @@ pub(crate) enum JoinError {
     Hub(#[from] HubError),
     #[error(transparent)]
     Member(#[from] MemberError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     #[error(transparent)]
     Object(#[from] ObjectError),
     #[error("output: {0}")]
@@ -80,6 +83,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let hub_uid = hub.uid().await?;
     let credentials = member::grant(&member, &hub_uid, args.allow_namespace_creation).await?;
     member::verify(&member, &credentials).await?;
+    if !args.skip_crds {
+        definitions::install(&member).await?;
+    }
     let endpoint = endpoint.unwrap_or_else(|| member.url());
     let proxy = member.config.proxy_url.as_ref().map(ToString::to_string);
     let cluster = hub::cluster(&name, &identity.uid, &endpoint, proxy.as_deref())?;

@@ -3,6 +3,7 @@
 mod age;
 mod args;
 mod ask;
+mod definitions;
 mod exit;
 mod follow;
 mod hub;

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::args::{HubArgs, UnjoinArgs};
 use crate::ask::{ApiServer, AskError};
+use crate::definitions::{self, DefinitionError};
 use crate::follow::Late;
 use crate::hub::{self, HubError};
 use crate::join::{self, JoinError};
@@ -26,6 +27,8 @@ pub(crate) enum UnjoinError {
     Hub(#[from] HubError),
     #[error(transparent)]
     Member(#[from] MemberError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     #[error(transparent)]
     Object(#[from] ObjectError),
     #[error("output: {0}")]
@@ -85,7 +88,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
         return Err(UnjoinError::NotJoined(name));
     }
     match member {
-        Some(member) => member::revoke(&member, &hub.uid().await?).await?,
+        Some(member) => {
+            member::revoke(&member, &hub.uid().await?).await?;
+            definitions::say_left(&member).await?;
+        }
         None => say::result(format_args!(
             "member: causeway's account and its rights are left; remove them with \
              kubectl mcs unjoin {name} --member-kubeconfig FILE"
