@@ -40,6 +40,8 @@ pub struct Clusterset {
     pub exporters: BTreeSet<ClusterName>,
     /// What the exports disagree on.
     pub conflicts: Vec<Conflict>,
+    /// Whether an exporter that is recorded is unknown for now: exports that are not seen may disagree too.
+    pub unsure: bool,
     /// Why nothing is exported.
     pub problem: Option<String>,
     /// When time alone will change the plan.
@@ -115,7 +117,9 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
     let merged = merge::merge(&exports.constituents());
     let clusters = merged.iter().flat_map(|merged| &merged.clusters);
     let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
-    let shape = match exports::record_to_hold(index, key, &exports) {
+    let record = exports::record_to_hold(index, key, &exports);
+    let unsure = record.is_some();
+    let shape = match record {
         Some(record) => {
             exporters.extend(record.exporters);
             let merged = merged.as_ref().map(|merged| &merged.shape);
@@ -129,6 +133,7 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
         imports: Imports::Wanted(wishes),
         exporters,
         conflicts,
+        unsure,
         ..plan
     }
 }

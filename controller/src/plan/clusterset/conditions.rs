@@ -113,7 +113,7 @@ impl View<'_> {
         };
         let sentence = format!("Service {key} can be exported");
         let valid = match validity {
-            Validity::Valid | Validity::Forbidden => Verdict::True,
+            Validity::Valid | Validity::Forbidden | Validity::Withdrawn => Verdict::True,
             Validity::NoService => Verdict::False {
                 reason: reason::NO_SERVICE.into(),
                 message: format!(
@@ -130,9 +130,13 @@ impl View<'_> {
         let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
         let conflicts = match validity {
             Validity::Valid => self.clusterset.conflicts.as_slice(),
-            Validity::NoService | Validity::InvalidServiceType | Validity::Forbidden => &[],
+            _ => &[],
         };
+        let stays = self.clusterset.unsure
+            && validity == Validity::Valid
+            && names::is_true(&export.conditions, names::CONFLICT);
         let of_conflict = match merge::conflict_text(conflicts) {
+            _ if stays => None,
             Some((reason, message)) => put(names::CONFLICT, (&reason, &message), &Verdict::True)
                 .map(|announcement| Announcement {
                     warning: true,
@@ -179,6 +183,13 @@ impl View<'_> {
                     "the hub does not let this cluster export from namespace {} (annotation {} of its Cluster)",
                     self.key.namespace,
                     labels::EXPORT_NAMESPACES
+                );
+                return not_ready(reason::FAILED, message);
+            }
+            Validity::Withdrawn => {
+                let message = format!(
+                    "nothing that this cluster provides is used (annotation {} of its Cluster)",
+                    labels::WITHDRAW
                 );
                 return not_ready(reason::FAILED, message);
             }

@@ -26,6 +26,8 @@ pub enum Validity {
     NoService,
     /// The hub does not let the cluster export from the namespace (annotation `mcs.causeway.dev/export-namespaces` of its Cluster).
     Forbidden,
+    /// Nothing that the cluster provides is to be used (annotation `mcs.causeway.dev/withdraw` of its Cluster).
+    Withdrawn,
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
     InvalidServiceType,
 }
@@ -36,8 +38,8 @@ pub struct Exports<'a> {
     all: BTreeMap<&'a ClusterName, (&'a ExportView, Option<&'a ServiceView>)>,
     /// Clusters of which it is not known whether they export the service.
     pub unknown: BTreeSet<ClusterName>,
-    /// Clusters that export the service and may not.
-    forbidden: BTreeSet<ClusterName>,
+    /// Clusters whose export is not used whatever it says, and why.
+    unused: BTreeMap<ClusterName, Validity>,
     /// Clusters that export a Service that went a moment ago.
     lost: BTreeSet<ClusterName>,
     /// When a grace ends.
@@ -55,12 +57,15 @@ pub fn gather<'a>(
     let mut exports = Exports::default();
     for (name, cluster) in &index.hub.clusters {
         let out = matches!(index.standing(name), Standing::LeftOut(_));
-        if cluster.mode == SyncMode::Pull || out || !index.provides(name) {
+        let drained = cluster.withdrawn;
+        if cluster.mode == SyncMode::Pull || out || !(index.provides(name) || drained) {
             continue;
         }
         let known = |member: &&Member| member.exports_are_known();
         let Some(member) = index.members.get(name).filter(known) else {
-            exports.unknown.insert(name.clone());
+            if !drained {
+                exports.unknown.insert(name.clone());
+            }
             continue;
         };
         let by_person = |export: &&ExportView| {
@@ -70,8 +75,14 @@ pub fn gather<'a>(
             continue;
         };
         let service = member.service(key);
-        if !cluster.may_export_from(&key.namespace) {
-            exports.forbidden.insert(name.clone());
+        let may_export = cluster.may_export_from(&key.namespace);
+        if drained || !may_export {
+            let why = if drained {
+                Validity::Withdrawn
+            } else {
+                Validity::Forbidden
+            };
+            exports.unused.insert(name.clone(), why);
             continue;
         }
         if let (None, Some(since)) = (service, member.service_lost_since(key)) {
@@ -91,9 +102,7 @@ impl<'a> Exports<'a> {
     pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
         let all = all.map(|(name, (_, service))| ((*name).clone(), validity(*service)));
-        let forbidden = self.forbidden.iter();
-        let forbidden = forbidden.map(|name| (name.clone(), Validity::Forbidden));
-        all.chain(forbidden).collect()
+        all.chain(self.unused.clone()).collect()
     }
 
     /// The valid exports and their Services.

@@ -1,5 +1,6 @@
 mod lasting;
 mod members;
+mod worlds;
 
 use std::time::Duration;
 

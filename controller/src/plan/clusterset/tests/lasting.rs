@@ -1,4 +1,5 @@
 use super::*;
+use crate::fixtures::objects::cluster;
 
 #[test]
 fn an_import_lives_as_long_as_any_export() {
@@ -157,4 +158,42 @@ fn a_hanging_importer_is_named_in_no_other_clusters_way() {
     world.on("member1", source("foo-abc", "10.1.0.6")).settle();
     assert_eq!(world.addresses("member2", "derived-foo"), ["10.1.0.6"]);
     assert!(says(&world, "member1", "Ready").starts_with("True Exported"));
+}
+
+#[test]
+fn a_conflict_stays_while_one_of_those_that_disagree_is_out_of_reach() {
+    let mut world = exported();
+    world
+        .on("member2", foo().headless())
+        .on("member2", export("foo"))
+        .settle();
+    let told = says(&world, "member2", "Conflict");
+    assert!(told.starts_with("True TypeConflict:"), "{told}");
+    world.lose("member1").restart().settle();
+    assert_eq!(says(&world, "member2", "Conflict"), told);
+    world
+        .identify("member1", "uid-of-member1", (1, 34))
+        .list("member1")
+        .off("member1", Kind::Export, "foo")
+        .settle();
+    let told = says(&world, "member2", "Conflict");
+    assert!(told.starts_with("False NoConflicts"), "{told}");
+}
+
+#[test]
+fn an_export_that_is_not_used_any_more_says_so() {
+    let mut world = exported();
+    let drained = |value: &str| {
+        let annotations = json!({ labels::WITHDRAW: value });
+        cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
+    };
+    world.on_hub(drained("true")).settle();
+    assert_eq!(everything(&world), Vec::<String>::new());
+    assert_eq!(
+        says(&world, "member1", "Ready"),
+        "False Failed: nothing that this cluster provides is used (annotation mcs.causeway.dev/withdraw of its Cluster)"
+    );
+    world.on_hub(drained("false")).settle();
+    assert!(says(&world, "member1", "Ready").starts_with("True Exported"));
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }

@@ -1,0 +1,88 @@
+//! What a world holds in the end, so that it can be compared with another.
+
+use std::collections::BTreeSet;
+
+use causeway::api::labels;
+use serde_json::{Value, json};
+
+use super::is_ours;
+use crate::fixtures::World;
+use crate::fixtures::objects::{Kind, NAMESPACE};
+
+/// What the members hold, without identities, versions and times. Addresses and owners are what they should be.
+pub(super) fn picture(world: &World) -> BTreeSet<String> {
+    let kinds = [Kind::Service, Kind::Slice, Kind::Export, Kind::Import];
+    let mut all = BTreeSet::new();
+    for (member, server) in &world.members {
+        let import = server.get(Kind::Import, NAMESPACE, "foo");
+        let derived = server.get(Kind::Service, NAMESPACE, "derived-foo");
+        if let Some(import) = import.filter(|import| is_ours(import)) {
+            let derived = derived.expect("an import has its Service");
+            let ips = match import["spec"]["type"] == "Headless" {
+                true => &Value::Null,
+                false => &derived["spec"]["clusterIPs"],
+            };
+            assert_eq!(&import["spec"]["ips"], ips, "in {member}");
+        }
+        for object in kinds.into_iter().flat_map(|kind| server.all(kind)) {
+            let owner = &object["metadata"]["ownerReferences"][0]["uid"];
+            let uid = import.map_or(&Value::Null, |import| &import["metadata"]["uid"]);
+            assert!(owner.is_null() || owner == uid, "{object} in {member}");
+            let object = without_the_empty(without_identity(object.clone()));
+            all.insert(format!("{member} {object}"));
+        }
+    }
+    all
+}
+
+fn without_identity(mut object: Value) -> Value {
+    let meta = &mut object["metadata"];
+    for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+        meta[field] = Value::Null;
+    }
+    meta["annotations"][labels::SOURCE] = Value::Null;
+    let owner = meta["annotations"][labels::OWNER]
+        .as_str()
+        .unwrap_or_default();
+    let owner_kind = owner.split('/').next().unwrap_or_default().to_owned();
+    meta["annotations"][labels::OWNER] = json!(owner_kind);
+    for reference in meta["ownerReferences"].as_array_mut().into_iter().flatten() {
+        reference["uid"] = Value::Null;
+    }
+    let spec = &mut object["spec"];
+    spec["clusterIP"] = json!(spec["clusterIP"] == "None");
+    for field in ["clusterIPs", "ips"] {
+        spec[field] = json!(spec[field].as_array().map_or(0, Vec::len));
+    }
+    let conditions = object["status"]["conditions"].as_array_mut();
+    for condition in conditions.into_iter().flatten() {
+        for field in ["lastTransitionTime", "observedGeneration"] {
+            condition[field] = Value::Null;
+        }
+    }
+    object
+}
+
+fn without_the_empty(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields
+                .into_iter()
+                .map(|(name, value)| (name, without_the_empty(value)));
+            fields
+                .filter(|(_, value)| !value.is_null() && *value != json!({}))
+                .collect()
+        }
+        Value::Array(all) => all.into_iter().map(without_the_empty).collect(),
+        other => other,
+    }
+}
+
+/// What each has and the other has not.
+pub(super) fn differences(
+    one: &BTreeSet<String>,
+    other: &BTreeSet<String>,
+) -> (Vec<String>, Vec<String>) {
+    let lacking = |of: &BTreeSet<String>, other| of.difference(other).cloned().collect();
+    (lacking(one, other), lacking(other, one))
+}
