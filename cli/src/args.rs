@@ -95,7 +95,11 @@ const STATUS_EXAMPLES: &str = "Examples:
   kubectl mcs status -A
 
   # In a script: wait until Service shop/foo can be reached, at most two minutes
-  kubectl mcs status foo -n shop --wait --timeout 2m";
+  kubectl mcs status foo -n shop --wait --timeout 2m
+
+Exports and imports are read in the members, with the credentials that the hub keeps for each; members that do not answer are
+named and the rest is shown. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster Services API, so
+they are well.";
 
 #[derive(Args, Debug)]
 pub(crate) struct JoinArgs {
@@ -174,7 +178,7 @@ pub(crate) struct UnjoinArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
-    /// Name of a MultiClusterService; all of the namespace, and the members, when it is left out
+    /// Name of a service, MultiClusterService or ServiceExport; all of the namespace, and the members, when it is left out
     pub name: Option<String>,
     /// Every namespace
     #[arg(short = 'A', long, env = "CAUSEWAY_ALL_NAMESPACES", hide_env = true)]
@@ -185,6 +189,9 @@ pub(crate) struct StatusArgs {
     /// How long to wait
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
     pub timeout: Duration,
+    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
+    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
+    pub allow_insecure_members: bool,
     /// For programs: field names that stay as they are
     #[arg(
         short,

@@ -1,12 +1,15 @@
 //! `kubectl mcs status`: the members and the services, and whether all is well.
 
+mod clusterset;
 #[cfg(test)]
 mod fixtures;
+mod members;
 mod mirror;
 pub(crate) mod report;
 mod text;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use causeway::api::{Cluster, MultiClusterService};
 use futures::{Stream, StreamExt as _, pin_mut};
@@ -16,8 +19,9 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
+use self::members::{Readings, Wanted};
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::args::{Format, HubArgs, StatusArgs};
@@ -40,12 +44,16 @@ pub(crate) enum StatusError {
     )]
     NoApi,
     #[error(
-        "MultiClusterService {name:?} not found {place}; kubectl mcs status -A shows those of every namespace"
+        "{name:?} not found {place}: neither a MultiClusterService on the hub nor a ServiceExport or ServiceImport in a \
+         member; kubectl mcs status -A shows those of every namespace"
     )]
     NotFound { name: String, place: String },
     #[error("not ready within {seconds} s: {what}")]
     NotInTime { seconds: u64, what: String },
 }
+
+/// How often members are read while something is waited for.
+const MEMBERS_EVERY: Duration = Duration::from_secs(2);
 
 /// What is asked about, and of whom.
 struct Question<'a> {
@@ -63,10 +71,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
     let mut seen = question.look().await?;
     if args.wait {
         question.wait(&mut seen, deadline).await?;
+        // What was awaited in one member may have come after another was read.
+        question.read_members(&mut seen).await;
     }
     let report = question.report(&seen);
     question.show(&report)?;
-    if let Some(name) = args.name.as_ref().filter(|_| report.services.is_empty()) {
+    if let Some(name) = args.name.as_ref().filter(|_| report.is_empty()) {
         return Err(StatusError::NotFound {
             name: name.clone(),
             place: question.place(),
@@ -86,6 +96,8 @@ struct Seen {
     services: Mirror<MultiClusterService>,
     /// `None` where the person may not see them.
     clusters: Option<Mirror<Cluster>>,
+    /// What the members hold of exported services.
+    readings: Readings,
 }
 
 impl Question<'_> {
@@ -136,7 +148,26 @@ impl Question<'_> {
             Err(AskError::NotAllowed { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        Ok(Seen { services, clusters })
+        let mut seen = Seen {
+            services,
+            clusters,
+            readings: Readings::new(),
+        };
+        self.read_members(&mut seen).await;
+        Ok(seen)
+    }
+
+    async fn read_members(&self, seen: &mut Seen) {
+        let Some(clusters) = &seen.clusters else {
+            return;
+        };
+        let namespace = self.hub.config.default_namespace.clone();
+        let wanted = Wanted {
+            namespace: (!self.args.all_namespaces).then_some(namespace),
+            name: self.args.name.clone(),
+            allow_insecure: self.args.allow_insecure_members,
+        };
+        seen.readings = members::read(&self.hub, &clusters.objects(), &wanted).await;
     }
 
     fn report(&self, seen: &Seen) -> Report {
@@ -146,10 +177,11 @@ impl Question<'_> {
             Scope::All
         };
         let clusters = seen.clusters.as_ref().map(Mirror::objects);
-        Report::new(scope, clusters.as_deref(), &seen.services.objects())
+        Report::new(scope, clusters.as_deref(), &seen.services.objects()).with(&seen.readings)
     }
 
-    /// Follows the objects until all is well, what was asked about is gone, or the deadline.
+    /// Follows the objects of the hub, and reads the members every 2 seconds, until all is well, what was asked about is gone,
+    /// or the deadline.
     async fn wait(&self, seen: &mut Seen, deadline: Instant) -> Result<(), StatusError> {
         let services = changes(self.services(), self.by_name(), Change::Service);
         let clusters = changes(self.clusters(), None, Change::Cluster);
@@ -159,10 +191,12 @@ impl Question<'_> {
             clusters.filter(move |_| std::future::ready(may_see_clusters)),
         );
         pin_mut!(changes);
+        let mut members = interval_at(Instant::now() + MEMBERS_EVERY, MEMBERS_EVERY);
+        members.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = String::new();
         loop {
             let report = self.report(seen);
-            let gone = self.args.name.is_some() && report.services.is_empty();
+            let gone = self.args.name.is_some() && report.is_empty();
             if report.ready || gone {
                 return Ok(());
             }
@@ -171,14 +205,22 @@ impl Question<'_> {
                 say::progress(format_args!("waiting: {unwell}"))?;
                 last = unwell;
             }
-            match timeout_at(deadline, changes.next()).await {
-                Ok(Some(Change::Trouble(trouble))) => {
-                    say::progress(format_args!(
-                        "waiting: a watch failed, trying again: {trouble}"
-                    ))?;
+            tokio::select! {
+                change = changes.next() => match change {
+                    Some(Change::Trouble(trouble)) => {
+                        say::progress(format_args!(
+                            "waiting: a watch failed, trying again: {trouble}"
+                        ))?;
+                    }
+                    Some(change) => seen.take(change),
+                    None => return Ok(()),
+                },
+                _ = members.tick() => {
+                    if timeout_at(deadline, self.read_members(seen)).await.is_err() {
+                        return Ok(());
+                    }
                 }
-                Ok(Some(change)) => seen.take(change),
-                Ok(None) | Err(_) => return Ok(()),
+                () = sleep_until(deadline) => return Ok(()),
             }
         }
     }
@@ -188,20 +230,15 @@ impl Question<'_> {
         let text = match self.args.output {
             Some(Format::Json) => serde_json::to_string_pretty(report)?,
             Some(Format::Yaml) => serde_saphyr::to_string(report)?,
-            None if self.args.name.is_some() => report
-                .services
-                .iter()
-                .map(|service| text::details(service, now))
-                .collect::<Vec<_>>()
-                .join("\n"),
+            None if self.args.name.is_some() => text::all_details(report, now),
             None => text::overview(report, now),
         };
         if !text.is_empty() {
             say::result(text.trim_end())?;
         }
-        if report.services.is_empty() && self.args.name.is_none() && self.args.output.is_none() {
+        if report.is_empty() && self.args.name.is_none() && self.args.output.is_none() {
             say::progress(format_args!(
-                "No MultiClusterServices found {}.",
+                "No MultiClusterServices and no exported services found {}.",
                 self.place()
             ))?;
         }
@@ -273,5 +310,16 @@ fn unwell(report: &Report) -> String {
                 member.name, member.state, member.message
             )
         });
-    members.chain(services).collect::<Vec<_>>().join("; ")
+    let exported = report.exports.iter();
+    let exports = exported.filter(|service| !service.ready).map(|service| {
+        format!(
+            "export of {}/{}: {} ({})",
+            service.namespace, service.name, service.reason, service.message
+        )
+    });
+    members
+        .chain(services)
+        .chain(exports)
+        .collect::<Vec<_>>()
+        .join("; ")
 }

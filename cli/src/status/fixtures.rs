@@ -1,7 +1,12 @@
 //! Objects for tests.
 
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
+
+use super::members::{Holdings, Readings};
 
 pub(crate) fn ready(status: &str, reason: &str, message: &str) -> Value {
     json!({
@@ -56,4 +61,117 @@ pub(crate) fn cross(providers: &[&str], consumers: &[&str]) -> Value {
         "providerClusters": list(providers),
         "consumerClusters": list(consumers),
     })
+}
+
+pub(crate) fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    let mut condition = ready(status, reason, message);
+    condition["type"] = json!(type_);
+    condition
+}
+
+/// The conditions of an export that is carried out.
+pub(crate) fn exported() -> Value {
+    json!([
+        condition("Valid", "True", "Valid", "Service shop/foo can be exported"),
+        condition(
+            "Conflict",
+            "False",
+            "NoConflicts",
+            "all exports of the service agree"
+        ),
+        ready(
+            "True",
+            "Exported",
+            "the service is exported to the clusterset"
+        ),
+    ])
+}
+
+fn clusterset_object(kind: &str, name: &str, spec: Value, status: Value) -> Value {
+    json!({
+        "apiVersion": "multicluster.x-k8s.io/v1beta1",
+        "kind": kind,
+        "metadata": {
+            "name": name, "namespace": "shop", "generation": 1, "creationTimestamp": "2026-11-20T23:00:00Z",
+        },
+        "spec": spec,
+        "status": status,
+    })
+}
+
+pub(crate) fn export(name: &str, conditions: Value) -> ServiceExport {
+    let status = json!({ "conditions": conditions });
+    serde_json::from_value(clusterset_object("ServiceExport", name, json!({}), status))
+        .expect("a ServiceExport")
+}
+
+/// An import that causeway made, from these clusters.
+pub(crate) fn import(name: &str, ips: &[&str], clusters: &[&str]) -> ServiceImport {
+    let clusters: Vec<_> = clusters
+        .iter()
+        .map(|name| json!({ "cluster": name }))
+        .collect();
+    let ports = json!([{ "name": "http", "protocol": "TCP", "port": 80 }]);
+    let spec = json!({ "type": "ClusterSetIP", "ips": ips, "ports": ports });
+    let status = json!({ "clusters": clusters });
+    let mut import = clusterset_object("ServiceImport", name, spec, status);
+    import["metadata"]["labels"] = json!({ "mcs.causeway.dev/hub": "hub" });
+    serde_json::from_value(import).expect("a ServiceImport")
+}
+
+pub(crate) fn derived(name: &str, addresses: &[&str]) -> Service {
+    serde_json::from_value(json!({
+        "metadata": {
+            "name": format!("derived-{name}"), "namespace": "shop",
+            "labels": { "multicluster.kubernetes.io/service-name": name },
+        },
+        "spec": { "clusterIP": addresses.first(), "clusterIPs": addresses },
+    }))
+    .expect("a Service")
+}
+
+/// A copy of a slice with that many endpoints.
+pub(crate) fn copy(name: &str, source: &str, endpoints: usize) -> EndpointSlice {
+    let endpoints: Vec<_> = (1..=endpoints)
+        .map(|number| json!({ "addresses": [format!("10.1.0.{number}")] }))
+        .collect();
+    serde_json::from_value(json!({
+        "metadata": {
+            "namespace": "shop",
+            "labels": {
+                "multicluster.kubernetes.io/service-name": name,
+                "multicluster.kubernetes.io/source-cluster": source,
+            },
+        },
+        "addressType": "IPv4",
+        "endpoints": endpoints,
+        "ports": [],
+    }))
+    .expect("an EndpointSlice")
+}
+
+/// What these members hold.
+pub(crate) fn readings<const N: usize>(members: [(&str, Result<Holdings, &str>); N]) -> Readings {
+    let members = members.into_iter();
+    members
+        .map(|(name, held)| (name.to_owned(), held.map_err(str::to_owned)))
+        .collect()
+}
+
+/// A member that exports and imports `shop/foo`, as it is when all is well.
+pub(crate) fn exporting(address: &str, clusters: &[&str]) -> Holdings {
+    Holdings {
+        exports: vec![export("foo", exported())],
+        ..importing(address, clusters)
+    }
+}
+
+/// A member that imports `shop/foo` from these clusters, two endpoints of each.
+pub(crate) fn importing(address: &str, clusters: &[&str]) -> Holdings {
+    Holdings {
+        exports: Vec::new(),
+        imports: vec![import("foo", &[address], clusters)],
+        derived: vec![derived("foo", &[address])],
+        slices: clusters.iter().map(|name| copy("foo", name, 2)).collect(),
+    }
 }

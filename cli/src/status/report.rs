@@ -9,6 +9,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
+use super::clusterset::{self, ExportedReport};
+use super::members::Readings;
+
 /// What is so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +23,18 @@ pub(crate) struct Report {
     pub members: Option<Vec<MemberReport>>,
     /// The services, by namespace and name.
     pub services: Vec<ServiceReport>,
+    /// The services that members export or import, by namespace and name.
+    pub exports: Vec<ExportedReport>,
+    /// The members of which it is not known what they export and import.
+    pub unread: Vec<UnreadReport>,
+}
+
+/// A member that was not read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct UnreadReport {
+    pub name: String,
+    /// Why it was not.
+    pub message: String,
 }
 
 /// A member.
@@ -38,6 +53,18 @@ pub(crate) struct MemberReport {
     pub api_endpoint: String,
     /// Push or Pull; what causeway cannot reach by design does not count as unwell.
     pub sync_mode: String,
+    /// Whether it takes part in the clusterset; absent where the hub does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clusterset: Option<ClustersetReport>,
+}
+
+/// Whether a member serves ServiceExport and ServiceImport.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ClustersetReport {
+    pub ready: bool,
+    /// Served, NotServed or Refused.
+    pub reason: String,
+    pub message: String,
 }
 
 /// A MultiClusterService.
@@ -137,7 +164,28 @@ impl Report {
             ready: members_are_well && services.iter().all(|service| service.ready),
             members,
             services,
+            exports: Vec::new(),
+            unread: Vec::new(),
         }
+    }
+
+    /// Adds what was read of the members.
+    pub(crate) fn with(mut self, readings: &Readings) -> Self {
+        self.exports = clusterset::exported(readings);
+        let unread = readings.iter().filter_map(|(name, reading)| {
+            Some(UnreadReport {
+                name: name.clone(),
+                message: reading.as_ref().err()?.clone(),
+            })
+        });
+        self.unread = unread.collect();
+        self.ready &= self.exports.iter().all(|exported| exported.ready);
+        self
+    }
+
+    /// Whether there is no service in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.exports.is_empty()
     }
 }
 
@@ -167,18 +215,29 @@ fn member(cluster: &Cluster) -> MemberReport {
             Some(SyncMode::Pull) => "Pull".to_owned(),
             Some(SyncMode::Push) | None => "Push".to_owned(),
         },
+        clusterset: condition::find(&status.conditions, condition::CLUSTERSET_API).map(|served| {
+            ClustersetReport {
+                ready: served.status == condition::TRUE,
+                reason: served.reason.clone(),
+                message: served.message.clone(),
+            }
+        }),
     }
 }
 
 /// What the condition Ready says, if it says it of the object as it is.
-struct Verdict {
-    ready: bool,
-    reason: String,
-    message: String,
-    since: Option<Timestamp>,
+pub(crate) struct Verdict {
+    pub ready: bool,
+    pub reason: String,
+    pub message: String,
+    pub since: Option<Timestamp>,
 }
 
-fn verdict(conditions: &[Condition], generation: Option<i64>, deleting: bool) -> Verdict {
+pub(crate) fn verdict(
+    conditions: &[Condition],
+    generation: Option<i64>,
+    deleting: bool,
+) -> Verdict {
     let not_yet = |reason: &str, message: &str| Verdict {
         ready: false,
         reason: reason.to_owned(),

@@ -1,5 +1,8 @@
 //! The report as a person reads it.
 
+mod clusterset;
+
+use causeway::api::condition::reason;
 use k8s_openapi::jiff::Timestamp;
 
 use super::report::{ConditionReport, MemberReport, PartReport, Presence, Report, ServiceReport};
@@ -8,7 +11,7 @@ use crate::table::{Table, fields};
 
 const NAMES_SHOWN: usize = 3;
 
-/// The members, then the services.
+/// The members, the services, then the exported services.
 pub(crate) fn overview(report: &Report, now: Timestamp) -> String {
     let mut blocks = Vec::new();
     match &report.members {
@@ -19,27 +22,61 @@ pub(crate) fn overview(report: &Report, now: Timestamp) -> String {
         }
         Some(members) => blocks.push(member_table(members, now)),
         None => blocks.push(
-            "Members are not shown: you may not list clusters.cluster.karmada.io on the hub.\n"
+            "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.\n"
                 .to_owned(),
         ),
     }
     if !report.services.is_empty() {
         blocks.push(service_table(&report.services, now));
     }
+    if !report.exports.is_empty() {
+        blocks.push(clusterset::overview(&report.exports));
+    }
+    if !report.unread.is_empty() {
+        blocks.push(clusterset::unread(&report.unread));
+    }
+    blocks.join("\n")
+}
+
+/// All that is known of the services of one name.
+pub(crate) fn all_details(report: &Report, now: Timestamp) -> String {
+    let services = report.services.iter();
+    let mut blocks: Vec<_> = services.map(|service| details(service, now)).collect();
+    let exports = report.exports.iter();
+    blocks.extend(exports.map(|service| clusterset::details(service, now)));
+    if !report.unread.is_empty() {
+        blocks.push(clusterset::unread(&report.unread));
+    }
     blocks.join("\n")
 }
 
 fn member_table(members: &[MemberReport], now: Timestamp) -> String {
-    let mut table = Table::new(["MEMBER", "VERSION", "STATE", "SINCE", "ENDPOINT"]);
+    let mut table = Table::new([
+        "MEMBER",
+        "VERSION",
+        "STATE",
+        "SINCE",
+        "CLUSTERSET",
+        "ENDPOINT",
+    ]);
     for member in members {
+        let clusterset = member.clusterset.as_ref();
         let cells = [
             member.name.clone(),
             member.kubernetes_version.clone(),
             member.state.clone(),
             ago(member.since, now),
+            clusterset.map(|one| one.reason.clone()).unwrap_or_default(),
             member.api_endpoint.clone(),
         ];
-        table.row(cells, note(member.ready, &member.message));
+        let refused = clusterset.filter(|one| one.reason != reason::NOT_SERVED);
+        let refused = refused.and_then(|one| note(one.ready, &one.message));
+        table.row(
+            cells,
+            note(member.ready, &member.message)
+                .into_iter()
+                .chain(refused),
+        );
     }
     table.render()
 }
@@ -72,7 +109,7 @@ fn service_table(services: &[ServiceReport], now: Timestamp) -> String {
 }
 
 /// All that is known of one service.
-pub(crate) fn details(service: &ServiceReport, now: Timestamp) -> String {
+fn details(service: &ServiceReport, now: Timestamp) -> String {
     let or_all = |names: &[String], all: &str| {
         if names.is_empty() {
             all.to_owned()
@@ -183,7 +220,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::status::fixtures::{applied, cluster, cross, ready, service, synced};
+    use crate::status::fixtures::{applied, cluster, condition, cross, ready, service, synced};
     use crate::status::report::{Report, Scope};
 
     fn now() -> Timestamp {
@@ -217,16 +254,41 @@ mod tests {
         ];
         let report = Report::new(Scope::All, Some(&clusters), &services);
         let expected = "\
-MEMBER    VERSION   STATE         SINCE   ENDPOINT
-m2        v1.36.3   Unreachable   5m      https://m2:6443
+MEMBER    VERSION   STATE         SINCE   CLUSTERSET   ENDPOINT
+m2        v1.36.3   Unreachable   5m      -            https://m2:6443
   connection refused
-member1   v1.36.3   Synced        5m      https://member1:6443
+member1   v1.36.3   Synced        5m      -            https://member1:6443
 
 NAMESPACE   NAME   TYPES          PROVIDERS   CONSUMERS   READY   REASON            AGE
 shop        bar    CrossCluster   all         a,b,c,+2    False   ServiceNotFound   60m
   the hub has no Service shop/bar
 shop        foo    CrossCluster   member1     m2          True    Ready             60m
 ";
+        assert_eq!(overview(&report, now()), expected);
+    }
+
+    #[test]
+    fn a_member_that_takes_no_part_in_the_clusterset_is_shown_with_the_reason() {
+        let told = |name: &str, status: &str, reason: &str, message: &str| {
+            let clusterset = condition("ClustersetAPI", status, reason, message);
+            cluster(
+                name,
+                json!([ready("True", "Synced", "watched"), clusterset]),
+            )
+        };
+        let clusters = [
+            told("a", "True", "Served", "watched"),
+            told("b", "False", "NotServed", "not installed there"),
+            told("c", "False", "Refused", "cannot be watched (forbidden)"),
+        ];
+        let expected = "\
+MEMBER   VERSION   STATE    SINCE   CLUSTERSET   ENDPOINT
+a        v1.36.3   Synced   5m      Served       https://a:6443
+b        v1.36.3   Synced   5m      NotServed    https://b:6443
+c        v1.36.3   Synced   5m      Refused      https://c:6443
+  cannot be watched (forbidden)
+";
+        let report = Report::new(Scope::All, Some(&clusters), &[]);
         assert_eq!(overview(&report, now()), expected);
     }
 

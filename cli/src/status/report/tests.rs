@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::status::fixtures::{applied, cluster, cross, ready, service, synced};
+use crate::status::fixtures::{applied, cluster, condition, cross, ready, service, synced};
 
 fn one(clusters: &[Cluster], service: MultiClusterService) -> ServiceReport {
     Report::new(Scope::One, Some(clusters), &[service])
@@ -168,6 +168,8 @@ fn programs_read_stable_names() {
                     "name": "a", "provider": true, "consumer": true, "state": "Synced", "service": "unknown",
                 }],
             }],
+            "exports": [],
+            "unread": [],
         })
     );
 }
@@ -205,4 +207,32 @@ fn conditions_stand_in_the_order_in_which_a_service_becomes_ready() {
             "Custom",
         ]
     );
+}
+
+#[test]
+fn whether_a_member_takes_part_in_the_clusterset_is_told_and_makes_nothing_unwell() {
+    let said = |condition: Value| {
+        let clusters = [cluster(
+            "a",
+            json!([ready("True", "Synced", ""), condition]),
+        )];
+        let report = Report::new(Scope::All, Some(&clusters), &[]);
+        assert!(report.ready);
+        report.members.expect("members").remove(0).clusterset
+    };
+    let told = |ready, reason: &str| {
+        let (reason, message) = (reason.to_owned(), "why".to_owned());
+        Some(ClustersetReport {
+            ready,
+            reason,
+            message,
+        })
+    };
+    let condition = |status, reason| condition("ClustersetAPI", status, reason, "why");
+    assert_eq!(said(condition("True", "Served")), told(true, "Served"));
+    assert_eq!(
+        said(condition("False", "NotServed")),
+        told(false, "NotServed")
+    );
+    assert_eq!(said(applied("True", "ServiceAppliedSucceed", "")), None);
 }

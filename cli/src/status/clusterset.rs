@@ -1,0 +1,294 @@
+//! What is so of the services that members export and import; also the form that programs read, so names of fields stay as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport, ServicePort};
+use causeway::api::{condition, labels};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::jiff::Timestamp;
+use kube::{Resource, ResourceExt as _};
+use serde::Serialize;
+
+use super::members::{Holdings, Readings};
+use super::report::{ConditionReport, verdict};
+
+/// A service that members export or import (multicluster.x-k8s.io).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExportedReport {
+    pub namespace: String,
+    pub name: String,
+    /// Whether every export is valid and carried out. Exports that disagree do not make it unready: they are served.
+    pub ready: bool,
+    /// Exported; else the reason of the first export that is not, or NoExport.
+    pub reason: String,
+    /// Empty where all is well.
+    pub message: String,
+    /// ClusterSetIP or Headless; empty where no member imports it.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `name port/protocol` of each imported port.
+    pub ports: Vec<String>,
+    /// The members with a ServiceExport.
+    pub exporters: Vec<String>,
+    /// The members with a ServiceImport.
+    pub importers: Vec<String>,
+    /// What the exports disagree on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<ConflictReport>,
+    /// The members that export or import it.
+    pub clusters: Vec<ClusterReport>,
+}
+
+/// What exports disagree on, and which of them wins.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ConflictReport {
+    /// Such as PortConflict; several are joined by commas.
+    pub reason: String,
+    pub message: String,
+}
+
+/// The part of a member in an exported service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ClusterReport {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub export: Option<ExportReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub import: Option<ImportReport>,
+    /// The Service that stands for the import; told where one service is asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub derived: Option<DerivedReport>,
+    /// The imported EndpointSlices by the cluster that they come from; told where one service is asked about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceReport>,
+}
+
+/// A ServiceExport.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExportReport {
+    pub ready: bool,
+    pub reason: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// Whether causeway made it, for a MultiClusterService.
+    pub published: bool,
+    pub conditions: Vec<ConditionReport>,
+}
+
+/// A ServiceImport.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ImportReport {
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub ips: Vec<String>,
+    pub ports: Vec<String>,
+    /// The clusters that it says it comes from.
+    pub clusters: Vec<String>,
+    /// Whether somebody else than causeway made it: it is never written.
+    pub foreign: bool,
+    pub conditions: Vec<ConditionReport>,
+}
+
+/// A derived Service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct DerivedReport {
+    pub name: String,
+    /// Its addresses; none where it is headless.
+    pub addresses: Vec<String>,
+}
+
+/// What a member has imported from one cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct SourceReport {
+    pub cluster: String,
+    pub slices: usize,
+    pub endpoints: usize,
+}
+
+const NO_EXPORT: &str = "NoExport";
+
+/// What was read of the members, service by service, sorted by namespace and name.
+pub(crate) fn exported(readings: &Readings) -> Vec<ExportedReport> {
+    let read = readings
+        .iter()
+        .filter_map(|(name, reading)| Some((name.as_str(), reading.as_ref().ok()?)));
+    let read: BTreeMap<_, _> = read.collect();
+    let all_are_read = read.len() == readings.len();
+    let exports = read.values().flat_map(|held| held.exports.iter().map(key));
+    let imports = read.values().flat_map(|held| held.imports.iter().map(key));
+    let keys: BTreeSet<_> = exports.chain(imports).collect();
+    let reports = keys.into_iter().map(|key| {
+        let clusters = read
+            .iter()
+            .filter_map(|(name, held)| cluster(name, held, &key));
+        let clusters = clusters.collect();
+        report(key, clusters, all_are_read)
+    });
+    reports.collect()
+}
+
+type Key = (String, String);
+
+fn key<K: Resource>(object: &K) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+fn report(
+    (namespace, name): Key,
+    clusters: Vec<ClusterReport>,
+    all_are_read: bool,
+) -> ExportedReport {
+    let exports = || {
+        let all = clusters.iter();
+        all.filter_map(|cluster| Some((&cluster.name, cluster.export.as_ref()?)))
+    };
+    let imports = || {
+        let all = clusters.iter();
+        all.filter_map(|cluster| Some((&cluster.name, cluster.import.as_ref()?)))
+    };
+    let unready = exports().find(|(_, export)| !export.ready);
+    let is_recorded = imports().any(|(_, import)| !import.clusters.is_empty());
+    let (ready, reason, message) = match unready {
+        Some((cluster, export)) => {
+            let message = format!("{cluster}: {}", export.message);
+            (false, export.reason.clone(), message)
+        }
+        None if exports().next().is_none() && all_are_read && !is_recorded => {
+            let message = "no member exports it; make a ServiceExport where its pods run";
+            (false, NO_EXPORT.to_owned(), message.to_owned())
+        }
+        None => (true, condition::reason::EXPORTED.to_owned(), String::new()),
+    };
+    let shape = imports().next().map(|(_, import)| import);
+    ExportedReport {
+        namespace,
+        name,
+        ready,
+        reason,
+        message,
+        type_: shape.map(|import| import.type_.clone()).unwrap_or_default(),
+        ports: shape.map(|import| import.ports.clone()).unwrap_or_default(),
+        exporters: exports().map(|(name, _)| name.clone()).collect(),
+        importers: imports().map(|(name, _)| name.clone()).collect(),
+        conflict: exports().find_map(|(_, export)| conflict(export)),
+        clusters,
+    }
+}
+
+fn conflict(export: &ExportReport) -> Option<ConflictReport> {
+    let mut conditions = export.conditions.iter();
+    let conflict =
+        conditions.find(|one| one.type_ == condition::CONFLICT && one.status == condition::TRUE)?;
+    Some(ConflictReport {
+        reason: conflict.reason.clone(),
+        message: conflict.message.clone(),
+    })
+}
+
+fn cluster(name: &str, held: &Holdings, wanted: &Key) -> Option<ClusterReport> {
+    let export = held.exports.iter().find(|export| key(*export) == *wanted);
+    let import = held.imports.iter().find(|import| key(*import) == *wanted);
+    if export.is_none() && import.is_none() {
+        return None;
+    }
+    let (namespace, service) = wanted;
+    let derived = held.derived.iter().find(|one| {
+        one.namespace().as_ref() == Some(namespace)
+            && one.labels().get(labels::MULTICLUSTER_SERVICE_NAME) == Some(service)
+    });
+    Some(ClusterReport {
+        name: name.to_owned(),
+        export: export.map(export_report),
+        import: import.map(import_report),
+        derived: derived.map(derived_report),
+        sources: sources(&held.slices, wanted),
+    })
+}
+
+fn export_report(export: &ServiceExport) -> ExportReport {
+    let conditions = export.status.clone().unwrap_or_default().conditions;
+    let deleting = export.metadata.deletion_timestamp.is_some();
+    let ready = verdict(&conditions, export.metadata.generation, false);
+    // That the export is not valid says more than that it waits.
+    let invalid = condition::find(&conditions, condition::VALID)
+        .filter(|valid| valid.status == condition::FALSE && !ready.ready);
+    let (reason, message) = match invalid {
+        _ if deleting => ("Deleting".to_owned(), "it is being deleted".to_owned()),
+        Some(valid) => (valid.reason.clone(), valid.message.clone()),
+        None => (ready.reason, ready.message),
+    };
+    ExportReport {
+        ready: ready.ready && !deleting,
+        reason,
+        message,
+        created: export.creation_timestamp().map(|time| time.0),
+        published: is_causeways(export),
+        conditions: conditions.into_iter().map(ConditionReport::from).collect(),
+    }
+}
+
+fn import_report(import: &ServiceImport) -> ImportReport {
+    let status = import.status.clone().unwrap_or_default();
+    let conditions = status.conditions.into_iter();
+    ImportReport {
+        type_: import.spec.type_.clone(),
+        ips: import.spec.ips.clone(),
+        ports: import.spec.ports.iter().map(port).collect(),
+        clusters: status.clusters.into_iter().map(|one| one.cluster).collect(),
+        foreign: !is_causeways(import),
+        conditions: conditions.map(ConditionReport::from).collect(),
+    }
+}
+
+fn port(port: &ServicePort) -> String {
+    let protocol = port.protocol.as_deref().unwrap_or("TCP");
+    match port.name.as_deref().unwrap_or_default() {
+        "" => format!("{}/{protocol}", port.port),
+        name => format!("{name} {}/{protocol}", port.port),
+    }
+}
+
+fn is_causeways<K: Resource>(object: &K) -> bool {
+    object.labels().contains_key(labels::HUB)
+}
+
+fn derived_report(service: &Service) -> DerivedReport {
+    let spec = service.spec.as_ref();
+    let addresses = spec.and_then(|spec| spec.cluster_ips.clone());
+    let mut addresses = addresses.unwrap_or_default();
+    addresses.retain(|address| address != "None");
+    DerivedReport {
+        name: service.name_any(),
+        addresses,
+    }
+}
+
+/// How much was imported from each cluster.
+fn sources(slices: &[EndpointSlice], (namespace, service): &Key) -> Vec<SourceReport> {
+    let mut sources: BTreeMap<&str, SourceReport> = BTreeMap::new();
+    for slice in slices {
+        let labels = slice.labels();
+        let is_of_it = slice.namespace().as_ref() == Some(namespace)
+            && labels.get(labels::MULTICLUSTER_SERVICE_NAME) == Some(service);
+        let Some(cluster) = labels.get(labels::SOURCE_CLUSTER).filter(|_| is_of_it) else {
+            continue;
+        };
+        let source = sources.entry(cluster).or_insert_with(|| SourceReport {
+            cluster: cluster.clone(),
+            slices: 0,
+            endpoints: 0,
+        });
+        source.slices += 1;
+        source.endpoints += slice.endpoints.len();
+    }
+    sources.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests;
