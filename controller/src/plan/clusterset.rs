@@ -49,9 +49,12 @@ pub struct Clusterset {
 }
 
 impl Clusterset {
-    /// Whether nobody exports the service, as far as is known.
+    /// Whether nobody exports the service, as far as is known; an export of a cluster that is withdrawn is none.
     pub fn is_unused(&self) -> bool {
-        self.exports.is_empty() && self.exporters.is_empty() && self.problem.is_none()
+        let mut exports = self.exports.values();
+        exports.all(|validity| *validity == Validity::Withdrawn)
+            && self.exporters.is_empty()
+            && self.problem.is_none()
     }
 }
 

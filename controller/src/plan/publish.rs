@@ -39,7 +39,8 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
             clusterset.published.insert(name.clone(), owner.clone());
             if member.export(key).is_some() {
                 let validity = validity(member.service(key));
-                clusterset.exports.insert(name.clone(), validity);
+                let exports = &mut clusterset.exports;
+                exports.entry(name.clone()).or_insert(validity);
             }
         }
         if let Some(wish) = import_wish(key, member, wish, roles, &owner) {

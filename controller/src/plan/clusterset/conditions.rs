@@ -240,7 +240,10 @@ impl View<'_> {
             && stored.endpoint_slice_objects == status.endpoint_slice_objects
             && are_same(&status.conditions, &stored.conditions);
         let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
-        let patch = status_patch(&import.resource_version, &json!(status));
+        let mut status_value = json!(status);
+        // An empty list is not sent by itself, and what is not sent stays.
+        status_value["clusters"] = json!(status.clusters);
+        let patch = status_patch(&import.resource_version, &status_value);
         (!is_said).then(|| Write::new(object, Action::Merge(patch)))
     }
 

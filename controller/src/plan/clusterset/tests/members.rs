@@ -1,4 +1,5 @@
 use super::*;
+use crate::fixtures::objects::cluster;
 
 #[test]
 fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
@@ -194,5 +195,21 @@ fn older_definitions_get_only_the_fields_that_they_know() {
         import["status"],
         json!({"clusters": [{"cluster": "member1"}]})
     );
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_published_import_names_no_exporter_once_all_of_them_are_withdrawn() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    world.settings.publish_exports = true;
+    world.on_hub(foo());
+    world
+        .on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
+        .settle();
+    let annotations = json!({ labels::WITHDRAW: "true" });
+    let drained = cluster("member2").with(json!({"metadata": {"annotations": annotations}}));
+    world.on_hub(drained).settle();
+    assert_eq!(imported(&world, "member3")["status"]["clusters"], json!([]));
     world.assert_at_rest();
 }

@@ -114,8 +114,9 @@ struct Story {
 }
 
 /// Three members with `foo` and its pods, exported by the first of them.
-fn told() -> Story {
+fn told(publish: bool) -> Story {
     let mut world = world();
+    world.settings.publish_exports = publish;
     world.on_hub(foo());
     for (number, member) in (1..).zip(MEMBERS) {
         let source = source(number, 0, 5);
@@ -308,13 +309,10 @@ impl Story {
     /// Whether some member exports the service, and the controller can know that.
     fn is_exported(&self) -> bool {
         MEMBERS.iter().any(|member| {
-            let has = |kind| {
-                self.world.members[*member]
-                    .get(kind, NAMESPACE, "foo")
-                    .is_some()
-            };
+            let get = |kind| self.world.members[*member].get(kind, NAMESPACE, "foo");
+            let by_person = get(Kind::Export).is_some_and(|export| !is_ours(export));
             let known = !self.unheard.contains(member) && !self.drained.contains(member);
-            known && has(Kind::Export) && has(Kind::Service)
+            known && by_person && get(Kind::Service).is_some()
         })
     }
 
@@ -348,6 +346,7 @@ fn name_of(object: &Value) -> String {
 /// Another world, in which nothing ever happened but that people made what is there now.
 fn without_a_past(story: &Story) -> World {
     let mut fresh = world();
+    fresh.settings.publish_exports = story.world.settings.publish_exports;
     fresh.on_hub(foo());
     for member in MEMBERS {
         fresh.silent_member(member);
@@ -398,8 +397,10 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_members_end_with_what_the_present_asks_for(steps in prop::collection::vec(step(), 1..25)) {
-        let mut story = told();
+    fn whatever_happens_the_members_end_with_what_the_present_asks_for(
+        steps in prop::collection::vec(step(), 1..25), publish in any::<bool>(),
+    ) {
+        let mut story = told(publish);
         for (index, step) in steps.iter().enumerate() {
             let (exported, deleted) = (story.is_exported(), story.deleted_imports());
             story.take(step);
@@ -428,8 +429,9 @@ proptest! {
     #[test]
     fn to_lose_sight_of_exporters_costs_no_member_anything(
         wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..12),
+        publish in any::<bool>(),
     ) {
-        let mut story = told();
+        let mut story = told(publish);
         for wish in &wishes {
             story.take(wish);
             story.follow(MEMBERS[wish.0]);
