@@ -1,5 +1,4 @@
 use super::*;
-use crate::fixtures::objects::cluster;
 
 #[test]
 fn an_import_lives_as_long_as_any_export() {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::fixtures::objects::cluster;
 
 #[test]
 fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
