@@ -45,9 +45,13 @@ pub(crate) enum StatusError {
     NoApi,
     #[error(
         "{name:?} not found {place}: neither a MultiClusterService on the hub nor a ServiceExport or ServiceImport in a \
-         member; kubectl mcs status -A shows those of every namespace"
+         member{unread}; kubectl mcs status -A shows those of every namespace"
     )]
-    NotFound { name: String, place: String },
+    NotFound {
+        name: String,
+        place: String,
+        unread: String,
+    },
     #[error("not ready within {seconds} s: {what}")]
     NotInTime { seconds: u64, what: String },
 }
@@ -80,6 +84,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
         return Err(StatusError::NotFound {
             name: name.clone(),
             place: question.place(),
+            unread: unread(&report),
         });
     }
     if args.wait && !report.ready {
@@ -285,6 +290,16 @@ where
         Ok(event) => change(event),
         Err(error) => Change::Trouble(root_cause(&error)),
     })
+}
+
+/// The members in which what was asked about may be nevertheless.
+fn unread(report: &Report) -> String {
+    let members = report.unread.iter();
+    let members = members.map(|member| format!("{} ({})", member.name, member.message));
+    match members.collect::<Vec<_>>().join(", ").as_str() {
+        "" => String::new(),
+        members => format!(", not asked: {members}"),
+    }
 }
 
 /// What is not well, in one line.

@@ -6,6 +6,8 @@
     reason = "a test: what fails here fails it"
 )]
 
+mod clusterset;
+mod definitions;
 mod joining;
 mod status;
 mod trouble;
@@ -16,6 +18,7 @@ use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, Fleet, Installation, Running};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 /// A hub with causeway's controller at work, and members that are not joined.
@@ -28,7 +31,7 @@ struct Bed {
 async fn bed() -> &'static Bed {
     static BED: OnceCell<Bed> = OnceCell::const_new();
     BED.get_or_init(|| async {
-        let fleet = Fleet::builder().members(5).start().await;
+        let fleet = Fleet::builder().members(7).start().await;
         let installation = Installation::new(&fleet).await;
         let controller = installation.controller().start().await;
         Bed {
@@ -75,6 +78,15 @@ fn ends(output: &Output, code: i32, said: &str) {
             output.command
         );
     }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&output.stdout).unwrap_or_else(|e| {
+        panic!(
+            "`{}`: {e}\n{}{}",
+            output.command, output.stdout, output.stderr
+        )
+    })
 }
 
 async fn credentials(hub: &Cluster, name: &str) -> Option<Secret> {

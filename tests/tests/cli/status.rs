@@ -1,17 +1,7 @@
-use causeway_tests::kubectl::Output;
 use causeway_tests::{SOON, Space, eventually, multi_cluster_service, service};
 use serde_json::Value;
 
-use crate::{Bed, bed, ends};
-
-fn json(output: &Output) -> Value {
-    serde_json::from_str(&output.stdout).unwrap_or_else(|e| {
-        panic!(
-            "`{}`: {e}\n{}{}",
-            output.command, output.stdout, output.stderr
-        )
-    })
-}
+use crate::{Bed, bed, ends, json};
 
 #[tokio::test]
 async fn a_service_is_waited_for_and_told_of() {
@@ -23,7 +13,7 @@ async fn a_service_is_waited_for_and_told_of() {
     ends(
         &bed.mcs(["status", "foo", "-n", name]).await,
         1,
-        "MultiClusterService \"foo\" not found | -A",
+        "\"foo\" not found | neither a MultiClusterService | -A",
     );
     ends(
         &bed.mcs(["status", "foo", "-n", name, "-o", "json"]).await,
@@ -161,7 +151,11 @@ async fn who_may_not_see_the_members_still_sees_the_services_of_a_namespace() {
     let output = bed
         .mcs(["status", "-n", n, "--kubeconfig", &kubeconfig])
         .await;
-    ends(&output, 1, "you may not list clusters | foo");
+    ends(
+        &output,
+        1,
+        "Members, and what they export, are not shown: you may not list clusters | foo",
+    );
     ends(
         &bed.mcs(["status", "-A", "--kubeconfig", &kubeconfig]).await,
         3,

@@ -1,0 +1,163 @@
+//! `kubectl mcs join` and the definitions of ServiceExport and ServiceImport.
+
+use causeway_tests::{Cluster, SOON, eventually};
+
+use crate::{Bed, bed, ends, join};
+
+const DEFINITION: &str = "crd/serviceexports.multicluster.x-k8s.io";
+
+/// What Karmada installs: v1alpha1 alone, with nothing of causeway's.
+fn of_karmada(kind: &str) -> String {
+    let lower = kind.to_lowercase();
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+         metadata: {{name: {lower}s.multicluster.x-k8s.io}}\n\
+         spec:\n  group: multicluster.x-k8s.io\n  scope: Namespaced\n  \
+         names: {{plural: {lower}s, singular: {lower}, kind: {kind}}}\n  versions:\n  - name: v1alpha1\n    \
+         served: true\n    storage: true\n    subresources: {{status: {{}}}}\n    \
+         schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n"
+    )
+}
+
+async fn define(member: &Cluster, kind: &str) {
+    member.apply(&of_karmada(kind)).await.ok();
+    let definition = format!("crd/{}s.multicluster.x-k8s.io", kind.to_lowercase());
+    let wait = ["wait", "--for=condition=Established", "--timeout=60s"];
+    member
+        .kubectl(wait.into_iter().chain([definition.as_str()]))
+        .await
+        .ok();
+}
+
+async fn version_of_definition(member: &Cluster) -> String {
+    let args = ["get", DEFINITION, "-o=jsonpath={.metadata.resourceVersion}"];
+    member.kubectl(args).await.ok()
+}
+
+#[tokio::test]
+async fn join_brings_the_definitions_and_unjoin_leaves_them() {
+    let bed = bed().await;
+    let member = bed.fleet.member("member6");
+    let joined = bed.join("member6", member).await;
+    ends(
+        &joined,
+        0,
+        "
+            member: customresourcedefinition.apiextensions.k8s.io/serviceexports.multicluster.x-k8s.io created
+            member: customresourcedefinition.apiextensions.k8s.io/serviceimports.multicluster.x-k8s.io created
+            member6 is synced
+        ",
+    );
+    for version in ["v1beta1", "v1alpha1"] {
+        for kind in ["serviceexports", "serviceimports"] {
+            let list = format!("/apis/multicluster.x-k8s.io/{version}/{kind}");
+            member.kubectl(["get", "--raw", &list]).await.ok();
+        }
+    }
+    clusterset_is(bed, "member6", "Served").await;
+
+    an_older_definition_of_causeways_is_renewed(bed, member).await;
+
+    let kubeconfig = member.kubeconfig().display().to_string();
+    let out = bed
+        .mcs(["unjoin", "member6", "--member-kubeconfig", &kubeconfig])
+        .await;
+    ends(
+        &out,
+        0,
+        "
+            serviceexports.multicluster.x-k8s.io left, deleting it would delete every ServiceExport there
+            serviceimports.multicluster.x-k8s.io left
+        ",
+    );
+    member.kubectl(["get", DEFINITION]).await.ok();
+}
+
+async fn an_older_definition_of_causeways_is_renewed(bed: &Bed, member: &Cluster) {
+    let before = version_of_definition(member).await;
+    ends(
+        &bed.join("member6", member).await,
+        0,
+        "serviceexports.multicluster.x-k8s.io unchanged",
+    );
+    assert_eq!(version_of_definition(member).await, before);
+    let older = r#"[{"op":"remove","path":"/spec/versions/0/additionalPrinterColumns"}]"#;
+    member
+        .kubectl(["patch", DEFINITION, "--type=json", "-p", older])
+        .await
+        .ok();
+    ends(
+        &bed.join("member6", member).await,
+        0,
+        "serviceexports.multicluster.x-k8s.io configured",
+    );
+}
+
+#[tokio::test]
+async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
+    let bed = bed().await;
+    let member = bed.fleet.member("member7");
+    let bare = join(&bed.installation, "member7", member, &["--skip-crds"]).await;
+    ends(&bare, 0, "member7 is synced");
+    assert!(
+        !bare.stdout.contains("customresourcedefinition"),
+        "{}",
+        bare.stdout
+    );
+    let missing = member.kubectl(["get", DEFINITION]).await.refused();
+    assert!(missing.contains("NotFound"), "{missing}");
+    clusterset_is(bed, "member7", "NotServed").await;
+
+    define(member, "ServiceExport").await;
+    let half = bed.join("member7", member).await;
+    ends(
+        &half,
+        0,
+        "
+            member: ServiceExport v1alpha1 is already served, left as it is
+            member: ServiceImport is not served; the member takes no part
+        ",
+    );
+    let imports = "crd/serviceimports.multicluster.x-k8s.io";
+    member.kubectl(["get", imports]).await.refused();
+
+    define(member, "ServiceImport").await;
+    let before = version_of_definition(member).await;
+    let whole = bed.join("member7", member).await;
+    ends(
+        &whole,
+        0,
+        "
+            member: ServiceExport v1alpha1 is already served, left as it is
+            member: ServiceImport v1alpha1 is already served, left as it is
+        ",
+    );
+    assert_eq!(version_of_definition(member).await, before);
+    clusterset_is(bed, "member7", "Served").await;
+    let kubeconfig = member.kubeconfig().display().to_string();
+    let out = bed
+        .mcs(["unjoin", "member7", "--member-kubeconfig", &kubeconfig])
+        .await;
+    ends(&out, 0, "member: serviceaccount/causeway deleted");
+    assert!(
+        !out.stdout.contains("multicluster.x-k8s.io"),
+        "{}",
+        out.stdout
+    );
+}
+
+/// Waits until the status shows that of a member.
+async fn clusterset_is(bed: &Bed, name: &str, expected: &str) {
+    let what = format!("{name} is shown as {expected}");
+    eventually(&what, SOON, || async {
+        let shown = bed.mcs(["status"]).await.stdout;
+        let row = shown.lines().find(|line| line.starts_with(name));
+        let column = row.and_then(|row| row.split_whitespace().nth(4));
+        if column == Some(expected) {
+            Ok(())
+        } else {
+            Err(shown)
+        }
+    })
+    .await;
+}
