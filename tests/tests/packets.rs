@@ -1,10 +1,11 @@
 //! Real packets between clusters. Skipped, with a line that says so, where there is no root.
 
 use causeway::api::MultiClusterService;
-use causeway_tests::fixtures::RunningPod;
+use causeway_tests::fixtures::{RunningPod, ServiceFixture};
 use causeway_tests::keeper::Exit;
 use causeway_tests::{
-    Bed, Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, network, service,
+    Bed, Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, network, pod, service,
+    service_export,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
@@ -25,14 +26,19 @@ async fn bed() -> Option<&'static Bed> {
     if !packets() {
         return None;
     }
-    let builder = || Bed::start(Fleet::builder().members(3).packets());
+    let builder = || Bed::start(Fleet::builder().members(3).packets().clusterset());
     Some(BED.get_or_init(builder).await)
 }
 
 /// What a client on the cluster's node gets from a Service, when it gets something.
 async fn answer(cluster: &Cluster, space: &Space<'_>, service: &str) -> Result<String, String> {
     let url = format!("http://{service}.{}.svc.cluster.local", space.name());
-    let output = cluster.curl(&url).await;
+    answer_at(cluster, &url).await
+}
+
+/// What a client on the cluster's node gets there, when it gets something.
+async fn answer_at(cluster: &Cluster, url: &str) -> Result<String, String> {
+    let output = cluster.curl(url).await;
     if output.exit.success() {
         Ok(output.stdout.trim().to_owned())
     } else {
@@ -42,9 +48,15 @@ async fn answer(cluster: &Cluster, space: &Space<'_>, service: &str) -> Result<S
 
 /// The pods, among these, that answer a client in the cluster, and what else it gets, over many requests.
 async fn answering(cluster: &Cluster, space: &Space<'_>, service: &str) -> Vec<String> {
+    let url = format!("http://{service}.{}.svc.cluster.local", space.name());
+    answering_at(cluster, &url).await
+}
+
+/// What a client on the cluster's node gets there, over many requests.
+async fn answering_at(cluster: &Cluster, url: &str) -> Vec<String> {
     let mut answers = Vec::new();
     for _ in 0..25 {
-        let answer = answer(cluster, space, service).await;
+        let answer = answer_at(cluster, url).await;
         answers.push(answer.unwrap_or_else(|failure| failure));
     }
     answers.sort();
@@ -141,6 +153,145 @@ async fn pods_of_all_providers_answer_and_those_that_go_answer_no_more() {
         }
     })
     .await;
+}
+
+/// `foo` in a member, exported, with one pod.
+async fn export(member: &Cluster, space: &Space<'_>, fixture: ServiceFixture) -> RunningPod {
+    fixture.create(member, space).await;
+    let pod = space.backends("foo").create(member).await.remove(0);
+    service_export("foo").create(member, space).await;
+    pod
+}
+
+fn in_clusterset(space: &Space<'_>) -> String {
+    format!("foo.{}.svc.clusterset.local", space.name())
+}
+
+/// Waits until a client in the cluster gets exactly these answers there.
+async fn answered_by(cluster: &Cluster, url: &str, expected: &[String]) {
+    let what = format!("{url} in {} is answered by {expected:?}", cluster.name());
+    eventually(&what, SOON, || async {
+        let answers = answering_at(cluster, url).await;
+        if answers == expected {
+            Ok(())
+        } else {
+            Err(format!("{answers:?}"))
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pods_of_all_exporters_answer_at_the_clusterset_s_name_and_address() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("exported").await;
+    let [first, second, importer] =
+        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+    let fixture = service("foo").port_to("http", 80, 8080);
+    let near = export(first, &space, fixture.clone()).await;
+    let url = format!("http://{}", in_clusterset(&space));
+    answered_by(importer, &url, &said_by(&[(&near, "member1")])).await;
+    let far = export(second, &space, fixture).await;
+    let both = said_by(&[(&near, "member1"), (&far, "member2")]);
+    for client in [first, second, importer] {
+        answered_by(client, &url, &both).await;
+        let import = space.imports(client).get("foo").await.expect("the import");
+        let by_address = format!("http://{}", import.spec.ips[0]);
+        answered_by(client, &by_address, &both).await;
+    }
+    let client = space.backends("client").create(importer).await.remove(0);
+    let from_pod = ["-sS", "--max-time", "3", &url];
+    let from_pod = client.network().exec(importer, "curl", from_pod).await.ok();
+    assert!(both.contains(&from_pod.trim().to_owned()), "{from_pod}");
+
+    for exporter in [first, second] {
+        let exports = space.exports(exporter);
+        let deleted = exports.delete("foo", &DeleteParams::default()).await;
+        deleted.expect("the export is there");
+    }
+    eventually("the name is gone", SOON, || async {
+        match answer_at(importer, &url).await {
+            Err(failure) if failure.contains("Could not resolve host") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn packets_for_a_port_go_to_the_exporters_that_expose_it() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("ports").await;
+    let [first, second, importer] =
+        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+    let http = service("foo").port_to("http", 80, 8080);
+    let one = export(first, &space, http.clone()).await;
+    let two = export(second, &space, http.port_to("more", 8000, 80)).await;
+    let url = format!("http://{}", in_clusterset(&space));
+    let both = said_by(&[(&one, "member1"), (&two, "member2")]);
+    answered_by(importer, &url, &both).await;
+    let more = format!("{url}:8000");
+    answered_by(importer, &more, &said_by(&[(&two, "member2")])).await;
+    // In the cluster that does not expose it, too.
+    answered_by(first, &more, &said_by(&[(&two, "member2")])).await;
+}
+
+#[tokio::test]
+async fn a_client_s_own_service_of_the_name_answers_in_the_cluster_s_own_zone_alone() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("zones").await;
+    let [exporter, importer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
+    let fixture = service("foo").port_to("http", 80, 8080);
+    fixture.clone().create(importer, &space).await;
+    let local = space.backends("foo").create(importer).await.remove(0);
+    let remote = export(exporter, &space, fixture).await;
+    let url = format!("http://{}", in_clusterset(&space));
+    answered_by(importer, &url, &said_by(&[(&remote, "member1")])).await;
+    let local = said_by(&[(&local, "member2")]);
+    assert_eq!(answering(importer, &space, "foo").await, local);
+}
+
+#[tokio::test]
+async fn a_client_sticks_to_one_pod_where_session_affinity_asks_for_it() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("sticky").await;
+    let [first, second, importer] =
+        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+    let fixture = service("foo").port_to("http", 80, 8080);
+    let fixture = fixture.with(|spec| spec.session_affinity = Some("ClientIP".to_owned()));
+    let near = export(first, &space, fixture.clone()).await;
+    let far = export(second, &space, fixture).await;
+    let url = format!("http://{}", in_clusterset(&space));
+    let all = said_by(&[(&near, "member1"), (&far, "member2")]);
+    eventually("one pod answers", SOON, || async {
+        let answers = answering_at(importer, &url).await;
+        if answers.len() == 1 && all.contains(&answers[0]) {
+            Ok(())
+        } else {
+            Err(format!("{answers:?}"))
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pods_of_a_headless_service_answer_at_names_of_their_own() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("hosts").await;
+    let [first, second, importer] =
+        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+    for member in [first, second] {
+        let fixture = service("foo").port("http", 80).headless();
+        fixture.create(member, &space).await;
+        let db = pod("db-0", "foo").hostname("db-0", "foo");
+        db.create(member, &space).await;
+        service_export("foo").create(member, &space).await;
+    }
+    for member in ["member1", "member2"] {
+        let url = format!("http://db-0.{member}.{}", in_clusterset(&space));
+        let expected = format!("pod db-0 in {member}");
+        answered_by(importer, &url, &[expected]).await;
+    }
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use causeway_tests::eventually;
-use causeway_tests::service_export;
+use causeway_tests::fixtures::RunningPod;
+use causeway_tests::{eventually, multi_cluster_service, service};
 
 use super::Stage;
 use super::stage::sources;
@@ -114,8 +114,23 @@ async fn api_is(stage: &Stage, member: &str, status: &str) {
     .await;
 }
 
+/// Waits until a member has nothing of imports, whether or not it serves them.
+async fn clean_of_imports(stage: &Stage, member: &str) {
+    eventually(
+        &format!("{member} has nothing of imports"),
+        NOTICED,
+        async || {
+            let own = "--selector=multicluster.kubernetes.io/service-name";
+            let left = ["get", "services,endpointslices", own, "-o", "name"];
+            let left = stage.kubectl(member, left).await;
+            if left.is_empty() { Ok(()) } else { Err(left) }
+        },
+    )
+    .await;
+}
+
 #[tokio::test]
-async fn a_cluster_whose_definitions_go_is_left_out_and_comes_back_with_them() {
+async fn a_cluster_whose_definitions_go_is_left_out_and_comes_back_with_others() {
     let stage = Stage::alone().await;
     let pod = stage.exporter("member1").await;
     stage.reaches("member2", &[pod.ip()]).await;
@@ -125,22 +140,85 @@ async fn a_cluster_whose_definitions_go_is_left_out_and_comes_back_with_them() {
 
     member2.forget_clusterset().await;
     api_is(&stage, "member2", "False").await;
-    eventually("member2 has nothing of the import", NOTICED, async || {
-        let own = "--selector=app.kubernetes.io/managed-by=causeway";
-        let left = ["get", "services,endpointslices", own, "-o", "name"];
-        let left = stage.kubectl("member2", left).await;
-        if left.is_empty() { Ok(()) } else { Err(left) }
-    })
-    .await;
-    // The others do not notice.
+    clean_of_imports(&stage, "member2").await;
+    // The others do not notice, and what is carried under its own name is carried there too.
     stage.says("member1", "Ready", "True", "Exported").await;
     let after = stage.imported_from("member1", &["member1"]).await;
     assert_eq!(after.metadata.uid, before.metadata.uid);
+    own_name_is_carried(&stage).await;
 
-    member2.serve_clusterset().await;
+    member2.apply(OLDER).await.ok();
     api_is(&stage, "member2", "True").await;
-    stage.imported_from("member2", &["member1"]).await;
-    stage.reaches("member2", &[pod.ip()]).await;
+    let own = serves_v1alpha1(&stage, pod.ip()).await;
+
+    // Newer ones in their place.
+    member2.serve_clusterset().await;
+    eventually("member2 imports as v1beta1", NOTICED, async || {
+        let import = stage.import("member2").await.ok_or("no import")?;
+        let families = !import.spec.ip_families.is_empty();
+        if families && sources(&import) == ["member1", "member2"] {
+            Ok(())
+        } else {
+            Err(format!("{import:?}"))
+        }
+    })
+    .await;
+    stage.reaches("member2", &[pod.ip(), own.ip()]).await;
+}
+
+async fn own_name_is_carried(stage: &Stage) {
+    let hub = stage.space.fleet().hub();
+    let bar = service("bar").port("http", 80);
+    bar.create(hub, &stage.space).await;
+    let native = multi_cluster_service("bar").providers(["member1"]);
+    native.create(&stage.space).await;
+    let pods = stage.space.backends("bar");
+    let pod = pods.create(stage.member("member1")).await.remove(0);
+    eventually("member2 reaches the pod", NOTICED, async || {
+        let member2 = stage.member("member2");
+        stage.space.ready_addresses(member2, "bar").await == [pod.ip()]
+    })
+    .await;
+}
+
+/// member2 imports and exports `foo` by its older definitions, beside member1 that exports that pod.
+async fn serves_v1alpha1(stage: &Stage, other: &str) -> RunningPod {
+    stage.reaches("member2", &[other]).await;
+    let imported = "jsonpath={.spec.type} {.status.clusters[*].cluster} {.spec.ips[*]}";
+    let kind = "serviceimports.v1alpha1.multicluster.x-k8s.io";
+    let imported = stage
+        .kubectl("member2", ["get", kind, "foo", "-o", imported])
+        .await;
+    let derived = stage.derived("member2").await.spec.expect("a spec");
+    let address = derived.cluster_ip.expect("an address");
+    assert_eq!(imported, format!("ClusterSetIP member1 {address}"));
+
+    stage.service("member2").await;
+    let own = stage.pod("member2").await;
+    let export = "apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceExport
+metadata: {name: foo}
+";
+    let apply = ["apply", "-n", stage.space.name(), "-f", "-"];
+    stage
+        .member("member2")
+        .kubectl_with(apply, export)
+        .await
+        .ok();
+    stage.reaches("member1", &[other, own.ip()]).await;
+    stage
+        .imported_from("member1", &["member1", "member2"])
+        .await;
+    let valid = "jsonpath={.status.conditions[?(@.type==\"Valid\")].status}";
+    let kind = "serviceexports.v1alpha1.multicluster.x-k8s.io";
+    eventually("the export is valid", NOTICED, async || {
+        let seen = stage
+            .kubectl("member2", ["get", kind, "foo", "-o", valid])
+            .await;
+        if seen == "True" { Ok(()) } else { Err(seen) }
+    })
+    .await;
+    own
 }
 
 #[tokio::test]
@@ -156,103 +234,7 @@ async fn an_exporter_whose_definitions_go_exports_no_more() {
     member2.serve_clusterset().await;
     api_is(&stage, "member2", "True").await;
     stage.export("member2").await;
-    stage.reaches("member1", &[pod.ip()]).await;
-    stage.reaches("member2", &[pod.ip()]).await;
-}
-
-#[tokio::test]
-async fn a_cluster_with_the_older_definitions_exports_and_imports() {
-    let stage = Stage::alone().await;
-    let member2 = stage.member("member2");
-    member2.forget_clusterset().await;
-    api_is(&stage, "member2", "False").await;
-    member2.apply(OLDER).await.ok();
-    api_is(&stage, "member2", "True").await;
-    let pod = stage.exporter("member1").await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    let imported = "jsonpath={.spec.type} {.status.clusters[*].cluster} {.spec.ips[*]}";
-    let get = [
-        "get",
-        "serviceimports.v1alpha1.multicluster.x-k8s.io",
-        "foo",
-        "-o",
-        imported,
-    ];
-    let imported = stage.kubectl("member2", get).await;
-    let address = stage
-        .derived("member2")
-        .await
-        .spec
-        .expect("a spec")
-        .cluster_ip;
-    let address = address.expect("an address");
-    assert_eq!(imported, format!("ClusterSetIP member1 {address}"));
-
-    stage.service("member2").await;
-    let own = stage.pod("member2").await;
-    let export = "apiVersion: multicluster.x-k8s.io/v1alpha1
-kind: ServiceExport
-metadata: {name: foo}
-";
-    let apply = ["apply", "-n", stage.space.name(), "-f", "-"];
-    member2.kubectl_with(apply, export).await.ok();
-    stage.reaches("member1", &[pod.ip(), own.ip()]).await;
-    stage
-        .imported_from("member1", &["member1", "member2"])
-        .await;
-    let valid = "jsonpath={.status.conditions[?(@.type==\"Valid\")].status}";
-    let get = [
-        "get",
-        "serviceexports.v1alpha1.multicluster.x-k8s.io",
-        "foo",
-        "-o",
-        valid,
-    ];
-    assert_eq!(stage.kubectl("member2", get).await, "True");
-
-    // Newer ones in their place.
-    member2.serve_clusterset().await;
-    let exports = stage.space.exports(stage.member("member1"));
-    let label = serde_json::json!({"spec": {"exportedLabels": {"team": "blue"}}});
-    let patch = kube::api::Patch::Merge(label);
-    exports
-        .patch("foo", &Default::default(), &patch)
-        .await
-        .expect("a changed export");
-    eventually("member2 imports as v1beta1", NOTICED, async || {
-        let import = stage.import("member2").await.ok_or("no import")?;
-        let families = !import.spec.ip_families.is_empty();
-        if families && sources(&import) == ["member1", "member2"] {
-            Ok(())
-        } else {
-            Err(format!("{import:?}"))
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_native_service_is_carried_where_the_definitions_are_missing() {
-    let stage = Stage::alone().await;
-    let member2 = stage.member("member2");
-    member2.forget_clusterset().await;
-    api_is(&stage, "member2", "False").await;
-    let hub = stage.space.fleet().hub();
-    let foo = causeway_tests::service("foo").port("http", 80);
-    foo.create(hub, &stage.space).await;
-    let native = causeway_tests::multi_cluster_service("foo").providers(["member1"]);
-    native.create(&stage.space).await;
-    let pod = stage.pod("member1").await;
-    eventually("member2 reaches the pod", NOTICED, async || {
-        stage.space.ready_addresses(member2, "foo").await == [pod.ip()]
-    })
-    .await;
-    // And what member1 exports is imported by itself alone.
-    let export = service_export("foo");
-    export.create(stage.member("member1"), &stage.space).await;
-    stage.reaches("member1", &[pod.ip()]).await;
-    stage.says("member1", "Ready", "True", "Exported").await;
-    member2.serve_clusterset().await;
-    api_is(&stage, "member2", "True").await;
-    stage.reaches("member2", &[pod.ip()]).await;
+    for member in ["member1", "member2"] {
+        stage.reaches(member, &[pod.ip()]).await;
+    }
 }

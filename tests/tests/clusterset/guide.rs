@@ -62,7 +62,10 @@ impl Stage {
     }
 }
 
-on_two_and_three_clusters!(the_older_guide_works_as_it_is_written);
+on_two_and_three_clusters!(
+    the_older_guide_works_as_it_is_written,
+    an_import_that_a_person_made_first_is_left_as_it_is,
+);
 
 async fn the_older_guide_works_as_it_is_written(stage: Stage) {
     stage.apply("member1", SERVICE).await;
@@ -70,28 +73,69 @@ async fn the_older_guide_works_as_it_is_written(stage: Stage) {
     let pod = pods.create(stage.member("member1")).await.remove(0);
     stage.apply("member1", EXPORT).await;
     stage.apply("member2", IMPORT).await;
-    stage.reaches_serve("member2", pod.ip()).await;
-    let fields = "jsonpath={.spec.type} {.spec.ports[*].port}/{.spec.ports[*].protocol}";
-    let derived = ["get", "svc", "derived-serve", "-o", fields];
-    assert_eq!(stage.kubectl("member2", derived).await, "ClusterIP 80/TCP");
-    let address = "jsonpath={.spec.clusterIP}";
-    let address = ["get", "svc", "derived-serve", "-o", address];
-    let address = stage.kubectl("member2", address).await;
-    assert!(address.starts_with("10."), "{address}");
+    stage.derived_serve_is_as_in_the_guide(pod.ip()).await;
+}
+
+impl Stage {
+    async fn derived_serve_is_as_in_the_guide(&self, address: &str) {
+        self.reaches_serve("member2", address).await;
+        let fields = "jsonpath={.spec.type} {.spec.ports[*].port}/{.spec.ports[*].protocol}";
+        let derived = ["get", "svc", "derived-serve", "-o", fields];
+        assert_eq!(self.kubectl("member2", derived).await, "ClusterIP 80/TCP");
+        let address = "jsonpath={.spec.clusterIP}";
+        let address = ["get", "svc", "derived-serve", "-o", address];
+        let address = self.kubectl("member2", address).await;
+        assert!(address.starts_with("10."), "{address}");
+    }
+}
+
+async fn an_import_that_a_person_made_first_is_left_as_it_is(stage: Stage) {
+    stage.apply("member2", IMPORT).await;
+    let version = "jsonpath={.metadata.resourceVersion} {.metadata.labels}";
+    let version = ["get", "serviceimports", "serve", "-o", version];
+    let before = stage.kubectl("member2", version).await;
+    stage.apply("member1", SERVICE).await;
+    let pods = stage.space.backends("serve");
+    let pod = pods.create(stage.member("member1")).await.remove(0);
+    stage.apply("member1", EXPORT).await;
+    stage.derived_serve_is_as_in_the_guide(pod.ip()).await;
     let written = json!({"type": "ClusterSetIP", "ports": [{"port": 80, "protocol": "TCP"}]});
     assert_eq!(stage.spec_of_serve("member2").await, written);
-    let marks = "jsonpath={.metadata.labels}";
-    let marks = ["get", "serviceimports", "serve", "-o", marks];
-    assert_eq!(
-        stage.kubectl("member2", marks).await,
-        "",
-        "it is a person's"
-    );
+    assert_eq!(stage.kubectl("member2", version).await, before);
+    // Its slices belong to it as they do to an import of causeway's.
+    let slices = stage
+        .space
+        .slices(stage.member("member2"), "derived-serve")
+        .await;
+    let owners = slices
+        .iter()
+        .flat_map(|slice| slice.metadata.owner_references.iter().flatten());
+    let owners: Vec<_> = owners.map(|owner| (&*owner.kind, &*owner.name)).collect();
+    assert_eq!(owners, [("ServiceImport", "serve")]);
+    // The end of the export takes the endpoints away, and the person's object stays.
+    stage
+        .kubectl("member1", ["delete", "serviceexport", "serve"])
+        .await;
+    eventually("no endpoint is left", SOON, async || {
+        let slices = stage
+            .space
+            .slices(stage.member("member2"), "derived-serve")
+            .await;
+        if slices.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{slices:?}"))
+        }
+    })
+    .await;
+    assert_eq!(stage.spec_of_serve("member2").await, written);
 }
 
 #[tokio::test]
 async fn what_a_person_asks_of_an_import_shapes_its_service() {
     let stage = Stage::on_three().await;
+    let wanted = IMPORT.replace("  - port: 80", "  - name: web\n    port: 80");
+    stage.apply("member2", &wanted).await;
     let ports = SERVICE.replace(
         "targetPort: 8080",
         "targetPort: 8080\n    name: http\n  - port: 9090\n    name: metrics",
@@ -100,8 +144,6 @@ async fn what_a_person_asks_of_an_import_shapes_its_service() {
     stage.apply("member1", EXPORT).await;
     let pods = stage.space.backends("serve");
     let pod = pods.create(stage.member("member1")).await.remove(0);
-    let wanted = IMPORT.replace("  - port: 80", "  - name: web\n    port: 80");
-    stage.apply("member2", &wanted).await;
     stage.reaches_serve("member2", pod.ip()).await;
     let services = stage.space.api::<Service>(stage.member("member2"));
     let derived = services.get("derived-serve").await.expect("the Service");

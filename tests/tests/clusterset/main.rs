@@ -50,14 +50,16 @@ struct Clusterset {
 }
 
 impl Clusterset {
-    async fn start(members: usize) -> Self {
+    async fn start(members: usize, flags: &[&str]) -> Self {
         let mut builder = Fleet::builder().members(members).clusterset();
         for number in 2..=members {
             builder = builder.dual_stack(&format!("member{number}"));
         }
         let fleet = builder.start().await;
         let installation = Installation::new(&fleet).await;
-        let controller = installation.controller().start().await;
+        let flags = flags.iter().copied();
+        let controller = flags.fold(installation.controller(), |launch, flag| launch.arg(flag));
+        let controller = controller.start().await;
         for member in fleet.members() {
             installation.join(member).await;
         }
@@ -71,11 +73,13 @@ impl Clusterset {
 
     async fn of_two() -> &'static Self {
         static TWO: OnceCell<Clusterset> = OnceCell::const_new();
-        TWO.get_or_init(|| Self::start(2)).await
+        // Its controller is killed often, and would wait each time for the lease of the one before.
+        TWO.get_or_init(|| Self::start(2, &["--leader-elect=false"]))
+            .await
     }
 
     async fn of_three() -> &'static Self {
         static THREE: OnceCell<Clusterset> = OnceCell::const_new();
-        THREE.get_or_init(|| Self::start(3)).await
+        THREE.get_or_init(|| Self::start(3, &[])).await
     }
 }

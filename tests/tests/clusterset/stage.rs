@@ -78,8 +78,8 @@ impl Stage {
 
     /// `foo` in a member: port 80, which its pods serve on 8080.
     pub(crate) async fn service(&self, member: &str) {
-        let foo = service("foo").port_to("http", 80, 8080);
-        foo.create(self.member(member), &self.space).await;
+        let fixture = service("foo").port_to("http", 80, 8080);
+        fixture.create(self.member(member), &self.space).await;
     }
 
     pub(crate) async fn pod(&self, member: &str) -> RunningPod {
@@ -88,8 +88,8 @@ impl Stage {
     }
 
     pub(crate) async fn export(&self, member: &str) -> ServiceExport {
-        let foo = service_export("foo");
-        foo.create(self.member(member), &self.space).await
+        let fixture = service_export("foo");
+        fixture.create(self.member(member), &self.space).await
     }
 
     /// Exports `foo` so that this export is younger than all that are there: their age counts in whole seconds.
