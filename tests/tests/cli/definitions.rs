@@ -134,6 +134,7 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
     );
     assert_eq!(version_of_definition(member).await, before);
     clusterset_is(bed, "member7", "Served").await;
+    an_older_export_is_shown(bed, member).await;
     let kubeconfig = member.kubeconfig().display().to_string();
     let out = bed
         .mcs(["unjoin", "member7", "--member-kubeconfig", &kubeconfig])
@@ -144,6 +145,21 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
         "{}",
         out.stdout
     );
+}
+
+async fn an_older_export_is_shown(bed: &Bed, member: &Cluster) {
+    let space = bed.fleet.space("older").await;
+    let n = space.name();
+    let export = format!(
+        "apiVersion: multicluster.x-k8s.io/v1alpha1\nkind: ServiceExport\nmetadata: {{name: foo, namespace: {n}}}\n"
+    );
+    member.apply(&export).await.ok();
+    let shown = eventually("the controller says what is missing", SOON, || async {
+        let output = bed.mcs(["status", "foo", "-n", n]).await;
+        output.stdout.contains("NoService").then_some(output)
+    })
+    .await;
+    ends(&shown, 1, "EXPORT IN | member7 has no Service");
 }
 
 /// Waits until the status shows that of a member.
