@@ -16,7 +16,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use self::exports::{Exports, Validity};
 use self::import::{ImportPlan, derived_service};
-use self::merge::{Conflict, ImportShape, Merged};
+use self::merge::{Conflict, ImportPort, ImportShape, Merged};
 use super::Settings;
 use super::copy::{self, Consumer, CopyWish, Origin, Provider};
 use super::service::ServiceWish;
@@ -170,6 +170,7 @@ fn wishes(
             key,
             name,
             member,
+            unsure: exports.are_unsure(),
         };
         Some((name.clone(), importer.wish(shape, &providers)?))
     };
@@ -210,6 +211,7 @@ struct Importer<'a> {
     key: &'a ServiceKey,
     name: &'a ClusterName,
     member: &'a Member,
+    unsure: bool,
 }
 
 impl Importer<'_> {
@@ -230,7 +232,7 @@ impl Importer<'_> {
             .filter(|import| !import.deleting);
         match import.filter(|import| !self.is_ours(import)) {
             Some(foreign) => {
-                let shape = import::shape_of(foreign, shape);
+                let shape = self.grown(foreign, import::shape_of(foreign, shape));
                 let owner = format!("ServiceImport/{}", foreign.uid);
                 Some(self.complete(served, &shape, &owner, true, providers))
             }
@@ -238,6 +240,23 @@ impl Importer<'_> {
                 let owner = format!("ServiceExport/{}", self.key.name);
                 Some(self.complete(served, shape?, &owner, false, providers))
             }
+        }
+    }
+
+    /// A person's import without ports has those of the exports: while not all of these are known, it loses none.
+    fn grown(&self, foreign: &ImportView, shape: ImportShape) -> ImportShape {
+        let derived = self.member.service(&self.key.derived());
+        let derived =
+            derived.filter(|service| service.is_derived_for(self.key, &self.index.hub.uid));
+        match derived {
+            Some(service) if self.unsure && foreign.spec.ports.is_empty() => {
+                let record = ImportShape {
+                    ports: service.shape.ports.iter().map(ImportPort::of).collect(),
+                    ..shape.clone()
+                };
+                ImportShape::grown_from(&record, Some(&shape))
+            }
+            _ => shape,
         }
     }
 

@@ -105,6 +105,11 @@ impl<'a> Exports<'a> {
         all.chain(self.unused.clone()).collect()
     }
 
+    /// Whether there may be exports that are not seen for now.
+    pub fn are_unsure(&self) -> bool {
+        !self.unknown.is_empty() || !self.lost.is_empty()
+    }
+
     /// The valid exports and their Services.
     pub fn valid(&self) -> impl Iterator<Item = (&'a ClusterName, &'a ServiceView)> {
         let usable = |service: &&ServiceView| validity(Some(*service)) == Validity::Valid;

@@ -136,7 +136,8 @@ impl<'a> Export<'a> {
 }
 
 impl ImportPort {
-    fn of(shape: &PortShape) -> Self {
+    /// The port of a Service.
+    pub fn of(shape: &PortShape) -> Self {
         Self {
             port: shape.port.clone(),
             app_protocol: shape.app_protocol.clone(),

@@ -196,3 +196,18 @@ fn an_export_that_is_not_used_any_more_says_so() {
     assert!(says(&world, "member1", "Ready").starts_with("True Exported"));
     assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }
+
+#[test]
+fn a_persons_import_without_ports_loses_none_while_an_exporter_is_out_of_reach() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    world
+        .on("member3", import("foo"))
+        .on("member1", export("foo"))
+        .settle();
+    let ports = derived(&world, "member3")["spec"]["ports"].clone();
+    assert_eq!(ports[0]["port"], 80);
+    world.lose("member1").lose("member2").restart().settle();
+    assert_eq!(derived(&world, "member3")["spec"]["ports"], ports);
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+}

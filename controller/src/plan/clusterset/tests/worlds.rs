@@ -240,29 +240,6 @@ impl Story {
         }
     }
 
-    /// The member's own controllers: slices have the ports of their Service.
-    fn follow(&mut self, member: &str) {
-        let server = &self.world.members[member];
-        let Some(service) = server.get(Kind::Service, NAMESPACE, "foo") else {
-            return;
-        };
-        let listens = |port: &Value| json!({"name": port["name"], "port": port["targetPort"], "protocol": port["protocol"]});
-        let ports = service["spec"]["ports"].as_array();
-        let ports: Value = ports.into_iter().flatten().map(listens).collect();
-        let sources: Vec<_> = server
-            .all(Kind::Slice)
-            .filter(|slice| !is_ours(slice))
-            .cloned()
-            .collect();
-        for value in sources {
-            let slice = Object {
-                kind: Kind::Slice,
-                value,
-            };
-            self.world.on(member, slice.with(json!({"ports": ports})));
-        }
-    }
-
     fn remove(&mut self, member: &str, kind: Kind, name: &str) {
         let there = self.world.members[member].get(kind, NAMESPACE, name);
         if there.is_some() {
@@ -324,13 +301,40 @@ impl Story {
     }
 }
 
-/// Lets everything come to its end; the hub answers what it is asked.
+/// Lets everything come to its end; the members' own controllers catch up, and the hub answers what it is asked.
 fn rest(world: &mut World) {
+    world.pass(GRACE + GRACE);
+    for member in MEMBERS {
+        follow(world, member);
+    }
     world.pass(GRACE + GRACE);
     if std::mem::take(&mut world.asked).contains(&key("foo")) && world.mcs("foo").is_none() {
         world.index.hub.confirmed_gone.insert(key("foo"));
         world.index.mark(Item::Service(key("foo")));
         world.pass(GRACE + GRACE);
+    }
+}
+
+/// The member's own controllers: slices have the ports of their Service.
+fn follow(world: &mut World, member: &str) {
+    let server = &world.members[member];
+    let Some(service) = server.get(Kind::Service, NAMESPACE, "foo") else {
+        return;
+    };
+    let listens = |port: &Value| json!({"name": port["name"], "port": port["targetPort"], "protocol": port["protocol"]});
+    let ports = service["spec"]["ports"].as_array();
+    let ports: Value = ports.into_iter().flatten().map(listens).collect();
+    let sources: Vec<_> = server
+        .all(Kind::Slice)
+        .filter(|slice| !is_ours(slice))
+        .cloned()
+        .collect();
+    for value in sources {
+        let slice = Object {
+            kind: Kind::Slice,
+            value,
+        };
+        world.on(member, slice.with(json!({"ports": ports})));
     }
 }
 
@@ -404,7 +408,7 @@ proptest! {
         for (index, step) in steps.iter().enumerate() {
             let (exported, deleted) = (story.is_exported(), story.deleted_imports());
             story.take(step);
-            story.follow(MEMBERS[step.0]);
+            follow(&mut story.world, MEMBERS[step.0]);
             if !matches!(steps.get(index + 1), Some((_, Step::Crash { .. }))) {
                 story.world.work();
             }
@@ -434,7 +438,7 @@ proptest! {
         let mut story = told(publish);
         for wish in &wishes {
             story.take(wish);
-            story.follow(MEMBERS[wish.0]);
+            follow(&mut story.world, MEMBERS[wish.0]);
             story.world.work();
         }
         rest(&mut story.world);
