@@ -196,6 +196,9 @@ impl Said {
             MemberEvent::Services(signal) => self.count("services", &signal),
             MemberEvent::Slices(signal) => self.count("slices", &signal),
             MemberEvent::Namespaces(signal) => self.count("namespaces", &signal),
+            MemberEvent::Served(_) => {}
+            MemberEvent::Exports(signal) => self.count("exports", &signal),
+            MemberEvent::Imports(signal) => self.count("imports", &signal),
         }
     }
 
