@@ -54,6 +54,12 @@ pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 /// Karmada's annotation for the cluster that provides an EndpointSlice.
 pub const PROVISION_CLUSTER: &str = "endpointslice.karmada.io/provision-cluster";
 
+/// Annotation by which `kubectl apply` remembers what it applied.
+pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Label that is `true` on what Karmada propagates.
+pub const KARMADA_MANAGED: &str = "karmada.io/managed";
+
 /// Says which controller keeps an EndpointSlice.
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 

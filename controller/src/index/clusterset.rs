@@ -77,14 +77,18 @@ impl ExportView {
 
 impl ImportView {
     /// Reads an import from the wire; `None` for one without an identity, which no API server sends.
+    ///
+    /// One that a person applied, or Karmada did, is theirs though causeway made it: in the order of Karmada's guide the export is
+    /// there before the import.
     pub fn read(import: &ServiceImport) -> Option<Self> {
         let meta = &import.metadata;
+        let is_taken_over = is_applied(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            hub: hub_of(meta),
+            hub: hub_of(meta).filter(|_| !is_taken_over),
             owner: owner_of(meta),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: meta.annotations.clone().unwrap_or_default(),
@@ -92,6 +96,16 @@ impl ImportView {
             status: import.status.clone().unwrap_or_default(),
         })
     }
+}
+
+fn is_applied(meta: &ObjectMeta) -> bool {
+    let annotations = meta.annotations.as_ref();
+    let by_person = annotations.is_some_and(|all| all.contains_key(labels::LAST_APPLIED));
+    let managed = meta
+        .labels
+        .as_ref()
+        .and_then(|all| all.get(labels::KARMADA_MANAGED));
+    by_person || managed.is_some_and(|managed| managed == "true")
 }
 
 fn hub_of(meta: &ObjectMeta) -> Option<Box<str>> {

@@ -72,8 +72,12 @@ async fn the_older_guide_works_as_it_is_written(stage: Stage) {
     let pods = stage.space.backends("serve");
     let pod = pods.create(stage.member("member1")).await.remove(0);
     stage.apply("member1", EXPORT).await;
+    stage.reaches_serve("member2", pod.ip()).await;
+    // causeway has imported it by now; what a person applies over that is theirs.
     stage.apply("member2", IMPORT).await;
     stage.derived_serve_is_as_in_the_guide(pod.ip()).await;
+    let spec = stage.spec_of_serve("member2").await;
+    assert_eq!(spec["ports"], json!([{"port": 80, "protocol": "TCP"}]));
 }
 
 impl Stage {

@@ -212,3 +212,30 @@ fn a_published_import_names_no_exporter_once_all_of_them_are_withdrawn() {
     assert_eq!(imported(&world, "member3")["status"]["clusters"], json!([]));
     world.assert_at_rest();
 }
+
+#[test]
+fn an_import_that_a_person_applies_over_causeways_is_theirs() {
+    let mut world = exported();
+    let mut applied = imported(&world, "member2").clone();
+    let part = json!({
+        "metadata": {"annotations": {labels::LAST_APPLIED: "{}"}},
+        "spec": {"ports": [{"port": 80, "protocol": "TCP"}]},
+    });
+    json_patch::merge(&mut applied, &part);
+    let applied = Object {
+        kind: Kind::Import,
+        value: applied,
+    };
+    world.on("member2", applied).settle();
+    let ports = &imported(&world, "member2")["spec"]["ports"];
+    assert_eq!(*ports, json!([{"port": 80, "protocol": "TCP"}]));
+    let of_derived = &derived(&world, "member2")["spec"]["ports"][0];
+    assert_eq!(
+        (&of_derived["name"], &of_derived["port"]),
+        (&Value::Null, &json!(80))
+    );
+    assert_eq!(world.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+    world.off("member1", Kind::Export, "foo").settle();
+    assert!(get(&world, "member2", Kind::Import, "foo").is_some());
+    world.assert_at_rest();
+}
