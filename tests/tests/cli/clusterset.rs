@@ -2,8 +2,8 @@
 
 use causeway_tests::kubectl::Output;
 use causeway_tests::{
-    Cluster, Fleet, Installation, Running, SOON, Space, eventually, service, service_export,
-    service_import,
+    Cluster, Fleet, Installation, Running, SOON, Space, eventually, multi_cluster_service, service,
+    service_export, service_import,
 };
 use serde_json::Value;
 
@@ -20,7 +20,8 @@ impl Set {
     async fn start() -> Self {
         let fleet = Fleet::builder().members(3).start().await;
         let installation = Installation::new(&fleet).await;
-        let controller = installation.controller().start().await;
+        let controller = installation.controller().arg("--publish-exports");
+        let controller = controller.start().await;
         for member in fleet.members() {
             ends(
                 &join(&installation, member.name(), member, &[]).await,
@@ -77,6 +78,7 @@ async fn exports_imports_conflicts_and_derived_addresses_are_shown() {
     an_export_is_waited_for_and_told_of(&set, &space).await;
     a_conflict_is_shown_and_is_well(&set, &space).await;
     an_import_that_nobody_exports_is_not_well(&set, &space).await;
+    both_ways_to_one_name_are_shown(&set, &space).await;
     who_may_not_read_credentials_is_told_once(&set, &space).await;
     a_member_that_does_not_answer_is_a_line(&set, &space).await;
 }
@@ -206,6 +208,35 @@ async fn an_import_that_nobody_exports_is_not_well(set: &Set, space: &Space<'_>)
     );
     let delete = ["delete", "serviceimport", "bar", "-n", space.name()];
     member.kubectl(delete).await.ok();
+}
+
+async fn both_ways_to_one_name_are_shown(set: &Set, space: &Space<'_>) {
+    let hub = set.fleet.hub();
+    service("both").port("http", 80).create(hub, space).await;
+    let mcs = multi_cluster_service("both");
+    let mcs = mcs.providers(["member1"]).consumers(["member2"]);
+    mcs.create(space).await;
+    let shown = eventually("it is published", SOON, || async {
+        let output = set.status(space, &["both", "--wait"]).await;
+        let told = ["EXPORT IN", "IMPORT IN"];
+        let told = told.iter().all(|words| output.stdout.contains(words));
+        told.then_some(output.clone()).ok_or(output.stdout)
+    })
+    .await;
+    ends(
+        &shown,
+        0,
+        &format!(
+            "
+                Providers:   member1
+                True (Ready)
+                both.{}.svc.clusterset.local
+                Exported by:   member1
+                published for the MultiClusterService of its name
+            ",
+            space.name()
+        ),
+    );
 }
 
 /// Somebody who sees the hub's objects and no Secrets.
