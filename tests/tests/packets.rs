@@ -292,6 +292,14 @@ async fn pods_of_a_headless_service_answer_at_names_of_their_own() {
         let expected = format!("pod db-0 in {member}");
         answered_by(importer, &url, &[expected]).await;
     }
+    if let Err(missing) = network::dig() {
+        eprintln!("skipped, no names: {missing}");
+        return;
+    }
+    let zone = in_clusterset(&space);
+    let answer = importer.dig(&format!("_http._tcp.{zone}"), "SRV").await;
+    let targets = ["member1", "member2"].map(|member| format!("80 db-0.{member}.{zone}."));
+    assert_eq!(answer.targets(), targets, "{answer:?}");
 }
 
 #[tokio::test]

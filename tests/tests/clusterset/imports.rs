@@ -218,6 +218,21 @@ async fn a_cluster_without_the_namespace_imports_when_it_has_it() {
 }
 
 #[tokio::test]
+async fn a_cluster_that_loses_the_namespace_is_no_trouble_for_the_others() {
+    let stage = Stage::on_three().await;
+    let pod = stage.exporter("member1").await;
+    stage.reaches("member3", &[pod.ip()]).await;
+    let delete = ["delete", "namespace", stage.space.name()];
+    stage.member("member3").kubectl(delete).await.ok();
+    let more = stage.pod("member1").await;
+    stage.reaches("member2", &[pod.ip(), more.ip()]).await;
+    stage.says("member1", "Ready", "True", "Exported").await;
+    stage.space.create_in(stage.member("member3")).await;
+    stage.imported_from("member3", &["member1"]).await;
+    stage.reaches("member3", &[pod.ip(), more.ip()]).await;
+}
+
+#[tokio::test]
 async fn a_name_that_is_long_is_imported_too() {
     let stage = Stage::on_three().await;
     let name = format!("{}-z", "long".repeat(15));

@@ -15,7 +15,7 @@ use super::stage::sources;
 /// Longer than a lease lasts, and than it takes to see all of it through.
 const SETTLED: Duration = Duration::from_secs(90);
 
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 20;
 const NAMES: [&str; 3] = ["foo", "bar", "baz"];
 const MEMBERS: [&str; 2] = ["member1", "member2"];
 
@@ -29,6 +29,11 @@ impl Random {
         value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (value ^ (value >> 31)) % end
+    }
+
+    /// Less than it takes to carry an export everywhere, or a little more.
+    fn pause(&mut self) -> Duration {
+        Duration::from_millis(self.below(400))
     }
 
     fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
@@ -208,20 +213,32 @@ async fn exports_that_come_and_go_while_the_controller_is_killed_leave_what_the_
     let mut random = Random(seed);
     let controller = &world.stage.set.controller;
     for round in 0..ROUNDS {
-        for _ in 0..=random.below(4) {
-            world
-                .toggle(random.one_of(&MEMBERS), random.one_of(&NAMES))
-                .await;
-        }
-        // The moment of the kill is what is varied here.
-        tokio::time::sleep(Duration::from_millis(random.below(400))).await;
-        controller.process().kill().await;
-        for _ in 0..random.below(3) {
-            world
-                .toggle(random.one_of(&MEMBERS), random.one_of(&NAMES))
-                .await;
-        }
-        controller.restart().await;
+        let toggles: Vec<_> = (0..=random.below(6))
+            .map(|_| {
+                (
+                    random.one_of(&MEMBERS),
+                    random.one_of(&NAMES),
+                    random.pause(),
+                )
+            })
+            .collect();
+        let kills: Vec<_> = (0..=random.below(2)).map(|_| random.pause()).collect();
+        // Moments are what is varied here.
+        let toggling = async {
+            for (member, name, pause) in toggles {
+                world.toggle(member, name).await;
+                tokio::time::sleep(pause).await;
+            }
+        };
+        let killing = async {
+            for pause in kills {
+                tokio::time::sleep(pause).await;
+                controller.process().kill().await;
+                tokio::time::sleep(pause / 2).await;
+                controller.restart().await;
+            }
+        };
+        tokio::join!(toggling, killing);
         world
             .settled(&format!("round {round} of seed {seed}"))
             .await;

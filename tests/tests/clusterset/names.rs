@@ -171,6 +171,16 @@ async fn an_endpoint_without_a_hostname_has_a_name_of_its_own_too() {
     let name = stage.name("clusterset.local");
     let of_pod = format!("{}.member1.{name}", pod.ip().replace('.', "-"));
     stage.resolves("member3", &of_pod, "A", &[pod.ip()]).await;
+    let answer = stage.member("member3").dig(&reverse(pod.ip()), "PTR").await;
+    let derived = format!("derived-foo.{}.svc.cluster.local.", stage.space.name());
+    assert_eq!(answer.records.len(), 1, "{answer:?}");
+    assert!(answer.records[0].ends_with(&derived), "{answer:?}");
+}
+
+/// The name under which the name of an IPv4 address is found.
+fn reverse(address: &str) -> String {
+    let parts: Vec<_> = address.split('.').rev().collect();
+    format!("{}.in-addr.arpa", parts.join("."))
 }
 
 #[tokio::test]
@@ -220,11 +230,9 @@ async fn names_in_the_cluster_s_own_zone_are_the_local_service_s() {
     // Where there is no such Service the import makes none.
     stage.unknown("member3", &names[0], "A").await;
     // One address has one name: that of the Service that stands for the import.
-    let nibbles: Vec<_> = imported.split('.').rev().collect();
-    let reverse = format!("{}.in-addr.arpa", nibbles.join("."));
     let derived = format!("derived-foo.{}.svc.cluster.local.", stage.space.name());
     stage
-        .resolves("member2", &reverse, "PTR", &[&derived])
+        .resolves("member2", &reverse(imported), "PTR", &[&derived])
         .await;
 }
 

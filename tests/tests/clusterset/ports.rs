@@ -190,3 +190,27 @@ async fn another_application_protocol_is_a_conflict() {
     let application = import.spec.ports[0].app_protocol.as_deref();
     assert_eq!(application, Some("http"), "the oldest's");
 }
+
+#[tokio::test]
+async fn ports_without_names_are_imported_so_that_no_two_are_without() {
+    let stage = Stage::on_three().await;
+    let unnamed = |number| {
+        let port = ServicePort {
+            port: number,
+            ..ServicePort::default()
+        };
+        service("foo").with(|spec| spec.ports = Some(vec![port]))
+    };
+    export(&stage, unnamed(80), unnamed(81)).await;
+    imported_with(&stage, &[" 80/TCP"]).await;
+    conflict_of_ports(&stage).await;
+    // Beside a port that has a name, this one needs one too, as in any Service.
+    let add = r#"[{"op": "add", "path": "/spec/ports/0/name", "value": "grpc"}]"#;
+    let patched = ["patch", "svc", "foo", "--type=json", "-p", add];
+    stage.kubectl("member1", patched).await;
+    imported_with(&stage, &["tcp-80 80/TCP", "grpc 81/TCP"]).await;
+    for member in stage.members() {
+        carried(&stage, member.name(), "member2", &[("tcp-80", 80)]).await;
+        carried(&stage, member.name(), "member1", &[("grpc", 81)]).await;
+    }
+}
