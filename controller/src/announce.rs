@@ -4,17 +4,20 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use causeway::process::supervise::Tasks;
-
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use crate::event::Generation;
 use crate::outbox::{Announcement, Lane};
 
 const WAITING_AT_MOST: usize = 1024;
 const DEADLINE: Duration = Duration::from_secs(10);
+/// A writer that had nothing to write for this long ends. Longer than a recorder remembers which events are repetitions: 6 minutes.
+const IDLE: Duration = Duration::from_secs(600);
 /// The longest note that the Events API takes, in bytes.
 const NOTE_MAX: usize = 1024;
 
@@ -28,6 +31,7 @@ pub struct Announcer {
 struct Writer {
     generation: Generation,
     waiting: mpsc::Sender<(ObjectReference, Announcement)>,
+    task: AbortHandle,
 }
 
 impl Announcer {
@@ -61,27 +65,49 @@ impl Announcer {
             "{}",
             announcement.note
         );
-        let current = self.writers.get(lane);
-        if current.is_none_or(|writer| writer.generation != generation) {
-            let (waiting, receiver) = mpsc::channel(WAITING_AT_MOST);
-            let recorder = Recorder::new(client.clone(), self.reporter.clone());
-            self.tasks.spawn_job("announcer", write(recorder, receiver));
-            let writer = Writer {
-                generation,
-                waiting,
-            };
-            self.writers.insert(lane.clone(), writer);
+        let is_current =
+            |writer: &Writer| writer.generation == generation && !writer.waiting.is_closed();
+        let (tasks, reporter) = (&self.tasks, &self.reporter);
+        if !self.writers.get(lane).is_some_and(is_current) {
+            self.writers.retain(|_, writer| !writer.waiting.is_closed());
+            let recorder = Recorder::new(client.clone(), reporter.clone());
+            let writer = Writer::start(tasks, recorder, generation);
+            if let Some(former) = self.writers.insert(lane.clone(), writer) {
+                // What still waits is for a client that is not used any more.
+                former.task.abort();
+            }
         }
         if let Some(writer) = self.writers.get(lane)
             && let Err(error) = writer.waiting.try_send((about, announcement))
         {
-            tracing::warn!(%error, "an event was dropped");
+            tracing::warn!(cluster = lane.name(), %error, "an event was dropped");
+        }
+    }
+}
+
+impl Writer {
+    fn start(tasks: &Tasks, recorder: Recorder, generation: Generation) -> Self {
+        let (waiting, receiver) = mpsc::channel(WAITING_AT_MOST);
+        Self {
+            generation,
+            waiting,
+            task: tasks.spawn_job("announcer", write(recorder, receiver)),
         }
     }
 }
 
 async fn write(recorder: Recorder, mut waiting: mpsc::Receiver<(ObjectReference, Announcement)>) {
-    while let Some((about, announcement)) = waiting.recv().await {
+    loop {
+        let next = match timeout(IDLE, waiting.recv()).await {
+            Ok(next) => next,
+            Err(_) => {
+                waiting.close();
+                waiting.recv().await
+            }
+        };
+        let Some((about, announcement)) = next else {
+            return;
+        };
         let type_ = if announcement.warning {
             EventType::Warning
         } else {
@@ -94,7 +120,7 @@ async fn write(recorder: Recorder, mut waiting: mpsc::Receiver<(ObjectReference,
             action: "Reconcile".to_owned(),
             secondary: None,
         };
-        match tokio::time::timeout(DEADLINE, recorder.publish(&event, &about)).await {
+        match timeout(DEADLINE, recorder.publish(&event, &about)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "an event could not be written"),
             Err(_) => tracing::warn!("an event could not be written in time"),

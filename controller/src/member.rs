@@ -13,7 +13,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval_at, sleep, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::event::{Event, Generation, Identity, MemberEvent};
 use crate::failure::{Backoff, Failure, FailureKind};
@@ -60,8 +60,9 @@ const IDENTITY_NAMESPACE: &str = "kube-system";
 /// Tells what the member says, for as long as somebody listens. Dropping the future ends everything.
 ///
 /// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched, and its
-/// ServiceExports and ServiceImports for as long as it serves them. All the while a small request is made every few
-/// seconds, for a watch alone does not show a server that hangs.
+/// ServiceExports and ServiceImports for as long as it serves them. All the while small requests are made every few
+/// seconds, for a watch alone does not show a server that hangs, nor one that serves more than it did. Where another cluster
+/// answers in its place, all begins anew.
 pub async fn run(
     name: ClusterName,
     client: Client,
@@ -77,14 +78,17 @@ pub async fn run(
         settings,
     };
     let mut health = Health::default();
-    let Some(identity) = member.identify(&mut health).await else {
-        return;
-    };
-    let (reconnect, reconnections) = watch::channel(0);
-    tokio::select! {
-        () = member.watch(reconnections.clone()) => {}
-        () = member.follow_clusterset(reconnections) => {}
-        () = member.probe(&mut health, identity, reconnect) => {}
+    let mut identified = member.identify(&mut health).await;
+    while let Some(uid) = identified {
+        let (reconnect, reconnections) = watch::channel(0);
+        identified = tokio::select! {
+            () = member.watch(reconnections.clone()) => None,
+            () = member.follow_clusterset(reconnections) => None,
+            another = member.probe(&mut health, &uid, reconnect) => match another {
+                Some(identity) => member.tell_identity(identity).await,
+                None => None,
+            },
+        };
     }
 }
 
@@ -97,8 +101,8 @@ struct Member {
 }
 
 impl Member {
-    /// Asks until it is known who the member is; `None` when nobody listens any more.
-    async fn identify(&self, health: &mut Health) -> Option<Identity> {
+    /// Asks until it is known who the member is, and gives its UID; `None` when nobody listens any more.
+    async fn identify(&self, health: &mut Health) -> Option<String> {
         let mut backoff = Backoff::new(
             self.settings.watch.first_retry,
             self.settings.watch.last_retry,
@@ -106,9 +110,9 @@ impl Member {
         loop {
             match self.ask_identity().await {
                 Ok(identity) => {
-                    self.tell(MemberEvent::Identified(identity.clone())).await?;
+                    let uid = self.tell_identity(identity).await?;
                     self.tell_health(health.answered()).await?;
-                    return Some(identity);
+                    return Some(uid);
                 }
                 Err(failure) => {
                     self.tell_health(health.failed(failure)).await?;
@@ -149,46 +153,37 @@ impl Member {
             .ok_or_else(without)
     }
 
-    /// Probes until nobody listens any more. A member that answers again has its watches connect anew at once:
-    /// whatever they wait for, they would wait too long.
+    /// Probes until nobody listens any more, or another cluster answers. A member that answers again has its watches connect
+    /// anew at once: whatever they wait for, they would wait too long.
     async fn probe(
         &self,
         health: &mut Health,
-        mut identity: Identity,
+        uid: &str,
         reconnect: watch::Sender<u64>,
-    ) {
-        let every = self.settings.probe_every;
-        let mut ticks = interval_at(tokio::time::Instant::now() + every, every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ) -> Option<Identity> {
+        let mut ticks = self.ticks(self.settings.probe_every);
         loop {
             ticks.tick().await;
             let change = match self.ask_uid().await {
-                Ok(uid) => {
-                    if uid != identity.uid {
-                        let Ok(other) = self.ask_identity().await else {
-                            continue;
-                        };
-                        identity = other;
-                        if self
-                            .tell(MemberEvent::Identified(identity.clone()))
-                            .await
-                            .is_none()
-                        {
-                            return;
-                        }
-                        reconnect.send_modify(|count| *count += 1);
-                    }
-                    health.answered()
-                }
+                Ok(answered) if answered != uid => match self.ask_identity().await {
+                    Ok(another) => return Some(another),
+                    Err(failure) => health.failed(failure),
+                },
+                Ok(_) => health.answered(),
                 Err(failure) => health.failed(failure),
             };
             if matches!(change, Some(Ok(()))) {
                 reconnect.send_modify(|count| *count += 1);
             }
-            if self.tell_health(change).await.is_none() {
-                return;
-            }
+            self.tell_health(change).await?;
         }
+    }
+
+    /// Ticks of the probes' pace, the first after a while.
+    fn ticks(&self, first: Duration) -> Interval {
+        let mut ticks = interval_at(Instant::now() + first, self.settings.probe_every);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks
     }
 
     /// Watches until nobody listens any more.
@@ -227,39 +222,37 @@ impl Member {
         tokio::join!(services, slices, namespaces);
     }
 
-    /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more.
+    /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more. What the watches of one
+    /// version tell comes before it is told that another is served.
     async fn follow_clusterset(&self, reconnections: watch::Receiver<u64>) {
+        let settings = &self.settings;
         let mut discovery = Discovery::new(
+            self.name.clone(),
             self.client.clone(),
-            self.settings.probe_deadline,
-            self.settings.schema_every,
+            settings.probe_deadline,
+            settings.schema_every,
         );
-        let mut backoff = Backoff::new(
-            self.settings.watch.first_retry,
-            self.settings.watch.last_retry,
-        );
-        let mut served = loop {
-            match discovery.look().await {
-                Some(served) => break served,
-                None => sleep(backoff.pause()).await,
-            }
-        };
-        while self
-            .tell(MemberEvent::Served(served.clone()))
-            .await
-            .is_some()
-        {
-            let change = async {
+        let mut ticks = self.ticks(Duration::ZERO);
+        let mut served = Served::default();
+        loop {
+            let news = async {
                 loop {
-                    sleep(self.settings.probe_every).await;
-                    if let Some(change) = discovery.look().await {
-                        break change;
+                    ticks.tick().await;
+                    if let Some(news) = discovery.look().await {
+                        break news;
                     }
                 }
             };
-            tokio::select! {
+            served = tokio::select! {
                 () = self.watch_clusterset(&served, reconnections.clone()) => return,
-                change = change => served = change,
+                news = news => news,
+            };
+            if self
+                .tell(MemberEvent::Served(served.clone()))
+                .await
+                .is_none()
+            {
+                return;
             }
         }
     }
@@ -293,6 +286,13 @@ impl Member {
             exports.map_or_else(|| pending().left_future(), FutureExt::right_future),
             imports.map_or_else(|| pending().left_future(), FutureExt::right_future),
         );
+    }
+
+    /// Tells who the member is, and gives its UID.
+    async fn tell_identity(&self, identity: Identity) -> Option<String> {
+        let uid = identity.uid.clone();
+        self.tell(MemberEvent::Identified(identity)).await?;
+        Some(uid)
     }
 
     async fn tell_health(&self, change: Option<Result<(), Failure>>) -> Option<()> {

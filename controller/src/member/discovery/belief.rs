@@ -1,0 +1,149 @@
+//! What is believed to be served, from what was seen.
+
+use causeway::api::multicluster::Version;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+
+/// The version in which each kind is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Versions {
+    pub(super) exports: Option<Version>,
+    pub(super) imports: Option<Version>,
+}
+
+impl Versions {
+    /// Notes what the API server has in a version; a kind that was found in an earlier one stays there.
+    pub(super) fn note(&mut self, version: Version, resources: &APIResourceList) {
+        let has = |plural: &str| resources.resources.iter().any(|one| one.name == plural);
+        if has("serviceexports") {
+            self.exports.get_or_insert(version);
+        }
+        if has("serviceimports") {
+            self.imports.get_or_insert(version);
+        }
+    }
+
+    /// Whether both kinds were found.
+    pub(super) fn are_complete(self) -> bool {
+        self.exports.is_some() && self.imports.is_some()
+    }
+
+    /// Whether a version that was served is not.
+    fn lack(self, before: Self) -> bool {
+        let lacks = |now: Option<Version>, before: Option<Version>| {
+            before.is_some_and(|before| now.is_none_or(|now| now > before))
+        };
+        lacks(self.exports, before.exports) || lacks(self.imports, before.imports)
+    }
+}
+
+/// What is believed. That something is not served, of which everything made from it would be withdrawn, is believed when it
+/// was seen twice in a row: an API server that has just started, or has just got its definitions, may know one and not yet the other.
+#[derive(Debug, Default)]
+pub(super) struct Belief {
+    versions: Option<Versions>,
+    doubt: Option<Versions>,
+}
+
+impl Belief {
+    /// Before anything is known, either kind may be there.
+    const AT_FIRST: Versions = Versions {
+        exports: Some(Version::V1alpha1),
+        imports: Some(Version::V1alpha1),
+    };
+
+    /// Takes what was seen; `None` where that has to be seen again before it is believed.
+    pub(super) fn take(&mut self, seen: Versions) -> Option<Versions> {
+        let is_less = seen.lack(self.versions.unwrap_or(Self::AT_FIRST));
+        if is_less && self.doubt.replace(seen) != Some(seen) {
+            return None;
+        }
+        self.doubt = None;
+        self.versions = Some(seen);
+        self.versions
+    }
+
+    /// Nothing was seen.
+    pub(super) fn miss(&mut self) {
+        self.doubt = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::multicluster::Version::{V1alpha1, V1beta1};
+
+    use super::*;
+
+    const BOTH: &str = include_str!("answers/resources-both.json");
+    const EXPORTS: &str = include_str!("answers/resources-exports.json");
+
+    fn versions(
+        exports: impl Into<Option<Version>>,
+        imports: impl Into<Option<Version>>,
+    ) -> Versions {
+        Versions {
+            exports: exports.into(),
+            imports: imports.into(),
+        }
+    }
+
+    #[test]
+    fn each_kind_is_taken_in_the_first_version_that_has_it() {
+        for (answers, found) in [
+            (vec![], versions(None, None)),
+            (vec![(V1beta1, BOTH)], versions(V1beta1, V1beta1)),
+            (vec![(V1alpha1, BOTH)], versions(V1alpha1, V1alpha1)),
+            (vec![(V1alpha1, EXPORTS)], versions(V1alpha1, None)),
+            (
+                vec![(V1beta1, EXPORTS), (V1alpha1, BOTH)],
+                versions(V1beta1, V1alpha1),
+            ),
+        ] {
+            let mut versions = Versions::default();
+            for (version, answer) in answers {
+                versions.note(version, &serde_json::from_str(answer).unwrap());
+            }
+            assert_eq!(versions, found);
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_believed_at_once_and_what_is_not_when_it_was_seen_twice() {
+        let (beta, alpha) = (versions(V1beta1, V1beta1), versions(V1alpha1, V1alpha1));
+        let (exports, none) = (versions(V1beta1, None), Versions::default());
+        for (seen, believed) in [
+            // At first.
+            (vec![beta], vec![true]),
+            (vec![alpha, beta], vec![true, true]),
+            (vec![none, none, none], vec![false, true, true]),
+            (vec![none, beta], vec![false, true]),
+            (vec![exports, exports], vec![false, true]),
+            // Later.
+            (vec![beta, none, none, beta], vec![true, false, true, true]),
+            (vec![beta, none, beta, none], vec![true, false, true, false]),
+            (vec![beta, exports, exports], vec![true, false, true]),
+            (vec![beta, alpha, alpha], vec![true, false, true]),
+            (
+                vec![beta, exports, none, none],
+                vec![true, false, false, true],
+            ),
+        ] {
+            let mut belief = Belief::default();
+            let taken: Vec<_> = seen.iter().map(|seen| belief.take(*seen)).collect();
+            let expected = seen.iter().zip(believed);
+            let expected: Vec<_> = expected.map(|(seen, yes)| yes.then_some(*seen)).collect();
+            assert_eq!(taken, expected, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn two_looks_with_a_failure_between_them_are_not_two_in_a_row() {
+        let mut belief = Belief::default();
+        let (all, none) = (versions(V1beta1, V1beta1), Versions::default());
+        assert_eq!(belief.take(all), Some(all));
+        assert_eq!(belief.take(none), None);
+        belief.miss();
+        assert_eq!(belief.take(none), None);
+        assert_eq!(belief.take(none), Some(none));
+    }
+}
