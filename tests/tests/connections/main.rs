@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::{self, crds};
-use causeway::domain::ClusterName;
 use causeway::process::target::Target;
-use causeway_controller::event::{Event, MemberEvent};
 use causeway_controller::failure::{Failure, FailureKind};
 use causeway_controller::member;
 use causeway_controller::watch::{self, Signal, Watch};
@@ -26,11 +24,16 @@ use tokio::sync::{OnceCell, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout};
 
+use self::said::Told;
+
+mod clusterset;
+mod said;
+
 /// Each test that breaks an API server has a member of its own.
 async fn fleet() -> &'static Fleet {
     static FLEET: OnceCell<Fleet> = OnceCell::const_new();
     FLEET
-        .get_or_init(|| Fleet::builder().members(4).start())
+        .get_or_init(|| Fleet::builder().members(5).start())
         .await
 }
 
@@ -170,127 +173,47 @@ async fn a_watch_of_what_is_not_served_says_so_and_begins_when_it_is() {
     }
 }
 
-/// What a member has said so far.
-#[derive(Default)]
-struct Said {
-    identities: Vec<String>,
-    probes: Vec<Result<(), String>>,
-    listed: BTreeMap<&'static str, usize>,
-    connected: usize,
-    services: Vec<String>,
-}
-
-impl Said {
-    fn take(&mut self, event: MemberEvent) {
-        match event {
-            MemberEvent::Identified(identity) => {
-                assert_eq!(identity.release.0, 1);
-                self.identities.push(identity.uid);
-            }
-            MemberEvent::Probed(outcome) => self
-                .probes
-                .push(outcome.map_err(|failure| failure.to_string())),
-            MemberEvent::Services(Signal::Applied(service)) => {
-                self.services.push(service.name_any())
-            }
-            MemberEvent::Services(signal) => self.count("services", &signal),
-            MemberEvent::Slices(signal) => self.count("slices", &signal),
-            MemberEvent::Namespaces(signal) => self.count("namespaces", &signal),
-            MemberEvent::Served(_) => {}
-            MemberEvent::Exports(signal) => self.count("exports", &signal),
-            MemberEvent::Imports(signal) => self.count("imports", &signal),
-        }
-    }
-
-    fn count<K>(&mut self, kind: &'static str, signal: &Signal<K>) {
-        match signal {
-            Signal::Listed(objects) => {
-                self.listed.insert(kind, objects.len());
-            }
-            Signal::Connected => self.connected += 1,
-            _ => {}
-        }
-    }
-
-    async fn until(
-        &mut self,
-        events: &mut mpsc::Receiver<Event>,
-        what: &str,
-        holds: impl Fn(&Self) -> bool,
-    ) {
-        let deadline = Instant::now() + SOON;
-        while !holds(self) {
-            assert!(Instant::now() < deadline, "not in time: {what}");
-            let Event::Member {
-                generation: 7,
-                event,
-                ..
-            } = next(events).await
-            else {
-                panic!("a foreign event")
-            };
-            self.take(event);
-        }
-    }
-}
-
 #[tokio::test]
 async fn an_api_server_that_hangs_is_noticed_and_listened_to_again_when_it_goes_on() {
     let fleet = fleet().await;
     let member = fleet.member("member2");
     let space = Space::create(fleet, "hang", &[member]).await;
-    let (tell, mut events) = mpsc::channel(64);
-    let name = ClusterName::try_from("member2").unwrap();
     let half = Duration::from_millis(500);
     let settings = member::Settings {
         probe_every: half,
         probe_deadline: half,
         ..member::Settings::default()
     };
-    let _ended = ended(&tokio::spawn(member::run(
-        name,
-        member.client(),
-        7,
-        tell,
-        settings,
-    )));
+    let mut told = Told::by(member, member.client(), settings);
     let uid = Api::<Namespace>::all(member.client())
         .get("kube-system")
         .await
         .unwrap()
         .uid();
 
-    let mut said = Said::default();
-    said.until(&mut events, "all is watched", |said| said.connected == 3)
+    told.until("all is watched", |said| said.natives_connected() == 3)
         .await;
+    let said = &told.said;
     assert_eq!(said.identities, uid.into_iter().collect::<Vec<_>>());
     assert_eq!(said.probes, [Ok(())]);
-    assert!(
-        said.listed["services"] >= 1
-            && said.listed["namespaces"] >= 4
-            && said.listed.contains_key("slices")
-    );
+    assert!(!said.listed["services"].is_empty() && said.listed["namespaces"].len() >= 4);
+    assert!(said.listed.contains_key("slices"));
 
     member.pause();
-    said.until(&mut events, "it hangs", |said| said.probes.len() == 2)
-        .await;
-    assert_eq!(said.probes[1], Err("no answer in time".to_owned()));
+    told.until("it hangs", |said| said.probes.len() == 2).await;
+    assert_eq!(told.said.probes[1], Err("no answer in time".to_owned()));
     member.resume();
-    said.until(&mut events, "it answers again", |said| {
-        said.probes.len() == 3
-    })
-    .await;
-    assert_eq!(said.probes[2], Ok(()));
-    said.until(&mut events, "all is watched on new connections", |said| {
-        said.connected >= 6
+    told.until("it answers again", |said| said.probes.len() == 3)
+        .await;
+    assert_eq!(told.said.probes[2], Ok(()));
+    told.until("all is watched on new connections", |said| {
+        said.natives_connected() >= 6
     })
     .await;
     service("foo").port("http", 80).create(member, &space).await;
-    said.until(&mut events, "a change arrives", |said| {
-        said.services.contains(&"foo".to_owned())
-    })
-    .await;
-    assert_eq!(said.identities.len(), 1);
+    told.until("a change arrives", |said| said.knows("services", "foo"))
+        .await;
+    assert_eq!(told.said.identities.len(), 1);
 }
 
 fn cluster_and_secret(

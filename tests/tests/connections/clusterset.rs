@@ -1,0 +1,248 @@
+//! What members serve of the Multi-Cluster Services API, asked of real API servers.
+
+use std::time::Duration;
+
+use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
+use causeway_controller::failure::FailureKind;
+use causeway_controller::index::served::{ImportFields, Served, ServedImports};
+use causeway_controller::member;
+use causeway_tests::{Cluster, Space, service_export};
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+
+use super::said::Told;
+use super::{fleet, patient};
+
+/// v1alpha1 alone, with one address and no families.
+const OLDER: &str = "apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: serviceexports.multicluster.x-k8s.io}
+spec:
+  group: multicluster.x-k8s.io
+  scope: Namespaced
+  names: {plural: serviceexports, singular: serviceexport, kind: ServiceExport}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: serviceimports.multicluster.x-k8s.io}
+spec:
+  group: multicluster.x-k8s.io
+  scope: Namespaced
+  names: {plural: serviceimports, singular: serviceimport, kind: ServiceImport}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              ips: {type: array, maxItems: 1, items: {type: string}}
+              type: {type: string}
+              ports: {type: array, items: {type: object, properties: {port: {type: integer, format: int32}}}}
+          status:
+            type: object
+            properties:
+              clusters: {type: array, items: {type: object, properties: {cluster: {type: string}}}}
+";
+
+/// An account with the rights that were enough before there was a clusterset.
+const OLDER_RIGHTS: &str = "apiVersion: v1
+kind: ServiceAccount
+metadata: {name: older, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: older}
+rules:
+- {apiGroups: [''], resources: [services, namespaces], verbs: [get, list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: older}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: older}
+subjects: [{kind: ServiceAccount, name: older, namespace: default}]
+";
+
+/// What the older rights lack.
+const NEWER_RIGHTS: &str = "apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: newer}
+rules:
+- {apiGroups: [multicluster.x-k8s.io], resources: [serviceexports, serviceimports], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: newer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: newer}
+subjects: [{kind: ServiceAccount, name: older, namespace: default}]
+";
+
+fn settings() -> member::Settings {
+    member::Settings {
+        probe_every: Duration::from_millis(300),
+        watch: patient(500),
+        ..member::Settings::default()
+    }
+}
+
+fn served(version: Version, fields: ImportFields) -> Served {
+    Served {
+        exports: Some(version),
+        imports: Some(ServedImports { version, fields }),
+    }
+}
+
+/// Waits until that is what is served, and both kinds were listed since the last change.
+async fn serves(told: &mut Told, what: &str, expected: &Served) {
+    told.until(what, |said| said.serves() == Some(expected))
+        .await;
+    // What was listed before was listed by earlier watches.
+    told.said.listed.clear();
+    let kinds = [
+        ("exports", expected.exports.is_some()),
+        ("imports", expected.imports.is_some()),
+    ];
+    told.until(what, |said| {
+        kinds
+            .iter()
+            .all(|(kind, is_served)| said.listed.contains_key(kind) == *is_served)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn definitions_that_come_change_and_go_are_followed_and_nothing_else_notices() {
+    let fleet = fleet().await;
+    let member = fleet.member("member3");
+    let space = Space::create(fleet, "served", &[member]).await;
+    let mut told = Told::by(member, member.client(), settings());
+    told.until("nothing is served", |said| {
+        said.serves() == Some(&Served::default()) && said.natives_connected() == 3
+    })
+    .await;
+
+    member.serve_clusterset().await;
+    let newest = served(Version::V1beta1, ImportFields::ALL);
+    serves(&mut told, "definitions appear", &newest).await;
+    service_export("foo").create(member, &space).await;
+    told.until("an export", |said| said.knows("exports", "foo"))
+        .await;
+
+    member.forget_clusterset().await;
+    serves(&mut told, "they are gone", &Served::default()).await;
+
+    member.apply(OLDER).await.ok();
+    let first = served(Version::V1alpha1, ImportFields::FIRST);
+    serves(&mut told, "older ones appear", &first).await;
+    export_as(Version::V1alpha1, member, &space, "bar").await;
+    told.until("an older export", |said| said.knows("exports", "bar"))
+        .await;
+
+    member.serve_clusterset().await;
+    told.until("newer ones take their place", |said| {
+        said.serves() == Some(&newest) && said.knows("exports", "bar")
+    })
+    .await;
+
+    let definition = "serviceimports.multicluster.x-k8s.io";
+    member.kubectl(["delete", "crd", definition]).await.ok();
+    let exports_alone = Served {
+        imports: None,
+        ..newest
+    };
+    told.until("one of two goes", |said| {
+        said.serves() == Some(&exports_alone)
+    })
+    .await;
+    export_as(Version::V1beta1, member, &space, "baz").await;
+    told.until("the other stays", |said| said.knows("exports", "baz"))
+        .await;
+
+    let said = &told.said;
+    assert_eq!(said.natives_failed(), [""; 0]);
+    assert_eq!(said.natives_connected(), 3, "a watch was begun anew");
+    assert_eq!((said.identities.len(), &*said.probes), (1, &[Ok(())][..]));
+}
+
+async fn export_as(version: Version, member: &Cluster, space: &Space<'_>, name: &str) {
+    let metadata = ObjectMeta {
+        name: Some(name.to_owned()),
+        ..ObjectMeta::default()
+    };
+    let export = ServiceExport::new(version, metadata, ServiceExportSpec::default());
+    let api = Api::<ServiceExport>::namespaced_with(member.client(), space.name(), &version);
+    api.create(&PostParams::default(), &export).await.unwrap();
+}
+
+#[tokio::test]
+async fn rights_that_lack_the_clusterset_fail_its_watches_alone() {
+    let fleet = fleet().await;
+    let member = fleet.member("member4");
+    member.serve_clusterset().await;
+    member.apply(OLDER_RIGHTS).await.ok();
+    let token = ["create", "token", "older", "-n", "default"];
+    let token = member.kubectl(token).await.ok();
+    let mut told = Told::by(member, member.client_with_token(&token), settings());
+    told.until("both are refused", |said| {
+        let refused = |kind| said.failed.get(kind).map(Vec::as_slice);
+        let forbidden = Some(&[FailureKind::Forbidden][..]);
+        refused("exports") == forbidden && refused("imports") == forbidden
+    })
+    .await;
+    let newest = served(Version::V1beta1, ImportFields::ALL);
+    assert_eq!(told.said.served, [newest], "any account may ask");
+    told.until("the others are watched", |said| {
+        said.natives_connected() == 3
+    })
+    .await;
+
+    member.apply(NEWER_RIGHTS).await.ok();
+    told.until("the rights are noticed", |said| {
+        ["exports", "imports"]
+            .iter()
+            .all(|kind| said.listed.contains_key(kind))
+    })
+    .await;
+    assert_eq!(told.said.natives_failed(), [""; 0]);
+    assert_eq!(told.said.served.len(), 1);
+}
+
+#[tokio::test]
+async fn an_api_server_that_starts_again_is_not_taken_for_one_without_the_definitions() {
+    let fleet = fleet().await;
+    let member = fleet.member("member5");
+    let space = Space::create(fleet, "again", &[member]).await;
+    member.serve_clusterset().await;
+    // Discovery is at it all the time, so that no moment of the start is missed.
+    let settings = member::Settings {
+        probe_every: Duration::from_millis(20),
+        ..settings()
+    };
+    let mut told = Told::by(member, member.client(), settings);
+    let newest = served(Version::V1beta1, ImportFields::ALL);
+    serves(&mut told, "at first", &newest).await;
+
+    member.stop().await;
+    told.until("it is gone", |said| !said.natives_failed().is_empty())
+        .await;
+    told.said.forget_objects();
+    member.start().await;
+    service_export("foo").create(member, &space).await;
+    told.until("an export", |said| said.knows("exports", "foo"))
+        .await;
+    told.until("all is watched", |said| said.natives_connected() >= 3)
+        .await;
+    assert_eq!(told.said.served, [newest]);
+}

@@ -1,0 +1,150 @@
+//! What a member's task tells, gathered.
+
+use std::collections::BTreeMap;
+
+use causeway::domain::ClusterName;
+use causeway_controller::event::{Event, Generation, MemberEvent};
+use causeway_controller::failure::FailureKind;
+use causeway_controller::index::served::Served;
+use causeway_controller::index::slice::ObservedSlice;
+use causeway_controller::member::{self, Settings};
+use causeway_controller::watch::Signal;
+use causeway_tests::{Cluster, SOON};
+use kube::{Client, Resource, ResourceExt as _};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Ended, ended};
+
+const GENERATION: Generation = 7;
+const NATIVE: [&str; 3] = ["services", "slices", "namespaces"];
+
+/// What a member has said so far.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) identities: Vec<String>,
+    pub(crate) probes: Vec<Result<(), String>>,
+    pub(crate) served: Vec<Served>,
+    /// The names in the last list of each kind, and those that were applied since; EndpointSlices have none.
+    pub(crate) listed: BTreeMap<&'static str, Vec<String>>,
+    pub(crate) failed: BTreeMap<&'static str, Vec<FailureKind>>,
+    connected: BTreeMap<&'static str, usize>,
+}
+
+impl Said {
+    fn take(&mut self, event: MemberEvent) {
+        match event {
+            MemberEvent::Identified(identity) => {
+                assert_eq!(identity.release.0, 1);
+                self.identities.push(identity.uid);
+            }
+            MemberEvent::Probed(outcome) => self
+                .probes
+                .push(outcome.map_err(|failure| failure.to_string())),
+            MemberEvent::Services(signal) => self.note("services", signal, name),
+            MemberEvent::Slices(signal) => {
+                self.note("slices", signal, |_: &ObservedSlice| String::new())
+            }
+            MemberEvent::Namespaces(signal) => self.note("namespaces", signal, name),
+            MemberEvent::Served(served) => self.served.push(served),
+            MemberEvent::Exports(signal) => {
+                let served = self.serves().is_some_and(|served| served.exports.is_some());
+                assert!(served, "{signal:?} though exports are not served");
+                self.note("exports", signal, name);
+            }
+            MemberEvent::Imports(signal) => {
+                let served = self.serves().is_some_and(|served| served.imports.is_some());
+                assert!(served, "{signal:?} though imports are not served");
+                self.note("imports", signal, name);
+            }
+        }
+    }
+
+    fn note<K>(&mut self, kind: &'static str, signal: Signal<K>, name: impl Fn(&K) -> String) {
+        match signal {
+            Signal::Listed(objects) => {
+                let names = objects.iter().map(name).collect();
+                self.listed.insert(kind, names);
+            }
+            Signal::Applied(object) => self.listed.entry(kind).or_default().push(name(&object)),
+            Signal::Deleted(object) => {
+                let gone = name(&object);
+                let listed = self.listed.entry(kind).or_default();
+                listed.retain(|name| *name != gone);
+            }
+            Signal::Connected => *self.connected.entry(kind).or_default() += 1,
+            Signal::Failed(failure) => self.failed.entry(kind).or_default().push(failure.kind),
+        }
+    }
+
+    /// How often the watches of what every cluster has were connected, together.
+    pub(crate) fn natives_connected(&self) -> usize {
+        let connected = NATIVE.iter().filter_map(|kind| self.connected.get(kind));
+        connected.sum()
+    }
+
+    /// The kinds that every cluster has and whose watch failed.
+    pub(crate) fn natives_failed(&self) -> Vec<&'static str> {
+        let failed = |kind: &&str| self.failed.contains_key(kind);
+        NATIVE.into_iter().filter(failed).collect()
+    }
+
+    /// What is served, as it was told last.
+    pub(crate) fn serves(&self) -> Option<&Served> {
+        self.served.last()
+    }
+
+    /// Whether an object of that kind is known to be there.
+    pub(crate) fn knows(&self, kind: &str, name: &str) -> bool {
+        let listed = self.listed.get(kind);
+        listed.is_some_and(|names| names.iter().any(|known| known == name))
+    }
+
+    /// Forgets what was listed and how watches fared: what is told from here on counts.
+    pub(crate) fn forget_objects(&mut self) {
+        self.listed.clear();
+        self.failed.clear();
+        self.connected.clear();
+    }
+}
+
+fn name<K: Resource>(object: &K) -> String {
+    object.name_any()
+}
+
+/// What the task of one member tells.
+pub(crate) struct Told {
+    events: mpsc::Receiver<Event>,
+    pub(crate) said: Said,
+    _ended: Ended,
+}
+
+impl Told {
+    /// Engages a member by this client.
+    pub(crate) fn by(member: &Cluster, client: Client, settings: Settings) -> Self {
+        let name = ClusterName::try_from(member.name()).unwrap();
+        let (tell, events) = mpsc::channel(64);
+        let task = tokio::spawn(member::run(name, client, GENERATION, tell, settings));
+        Self {
+            events,
+            said: Said::default(),
+            _ended: ended(&task),
+        }
+    }
+
+    /// Takes what is told until the condition holds.
+    pub(crate) async fn until(&mut self, what: &str, holds: impl Fn(&Said) -> bool) {
+        let deadline = Instant::now() + SOON;
+        while !holds(&self.said) {
+            match timeout_at(deadline, self.events.recv()).await {
+                Ok(Some(Event::Member {
+                    generation: GENERATION,
+                    event,
+                    ..
+                })) => self.said.take(event),
+                Ok(other) => panic!("{other:?} and not what a member says"),
+                Err(_) => panic!("not in time: {what}: {:?}", self.said),
+            }
+        }
+    }
+}
