@@ -97,9 +97,9 @@ const STATUS_EXAMPLES: &str = "Examples:
   # In a script: wait until Service shop/foo can be reached, at most two minutes
   kubectl mcs status foo -n shop --wait --timeout 2m
 
-Exports and imports are read in the members, with the credentials that the hub keeps for each; members that do not answer are
-named and the rest is shown. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster Services API, so
-they are well.";
+Exports and imports are read in the members, with the credentials that the hub keeps for each; members that do not \
+answer are named and the rest is shown. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster \
+Services API, so they are well.";
 
 #[derive(Args, Debug)]
 pub(crate) struct JoinArgs {
