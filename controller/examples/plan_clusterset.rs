@@ -29,6 +29,10 @@ use serde_json::{Value, json};
 const NAMESPACE: &str = "shop";
 const WRITTEN: &str = "2026-01-01T00:00:00Z";
 
+/// As in the controller.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Anything<T> = Result<T, Box<dyn Error>>;
 
 /// How large the clusterset is.

@@ -130,7 +130,7 @@ pub fn copies<'a>(
             let copy_name = copy_name(origin.path, provider.name, name, &source.address_type);
             if is_behind(source, &provider.ports, consumer.ports) {
                 wish.held.copies.insert(copy_name);
-            } else if let Some(copy) = copy(origin, provider, name, source, consumer) {
+            } else if let Some(copy) = copy(origin, provider, &copy_name, source, consumer) {
                 wish.wanted.insert(copy_name, copy);
             }
         }
@@ -166,7 +166,7 @@ fn is_behind(
 fn copy(
     origin: &Origin<'_>,
     provider: &Provider<'_>,
-    name: &str,
+    copy_name: &str,
     source: &SourceSlice,
     consumer: &Consumer<'_>,
 ) -> Option<WantedCopy> {
@@ -179,7 +179,7 @@ fn copy(
         return None;
     }
     let slice = EndpointSlice {
-        metadata: metadata(origin, provider.name, name, source),
+        metadata: metadata(origin, provider.name, copy_name, source),
         address_type: source.address_type.to_string(),
         endpoints: source
             .endpoints
@@ -205,7 +205,7 @@ fn copy(
 fn metadata(
     origin: &Origin<'_>,
     provider: &ClusterName,
-    name: &str,
+    copy_name: &str,
     source: &SourceSlice,
 ) -> ObjectMeta {
     let service = match origin.path {
@@ -233,7 +233,7 @@ fn metadata(
         (labels::SOURCE, source.version.to_string()),
     ];
     ObjectMeta {
-        name: Some(copy_name(origin.path, provider, name, &source.address_type).to_string()),
+        name: Some(copy_name.to_owned()),
         namespace: Some(origin.key.namespace.to_string()),
         labels: Some(
             labels
