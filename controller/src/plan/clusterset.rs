@@ -284,6 +284,8 @@ impl Importer<'_> {
             .as_ref()
             .map(|service| service.ports_offered(observed, &derived, &ports));
         let (ports, trouble) = offered.unwrap_or_default();
+        let foreign = observed.filter(|_| matches!(service, Some(ServiceWish::Foreign)));
+        let misfit = foreign.and_then(|foreign| import::misfit(&derived, foreign, shape));
         let preference = service
             .as_ref()
             .and_then(|service| service.traffic_distribution(observed));
@@ -301,7 +303,7 @@ impl Importer<'_> {
             copies: self.copies(served, owner, &consumer, providers),
             service,
             import,
-            trouble,
+            trouble: misfit.or(trouble),
         }
     }
 

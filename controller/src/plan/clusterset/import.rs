@@ -120,6 +120,16 @@ fn kind(shape: &ImportShape) -> ServiceKind {
     }
 }
 
+/// Why a Service that somebody else made cannot stand for the imported one, if so.
+pub fn misfit(key: &ServiceKey, foreign: &ServiceView, shape: &ImportShape) -> Option<String> {
+    let (has, wanted) = (foreign.shape.kind, kind(shape));
+    (has != wanted).then(|| {
+        format!(
+            "has a Service {key} of its own that is {has}, and a {wanted} one is imported; remove or rename it"
+        )
+    })
+}
+
 fn wire_port(port: &ImportPort) -> WirePort {
     WirePort {
         name: Some(port.port.name.to_string()).filter(|name| !name.is_empty()),

@@ -239,3 +239,16 @@ fn an_import_that_a_person_applies_over_causeways_is_theirs() {
     assert!(get(&world, "member2", Kind::Import, "foo").is_some());
     world.assert_at_rest();
 }
+
+#[test]
+fn a_foreign_service_of_another_kind_is_trouble_of_the_exports() {
+    let mut world = exported();
+    world.off("member1", Kind::Export, "foo").settle();
+    let headless = service("derived-foo").port("http", 80).headless();
+    world.on("member3", headless).settle();
+    world.on("member1", export("foo")).settle();
+    let ready = says(&world, "member1", "Ready");
+    let expected = "False Failed: 1 of 3 clusters: member3 has a Service shop/derived-foo of its own that is headless";
+    assert!(ready.starts_with(expected), "{ready}");
+    assert!(get(&world, "member3", Kind::Import, "foo").is_none());
+}
