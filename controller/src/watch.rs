@@ -418,4 +418,4 @@ struct WatchLine<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

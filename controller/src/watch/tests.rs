@@ -1,17 +1,13 @@
 //! The protocol's rare turns, over real HTTP, from a server that does exactly what the test says.
 
-use std::collections::HashMap;
-
-use http::Uri;
 use k8s_openapi::api::core::v1::Service;
-use kube::{Client, Config, ResourceExt as _};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use kube::ResourceExt as _;
 use tokio::task::JoinHandle;
 
+use self::http::{Asked, PATIENCE, status};
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) mod http;
 
 struct Server {
     requests: mpsc::Receiver<Asked>,
@@ -19,11 +15,6 @@ struct Server {
     reconnect: watch::Sender<u64>,
     unreadable: Counter,
     tasks: Vec<JoinHandle<()>>,
-}
-
-struct Asked {
-    query: HashMap<String, String>,
-    stream: TcpStream,
 }
 
 impl Drop for Server {
@@ -34,25 +25,8 @@ impl Drop for Server {
 
 impl Server {
     async fn watched_with(settings: Settings) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url: Uri = format!("http://{}", listener.local_addr().unwrap())
-            .parse()
-            .unwrap();
-        let (ask, requests) = mpsc::channel(8);
-        let accepting = tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let ask = ask.clone();
-                tokio::spawn(async move {
-                    if let Some(asked) = Asked::read(stream).await {
-                        ask.send(asked).await.ok();
-                    }
-                });
-            }
-        });
-        let mut config = Config::new(url);
-        config.default_retry = false;
-        let services = Api::<Service>::all(Client::try_from(config).unwrap());
+        let (client, requests, accepting) = http::listen().await;
+        let services = Api::<Service>::all(client);
         let (reconnect, reconnections) = watch::channel(0);
         let (tell, signals) = mpsc::channel(8);
         let unreadable = Counter::default();
@@ -134,60 +108,6 @@ impl Server {
     }
 }
 
-impl Asked {
-    async fn read(mut stream: TcpStream) -> Option<Self> {
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(stream.read_u8().await.ok()?);
-        }
-        let head = String::from_utf8(head).ok()?;
-        let query = head.split_whitespace().nth(1)?.split_once('?')?.1;
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        Some(Self {
-            query: pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
-            stream,
-        })
-    }
-
-    async fn answer(mut self, code: u16, body: &str) {
-        let head = format!(
-            "HTTP/1.1 {code} x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        self.stream
-            .write_all((head + body).as_bytes())
-            .await
-            .unwrap();
-        self.stream.shutdown().await.unwrap();
-    }
-
-    async fn refuse(self, code: u16, reason: &str, message: &str) {
-        self.answer(code, &status(code, reason, message)).await;
-    }
-
-    async fn accept(&mut self) {
-        let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
-        self.stream.write_all(head).await.unwrap();
-    }
-
-    async fn chunk(&mut self, text: &str) {
-        self.stream
-            .write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
-            .await
-            .unwrap();
-    }
-
-    async fn event(&mut self, kind: &str, object: &str) {
-        self.chunk(&format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
-            .await;
-    }
-
-    async fn end(mut self) {
-        self.stream.write_all(b"0\r\n\r\n").await.unwrap();
-        self.stream.shutdown().await.unwrap();
-    }
-}
-
 fn service(name: &str, version: u32) -> String {
     format!(
         r#"{{"apiVersion":"v1","kind":"Service","metadata":{{"namespace":"shop","name":"{name}","resourceVersion":"{version}"}}}}"#
@@ -202,12 +122,6 @@ fn list(items: &[String], version: &str, token: &str) -> String {
     let items = items.join(",");
     format!(
         r#"{{"kind":"ServiceList","metadata":{{"resourceVersion":"{version}","continue":"{token}"}},"items":[{items}]}}"#
-    )
-}
-
-fn status(code: u16, reason: &str, message: &str) -> String {
-    format!(
-        r#"{{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"{message}","reason":"{reason}","code":{code}}}"#
     )
 }
 

@@ -1,0 +1,217 @@
+//! What real API servers seldom do, from a server that does what the test says.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::watch::Signal;
+use crate::watch::tests::http::{self, Asked, PATIENCE};
+
+/// An API server without objects; what it answers can be changed.
+struct Server {
+    answers: Arc<Mutex<Answers>>,
+    events: mpsc::Receiver<Event>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+struct Answers {
+    uid: &'static str,
+    may_discover: bool,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Server {
+    async fn engaged(answers: Answers) -> Self {
+        let (client, mut requests, accepting) = http::listen().await;
+        let answers = Arc::new(Mutex::new(answers));
+        let current = answers.clone();
+        let answering = tokio::spawn(async move {
+            let mut watches = Vec::new();
+            while let Some(mut asked) = requests.recv().await {
+                if asked.query.contains_key("watch") {
+                    asked.accept().await;
+                    watches.push(asked);
+                } else {
+                    answer(&current, asked).await;
+                }
+            }
+        });
+        let settings = Settings {
+            probe_every: Duration::from_millis(20),
+            ..Settings::default()
+        };
+        let (tell, events) = mpsc::channel(8);
+        let name = ClusterName::try_from("member1").unwrap();
+        let running = tokio::spawn(run(name, client, 1, tell, settings));
+        Self {
+            answers,
+            events,
+            tasks: vec![accepting, answering, running],
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Answers)) {
+        change(&mut self.answers.lock().unwrap());
+    }
+
+    /// What is told next, in short.
+    async fn told(&mut self) -> String {
+        let event = timeout(PATIENCE, self.events.recv()).await;
+        let Event::Member { event, .. } = event.expect("nothing is told").unwrap() else {
+            panic!("not of the member")
+        };
+        match event {
+            MemberEvent::Identified(identity) => format!("is {}", identity.uid),
+            MemberEvent::Probed(outcome) => format!("answers {}", outcome.is_ok()),
+            MemberEvent::Served(served) => format!("serves {served:?}"),
+            MemberEvent::Services(signal) => told_of("services", &signal),
+            MemberEvent::Slices(signal) => told_of("slices", &signal),
+            MemberEvent::Namespaces(signal) => told_of("namespaces", &signal),
+            MemberEvent::Exports(signal) => told_of("exports", &signal),
+            MemberEvent::Imports(signal) => told_of("imports", &signal),
+        }
+    }
+
+    /// Checks that exactly this is told, in any order.
+    async fn tells(&mut self, mut expected: Vec<String>) {
+        while !expected.is_empty() {
+            let told = self.told().await;
+            let at = expected.iter().position(|text| *text == told);
+            expected.remove(at.unwrap_or_else(|| panic!("{told}, and not {expected:?}")));
+        }
+    }
+}
+
+fn told_of<K>(kind: &str, signal: &Signal<K>) -> String {
+    match signal {
+        Signal::Listed(objects) => format!("{kind}: {}", objects.len()),
+        Signal::Connected => format!("{kind} watched"),
+        Signal::Applied(_) | Signal::Deleted(_) => format!("{kind} changed"),
+        Signal::Failed(failure) => format!("{kind} failed: {failure}"),
+    }
+}
+
+async fn answer(answers: &Mutex<Answers>, asked: Asked) {
+    let (uid, may_discover) = {
+        let answers = answers.lock().unwrap();
+        (answers.uid, answers.may_discover)
+    };
+    match &*asked.path {
+        "/version" => asked.answer(200, VERSION).await,
+        "/api/v1/namespaces/kube-system" => {
+            let namespace = format!(r#"{{"metadata":{{"name":"kube-system","uid":"{uid}"}}}}"#);
+            asked.answer(200, &namespace).await;
+        }
+        path if path.starts_with("/apis/multicluster.x-k8s.io/") && may_discover => {
+            asked.answer(404, "404 page not found").await;
+        }
+        path if path.starts_with("/apis/multicluster.x-k8s.io/") => {
+            asked.refuse(403, "Forbidden", "no").await;
+        }
+        _ => {
+            let list = r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#;
+            asked.answer(200, list).await;
+        }
+    }
+}
+
+const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"",
+    "buildDate":"","goVersion":"","compiler":"","platform":""}"#;
+
+fn natives() -> impl Iterator<Item = String> {
+    let kinds = ["services", "slices", "namespaces"];
+    let told = |kind: &str| [format!("{kind}: 0"), format!("{kind} watched")];
+    kinds.into_iter().flat_map(told)
+}
+
+fn serves_nothing() -> String {
+    format!("serves {:?}", Served::default())
+}
+
+#[tokio::test]
+async fn another_cluster_under_a_members_name_is_asked_everything_anew() {
+    let mut server = Server::engaged(Answers {
+        uid: "one",
+        may_discover: true,
+    })
+    .await;
+    assert_eq!(server.told().await, "is one");
+    assert_eq!(server.told().await, "answers true");
+    let all: Vec<_> = natives().chain([serves_nothing()]).collect();
+    server.tells(all.clone()).await;
+    server.change(|answers| answers.uid = "two");
+    assert_eq!(server.told().await, "is two");
+    server.tells(all).await;
+}
+
+#[tokio::test]
+async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_may() {
+    let mut server = Server::engaged(Answers {
+        uid: "one",
+        may_discover: false,
+    })
+    .await;
+    assert_eq!(server.told().await, "is one");
+    assert_eq!(server.told().await, "answers true");
+    server.tells(natives().collect()).await;
+    server.change(|answers| answers.may_discover = true);
+    assert_eq!(server.told().await, serves_nothing());
+}
+
+#[test]
+fn a_change_of_health_is_told_once_and_a_single_miss_is_not() {
+    let refused = || Failure::new(FailureKind::Refused, "connection refused");
+    let mut health = Health::default();
+    assert_eq!(health.answered(), Some(Ok(())));
+    assert_eq!(health.answered(), None);
+    assert_eq!(health.failed(Failure::timeout()), None);
+    assert_eq!(health.answered(), None, "one miss is forgotten");
+    assert_eq!(health.failed(Failure::timeout()), None);
+    assert_eq!(
+        health.failed(Failure::timeout()),
+        Some(Err(Failure::timeout()))
+    );
+    assert_eq!(health.failed(Failure::timeout()), None);
+    assert_eq!(
+        health.failed(refused()),
+        Some(Err(refused())),
+        "another reason is news"
+    );
+    assert_eq!(health.answered(), Some(Ok(())));
+    assert_eq!(
+        health.failed(refused()),
+        Some(Err(refused())),
+        "a refused connection is told at once"
+    );
+}
+
+#[test]
+fn a_member_that_never_answered_is_told_of_at_the_first_miss() {
+    let mut health = Health::default();
+    assert_eq!(
+        health.failed(Failure::timeout()),
+        Some(Err(Failure::timeout()))
+    );
+}
+
+#[test]
+fn the_release_is_read_from_what_vendors_write() {
+    for (major, minor, release_) in [
+        ("1", "34", (1, 34)),
+        ("1", "34+", (1, 34)),
+        ("1", "", (1, 0)),
+    ] {
+        let info = Info {
+            major: major.into(),
+            minor: minor.into(),
+            ..Info::default()
+        };
+        assert_eq!(release(&info), release_);
+    }
+}
