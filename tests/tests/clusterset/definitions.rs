@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{eventually, multi_cluster_service, service};
+use causeway_tests::{eventually, multi_cluster_service, service, service_export};
 
 use super::Stage;
 use super::stage::sources;
@@ -130,17 +130,36 @@ async fn clean_of_imports(stage: &Stage, member: &str) {
 }
 
 #[tokio::test]
-async fn a_cluster_whose_definitions_go_is_left_out_and_comes_back_with_others() {
+async fn a_cluster_whose_definitions_go_neither_imports_nor_exports_until_it_has_others() {
     let stage = Stage::alone().await;
     let pod = stage.exporter("member1").await;
     stage.reaches("member2", &[pod.ip()]).await;
     let before = stage.imported_from("member1", &["member1"]).await;
     let member2 = stage.member("member2");
+    let lost = exported_as_lost(&stage).await;
     api_is(&stage, "member2", "True").await;
 
     member2.forget_clusterset().await;
     api_is(&stage, "member2", "False").await;
     clean_of_imports(&stage, "member2").await;
+    let imports = stage.space.imports(stage.member("member1"));
+    eventually(
+        "what it exported is imported no more",
+        NOTICED,
+        async || {
+            let import = imports.get_opt("lost").await.map_err(|e| e.to_string())?;
+            let left = stage.space.slices(stage.member("member1"), "derived-lost");
+            match (import, left.await.as_slice()) {
+                (None, []) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        },
+    )
+    .await;
+    let services = stage.space.slices(member2, "lost").await;
+    let own = services.iter().flat_map(|slice| &slice.endpoints);
+    let own: Vec<_> = own.flat_map(|endpoint| &endpoint.addresses).collect();
+    assert_eq!(own, [lost.ip()], "the Service itself is a person's");
     // The others do not notice, and what is carried under its own name is carried there too.
     stage.says("member1", "Ready", "True", "Exported").await;
     let after = stage.imported_from("member1", &["member1"]).await;
@@ -164,6 +183,22 @@ async fn a_cluster_whose_definitions_go_is_left_out_and_comes_back_with_others()
     })
     .await;
     stage.reaches("member2", &[pod.ip(), own.ip()]).await;
+}
+
+/// member2 exports `lost`, and member1 reaches its pod.
+async fn exported_as_lost(stage: &Stage) -> RunningPod {
+    let member2 = stage.member("member2");
+    let fixture = service("lost").port("http", 80);
+    fixture.create(member2, &stage.space).await;
+    let pods = stage.space.backends("lost").create(member2).await;
+    let export = service_export("lost");
+    export.create(member2, &stage.space).await;
+    eventually("member1 reaches the pod", NOTICED, async || {
+        let member1 = stage.member("member1");
+        stage.space.ready_addresses(member1, "derived-lost").await == [pods[0].ip()]
+    })
+    .await;
+    pods.into_iter().next().expect("one pod")
 }
 
 async fn own_name_is_carried(stage: &Stage) {
@@ -219,22 +254,4 @@ metadata: {name: foo}
     })
     .await;
     own
-}
-
-#[tokio::test]
-async fn an_exporter_whose_definitions_go_exports_no_more() {
-    let stage = Stage::alone().await;
-    let pod = stage.exporter("member2").await;
-    stage.reaches("member1", &[pod.ip()]).await;
-    let member2 = stage.member("member2");
-    member2.forget_clusterset().await;
-    api_is(&stage, "member2", "False").await;
-    stage.clean("member1").await;
-
-    member2.serve_clusterset().await;
-    api_is(&stage, "member2", "True").await;
-    stage.export("member2").await;
-    for member in ["member1", "member2"] {
-        stage.reaches(member, &[pod.ip()]).await;
-    }
 }

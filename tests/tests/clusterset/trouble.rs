@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use causeway_tests::eventually::throughout;
-use causeway_tests::{SOON, eventually, service};
+use causeway_tests::{SOON, eventually, service, service_export};
+use kube::api::DeleteParams;
 
 use super::Stage;
 
@@ -47,7 +48,7 @@ async fn over_a_restart_of_the_controller_nothing_is_written() {
         .port("http", 80)
         .create(stage.member("member1"), &stage.space)
         .await;
-    let bar = causeway_tests::service_export("bar");
+    let bar = service_export("bar");
     bar.create(stage.member("member1"), &stage.space).await;
     let imports = stage.space.imports(stage.member("member2"));
     eventually("the new export is imported", NOTICED, async || {
@@ -67,7 +68,7 @@ async fn over_a_restart_of_the_controller_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn an_exporter_that_is_away_counts_with_what_it_last_said() {
+async fn an_exporter_that_is_away_counts_with_what_it_last_said_and_catches_up_when_it_is_back() {
     let stage = Stage::alone().await;
     let older = service("foo").port("http", 80).port("metrics", 9090);
     older.create(stage.member("member1"), &stage.space).await;
@@ -82,12 +83,15 @@ async fn an_exporter_that_is_away_counts_with_what_it_last_said() {
         .await;
     assert_eq!(before.spec.ports.len(), 2);
 
+    gone_is_exported(&stage).await;
+
     stage.member("member1").pause();
     member_is(&stage, "member1", "unreachable").await;
     here.set_ready(false).await;
     stage.reaches("member2", &[away.ip()]).await;
     here.set_ready(true).await;
     stage.reaches("member2", &[away.ip(), here.ip()]).await;
+    gone_is_exported_no_more(&stage).await;
     let while_away = stage
         .imported_from("member2", &["member1", "member2"])
         .await;
@@ -115,6 +119,7 @@ async fn an_exporter_that_is_away_counts_with_what_it_last_said() {
         .imported_from("member1", &["member1", "member2"])
         .await;
     stage.reaches("member1", &[away.ip(), here.ip()]).await;
+    gone_is_forgotten(&stage).await;
     stage.unexport("member1").await;
     stage.imported_from("member2", &["member2"]).await;
     stage.reaches("member2", &[here.ip()]).await;
@@ -126,21 +131,49 @@ async fn an_exporter_that_is_away_counts_with_what_it_last_said() {
         .await;
 }
 
-#[tokio::test]
-async fn an_export_that_ends_while_the_importer_is_away_leaves_nothing_when_it_is_back() {
-    let stage = Stage::alone().await;
-    let pod = stage.exporter("member1").await;
-    stage.reaches("member2", &[pod.ip()]).await;
-    stage.member("member2").pause();
-    member_is(&stage, "member2", "unreachable").await;
-    stage.unexport("member1").await;
-    stage.clean("member1").await;
-    stage.member("member2").resume();
-    eventually("member2 is clean", NOTICED, async || {
-        stage.import("member2").await.is_none()
+/// member2 exports `gone`, and member1 imports it.
+async fn gone_is_exported(stage: &Stage) {
+    let member2 = stage.member("member2");
+    let fixture = service("gone").port("http", 80);
+    fixture.create(member2, &stage.space).await;
+    service_export("gone").create(member2, &stage.space).await;
+    let imports = stage.space.imports(stage.member("member1"));
+    eventually("it is imported", SOON, async || {
+        imports.get("gone").await.map_err(|e| e.to_string())
     })
     .await;
-    stage.clean("member2").await;
+}
+
+/// The export of `gone` ends.
+async fn gone_is_exported_no_more(stage: &Stage) {
+    let exports = stage.space.exports(stage.member("member2"));
+    let deleted = exports.delete("gone", &DeleteParams::default()).await;
+    deleted.expect("the export is there");
+    let imports = stage.space.imports(stage.member("member2"));
+    eventually("member2 imports it no more", SOON, async || {
+        matches!(imports.get_opt("gone").await, Ok(None))
+    })
+    .await;
+}
+
+/// Waits until nothing of `gone` is left in member1, which is back.
+async fn gone_is_forgotten(stage: &Stage) {
+    let of_gone = "--selector=multicluster.kubernetes.io/service-name=gone";
+    eventually("member1 has nothing of it", NOTICED, async || {
+        let left = ["get", "services,endpointslices", of_gone, "-o", "name"];
+        let left = stage.kubectl("member1", left).await;
+        let import = [
+            "get",
+            "serviceimport",
+            "gone",
+            "--ignore-not-found",
+            "-o",
+            "name",
+        ];
+        let left = left + &stage.kubectl("member1", import).await;
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
 }
 
 #[tokio::test]
