@@ -208,3 +208,21 @@ async fn nothing_is_exported_from_the_namespaces_of_the_system() {
     let imports = system.imports(stage.member("member2"));
     assert!(imports.get_opt(&name).await.expect("the imports").is_none());
 }
+
+#[tokio::test]
+async fn an_exported_label_takes_no_import_out_of_the_controller_s_hands() {
+    let stage = Stage::on_three().await;
+    stage.service("member1").await;
+    let export = service_export("foo")
+        .label("karmada.io/managed", "true")
+        .label("app.kubernetes.io/managed-by", "somebody")
+        .label("mcs.causeway.dev/hub", "another")
+        .annotation("kubectl.kubernetes.io/last-applied-configuration", "{}");
+    export.create(stage.member("member1"), &stage.space).await;
+    stage.imported_from("member2", &["member1"]).await;
+    stage.unexport("member1").await;
+    for member in stage.members() {
+        stage.clean(member.name()).await;
+        assert!(stage.import(member.name()).await.is_none());
+    }
+}

@@ -135,6 +135,28 @@ async fn an_import_that_a_person_made_first_is_left_as_it_is(stage: Stage) {
     assert_eq!(stage.spec_of_serve("member2").await, written);
 }
 
+/// Waits until `derived-serve` and the slices behind it have these ports alone.
+async fn serves(stage: &Stage, member: &str, names: &[Option<&str>]) {
+    let cluster = stage.member(member);
+    let services = stage.space.api::<Service>(cluster);
+    let what = format!("derived-serve in {member} has ports {names:?}");
+    eventually(&what, SOON, async || {
+        let derived = services.get("derived-serve").await;
+        let spec = derived.map_err(|e| e.to_string())?.spec.unwrap_or_default();
+        let ports = spec.ports.unwrap_or_default();
+        let ports: Vec<_> = ports.iter().map(|port| port.name.as_deref()).collect();
+        let slices = stage.space.slices(cluster, "derived-serve").await;
+        let carried = slices.iter().flat_map(|slice| slice.ports.iter().flatten());
+        let carried: Vec<_> = carried.map(|port| port.name.as_deref()).collect();
+        if ports == names && carried == names {
+            Ok(())
+        } else {
+            Err(format!("{ports:?} and {carried:?}"))
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_a_person_asks_of_an_import_shapes_its_service() {
     let stage = Stage::on_three().await;
@@ -148,43 +170,19 @@ async fn what_a_person_asks_of_an_import_shapes_its_service() {
     stage.apply("member1", EXPORT).await;
     let pods = stage.space.backends("serve");
     let pod = pods.create(stage.member("member1")).await.remove(0);
-    stage.reaches_serve("member2", pod.ip()).await;
-    let services = stage.space.api::<Service>(stage.member("member2"));
-    let derived = services.get("derived-serve").await.expect("the Service");
-    let spec = derived.spec.expect("a spec");
-    let names: Vec<_> = spec
-        .ports
-        .iter()
-        .flatten()
-        .map(|port| port.name.as_deref())
-        .collect();
-    assert_eq!(names, [Some("web")], "the person's ports");
-    let carried = stage
-        .space
-        .slices(stage.member("member2"), "derived-serve")
-        .await;
-    let carried: Vec<_> = carried
-        .iter()
-        .flat_map(|slice| slice.ports.iter().flatten())
-        .collect();
-    assert_eq!(carried.len(), 1, "{carried:?}");
-    assert_eq!(carried[0].name.as_deref(), Some("web"));
-    assert_eq!(carried[0].port, Some(8080));
+    let clusterset_s = [Some("http"), Some("metrics")];
+    serves(&stage, "member2", &[Some("web")]).await;
+    serves(&stage, "member3", &clusterset_s).await;
+    stage.apply("member3", &wanted).await;
+    serves(&stage, "member3", &[Some("web")]).await;
     // When the person's is gone, the clusterset's takes its place.
     stage
         .kubectl("member2", ["delete", "serviceimport", "serve"])
         .await;
+    serves(&stage, "member2", &clusterset_s).await;
     let imports = stage.space.imports(stage.member("member2"));
-    let import = eventually("an import of causeway's", SOON, async || {
-        let import = imports.get("serve").await.map_err(|e| e.to_string())?;
-        let ports = import.spec.ports.len();
-        if ports == 2 {
-            Ok(import)
-        } else {
-            Err(format!("{import:?}"))
-        }
-    })
-    .await;
+    let import = imports.get("serve").await.expect("an import of causeway's");
+    assert_eq!(import.spec.ports.len(), 2);
     assert!(cluster_set_ip(&import).starts_with("10."));
     stage.reaches_serve("member2", pod.ip()).await;
 }

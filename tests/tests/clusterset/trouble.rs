@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use causeway::api::multicluster::ServiceImportSpec;
 use causeway_tests::eventually::throughout;
 use causeway_tests::{SOON, eventually, service, service_export};
 use kube::api::DeleteParams;
@@ -100,17 +101,9 @@ async fn an_exporter_that_is_away_counts_with_what_it_last_said_and_catches_up_w
     // A controller that never heard the exporter knows of it from the import.
     stage.set.controller.restart().await;
     member_is(&stage, "member2", "synced").await;
-    stage
-        .kubectl("member2", ["patch", "svc", "foo", "--type=json", "-p",
-            r#"[{"op": "add", "path": "/spec/ports/-", "value": {"name": "admin", "port": 7070}}]"#])
-        .await;
-    let grown = stage
-        .imported_as("member2", "a third port", |import| {
-            import.spec.ports.len() == 3
-        })
-        .await;
-    assert_eq!(grown.spec.ports[..2], before.spec.ports[..]);
-    assert_eq!(grown.spec.ips, before.spec.ips);
+    let grown = with_a_port_more(&stage).await;
+    assert_eq!(grown.ports[..2], before.spec.ports[..]);
+    assert_eq!(grown.ips, before.spec.ips);
     stage.reaches("member2", &[away.ip(), here.ip()]).await;
 
     stage.member("member1").resume();
@@ -129,6 +122,18 @@ async fn an_exporter_that_is_away_counts_with_what_it_last_said_and_catches_up_w
             ports.collect::<Vec<_>>() == [80, 7070]
         })
         .await;
+}
+
+/// What member2 imports when it exports a third port.
+async fn with_a_port_more(stage: &Stage) -> ServiceImportSpec {
+    let add =
+        r#"[{"op": "add", "path": "/spec/ports/-", "value": {"name": "admin", "port": 7070}}]"#;
+    let patch = ["patch", "svc", "foo", "--type=json", "-p", add];
+    stage.kubectl("member2", patch).await;
+    let grown = stage.imported_as("member2", "a third port", |import| {
+        import.spec.ports.len() == 3
+    });
+    grown.await.spec
 }
 
 /// member2 exports `gone`, and member1 imports it.
