@@ -22,10 +22,11 @@ const RESERVED_DOMAINS: [&str; 4] = [
     "endpointslice.kubernetes.io",
     "endpointslice.karmada.io",
 ];
-const RESERVED_NAMES: [&str; 3] = [
+const RESERVED_NAMES: [&str; 4] = [
     labels::MANAGED_BY,
     labels::SERVICE_NAME,
-    "kubectl.kubernetes.io/last-applied-configuration",
+    labels::LAST_APPLIED,
+    labels::KARMADA_MANAGED,
 ];
 
 const NAME_MAX: usize = 63;
