@@ -14,6 +14,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -235,13 +236,11 @@ async fn execute(client: &Client, object: &ObjectId, action: &Action) -> Result<
                 .into(),
         )),
         (ObjectId::ServiceExport(version, key), Action::CreateExport(export)) => {
-            let api =
-                Api::<ServiceExport>::namespaced_with(client.clone(), &key.namespace, version);
+            let api = versioned::<ServiceExport>(client, key, version);
             Ok(Ack::ServiceExport(api.create(&post, export).await?.into()))
         }
         (ObjectId::ServiceImport(version, key), Action::CreateImport(import)) => {
-            let api =
-                Api::<ServiceImport>::namespaced_with(client.clone(), &key.namespace, version);
+            let api = versioned::<ServiceImport>(client, key, version);
             Ok(Ack::ServiceImport(api.create(&post, import).await?.into()))
         }
         (object, Action::Merge(patch)) => merge(client, object, patch).await,
@@ -270,20 +269,17 @@ async fn merge(client: &Client, object: &ObjectId, patch: &Value) -> Result<Ack,
                 .into(),
         )),
         ObjectId::ServiceExportStatus(version, key) => {
-            let api =
-                Api::<ServiceExport>::namespaced_with(client.clone(), &key.namespace, version);
+            let api = versioned::<ServiceExport>(client, key, version);
             let stored = api.patch_status(&key.name, &params, &patch).await?;
             Ok(Ack::ServiceExport(stored.into()))
         }
         ObjectId::ServiceImport(version, key) => {
-            let api =
-                Api::<ServiceImport>::namespaced_with(client.clone(), &key.namespace, version);
+            let api = versioned::<ServiceImport>(client, key, version);
             let stored = api.patch(&key.name, &params, &patch).await?;
             Ok(Ack::ServiceImport(stored.into()))
         }
         ObjectId::ServiceImportStatus(version, key) => {
-            let api =
-                Api::<ServiceImport>::namespaced_with(client.clone(), &key.namespace, version);
+            let api = versioned::<ServiceImport>(client, key, version);
             let stored = api.patch_status(&key.name, &params, &patch).await?;
             Ok(Ack::ServiceImport(stored.into()))
         }
@@ -346,21 +342,20 @@ async fn delete(
             return Err(mismatch(other, &action));
         }
     };
-    let client = client.clone();
     Ok(Ack::Deleted(match object {
         ObjectId::ServiceExport(version, _) => {
-            let api = Api::<ServiceExport>::namespaced_with(client, &key.namespace, version);
+            let api = versioned::<ServiceExport>(client, &key, version);
             gone(api.delete(&key.name, &params).await)?;
             DeletedObject::ServiceExport { key, uid }
         }
         ObjectId::ServiceImport(version, _) => {
-            let api = Api::<ServiceImport>::namespaced_with(client, &key.namespace, version);
+            let api = versioned::<ServiceImport>(client, &key, version);
             gone(api.delete(&key.name, &params).await)?;
             DeletedObject::ServiceImport { key, uid }
         }
         ObjectId::Slice(_, _, name) => {
             gone(
-                api_of::<EndpointSlice>(&client, &key)
+                api_of::<EndpointSlice>(client, &key)
                     .delete(name, &params)
                     .await,
             )?;
@@ -369,7 +364,7 @@ async fn delete(
         }
         _ => {
             gone(
-                api_of::<Service>(&client, &key)
+                api_of::<Service>(client, &key)
                     .delete(&key.name, &params)
                     .await,
             )?;
@@ -396,6 +391,14 @@ where
         + Debug,
 {
     Api::namespaced(client.clone(), &key.namespace)
+}
+
+/// The objects of a kind that is served in several versions.
+fn versioned<K>(client: &Client, key: &ServiceKey, version: &Version) -> Api<K>
+where
+    K: Resource<Scope = DynamicResourceScope, DynamicType = Version>,
+{
+    Api::namespaced_with(client.clone(), &key.namespace, version)
 }
 
 fn mismatch(object: &ObjectId, action: &Action) -> kube::Error {

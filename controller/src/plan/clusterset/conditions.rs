@@ -99,20 +99,36 @@ impl View<'_> {
         export: &ExportView,
         validity: Validity,
     ) -> (Vec<Condition>, Vec<Announcement>) {
-        let key = self.key;
         let mut conditions = export.conditions.clone();
         let mut put = |type_: &str, text: (&str, &str), verdict: &Verdict| {
-            set(
-                &mut conditions,
-                type_,
-                text,
-                verdict,
-                export.generation,
-                self.now,
-            )
+            let generation = export.generation;
+            set(&mut conditions, type_, text, verdict, generation, self.now)
         };
-        let sentence = format!("Service {key} can be exported");
-        let valid = match validity {
+        let sentence = format!("Service {} can be exported", self.key);
+        let valid = self.valid(name, validity);
+        let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
+        let (text, verdict) = self.conflict(export, validity);
+        let text = (text.0.as_str(), text.1.as_str());
+        let of_conflict = put(names::CONFLICT, text, &verdict);
+        // That there never was a conflict is no news.
+        let is_news =
+            verdict == Verdict::True || names::find(&export.conditions, names::CONFLICT).is_some();
+        let of_conflict = of_conflict
+            .filter(|_| is_news)
+            .map(|announcement| Announcement {
+                warning: verdict == Verdict::True,
+                ..announcement
+            });
+        let ready = self.ready(export, validity);
+        let of_ready = put(names::READY, EXPORTED, &ready);
+        let of_ready = of_ready.filter(|announcement| announcement.reason != reason::PENDING);
+        let announcements = of_valid.into_iter().chain(of_conflict).chain(of_ready);
+        (conditions, announcements.collect())
+    }
+
+    fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {
+        let key = self.key;
+        match validity {
             Validity::Valid | Validity::Forbidden | Validity::Withdrawn => Verdict::True,
             Validity::NoService => Verdict::False {
                 reason: reason::NO_SERVICE.into(),
@@ -126,43 +142,27 @@ impl View<'_> {
                     "Service {key} is an ExternalName and has no endpoints; export a Service with a selector"
                 ),
             },
-        };
-        let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
-        let conflicts = match validity {
-            Validity::Valid => self.clusterset.conflicts.as_slice(),
-            _ => &[],
-        };
-        let stays = self.clusterset.unsure
-            && validity == Validity::Valid
-            && names::is_true(&export.conditions, names::CONFLICT);
-        let of_conflict = match merge::conflict_text(conflicts) {
-            _ if stays => None,
-            Some((reason, message)) => put(names::CONFLICT, (&reason, &message), &Verdict::True)
-                .map(|announcement| Announcement {
-                    warning: true,
-                    ..announcement
-                }),
+        }
+    }
+
+    /// Whether there is a conflict, and of what. While an exporter is unknown, one that was found stays.
+    fn conflict(&self, export: &ExportView, validity: Validity) -> ((String, String), Verdict) {
+        let is_valid = validity == Validity::Valid;
+        let found = is_valid.then(|| merge::conflict_text(&self.clusterset.conflicts));
+        let was_found = names::is_true(&export.conditions, names::CONFLICT);
+        match found.flatten() {
+            _ if self.clusterset.unsure && is_valid && was_found => {
+                (Default::default(), Verdict::Unsettled)
+            }
+            Some(text) => (text, Verdict::True),
             None => {
                 let agreed = Verdict::False {
                     reason: reason::NO_CONFLICTS.into(),
                     message: "all exports of the service agree".to_owned(),
                 };
-                let of_agreement = put(names::CONFLICT, ("", ""), &agreed);
-                // That there never was a conflict is no news.
-                let before = names::find(&export.conditions, names::CONFLICT);
-                of_agreement
-                    .filter(|_| before.is_some())
-                    .map(|announcement| Announcement {
-                        warning: false,
-                        ..announcement
-                    })
+                (Default::default(), agreed)
             }
-        };
-        let ready = self.ready(export, validity);
-        let of_ready = put(names::READY, EXPORTED, &ready);
-        let of_ready = of_ready.filter(|announcement| announcement.reason != reason::PENDING);
-        let announcements = of_valid.into_iter().chain(of_conflict).chain(of_ready);
-        (conditions, announcements.collect())
+        }
     }
 
     fn ready(&self, export: &ExportView, validity: Validity) -> Verdict {
