@@ -73,6 +73,8 @@ pub enum MemberEvent {
     Namespaces(Signal<Namespace>),
     /// What of the Multi-Cluster Services API it serves; told once it is known, and when it changes.
     Served(Served),
+    /// Why it cannot be asked what it serves of that API.
+    NotDiscovered(Failure),
     /// Its ServiceExports.
     Exports(Signal<ServiceExport>),
     /// Its ServiceImports.

@@ -238,20 +238,25 @@ impl Member {
             let news = async {
                 loop {
                     ticks.tick().await;
-                    if let Some(news) = discovery.look().await {
-                        break news;
+                    match discovery.look().await {
+                        Some(Ok(news)) => break Some(news),
+                        Some(Err(failure)) => {
+                            let event = MemberEvent::NotDiscovered(failure);
+                            if self.tell(event).await.is_none() {
+                                break None;
+                            }
+                        }
+                        None => {}
                     }
                 }
             };
-            served = tokio::select! {
-                () = self.watch_clusterset(&served, reconnections.clone()) => return,
+            let news = tokio::select! {
+                () = self.watch_clusterset(&served, reconnections.clone()) => None,
                 news = news => news,
             };
-            if self
-                .tell(MemberEvent::Served(served.clone()))
-                .await
-                .is_none()
-            {
+            let Some(news) = news else { return };
+            served = news.clone();
+            if self.tell(MemberEvent::Served(news)).await.is_none() {
                 return;
             }
         }

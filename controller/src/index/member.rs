@@ -271,6 +271,7 @@ impl Member {
             MemberEvent::Identified(identity) => self.identify(identity),
             MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
             MemberEvent::Served(served) => self.clusterset.note_served(served, &mut changed.keys),
+            MemberEvent::NotDiscovered(failure) => self.clusterset.not_discovered = Some(failure),
             MemberEvent::Exports(signal) => {
                 self.clusterset.export_watch.note(&signal);
                 let exports = &mut self.clusterset.exports;

@@ -31,7 +31,7 @@ pub(super) struct Discovery {
     belief: Belief,
     schema: Schema,
     told: Option<Served>,
-    outage: Option<Failure>,
+    outage: Option<(Failure, u32)>,
 }
 
 impl Discovery {
@@ -55,15 +55,14 @@ impl Discovery {
         }
     }
 
-    /// Looks once; gives what is served where that is news. That something is not served is believed when it was seen twice
-    /// in a row. A failure to look tells nothing.
-    pub(super) async fn look(&mut self) -> Option<Served> {
+    /// Looks once; gives what is served where that is news, or why it cannot be asked where that is. That something is not served is
+    /// believed when it was seen twice in a row.
+    pub(super) async fn look(&mut self) -> Option<Result<Served, Failure>> {
         let seen = match self.versions().await {
             Ok(seen) => seen,
             Err(failure) => {
                 self.belief.miss();
-                self.note_outage(failure);
-                return None;
+                return self.note_outage(failure).map(Err);
             }
         };
         self.outage = None;
@@ -87,7 +86,7 @@ impl Discovery {
             imports,
         };
         let is_news = self.told.as_ref() != Some(&served);
-        is_news.then(|| self.told.insert(served).clone())
+        is_news.then(|| Ok(self.told.insert(served).clone()))
     }
 
     async fn versions(&self) -> Result<Versions, Failure> {
@@ -132,11 +131,18 @@ impl Discovery {
         }
     }
 
-    /// Says once why it cannot be asked; of a member that does not answer the probes tell.
-    fn note_outage(&mut self, failure: Failure) {
-        if !failure.is_connection() && self.outage.as_ref() != Some(&failure) {
+    /// Gives once why it cannot be asked, when it was so twice in a row: an API server that starts refuses for a moment what it
+    /// grants. Of a member that does not answer the probes tell.
+    fn note_outage(&mut self, failure: Failure) -> Option<Failure> {
+        let times = match &self.outage {
+            Some((before, times)) if *before == failure => times.saturating_add(1),
+            _ => 1,
+        };
+        let is_news = times == 2 && !failure.is_connection();
+        if is_news {
             tracing::warn!(cluster = %self.name, %failure, "what is served of {GROUP} cannot be asked");
         }
-        self.outage = Some(failure);
+        self.outage = Some((failure.clone(), times));
+        is_news.then_some(failure)
     }
 }

@@ -70,6 +70,7 @@ impl Server {
             MemberEvent::Identified(identity) => format!("is {}", identity.uid),
             MemberEvent::Probed(outcome) => format!("answers {}", outcome.is_ok()),
             MemberEvent::Served(served) => format!("serves {served:?}"),
+            MemberEvent::NotDiscovered(failure) => format!("hides what it serves: {failure}"),
             MemberEvent::Services(signal) => told_of("services", &signal),
             MemberEvent::Slices(signal) => told_of("slices", &signal),
             MemberEvent::Namespaces(signal) => told_of("namespaces", &signal),
@@ -159,7 +160,8 @@ async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_ma
     .await;
     assert_eq!(server.told().await, "is one");
     assert_eq!(server.told().await, "answers true");
-    server.tells(natives().collect()).await;
+    let hidden = "hides what it serves: forbidden: no".to_owned();
+    server.tells(natives().chain([hidden]).collect()).await;
     server.change(|answers| answers.may_discover = true);
     assert_eq!(server.told().await, serves_nothing());
 }

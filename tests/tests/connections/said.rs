@@ -46,6 +46,12 @@ impl Said {
                 self.note("slices", signal, |_: &ObservedSlice| String::new())
             }
             MemberEvent::Namespaces(signal) => self.note("namespaces", signal, name),
+            MemberEvent::NotDiscovered(failure) => {
+                self.failed
+                    .entry("discovery")
+                    .or_default()
+                    .push(failure.kind);
+            }
             MemberEvent::Served(served) => self.served.push(served),
             MemberEvent::Exports(signal) => {
                 let served = self.serves().is_some_and(|served| served.exports.is_some());

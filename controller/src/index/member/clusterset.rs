@@ -17,6 +17,8 @@ use crate::index::served::{Served, ServedImports};
 #[derive(Debug, Default)]
 pub(super) struct Clusterset {
     pub(super) served: Option<Served>,
+    /// Why it could not be asked what is served.
+    pub(super) not_discovered: Option<Failure>,
     pub(super) exports: Objects<ExportView>,
     pub(super) imports: Objects<ImportView>,
     pub(super) export_watch: WatchState,
@@ -79,7 +81,10 @@ pub enum Membership {
 impl Clusterset {
     pub(super) fn membership(&self) -> Membership {
         let Some(served) = &self.served else {
-            return Membership::Unknown;
+            return match &self.not_discovered {
+                Some(failure) => Membership::Failing(failure.to_string()),
+                None => Membership::Unknown,
+            };
         };
         let watches = [
             (served.exports.is_some(), &self.export_watch),

@@ -104,9 +104,17 @@ impl<V: View> Objects<V> {
                     let (Some(key), Some(view)) = (key_of(object.meta()), read(object)) else {
                         continue;
                     };
-                    let before = old.remove(&key).map(|before| before.view);
-                    if before.as_ref() != Some(&view) {
-                        note(changed, &key, before.as_ref(), Some(&view));
+                    let before = old.remove(&key);
+                    let is_known = before
+                        .as_ref()
+                        .is_some_and(|before| before.view == view && before.unseen_since.is_none());
+                    if !is_known {
+                        note(
+                            changed,
+                            &key,
+                            before.as_ref().map(|old| &old.view),
+                            Some(&view),
+                        );
                     }
                     self.0.insert(key, Written::seen(view));
                 }

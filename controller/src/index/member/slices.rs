@@ -35,10 +35,13 @@ impl Slices {
                 changed.extend(differing(&old_sources, &self.sources, |old, new| {
                     old == new
                 }));
+                // That a copy is seen now is news too.
                 changed.extend(differing(&old_copies, &self.copies, |old, new| {
-                    old.iter()
-                        .map(|(name, copy)| (name, &copy.view))
-                        .eq(new.iter().map(|(name, copy)| (name, &copy.view)))
+                    let news = |(name, copy)| {
+                        let copy: &Written<CopiedSlice> = copy;
+                        (name, &copy.view, copy.unseen_since)
+                    };
+                    old.iter().map(news).eq(new.iter().map(news))
                 }));
             }
             Signal::Applied(slice) => self.put(slice, changed),

@@ -211,3 +211,29 @@ fn a_persons_import_without_ports_loses_none_while_an_exporter_is_out_of_reach()
     assert_eq!(derived(&world, "member3")["spec"]["ports"], ports);
     assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }
+
+#[test]
+fn a_member_that_cannot_be_asked_what_it_serves_is_named_in_its_cluster() {
+    let mut world = world();
+    world.keeps_clusters = true;
+    world
+        .silent_member("member1")
+        .identify("member1", "uid-of-member1", (1, 34));
+    let failure = Failure::new(FailureKind::Forbidden, "forbidden: no");
+    world
+        .hear("member1", MemberEvent::NotDiscovered(failure))
+        .settle();
+    let says = |world: &World| {
+        let cluster = world
+            .hub
+            .get(Kind::Cluster, "", "member1")
+            .expect("a Cluster");
+        let conditions: Vec<Condition> = decode(cluster["status"]["conditions"].clone());
+        condition::find(&conditions, condition::CLUSTERSET_API).map(|one| one.message.clone())
+    };
+    let expected = "ServiceExports and ServiceImports cannot be watched (forbidden: no)";
+    assert_eq!(says(&world).as_deref(), Some(expected));
+    world.list("member1").settle();
+    let expected = "ServiceExport v1beta1 and ServiceImport v1beta1 are watched";
+    assert_eq!(says(&world).as_deref(), Some(expected));
+}
