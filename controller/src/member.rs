@@ -54,6 +54,9 @@ impl Default for Settings {
     }
 }
 
+/// After how long a schema that is about to be published is looked for again.
+const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
+
 /// The namespace by whose UID a cluster is known.
 const IDENTITY_NAMESPACE: &str = "kube-system";
 
@@ -237,7 +240,11 @@ impl Member {
         loop {
             let news = async {
                 loop {
-                    ticks.tick().await;
+                    if discovery.awaits_schema() {
+                        sleep(settings.probe_every.min(SCHEMA_AGAIN)).await;
+                    } else {
+                        ticks.tick().await;
+                    }
                     match discovery.look().await {
                         Some(Ok(news)) => break Some(news),
                         Some(Err(failure)) => {

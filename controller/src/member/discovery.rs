@@ -89,6 +89,11 @@ impl Discovery {
         is_news.then(|| Ok(self.told.insert(served).clone()))
     }
 
+    /// Whether nothing could be told yet for want of a schema that is about to be published.
+    pub(super) fn awaits_schema(&self) -> bool {
+        self.told.is_none() && matches!(self.schema, Schema::Missing(..))
+    }
+
     async fn versions(&self) -> Result<Versions, Failure> {
         let mut versions = Versions::default();
         for version in Version::ALL {

@@ -31,6 +31,9 @@ impl Bed {
         for member in fleet.members() {
             installation.join(member).await;
         }
+        let known = ["wait", "--for=condition=ClustersetAPI", "--all", "clusters"];
+        let known = known.into_iter().chain(["--timeout=60s"]);
+        fleet.hub().kubectl(known).await.ok();
         Self {
             controller,
             installation,
