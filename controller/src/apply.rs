@@ -18,7 +18,7 @@ use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::index::slice::Path;
@@ -173,6 +173,11 @@ impl Ack {
 }
 
 impl Action {
+    /// Merges into the status of that version of an object.
+    pub fn status(resource_version: &str, status: Value) -> Self {
+        Self::Merge(json!({"metadata": {"resourceVersion": resource_version}, "status": status}))
+    }
+
     /// The verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::apply::{Action, ObjectId};
-use crate::index::member::{Member, Membership, NamespaceState, is_native};
+use crate::index::member::{Member, Membership, NamespaceState};
 use crate::index::service::ServiceView;
 use crate::index::slice::{CopiedSlice, Path};
 use crate::index::{Index, Standing};
@@ -111,11 +111,10 @@ struct Target<'a> {
 impl<'a> Target<'a> {
     fn native_writes(&self, wish: Option<&MemberWish>) -> Vec<Write> {
         let Some(wish) = wish else {
-            let service = self.member.service(self.key).filter(|service| {
-                service.hub.as_deref() == Some(self.hub)
-                    && service.derived_for.is_none()
-                    && !service.deleting
-            });
+            let service = self
+                .member
+                .service(self.key)
+                .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
             let service = service.map(|service| delete_service(self.key, service));
             let copies = self.copy_writes(Path::Native, &CopyWish::default());
             return service.into_iter().chain(copies).collect();
@@ -171,7 +170,7 @@ impl<'a> Target<'a> {
             }
             (None, Some(known)) if !known.deleted && !known.view.deleting => {
                 let view = &known.view;
-                let ours = view.hub.as_deref() == Some(self.hub) && is_native(&view.owner);
+                let ours = view.path(self.hub) == Some(Path::Native);
                 let action = delete(&view.uid, &view.resource_version);
                 ours.then(|| Write::new(object, action))
             }
@@ -223,9 +222,13 @@ impl<'a> Target<'a> {
         if known.is_some_and(|known| known.deleted || known.view.deleting) {
             return None;
         }
-        let ours = known.map(|known| &known.view).filter(|import| {
-            import.hub.as_deref() == Some(self.hub) && (native || !is_native(&import.owner))
-        });
+        let ours = known
+            .map(|known| &known.view)
+            .filter(|import| match import.path(self.hub) {
+                Some(Path::Native) => native,
+                Some(Path::Clusterset) => true,
+                None => false,
+            });
         match (wish, known, ours) {
             (Some(ImportPlan::Own(own)), None, _) => {
                 let import = own.object(self.key, version, self.hub);

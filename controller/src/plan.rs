@@ -24,8 +24,8 @@ use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::service::ServiceWish;
 use crate::index::Index;
+use crate::index::clusterset::NATIVE_OWNER;
 use crate::index::hub::McsView;
-use crate::index::member::NATIVE_OWNER;
 use crate::index::service::ServiceView;
 use crate::index::slice::Path;
 
@@ -219,6 +219,7 @@ fn wishes(
         owner: &owner,
         key,
         path: Path::Native,
+        service: &key.name,
         multicluster: publishes,
         import: None,
     };

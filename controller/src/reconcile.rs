@@ -70,7 +70,17 @@ pub fn reconcile_service(
         ..Outcome::default()
     };
     outcome.again_at = desired.again_at.map(|at| now.instant_of(at));
-    let progress = |path| Progresses::new(index, outbox, &desired, &diff, key, path).of_members();
+    let progress = |path| {
+        let progresses = Progresses {
+            index,
+            outbox,
+            desired: &desired,
+            diff: &diff,
+            key,
+            path,
+        };
+        progresses.of_members()
+    };
     let (native, imported) = (progress(Path::Native), progress(Path::Clusterset));
     outcome.settled = !native
         .values()
@@ -159,24 +169,6 @@ struct Progresses<'a> {
 }
 
 impl<'a> Progresses<'a> {
-    fn new(
-        index: &'a Index,
-        outbox: &'a Outbox,
-        desired: &'a Desired,
-        diff: &'a Diff,
-        key: &'a ServiceKey,
-        path: Path,
-    ) -> Self {
-        Self {
-            index,
-            outbox,
-            desired,
-            diff,
-            key,
-            path,
-        }
-    }
-
     fn of_members(&self) -> HashMap<ClusterName, Progress> {
         let members = self.index.members.iter();
         members
@@ -312,11 +304,10 @@ fn status_write(key: &ServiceKey, mcs: &McsView, wish: StatusWish) -> Option<Wri
     if wish.ingress != mcs.ingress {
         status["loadBalancer"] = json!({ "ingress": wish.ingress });
     }
-    let patch = json!({"metadata": {"resourceVersion": mcs.resource_version}, "status": status});
     let object = ObjectId::MultiClusterServiceStatus(key.clone());
     Some(Write {
         object,
-        action: Action::Merge(patch),
+        action: Action::status(&mcs.resource_version, status),
         announcements: wish.announcements,
     })
 }
@@ -411,12 +402,12 @@ fn keep(
         return offer(outbox, &Lane::Hub, &item, write, now, outcome);
     }
     if let Some(wish) = cluster::status(index, name, now.wall) {
-        let patch = json!({
-            "metadata": {"resourceVersion": cluster.resource_version},
-            "status": {"kubernetesVersion": wish.kubernetes_version, "conditions": wish.conditions},
+        let status = json!({
+            "kubernetesVersion": wish.kubernetes_version,
+            "conditions": wish.conditions,
         });
         let object = ObjectId::ClusterStatus(name.clone());
-        let write = Write::new(object, Action::Merge(patch));
+        let write = Write::new(object, Action::status(&cluster.resource_version, status));
         offer(outbox, &Lane::Hub, &item, write, now, outcome);
     }
 }

@@ -9,6 +9,11 @@ use causeway::api::multicluster::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
+use super::slice::Path;
+
+/// What [`labels::OWNER`] begins with on what a MultiClusterService asks for.
+pub const NATIVE_OWNER: &str = "MultiClusterService/";
+
 /// A ServiceExport of a member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportView {
@@ -96,6 +101,28 @@ impl ImportView {
             status: import.status.clone().unwrap_or_default(),
         })
     }
+}
+
+impl ExportView {
+    /// Which way it serves, where this hub's causeway wrote it.
+    pub fn path(&self, hub: &str) -> Option<Path> {
+        path(&self.hub, &self.owner, hub)
+    }
+}
+
+impl ImportView {
+    /// Which way it serves, where this hub's causeway wrote it and it is nobody else's by now.
+    pub fn path(&self, hub: &str) -> Option<Path> {
+        path(&self.hub, &self.owner, hub)
+    }
+}
+
+fn path(writer: &Option<Box<str>>, owner: &Option<Box<str>>, hub: &str) -> Option<Path> {
+    let is_native = |owner: &str| owner.starts_with(NATIVE_OWNER);
+    (writer.as_deref() == Some(hub)).then(|| match owner.as_deref().is_some_and(is_native) {
+        true => Path::Native,
+        false => Path::Clusterset,
+    })
 }
 
 fn is_applied(meta: &ObjectMeta) -> bool {

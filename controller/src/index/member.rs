@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::jiff::Timestamp;
@@ -22,12 +23,12 @@ use self::graves::Graves;
 pub use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
 pub use self::objects::{Objects, View};
-pub use self::owned::{NATIVE_OWNER, is_native};
 use self::slices::Slices;
 use self::watches::Watches;
 use super::Standing;
 use super::clusterset::{ExportView, ImportView};
 use super::hub::key_of;
+use super::served::ServedImports;
 use super::service::ServiceView;
 use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
 use crate::apply::{Ack, DeletedObject};
@@ -233,6 +234,22 @@ impl Member {
     /// Whether the member takes part in the clusterset.
     pub fn membership(&self) -> Membership {
         self.clusterset.membership()
+    }
+
+    /// In which version the member's exports are followed, if they are.
+    pub fn exports_followed(&self) -> Option<Version> {
+        match self.membership() {
+            Membership::Part { exports, .. } => exports,
+            Membership::Unknown | Membership::Failing(_) => None,
+        }
+    }
+
+    /// How the member's imports are followed, if they are.
+    pub fn imports_followed(&self) -> Option<ServedImports> {
+        match self.membership() {
+            Membership::Part { imports, .. } => imports,
+            Membership::Unknown | Membership::Failing(_) => None,
+        }
     }
 
     /// Whether it is known which Services the member exports, now or from before it became unreachable.

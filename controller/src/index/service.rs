@@ -136,6 +136,11 @@ impl ServiceView {
         })
     }
 
+    /// Whether this is a Service that causeway, for that hub, delivered under its own name.
+    pub fn is_delivered_by(&self, hub: &str) -> bool {
+        self.hub.as_deref() == Some(hub) && self.derived_for.is_none()
+    }
+
     /// Whether this is the Service that causeway, for that hub, derived for the exported service of that key.
     pub fn is_derived_for(&self, key: &ServiceKey, hub: &str) -> bool {
         self.hub.as_deref() == Some(hub) && self.derived_for.as_deref() == Some(&*key.name)

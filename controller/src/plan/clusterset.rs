@@ -16,12 +16,12 @@ use k8s_openapi::jiff::Timestamp;
 
 use self::exports::{Exports, Validity};
 use self::import::{ImportPlan, derived_service};
-use self::merge::{Conflict, ImportPort, ImportShape, Merged};
+use self::merge::{Conflict, Constituent, ImportPort, ImportShape, Merged};
 use super::Settings;
 use super::copy::{self, Consumer, CopyWish, Origin, Provider};
 use super::service::ServiceWish;
 use crate::index::clusterset::ImportView;
-use crate::index::member::{DerivedRefusal, Member, Membership, NamespaceState, is_native};
+use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::index::served::ServedImports;
 use crate::index::service::ServiceView;
 use crate::index::slice::Path;
@@ -117,7 +117,8 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
             ..plan
         };
     }
-    let merged = merge::merge(&exports.constituents());
+    let constituents = exports.constituents();
+    let merged = merge::merge(&constituents);
     let clusters = merged.iter().flat_map(|merged| &merged.clusters);
     let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
     let record = exports::record_to_hold(index, key, &exports);
@@ -131,7 +132,7 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
         None => merged.as_ref().map(|merged| merged.shape.clone()),
     };
     let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
-    let wishes = wishes(index, key, &exports, shape.as_ref());
+    let wishes = wishes(index, key, &exports, &constituents, shape.as_ref());
     Clusterset {
         imports: Imports::Wanted(wishes),
         exporters,
@@ -154,9 +155,10 @@ fn wishes(
     index: &Index,
     key: &ServiceKey,
     exports: &Exports<'_>,
+    constituents: &[Constituent<'_>],
     shape: Option<&ImportShape>,
 ) -> BTreeMap<ClusterName, ImportWish> {
-    let providers = providers(index, key, exports);
+    let providers = providers(index, exports, constituents);
     let wish = |(name, member): (&ClusterName, &Member)| {
         let left_out = matches!(
             index.standing(name),
@@ -180,16 +182,16 @@ fn wishes(
 /// Whose slices are copied: those of the valid exports, and whatever is there of clusters of which nothing is known.
 fn providers<'a>(
     index: &'a Index,
-    key: &ServiceKey,
-    exports: &'a Exports<'a>,
+    exports: &'a Exports<'_>,
+    constituents: &[Constituent<'a>],
 ) -> Vec<Provider<'a>> {
-    let valid = exports.valid().map(|(name, service)| {
-        let member = index.members.get(name);
+    let valid = constituents.iter().map(|export| {
+        let member = index.members.get(export.cluster);
         Provider {
-            name,
+            name: export.cluster,
             member: member.filter(|member| member.sources_are_known()),
-            ports: service.ports(),
-            all_sources: service.all_sources,
+            ports: export.service.ports(),
+            all_sources: export.service.all_sources,
         }
     });
     let unknown = exports.unknown.iter().map(|name| Provider {
@@ -198,10 +200,6 @@ fn providers<'a>(
         ports: Vec::new(),
         all_sources: false,
     });
-    debug_assert!(
-        exports.unknown.iter().all(|name| !exports.is_valid(name)),
-        "{key}"
-    );
     valid.chain(unknown).collect()
 }
 
@@ -216,13 +214,7 @@ struct Importer<'a> {
 
 impl Importer<'_> {
     fn wish(&self, shape: Option<&ImportShape>, providers: &[Provider<'_>]) -> Option<ImportWish> {
-        let Membership::Part {
-            imports: Some(served),
-            ..
-        } = self.member.membership()
-        else {
-            return None;
-        };
+        let served = self.member.imports_followed()?;
         if self.member.namespace(&self.key.namespace) != NamespaceState::Active {
             return None;
         }
@@ -261,7 +253,7 @@ impl Importer<'_> {
     }
 
     fn is_ours(&self, import: &ImportView) -> bool {
-        import.hub.as_deref() == Some(&*self.index.hub.uid)
+        import.path(&self.index.hub.uid).is_some()
     }
 
     fn complete(
@@ -276,10 +268,10 @@ impl Importer<'_> {
             self.member.derived_refusal(self.key),
             Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
         );
-        let observed = self.member.service(&self.key.derived());
+        let derived = self.key.derived();
+        let observed = self.member.service(&derived);
         let service = (!unsupported).then(|| self.service(shape, observed, owner));
         let ports: Vec<_> = shape.ports.iter().map(import::port_shape).collect();
-        let derived = self.key.derived();
         let offered = service
             .as_ref()
             .map(|service| service.ports_offered(observed, &derived, &ports));
@@ -300,7 +292,7 @@ impl Importer<'_> {
         };
         ImportWish {
             served,
-            copies: self.copies(served, owner, &consumer, providers),
+            copies: self.copies(served, owner, &derived.name, &consumer, providers),
             service,
             import,
             trouble: misfit.or(trouble),
@@ -318,8 +310,7 @@ impl Importer<'_> {
             return ServiceWish::Foreign;
         }
         let import = self.member.import(self.key).filter(|import| {
-            self.is_ours(import)
-                && !is_native(&import.owner)
+            import.path(&self.index.hub.uid) == Some(Path::Clusterset)
                 && self.member.derived_refusal(self.key).is_none()
         });
         let addresses = import.map(|import| import.spec.ips.clone());
@@ -344,6 +335,7 @@ impl Importer<'_> {
         &self,
         served: ServedImports,
         owner: &str,
+        service: &str,
         consumer: &Consumer<'_>,
         providers: &[Provider<'_>],
     ) -> CopyWish {
@@ -360,6 +352,7 @@ impl Importer<'_> {
             owner,
             key: self.key,
             path: Path::Clusterset,
+            service,
             multicluster: true,
             import: Some(&reference),
         };

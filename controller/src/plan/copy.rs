@@ -40,6 +40,8 @@ pub struct Origin<'a> {
     pub key: &'a ServiceKey,
     /// Which way the copies serve.
     pub path: Path,
+    /// The name of the Service that they belong to.
+    pub service: &'a str,
     /// Whether they bear the label by which clusterset tools find the endpoints of a service.
     pub multicluster: bool,
     /// The import that they belong to.
@@ -208,12 +210,8 @@ fn metadata(
     copy_name: &str,
     source: &SourceSlice,
 ) -> ObjectMeta {
-    let service = match origin.path {
-        Path::Native => origin.key.name.to_string(),
-        Path::Clusterset => origin.key.derived().name.to_string(),
-    };
     let mut labels = vec![
-        (labels::SERVICE_NAME, service),
+        (labels::SERVICE_NAME, origin.service.to_owned()),
         (
             labels::SLICE_MANAGED_BY,
             labels::SLICE_DISPATCHER.to_owned(),

@@ -182,7 +182,7 @@ fn forgotten_ports(
         .members
         .values()
         .filter_map(|member| member.service(key));
-    let own = services.filter(|service| service.hub.as_deref() == Some(&*index.hub.uid));
+    let own = services.filter(|service| service.is_delivered_by(&index.hub.uid));
     let ports = own.flat_map(|service| &service.shape.ports);
     ports
         .filter(|shape| entry.means(&shape.port))

@@ -3,7 +3,7 @@
 
 use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::clusterset::exports::validity;
@@ -15,8 +15,9 @@ use super::placement::Roles;
 use super::service::ServiceWish;
 use super::{Desired, MemberWish, Members};
 use crate::index::Index;
-use crate::index::member::{Member, Membership, NATIVE_OWNER, NamespaceState};
-use crate::index::service::{ServiceKind, ServiceView};
+use crate::index::clusterset::NATIVE_OWNER;
+use crate::index::member::{Member, NamespaceState};
+use crate::index::service::ServiceView;
 
 /// Adds exports in the providers and imports in the consumers. The Service of the own name stands for the import: no other
 /// Service and no other copies are made.
@@ -35,7 +36,7 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
         let (roles, Some(member)) = (roles.unwrap_or_default(), index.members.get(name)) else {
             continue;
         };
-        if roles.provider && exports(member) {
+        if roles.provider && member.exports_followed().is_some() {
             clusterset.published.insert(name.clone(), owner.clone());
             if member.export(key).is_some() {
                 let validity = validity(member.service(key));
@@ -47,24 +48,11 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
             imports.entry(name.clone()).or_insert(wish);
         }
     }
-    let used = native
-        .placement
-        .providers()
-        .filter(|name| index.provides(name));
-    let exporters: Vec<ClusterName> = used.cloned().collect();
     if !imports.is_empty() {
-        clusterset.exporters.extend(exporters);
+        let providers = native.placement.providers();
+        let used = providers.filter(|name| index.provides(name));
+        clusterset.exporters.extend(used.cloned());
     }
-}
-
-fn exports(member: &Member) -> bool {
-    matches!(
-        member.membership(),
-        Membership::Part {
-            exports: Some(_),
-            ..
-        }
-    )
 }
 
 fn import_wish(
@@ -74,13 +62,7 @@ fn import_wish(
     roles: Roles,
     owner: &str,
 ) -> Option<ImportWish> {
-    let Membership::Part {
-        imports: Some(served),
-        ..
-    } = member.membership()
-    else {
-        return None;
-    };
+    let served = member.imports_followed()?;
     let active = member.namespace(&key.namespace) == NamespaceState::Active;
     let service = member.service(key).filter(|_| roles.consumer && active)?;
     let shape = shape(service, wish);
@@ -109,15 +91,8 @@ fn shape(service: &ServiceView, wish: &MemberWish) -> ImportShape {
         ServiceWish::Foreign => service.shape.traffic_distribution.clone(),
     };
     ImportShape {
-        headless: service.shape.kind == ServiceKind::Headless,
-        ports: wish.offered.iter().map(port).collect(),
-        session_affinity: service.shape.session_affinity.clone(),
-        affinity_seconds: service.shape.affinity_seconds,
-        ip_families: service.ip_families.clone(),
-        internal_traffic_policy: service.internal_traffic_policy.as_deref().map(Into::into),
         traffic_distribution: preference,
-        labels: Default::default(),
-        annotations: Default::default(),
+        ..ImportShape::of(service, wish.offered.iter().map(port).collect())
     }
 }
 

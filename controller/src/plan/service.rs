@@ -55,9 +55,7 @@ pub fn wish(
     owner: &str,
     release: Option<(u32, u32)>,
 ) -> ServiceWish {
-    let is_ours = |service: &ServiceView| {
-        service.hub.as_deref() == Some(hub) && service.derived_for.is_none()
-    };
+    let is_ours = |service: &ServiceView| service.is_delivered_by(hub);
     if !observed.is_none_or(is_ours) {
         return ServiceWish::Foreign;
     }

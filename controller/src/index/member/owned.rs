@@ -5,9 +5,6 @@ use causeway::domain::ServiceKey;
 use super::{Member, View as _};
 use crate::index::slice::Path;
 
-/// What [`labels::OWNER`](causeway::api::labels::OWNER) begins with on what a MultiClusterService asks for.
-pub const NATIVE_OWNER: &str = "MultiClusterService/";
-
 impl Member {
     /// Whether anything of that service bears the hub's label, counting what is deleted but not seen gone.
     pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
@@ -16,29 +13,26 @@ impl Member {
 
     /// Whether anything that a MultiClusterService asks for bears the hub's label.
     pub fn owns_native(&self, key: &ServiceKey, hub: &str) -> bool {
-        let service = self.services.get(key).is_some_and(|service| {
-            service.view.hub.as_deref() == Some(hub) && service.view.derived_for.is_none()
-        });
-        let published = |owner: &Option<Box<str>>, bearer: &Option<Box<str>>| {
-            bearer.as_deref() == Some(hub) && is_native(owner)
-        };
-        let export = self.written_export(key);
-        let import = self.written_import(key);
-        service
+        let service = self.services.get(key);
+        service.is_some_and(|service| service.view.is_delivered_by(hub))
             || self.owns_copies(key, hub, Path::Native)
-            || export.is_some_and(|export| published(&export.view.owner, &export.view.hub))
-            || import.is_some_and(|import| published(&import.view.owner, &import.view.hub))
+            || self
+                .written_export(key)
+                .is_some_and(|export| export.view.path(hub) == Some(Path::Native))
+            || self.owns_import(key, hub, Path::Native)
     }
 
     /// Whether anything that ServiceExports ask for bears the hub's label.
     pub fn owns_clusterset(&self, key: &ServiceKey, hub: &str) -> bool {
         let derived = self.services.get(&key.derived());
-        let derived = derived.is_some_and(|service| service.view.is_derived_for(key, hub));
+        derived.is_some_and(|service| service.view.is_derived_for(key, hub))
+            || self.owns_copies(key, hub, Path::Clusterset)
+            || self.owns_import(key, hub, Path::Clusterset)
+    }
+
+    fn owns_import(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {
         let import = self.written_import(key);
-        let import = import.is_some_and(|import| {
-            import.view.hub.as_deref() == Some(hub) && !is_native(&import.view.owner)
-        });
-        derived || import || self.owns_copies(key, hub, Path::Clusterset)
+        import.is_some_and(|import| import.view.path(hub) == Some(path))
     }
 
     fn owns_copies(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {
@@ -67,11 +61,4 @@ impl Member {
             .map(|(key, _)| key.clone());
         services.chain(exports).chain(imports).chain(copies)
     }
-}
-
-/// Whether an object is there on behalf of a MultiClusterService.
-pub fn is_native(owner: &Option<Box<str>>) -> bool {
-    owner
-        .as_deref()
-        .is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
 }

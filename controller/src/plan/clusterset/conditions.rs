@@ -8,7 +8,7 @@ use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::exports::Validity;
 use super::import::{ImportPlan, OwnImport};
@@ -72,13 +72,7 @@ impl View<'_> {
         member: &Member,
         validity: Validity,
     ) -> Option<Write> {
-        let Membership::Part {
-            exports: Some(version),
-            ..
-        } = member.membership()
-        else {
-            return None;
-        };
+        let version = member.exports_followed()?;
         let export = member.export(self.key)?;
         let (conditions, announcements) = self.export_conditions(name, export, validity);
         if are_same(&conditions, &export.conditions) {
@@ -86,10 +80,9 @@ impl View<'_> {
         }
         let object = ObjectId::ServiceExportStatus(version, self.key.clone());
         let status = json!({ "conditions": conditions });
-        let patch = status_patch(&export.resource_version, &status);
         Some(Write {
             announcements,
-            ..Write::new(object, Action::Merge(patch))
+            ..Write::new(object, Action::status(&export.resource_version, status))
         })
     }
 
@@ -243,8 +236,8 @@ impl View<'_> {
         let mut status_value = json!(status);
         // An empty list is not sent by itself, and what is not sent stays.
         status_value["clusters"] = json!(status.clusters);
-        let patch = status_patch(&import.resource_version, &status_value);
-        (!is_said).then(|| Write::new(object, Action::Merge(patch)))
+        let action = Action::status(&import.resource_version, status_value);
+        (!is_said).then(|| Write::new(object, action))
     }
 
     fn import_status_wanted(
@@ -298,8 +291,4 @@ fn are_same(wanted: &[Condition], stored: &[Condition]) -> bool {
         wanted == *stored
     };
     wanted.len() == stored.len() && wanted.iter().zip(stored).all(same)
-}
-
-fn status_patch(resource_version: &str, status: &Value) -> Value {
-    json!({"metadata": {"resourceVersion": resource_version}, "status": status})
 }

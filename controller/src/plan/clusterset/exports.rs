@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::import;
 use super::merge::{Constituent, ImportShape};
 use crate::index::clusterset::{ExportView, ImportView};
-use crate::index::member::{Member, Membership, is_native};
+use crate::index::member::Member;
 use crate::index::served::ImportFields;
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::index::slice::Path;
@@ -68,9 +68,7 @@ pub fn gather<'a>(
             }
             continue;
         };
-        let by_person = |export: &&ExportView| {
-            export.hub.as_deref() != Some(&*index.hub.uid) || !is_native(&export.owner)
-        };
+        let by_person = |export: &&ExportView| export.path(&index.hub.uid) != Some(Path::Native);
         let Some(export) = member.export(key).filter(by_person) else {
             continue;
         };
@@ -110,30 +108,18 @@ impl<'a> Exports<'a> {
         !self.unknown.is_empty() || !self.lost.is_empty()
     }
 
-    /// The valid exports and their Services.
-    pub fn valid(&self) -> impl Iterator<Item = (&'a ClusterName, &'a ServiceView)> {
-        let usable = |service: &&ServiceView| validity(Some(*service)) == Validity::Valid;
-        let all = self.all.iter();
-        all.filter_map(move |(name, (_, service))| Some((*name, service.filter(usable)?)))
-    }
-
-    /// Whether that cluster's export is valid.
-    pub fn is_valid(&self, name: &ClusterName) -> bool {
-        self.valid().any(|(valid, _)| valid == name)
-    }
-
     /// The valid exports, as they are merged.
     pub fn constituents(&self) -> Vec<Constituent<'a>> {
-        let of = |(cluster, service): (&'a ClusterName, &'a ServiceView)| {
-            let (export, _) = self.all.get(cluster)?;
-            Some(Constituent {
+        let of = |(cluster, (export, service)): (&&'a ClusterName, &_)| {
+            let (export, service): (&'a ExportView, Option<&'a ServiceView>) = (*export, *service);
+            (validity(service) == Validity::Valid).then_some(Constituent {
                 cluster,
                 created: export.created,
                 spec: &export.spec,
-                service,
+                service: service?,
             })
         };
-        self.valid().filter_map(of).collect()
+        self.all.iter().filter_map(of).collect()
     }
 }
 
@@ -184,9 +170,7 @@ fn own_imports<'a>(
 ) -> impl Iterator<Item = (&'a Member, &'a ImportView)> {
     let of = |member: &'a Member| Some((member, member.import(key)?));
     let all = index.members.values().filter_map(of);
-    all.filter(|(_, import)| {
-        import.hub.as_deref() == Some(&*index.hub.uid) && !is_native(&import.owner)
-    })
+    all.filter(|(_, import)| import.path(&index.hub.uid) == Some(Path::Clusterset))
 }
 
 fn recorded_exporters<'a>(
@@ -198,16 +182,13 @@ fn recorded_exporters<'a>(
     let clusters: Vec<_> = clusters.map(|cluster| cluster.cluster.as_str()).collect();
     let copies = index.members.values().flat_map(|member| member.copies(key));
     let of_copies = copies
-        .filter(|(_, copy)| copy.view.path == Path::Clusterset)
-        .filter(|(_, copy)| copy.view.hub == index.hub.uid.as_ref().into())
+        .filter(|(_, copy)| copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid)
         .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
         .map(ClusterName::as_str);
     clusters.into_iter().chain(of_copies)
 }
 
 fn knows_all_fields(member: &Member) -> bool {
-    matches!(
-        member.membership(),
-        Membership::Part { imports: Some(served), .. } if served.fields == ImportFields::ALL
-    )
+    let served = member.imports_followed();
+    served.is_some_and(|served| served.fields == ImportFields::ALL)
 }

@@ -120,17 +120,10 @@ impl<'a> Export<'a> {
     }
 
     fn shape(&self, ports: Vec<ImportPort>) -> ImportShape {
-        let service = self.service();
         ImportShape {
-            headless: self.is_headless(),
-            ports,
-            session_affinity: service.shape.session_affinity.clone(),
-            affinity_seconds: service.shape.affinity_seconds,
-            ip_families: service.ip_families.clone(),
-            internal_traffic_policy: service.internal_traffic_policy.as_deref().map(Into::into),
-            traffic_distribution: service.shape.traffic_distribution.clone(),
             labels: self.exported.labels.clone(),
             annotations: self.exported.annotations.clone(),
+            ..ImportShape::of(self.service(), ports)
         }
     }
 }
@@ -146,6 +139,22 @@ impl ImportPort {
 }
 
 impl ImportShape {
+    /// What importing a Service by these ports means.
+    pub fn of(service: &ServiceView, ports: Vec<ImportPort>) -> Self {
+        let shape = &service.shape;
+        Self {
+            headless: shape.kind == ServiceKind::Headless,
+            ports,
+            session_affinity: shape.session_affinity.clone(),
+            affinity_seconds: shape.affinity_seconds,
+            ip_families: service.ip_families.clone(),
+            internal_traffic_policy: service.internal_traffic_policy.as_deref().map(Into::into),
+            traffic_distribution: shape.traffic_distribution.clone(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+        }
+    }
+
     /// What becomes of what is imported while one of its exporters is unknown: ports may be added, nothing else moves. A port
     /// without a name would have to be given one beside another, so nothing is added to it.
     #[must_use]
