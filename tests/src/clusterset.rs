@@ -13,6 +13,8 @@ use kube::api::PostParams;
 use crate::causeway::manifest;
 use crate::{Cluster, Space};
 
+const OLDER_DEFINITIONS: &str = include_str!("clusterset/older-definitions.yaml");
+
 impl Cluster {
     /// Installs the project's own definitions of ServiceExport and ServiceImport, and waits until they are served.
     pub async fn serve_clusterset(&self) {
@@ -22,6 +24,11 @@ impl Cluster {
         self.kubectl(established.into_iter().chain([definitions.as_str()]))
             .await
             .ok();
+    }
+
+    /// Installs the definitions that Karmada has: v1alpha1 alone, with the fields that the API had first.
+    pub async fn serve_older_clusterset(&self) {
+        self.apply(OLDER_DEFINITIONS).await.ok();
     }
 
     /// Removes the definitions of ServiceExport and ServiceImport, and with them all objects of these kinds.

@@ -11,94 +11,6 @@ use super::stage::sources;
 /// Longer than it takes to look whether definitions came or went.
 const NOTICED: Duration = Duration::from_secs(45);
 
-/// What Karmada installs: v1alpha1 alone, with the fields that the API had first.
-const OLDER: &str = "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: serviceexports.multicluster.x-k8s.io}
-spec:
-  group: multicluster.x-k8s.io
-  scope: Namespaced
-  names: {plural: serviceexports, singular: serviceexport, kind: ServiceExport, shortNames: [svcex]}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          apiVersion: {type: string}
-          kind: {type: string}
-          metadata: {type: object}
-          status:
-            type: object
-            properties:
-              conditions:
-                type: array
-                x-kubernetes-list-map-keys: [type]
-                x-kubernetes-list-type: map
-                items:
-                  type: object
-                  required: [status, type]
-                  properties:
-                    lastTransitionTime: {type: string, format: date-time}
-                    message: {type: string}
-                    reason: {type: string}
-                    status: {type: string}
-                    type: {type: string}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: serviceimports.multicluster.x-k8s.io}
-spec:
-  group: multicluster.x-k8s.io
-  scope: Namespaced
-  names: {plural: serviceimports, singular: serviceimport, kind: ServiceImport, shortNames: [svcim]}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          apiVersion: {type: string}
-          kind: {type: string}
-          metadata: {type: object}
-          spec:
-            type: object
-            required: [ports, type]
-            properties:
-              ips: {type: array, maxItems: 1, items: {type: string}}
-              ports:
-                type: array
-                x-kubernetes-list-type: atomic
-                items:
-                  type: object
-                  required: [port]
-                  properties:
-                    appProtocol: {type: string}
-                    name: {type: string}
-                    port: {type: integer, format: int32}
-                    protocol: {type: string}
-              sessionAffinity: {type: string}
-              sessionAffinityConfig:
-                type: object
-                properties:
-                  clientIP: {type: object, properties: {timeoutSeconds: {type: integer, format: int32}}}
-              type: {type: string, enum: [ClusterSetIP, Headless]}
-          status:
-            type: object
-            properties:
-              clusters:
-                type: array
-                x-kubernetes-list-map-keys: [cluster]
-                x-kubernetes-list-type: map
-                items: {type: object, required: [cluster], properties: {cluster: {type: string}}}
-";
-
 /// Waits until the Cluster of a member says this of ServiceExport and ServiceImport.
 async fn api_is(stage: &Stage, member: &str, status: &str) {
     let path = "jsonpath={.status.conditions[?(@.type==\"ClustersetAPI\")].status}";
@@ -166,7 +78,7 @@ async fn a_cluster_whose_definitions_go_neither_imports_nor_exports_until_it_has
     assert_eq!(after.metadata.uid, before.metadata.uid);
     own_name_is_carried(&stage).await;
 
-    member2.apply(OLDER).await.ok();
+    member2.serve_older_clusterset().await;
     api_is(&stage, "member2", "True").await;
     let own = serves_v1alpha1(&stage, pod.ip()).await;
 

@@ -13,49 +13,6 @@ use kube::api::{ObjectMeta, PostParams};
 use super::said::Told;
 use super::{fleet, patient};
 
-/// v1alpha1 alone, with one address and no families.
-const OLDER: &str = "apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: serviceexports.multicluster.x-k8s.io}
-spec:
-  group: multicluster.x-k8s.io
-  scope: Namespaced
-  names: {plural: serviceexports, singular: serviceexport, kind: ServiceExport}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema: {openAPIV3Schema: {type: object}}
----
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: serviceimports.multicluster.x-k8s.io}
-spec:
-  group: multicluster.x-k8s.io
-  scope: Namespaced
-  names: {plural: serviceimports, singular: serviceimport, kind: ServiceImport}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              ips: {type: array, maxItems: 1, items: {type: string}}
-              type: {type: string}
-              ports: {type: array, items: {type: object, properties: {port: {type: integer, format: int32}}}}
-          status:
-            type: object
-            properties:
-              clusters: {type: array, items: {type: object, properties: {cluster: {type: string}}}}
-";
-
 /// An account with the rights that were enough before there was a clusterset.
 const OLDER_RIGHTS: &str = "apiVersion: v1
 kind: ServiceAccount
@@ -143,7 +100,7 @@ async fn definitions_that_come_change_and_go_are_followed_and_nothing_else_notic
     member.forget_clusterset().await;
     serves(&mut told, "they are gone", &Served::default()).await;
 
-    member.apply(OLDER).await.ok();
+    member.serve_older_clusterset().await;
     let first = served(Version::V1alpha1, ImportFields::FIRST);
     serves(&mut told, "older ones appear", &first).await;
     export_as(Version::V1alpha1, member, &space, "bar").await;
