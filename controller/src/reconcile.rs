@@ -179,9 +179,8 @@ impl<'a> Progresses<'a> {
     fn of(&self, name: &ClusterName, member: &Member) -> Progress {
         let lane = Lane::Member(name.clone());
         let mut progress = Progress::default();
-        let writes = self.diff.writes.get(&lane).into_iter().flatten();
-        for write in writes.filter(|write| path_of(&write.object, self.key) == Some(self.path)) {
-            match write.object {
+        for object in self.outstanding(&lane) {
+            match object {
                 ObjectId::Slice(..) => progress.copies_pending = true,
                 _ => progress.service_pending = true,
             }
@@ -252,11 +251,21 @@ fn copies_of_others(
 }
 
 impl Progresses<'_> {
+    /// What is still to be written: a write whose answer was lost may have been carried out, and is then no trouble.
+    fn outstanding(&self, lane: &Lane) -> HashSet<&ObjectId> {
+        let writes = self.diff.writes.get(lane).into_iter().flatten();
+        writes
+            .map(|write| &write.object)
+            .filter(|object| path_of(object, self.key) == Some(self.path))
+            .collect()
+    }
+
     fn note_troubles(&self, lane: &Lane, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
         let mut slices = 0;
+        let outstanding = self.outstanding(lane);
         for (object, trouble) in self.outbox.troubles(lane, &item) {
-            if path_of(object, self.key) != Some(self.path) {
+            if !outstanding.contains(object) {
                 continue;
             }
             let failure = &trouble.failure;

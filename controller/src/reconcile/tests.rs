@@ -269,3 +269,25 @@ fn a_member_that_hangs_holds_up_no_other() {
         "a growing pause between {tries} attempts"
     );
 }
+
+#[test]
+fn a_write_whose_answer_came_too_late_and_was_carried_out_all_the_same_is_no_trouble() {
+    let mut world = both(false);
+    world.server("member2").refuses = Some((Kind::Slice, Failure::timeout()));
+    world.on("member1", source("10.1.0.9")).work();
+    assert_eq!(
+        world.says("foo", "Ready"),
+        "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member2 1 EndpointSlice cannot be \
+         written (no answer in time)"
+    );
+    let late = world.writes("foo", "member2");
+    let server = world.server("member2");
+    server.refuses = None;
+    for write in &late {
+        server
+            .apply(&write.object, &write.action)
+            .expect("the server takes it");
+    }
+    world.pass(Duration::from_secs(1));
+    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+}
