@@ -258,7 +258,7 @@ impl<'a> Target<'a> {
                 // A copy that is on its way out is made anew once it is seen gone.
                 Some(known) if known.deleted => {}
                 Some(known)
-                    if &*known.view.hub != self.hub || !needs_update(wanted, &known.view) => {}
+                    if *known.view.hub != *self.hub || !needs_update(wanted, &known.view) => {}
                 Some(known) => writes.push(Write::new(
                     object,
                     Action::ReplaceSlice(update(wanted, &known.view).into()),
@@ -277,7 +277,7 @@ impl<'a> Target<'a> {
         let hub = self.hub;
         let copies = self.member.copies(self.key);
         copies
-            .filter(move |(_, copy)| &*copy.view.hub == hub && copy.view.path == path)
+            .filter(move |(_, copy)| *copy.view.hub == *hub && copy.view.path == path)
             .map(|(name, copy)| (name, &copy.view))
     }
 }
@@ -338,7 +338,7 @@ fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {
 fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
     Write::new(
         ObjectId::Slice(key.clone(), copy.path, name.clone()),
-        delete(&copy.uid, &copy.resource_version),
+        delete(&copy.uid.to_string(), &copy.resource_version.to_string()),
     )
 }
 

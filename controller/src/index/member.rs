@@ -1,5 +1,6 @@
 //! What is known of one member.
 
+mod by_name;
 mod clusterset;
 mod graves;
 mod namespaces;
@@ -17,6 +18,7 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::jiff::Timestamp;
 
+use self::by_name::ByName;
 use self::clusterset::Clusterset;
 pub use self::clusterset::{DerivedRefusal, Membership};
 use self::graves::Graves;
@@ -179,7 +181,8 @@ impl Member {
         &self,
         key: &ServiceKey,
     ) -> impl Iterator<Item = (&Arc<str>, &Arc<SourceSlice>)> {
-        self.slices.sources.get(key).into_iter().flatten()
+        let sources = self.slices.sources.get(key);
+        sources.into_iter().flat_map(ByName::iter)
     }
 
     /// The copies of every hub for a service, but for those whose deletion was acknowledged.
@@ -191,7 +194,7 @@ impl Member {
             .copies
             .get(key)
             .into_iter()
-            .flatten()
+            .flat_map(ByName::iter)
             .filter(|(_, copy)| !copy.deleted)
     }
 
@@ -325,7 +328,7 @@ impl Member {
                     ..
                 }) = &signal
                 {
-                    self.graves.bury(&copy.uid);
+                    self.graves.bury(&copy.uid.to_string());
                 }
                 self.slices.fold(signal, &mut changed.keys);
             }
@@ -400,7 +403,7 @@ impl Member {
             Ack::Slice(object) => {
                 let slice = ObservedSlice::read(*object);
                 if let SliceRole::Copy(_, copy) = &slice.role
-                    && !self.graves.hold(&copy.uid)
+                    && !self.graves.hold(&copy.uid.to_string())
                 {
                     self.slices.fold_ack(slice, now);
                 }

@@ -1,14 +1,20 @@
 //! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, Protocol, ServiceKey};
-use k8s_openapi::api::discovery::v1 as discovery;
+use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use sha2::{Digest as _, Sha256};
+use string_cache::DefaultAtom;
+
+pub use self::content::{ContentHash, content_hash};
+pub use self::source::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};
+pub use self::uid::{SourceVersion, Uid};
+
+mod content;
+mod source;
+mod uid;
 
 /// One EndpointSlice of a member.
 #[derive(Clone, Debug)]
@@ -32,90 +38,6 @@ pub enum SliceRole {
     Other,
 }
 
-/// A slice that a provider's own controllers, or a person, wrote.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceSlice {
-    /// Which version of which object this is.
-    pub version: SourceVersion,
-    /// IPv4, IPv6 or FQDN.
-    pub address_type: Box<str>,
-    /// Who keeps it.
-    pub manager: SliceManager,
-    /// Its endpoints.
-    pub endpoints: Box<[SourceEndpoint]>,
-    /// Its ports; `None` for a number means every port.
-    pub ports: Box<[SlicePort]>,
-}
-
-/// Who keeps a source slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SliceManager {
-    /// Kubernetes, from pods: its port names are those of the Service, but for the moment in which they change.
-    Pods,
-    /// Kubernetes, from an Endpoints object.
-    Mirroring,
-    /// Somebody else.
-    Other,
-}
-
-/// What is carried of an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceEndpoint {
-    /// Its addresses, of the slice's address type.
-    pub addresses: Box<[Box<str>]>,
-    /// Its host name within a headless service.
-    pub hostname: Option<Box<str>>,
-    /// The zone it is in.
-    pub zone: Option<Box<str>>,
-    /// The node it is on.
-    pub node: Option<Box<str>>,
-    /// Ready, serving and terminating, each as it was given.
-    pub conditions: [Option<bool>; 3],
-}
-
-/// A port of a slice: the name is that of the port in the same cluster's Service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlicePort {
-    /// The name; empty for the only, unnamed port.
-    pub name: Box<str>,
-    /// The protocol.
-    pub protocol: Protocol,
-    /// The number that the pods listen on.
-    pub number: Option<i32>,
-    /// The application protocol.
-    pub app_protocol: Option<Box<str>>,
-}
-
-/// A version of a source slice; versions of one UID are ordered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceVersion {
-    /// The UID of the slice.
-    pub uid: Box<str>,
-    /// Its resourceVersion; these are comparable as numbers (KEP-5504).
-    pub resource_version: u64,
-}
-
-impl SourceVersion {
-    /// Whether this is a later version of the same object.
-    pub fn is_newer_than(&self, other: &Self) -> bool {
-        self.uid == other.uid && self.resource_version > other.resource_version
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let (uid, version) = text.split_once('/')?;
-        Some(Self {
-            uid: uid.into(),
-            resource_version: version.parse().ok()?,
-        })
-    }
-}
-
-impl fmt::Display for SourceVersion {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", self.uid, self.resource_version)
-    }
-}
-
 /// Which way a copy serves: the service under its own name, or under that of the clusterset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Path {
@@ -129,24 +51,20 @@ pub enum Path {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopiedSlice {
     /// Its UID.
-    pub uid: Box<str>,
-    /// Its resourceVersion, as it has to be given back.
-    pub resource_version: Box<str>,
+    pub uid: Uid,
+    /// Its resourceVersion; these are comparable as numbers (KEP-5504).
+    pub resource_version: u64,
     /// The hub whose causeway wrote it.
-    pub hub: Box<str>,
+    pub hub: DefaultAtom,
     /// Which way it serves.
     pub path: Path,
     /// The cluster that it comes from.
-    pub source_cluster: Option<ClusterName>,
+    pub source_cluster: Option<DefaultAtom>,
     /// The version of the source that it was made from.
     pub source: Option<SourceVersion>,
     /// What it holds.
     pub content: ContentHash,
 }
-
-/// 128 bits of SHA-256 over all that causeway decides about a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContentHash([u8; 16]);
 
 impl ObservedSlice {
     /// Reads a slice from the wire; what is odd in it makes it [`SliceRole::Other`], never an error.
@@ -192,7 +110,7 @@ fn role(slice: &EndpointSlice, namespace: &Arc<str>) -> SliceRole {
     if label(labels::SOURCE_CLUSTER).is_some() {
         return SliceRole::Other;
     }
-    match source(slice, manager) {
+    match SourceSlice::read(slice, keeper(manager)) {
         Some(source) => SliceRole::Source(own, Arc::new(source)),
         None => SliceRole::Other,
     }
@@ -204,114 +122,24 @@ fn copied(slice: &EndpointSlice, hub: &str, path: Path) -> Option<CopiedSlice> {
     let source_cluster = text(&slice.metadata.labels, labels::SOURCE_CLUSTER);
     Some(CopiedSlice {
         uid: slice.metadata.uid.as_deref()?.into(),
-        resource_version: slice.metadata.resource_version.as_deref()?.into(),
+        resource_version: slice.metadata.resource_version.as_deref()?.parse().ok()?,
         hub: hub.into(),
         path,
-        source_cluster: source_cluster.and_then(|name| ClusterName::try_from(name.as_str()).ok()),
+        source_cluster: source_cluster
+            .filter(|name| ClusterName::try_from(name.as_str()).is_ok())
+            .map(DefaultAtom::from),
         source: text(&slice.metadata.annotations, labels::SOURCE)
             .and_then(|text| SourceVersion::parse(&text)),
         content: content_hash(slice),
     })
 }
 
-fn source(slice: &EndpointSlice, manager: &str) -> Option<SourceSlice> {
-    let version = SourceVersion {
-        uid: slice.metadata.uid.as_deref()?.into(),
-        resource_version: slice.metadata.resource_version.as_deref()?.parse().ok()?,
-    };
-    Some(SourceSlice {
-        version,
-        address_type: slice.address_type.as_str().into(),
-        manager: match manager {
-            labels::SLICE_CONTROLLER => SliceManager::Pods,
-            labels::SLICE_MIRRORING_CONTROLLER => SliceManager::Mirroring,
-            _ => SliceManager::Other,
-        },
-        endpoints: slice.endpoints.iter().map(endpoint).collect(),
-        ports: slice.ports.iter().flatten().filter_map(port).collect(),
-    })
-}
-
-fn endpoint(endpoint: &discovery::Endpoint) -> SourceEndpoint {
-    let conditions = endpoint.conditions.as_ref();
-    SourceEndpoint {
-        addresses: endpoint
-            .addresses
-            .iter()
-            .map(|address| address.as_str().into())
-            .collect(),
-        hostname: endpoint.hostname.as_deref().map(Into::into),
-        zone: endpoint.zone.as_deref().map(Into::into),
-        node: endpoint.node_name.as_deref().map(Into::into),
-        conditions: [
-            conditions.and_then(|c| c.ready),
-            conditions.and_then(|c| c.serving),
-            conditions.and_then(|c| c.terminating),
-        ],
+fn keeper(manager: &str) -> SliceManager {
+    match manager {
+        labels::SLICE_CONTROLLER => SliceManager::Pods,
+        labels::SLICE_MIRRORING_CONTROLLER => SliceManager::Mirroring,
+        _ => SliceManager::Other,
     }
-}
-
-fn port(port: &discovery::EndpointPort) -> Option<SlicePort> {
-    let protocol = match port.protocol.as_deref() {
-        None => Protocol::Tcp,
-        Some(text) => text.parse().ok()?,
-    };
-    Some(SlicePort {
-        name: port.name.as_deref().unwrap_or_default().into(),
-        protocol,
-        number: port.port,
-        app_protocol: port.app_protocol.as_deref().map(Into::into),
-    })
-}
-
-/// Labels of a copy that causeway decides about.
-const CONTENT_LABELS: [&str; 6] = [
-    labels::SERVICE_NAME,
-    labels::SLICE_MANAGED_BY,
-    labels::SOURCE_CLUSTER,
-    labels::MULTICLUSTER_SERVICE_NAME,
-    labels::MANAGED_BY,
-    labels::HUB,
-];
-
-/// Annotations of a copy that causeway decides about; [`labels::SOURCE`] alone changes with every version of the source.
-const CONTENT_ANNOTATIONS: [&str; 2] = [labels::PROVISION_CLUSTER, labels::OWNER];
-
-/// A hash of all that causeway decides about a copy: equal for what is wanted and what is stored when nothing is to be written.
-pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
-    let mut hasher = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        hasher.update(bytes.len().to_le_bytes());
-        hasher.update(bytes);
-    };
-    for (map, names) in [
-        (&slice.metadata.labels, CONTENT_LABELS.as_slice()),
-        (&slice.metadata.annotations, CONTENT_ANNOTATIONS.as_slice()),
-    ] {
-        for name in names {
-            let value = map
-                .as_ref()
-                .and_then(|map| map.get(*name))
-                .map_or("", String::as_str);
-            part(value.as_bytes());
-        }
-    }
-    for owner in slice.metadata.owner_references.iter().flatten() {
-        part(owner.uid.as_bytes());
-    }
-    part(slice.address_type.as_bytes());
-    let ports = slice.ports.as_deref().unwrap_or_default();
-    for text in [
-        serde_json::to_vec(&slice.endpoints),
-        serde_json::to_vec(ports),
-    ] {
-        // These types hold nothing that JSON cannot; were it otherwise, the hash would differ and the slice be written.
-        part(&text.unwrap_or_default());
-    }
-    let digest = hasher.finalize();
-    let mut short = [0; 16];
-    short.copy_from_slice(&digest[..16]);
-    ContentHash(short)
 }
 
 #[cfg(test)]
@@ -389,17 +217,5 @@ mod tests {
         let mut label = base.clone();
         label.metadata.labels = Some([(labels::SERVICE_NAME.to_owned(), "bar".to_owned())].into());
         assert_ne!(content_hash(&base), content_hash(&label));
-    }
-
-    #[test]
-    fn versions_of_different_objects_are_not_ordered() {
-        let version = |uid: &str, resource_version| SourceVersion {
-            uid: uid.into(),
-            resource_version,
-        };
-        assert!(version("a", 9).is_newer_than(&version("a", 8)));
-        assert!(!version("a", 8).is_newer_than(&version("a", 8)));
-        assert!(!version("b", 9).is_newer_than(&version("a", 8)));
-        assert_eq!(SourceVersion::parse("a/9"), Some(version("a", 9)));
     }
 }

@@ -11,11 +11,12 @@ use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use string_cache::DefaultAtom;
 
 use crate::index::member::Member;
 use crate::index::slice::{
-    ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
-    SourceVersion, content_hash,
+    AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint,
+    SourceSlice, SourceVersion, content_hash,
 };
 
 /// A copy that a consumer should hold.
@@ -107,7 +108,7 @@ impl CopyWish {
 
     /// Whether a copy that is there is to go.
     pub fn rejects(&self, name: &Arc<str>, copy: &CopiedSlice) -> bool {
-        let of_unknown = |cluster: &ClusterName| self.held.clusters.contains(cluster);
+        let of_unknown = |cluster: &DefaultAtom| self.held.clusters.contains(&**cluster);
         let held = self.held.all
             || self.held.copies.contains(name)
             || copy.source_cluster.as_ref().is_some_and(of_unknown);
@@ -129,7 +130,7 @@ pub fn copies<'a>(
         };
         let sources = member.sources(origin.key);
         for (name, source) in sources.filter(|(_, source)| is_used(source, provider.all_sources)) {
-            let copy_name = copy_name(origin.path, provider.name, name, &source.address_type);
+            let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
             if is_behind(source, &provider.ports, consumer.ports) {
                 wish.held.copies.insert(copy_name);
             } else if let Some(copy) = copy(origin, provider, &copy_name, source, consumer) {
@@ -141,7 +142,7 @@ pub fn copies<'a>(
 }
 
 fn is_used(source: &SourceSlice, all: bool) -> bool {
-    (source.manager != SliceManager::Other || all) && &*source.address_type != "FQDN"
+    (source.manager != SliceManager::Other || all) && source.address_type != AddressType::Other
 }
 
 /// Whether the provider's controllers have not caught up with a change of its Service's ports: the slice has a port of a
@@ -152,7 +153,7 @@ fn is_behind(
     offered: &[ServicePort],
 ) -> bool {
     let named = |port: &SlicePort, service_port: &ServicePort| {
-        service_port.name == port.name && service_port.id.protocol == port.protocol
+        *service_port.name == *port.name && service_port.id.protocol == port.protocol
     };
     let is_unknown = |port: &SlicePort| !provider_ports.iter().any(|known| named(port, known));
     let is_missing = |wanted: &ServicePort| {
@@ -182,17 +183,11 @@ fn copy(
     }
     let slice = EndpointSlice {
         metadata: metadata(origin, provider.name, copy_name, source),
-        address_type: source.address_type.to_string(),
+        address_type: source.address_type.as_str().to_owned(),
         endpoints: source
-            .endpoints
-            .iter()
-            .filter(|endpoint| {
-                endpoint
-                    .addresses
-                    .iter()
-                    .all(|address| is_routable(address))
-            })
-            .map(|one| endpoint(one, provider.name, consumer))
+            .endpoints()
+            .filter(|endpoint| endpoint.addresses().all(is_routable))
+            .map(|one| endpoint(&one, provider.name, consumer))
             .collect(),
         ports: Some(ports),
     };
@@ -255,7 +250,7 @@ fn translated(
     consumer_ports: &[ServicePort],
 ) -> Option<discovery::EndpointPort> {
     let is_it = |candidate: &&ServicePort| {
-        candidate.name == port.name && candidate.id.protocol == port.protocol
+        *candidate.name == *port.name && candidate.id.protocol == port.protocol
     };
     let id = provider_ports.iter().find(is_it)?.id;
     let local = consumer_ports.iter().find(|candidate| candidate.id == id)?;
@@ -268,19 +263,26 @@ fn translated(
 }
 
 /// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
-fn endpoint(source: &SourceEndpoint, provider: &ClusterName, consumer: &Consumer<'_>) -> Endpoint {
+fn endpoint(
+    source: &SourceEndpoint<'_>,
+    provider: &ClusterName,
+    consumer: &Consumer<'_>,
+) -> Endpoint {
     let [ready, serving, terminating] = source.conditions;
     let preference = consumer.traffic_distribution;
-    let node = source.node.as_deref().filter(|_| provider == consumer.name);
+    let node = source.node.filter(|_| provider == consumer.name);
     Endpoint {
-        addresses: source.addresses.iter().map(ToString::to_string).collect(),
+        addresses: source
+            .addresses()
+            .map(|address| address.to_string())
+            .collect(),
         conditions: Some(EndpointConditions {
             ready,
             serving,
             terminating,
         }),
-        hostname: source.hostname.as_deref().map(ToOwned::to_owned),
-        zone: source.zone.as_deref().map(ToOwned::to_owned),
+        hostname: source.hostname.map(ToOwned::to_owned),
+        zone: source.zone.map(ToOwned::to_owned),
         node_name: node.map(ToOwned::to_owned),
         hints: preference.map(|preference| hints(source, provider, node, preference)),
         ..Endpoint::default()
@@ -289,13 +291,13 @@ fn endpoint(source: &SourceEndpoint, provider: &ClusterName, consumer: &Consumer
 
 /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
 fn hints(
-    source: &SourceEndpoint,
+    source: &SourceEndpoint<'_>,
     provider: &ClusterName,
     node: Option<&str>,
     preference: &str,
 ) -> EndpointHints {
     let remote = format!("{provider}.remote");
-    let zone = source.zone.as_deref().unwrap_or(&remote).to_owned();
+    let zone = source.zone.unwrap_or(&remote).to_owned();
     let node = node.unwrap_or(&remote).to_owned();
     let by_node = preference == "PreferSameNode";
     EndpointHints {
@@ -305,25 +307,21 @@ fn hints(
 }
 
 /// Whether traffic to that address can leave the node: a member must not point others at themselves.
-fn is_routable(address: &str) -> bool {
-    match address
-        .parse::<IpAddr>()
-        .map(|address| address.to_canonical())
-    {
-        Ok(IpAddr::V4(v4)) => {
+fn is_routable(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => {
             !(v4.is_loopback()
                 || v4.is_link_local()
                 || v4.is_multicast()
                 || v4.is_unspecified()
                 || v4.is_broadcast())
         }
-        Ok(IpAddr::V6(v6)) => {
+        IpAddr::V6(v6) => {
             !(v6.is_loopback()
                 || v6.is_unicast_link_local()
                 || v6.is_multicast()
                 || v6.is_unspecified())
         }
-        Err(_) => false,
     }
 }
 
@@ -331,12 +329,17 @@ const NAME_MAX: usize = 253;
 const HASH_HEX: usize = 8;
 
 /// The name of a copy: it depends on where the copy comes from and on nothing else that is there.
-pub fn copy_name(path: Path, provider: &ClusterName, slice: &str, address_type: &str) -> Arc<str> {
+pub fn copy_name(
+    path: Path,
+    provider: &ClusterName,
+    slice: &str,
+    address_type: AddressType,
+) -> Arc<str> {
     let (prefix, path) = match path {
         Path::Native => ("", "native"),
         Path::Clusterset => ("imported-", "clusterset"),
     };
-    let hash = short_hash([path, provider.as_str(), slice, address_type]);
+    let hash = short_hash([path, provider.as_str(), slice, address_type.as_str()]);
     let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len() - prefix.len();
     let cut = slice
         .get(..slice.len().min(room))

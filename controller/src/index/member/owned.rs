@@ -2,6 +2,7 @@
 
 use causeway::domain::ServiceKey;
 
+use super::by_name::ByName;
 use super::{Member, View as _};
 use crate::index::slice::Path;
 
@@ -36,8 +37,10 @@ impl Member {
     }
 
     fn owns_copies(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {
-        let mut copies = self.slices.copies.get(key).into_iter().flatten();
-        copies.any(|(_, copy)| &*copy.view.hub == hub && copy.view.path == path)
+        let copies = self.slices.copies.get(key).into_iter();
+        copies
+            .flat_map(ByName::iter)
+            .any(|(_, copy)| *copy.view.hub == *hub && copy.view.path == path)
     }
 
     /// The services of which something bears the hub's label; some more than once.
@@ -57,7 +60,7 @@ impl Member {
             .map(|(key, _)| key.clone());
         let copies = self.slices.copies.iter();
         let copies = copies
-            .filter(move |(_, copies)| copies.values().any(|copy| &*copy.view.hub == hub))
+            .filter(move |(_, copies)| copies.iter().any(|(_, copy)| *copy.view.hub == *hub))
             .map(|(key, _)| key.clone());
         services.chain(exports).chain(imports).chain(copies)
     }

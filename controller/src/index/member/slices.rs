@@ -1,14 +1,14 @@
 //! The EndpointSlices of a member, per service.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
 
+use super::by_name::ByName;
 use super::{Written, differing};
-use crate::index::hub::is_older;
-use crate::index::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
+use crate::index::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice, Uid};
 use crate::watch::Signal;
 
 type Keys = HashSet<ServiceKey>;
@@ -16,10 +16,10 @@ type Keys = HashSet<ServiceKey>;
 /// The EndpointSlices of a member.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
-    pub(super) sources: HashMap<ServiceKey, BTreeMap<Arc<str>, Arc<SourceSlice>>>,
-    pub(super) copies: HashMap<ServiceKey, BTreeMap<Arc<str>, Written<CopiedSlice>>>,
-    /// The service of each slice, by namespace and name: a slice may change sides.
-    keys: HashMap<(Arc<str>, Arc<str>), ServiceKey>,
+    pub(super) sources: HashMap<ServiceKey, ByName<Arc<SourceSlice>>>,
+    pub(super) copies: HashMap<ServiceKey, ByName<Written<CopiedSlice>>>,
+    /// The name of each slice's service, by namespace and name of the slice: a slice may change sides.
+    homes: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
 }
 
 impl Slices {
@@ -28,7 +28,7 @@ impl Slices {
             Signal::Listed(slices) => {
                 let old_sources = std::mem::take(&mut self.sources);
                 let old_copies = std::mem::take(&mut self.copies);
-                self.keys.clear();
+                self.homes.clear();
                 for slice in slices {
                     self.put(slice, &mut Keys::new());
                 }
@@ -50,10 +50,8 @@ impl Slices {
                     SliceRole::Copy(_, copy) => Some(&copy.uid),
                     _ => None,
                 };
-                let known = self
-                    .keys
-                    .get(&(slice.namespace.clone(), slice.name.clone()));
-                let stored = known.and_then(|key| self.copies.get(key)?.get(&slice.name));
+                let known = self.home(&slice.namespace, &slice.name);
+                let stored = known.and_then(|key| self.copies.get(&key)?.get(&slice.name));
                 if stored.is_none_or(|copy| uid.is_none_or(|uid| *uid == copy.view.uid)) {
                     self.remove(&slice.namespace, &slice.name, changed);
                 }
@@ -72,29 +70,22 @@ impl Slices {
             SliceRole::Source(key, source) => {
                 self.remove(&namespace, &name, changed);
                 changed.insert(key.clone());
-                self.keys.insert((namespace, name.clone()), key.clone());
+                let key = self.settle(key, name.clone());
                 self.sources.entry(key).or_default().insert(name, source);
             }
             SliceRole::Copy(key, copy) => {
                 let old = self.copies.get(&key).and_then(|copies| copies.get(&name));
                 let same = old.filter(|old| old.view.uid == copy.uid);
-                if same
-                    .is_some_and(|old| is_older(&copy.resource_version, &old.view.resource_version))
-                {
+                if same.is_some_and(|old| copy.resource_version < old.view.resource_version) {
                     return;
                 }
                 let deleted = same.is_some_and(|old| old.deleted);
                 self.remove(&namespace, &name, changed);
-                self.put_copy(
-                    namespace,
-                    name,
-                    key,
-                    Written {
-                        deleted,
-                        ..Written::seen(copy)
-                    },
-                    changed,
-                );
+                let copy = Written {
+                    deleted,
+                    ..Written::seen(copy)
+                };
+                self.put_copy(name, key, copy, changed);
             }
             SliceRole::Other => self.remove(&namespace, &name, changed),
         }
@@ -102,21 +93,46 @@ impl Slices {
 
     fn put_copy(
         &mut self,
-        namespace: Arc<str>,
         name: Arc<str>,
         key: ServiceKey,
         copy: Written<CopiedSlice>,
         changed: &mut Keys,
     ) {
         changed.insert(key.clone());
-        self.keys.insert((namespace, name.clone()), key.clone());
+        let key = self.settle(key, name.clone());
         self.copies.entry(key).or_default().insert(name, copy);
     }
 
+    fn home(&self, namespace: &Arc<str>, name: &str) -> Option<ServiceKey> {
+        let service = self.homes.get(namespace)?.get(name)?;
+        Some(ServiceKey::new(namespace.clone(), service.clone()))
+    }
+
+    /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
+    /// slice comes with a text of its own.
+    fn settle(&mut self, key: ServiceKey, slice: Arc<str>) -> ServiceKey {
+        let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
+        let known = self.sources.get_key_value(&key).map(|(known, _)| known);
+        let known = known.or(of_copies).cloned();
+        let key = known.unwrap_or(match self.homes.get_key_value(&key.namespace) {
+            Some((namespace, _)) => ServiceKey::new(namespace.clone(), key.name),
+            None => key,
+        });
+        let homes = self.homes.entry(key.namespace.clone()).or_default();
+        homes.insert(slice, key.name.clone());
+        key
+    }
+
     fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Keys) {
-        let Some(key) = self.keys.remove(&(namespace.clone(), name.clone())) else {
+        let Some(key) = self.home(namespace, name) else {
             return;
         };
+        if let Some(homes) = self.homes.get_mut(namespace) {
+            homes.remove(name);
+            if homes.is_empty() {
+                self.homes.remove(namespace);
+            }
+        }
         remove_from(&mut self.sources, &key, name);
         remove_from(&mut self.copies, &key, name);
         changed.insert(key);
@@ -127,8 +143,7 @@ impl Slices {
             return;
         };
         let newer = |old: &Written<CopiedSlice>| {
-            old.view.uid == copy.uid
-                && !is_older(&old.view.resource_version, &copy.resource_version)
+            old.view.uid == copy.uid && old.view.resource_version >= copy.resource_version
         };
         if !self
             .copies
@@ -137,27 +152,24 @@ impl Slices {
             .is_some_and(newer)
         {
             let copy = Written::unseen(copy, now);
-            self.put_copy(slice.namespace, slice.name, key, copy, &mut Keys::new());
+            self.put_copy(slice.name, key, copy, &mut Keys::new());
         }
     }
 
     /// The deletion of a copy was acknowledged.
     pub(super) fn note_deleted(&mut self, key: &ServiceKey, name: &str, uid: &str) {
+        let uid = Uid::from(uid);
         let copy = self
             .copies
             .get_mut(key)
             .and_then(|copies| copies.get_mut(name));
-        if let Some(copy) = copy.filter(|copy| *copy.view.uid == *uid) {
+        if let Some(copy) = copy.filter(|copy| copy.view.uid == uid) {
             copy.deleted = true;
         }
     }
 }
 
-fn remove_from<T>(
-    map: &mut HashMap<ServiceKey, BTreeMap<Arc<str>, T>>,
-    key: &ServiceKey,
-    name: &Arc<str>,
-) {
+fn remove_from<T>(map: &mut HashMap<ServiceKey, ByName<T>>, key: &ServiceKey, name: &Arc<str>) {
     if let Some(slices) = map.get_mut(key) {
         slices.remove(name);
         if slices.is_empty() {

@@ -184,7 +184,7 @@ fn recorded_exporters<'a>(
     let of_copies = copies
         .filter(|(_, copy)| copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid)
         .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
-        .map(ClusterName::as_str);
+        .map(|cluster| &**cluster);
     clusters.into_iter().chain(of_copies)
 }
 

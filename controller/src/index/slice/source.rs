@@ -1,0 +1,373 @@
+//! A source slice in little memory: a controller may hold hundreds of thousands, of a hundred endpoints each.
+//!
+//! An endpoint with one IPv4 address takes 13 bytes: its address, the place it is in, which it shares with other
+//! endpoints of the process, and its conditions.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use causeway::domain::Protocol;
+use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use string_cache::DefaultAtom;
+
+use super::SourceVersion;
+
+/// A slice that a provider's own controllers, or a person, wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSlice {
+    /// Which version of which object this is.
+    pub version: SourceVersion,
+    /// What its addresses are.
+    pub address_type: AddressType,
+    /// Who keeps it.
+    pub manager: SliceManager,
+    /// Its ports; `None` for a number means every port.
+    pub ports: Box<[SlicePort]>,
+    endpoints: Endpoints,
+}
+
+/// What the addresses of a slice are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressType {
+    /// IPv4 addresses.
+    Ipv4,
+    /// IPv6 addresses.
+    Ipv6,
+    /// Names, or something newer: nothing that can be carried.
+    Other,
+}
+
+/// Who keeps a source slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceManager {
+    /// Kubernetes, from pods: its port names are those of the Service, but for the moment in which they change.
+    Pods,
+    /// Kubernetes, from an Endpoints object.
+    Mirroring,
+    /// Somebody else.
+    Other,
+}
+
+/// What is carried of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceEndpoint<'a> {
+    /// Its first address, which clients use.
+    pub address: IpAddr,
+    /// Its other addresses, each with the place of the endpoint in the slice.
+    pub more: &'a [(u32, IpAddr)],
+    /// Its host name within a headless service.
+    pub hostname: Option<&'a str>,
+    /// The zone it is in.
+    pub zone: Option<&'a str>,
+    /// The node it is on.
+    pub node: Option<&'a str>,
+    /// Ready, serving and terminating, each as it was given.
+    pub conditions: [Option<bool>; 3],
+}
+
+/// A port of a slice: the name is that of the port in the same cluster's Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlicePort {
+    /// The name; empty for the only, unnamed port.
+    pub name: DefaultAtom,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The number that the pods listen on.
+    pub number: Option<i32>,
+    /// The application protocol.
+    pub app_protocol: Option<DefaultAtom>,
+}
+
+/// Endpoints side by side; what few of them have is beside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Endpoints {
+    addresses: Addresses,
+    /// Addresses beyond an endpoint's first, in the order of the endpoints.
+    more: Box<[(u32, IpAddr)]>,
+    /// Empty where no endpoint has a host name.
+    hostnames: Box<[DefaultAtom]>,
+    places: Box<[Place]>,
+    conditions: Box<[Conditions]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Addresses {
+    V4(Box<[Ipv4Addr]>),
+    V6(Box<[Ipv6Addr]>),
+}
+
+/// A node and its zone, either of them empty where it is not known; the endpoints of a node share one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place(DefaultAtom);
+
+/// Two bits for each of ready, serving and terminating.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Conditions(u8);
+
+impl SourceSlice {
+    /// Reads a slice that `manager` keeps; `None` where it has no identity. An endpoint without an address of the
+    /// slice's type is passed over.
+    pub(super) fn read(slice: &EndpointSlice, manager: SliceManager) -> Option<Self> {
+        let version = SourceVersion {
+            uid: slice.metadata.uid.as_deref()?.into(),
+            resource_version: slice.metadata.resource_version.as_deref()?.parse().ok()?,
+        };
+        let address_type = AddressType::read(&slice.address_type);
+        let endpoints = match address_type {
+            AddressType::Ipv4 => Endpoints::read(&slice.endpoints, Addresses::V4),
+            AddressType::Ipv6 => Endpoints::read(&slice.endpoints, Addresses::V6),
+            AddressType::Other => Endpoints::read::<Ipv4Addr>(&[], Addresses::V4),
+        };
+        Some(Self {
+            version,
+            address_type,
+            manager,
+            ports: slice.ports.iter().flatten().filter_map(port).collect(),
+            endpoints,
+        })
+    }
+
+    /// Its endpoints, in their order.
+    pub fn endpoints(&self) -> impl Iterator<Item = SourceEndpoint<'_>> {
+        let Endpoints {
+            addresses,
+            more,
+            hostnames,
+            places,
+            conditions,
+        } = &self.endpoints;
+        let mut more = &**more;
+        places.iter().zip(conditions).enumerate().filter_map(
+            move |(number, (place, conditions))| {
+                let own = more
+                    .iter()
+                    .take_while(|(of, _)| *of as usize == number)
+                    .count();
+                let (own, others) = more.split_at(own);
+                more = others;
+                let (node, zone) = place.parts();
+                Some(SourceEndpoint {
+                    address: addresses.get(number)?,
+                    more: own,
+                    hostname: hostnames.get(number).and_then(|name| present(name)),
+                    zone,
+                    node,
+                    conditions: conditions.each(),
+                })
+            },
+        )
+    }
+}
+
+impl SourceEndpoint<'_> {
+    /// All its addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        std::iter::once(self.address).chain(self.more.iter().map(|(_, address)| *address))
+    }
+}
+
+impl AddressType {
+    /// As the API has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+            Self::Other => "FQDN",
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        match text {
+            "IPv4" => Self::Ipv4,
+            "IPv6" => Self::Ipv6,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Endpoints {
+    fn read<A>(endpoints: &[discovery::Endpoint], addresses: impl Fn(Box<[A]>) -> Addresses) -> Self
+    where
+        A: std::str::FromStr + Into<IpAddr>,
+    {
+        let (mut first, mut more) = (Vec::with_capacity(endpoints.len()), Vec::new());
+        let (mut hostnames, mut places) = (Vec::new(), Vec::with_capacity(endpoints.len()));
+        let mut conditions = Vec::with_capacity(endpoints.len());
+        for endpoint in endpoints {
+            let parsed = endpoint.addresses.iter().map(|text| text.parse::<A>());
+            let Ok(parsed) = parsed.collect::<Result<Vec<_>, _>>() else {
+                continue;
+            };
+            let mut parsed = parsed.into_iter();
+            let Some(address) = parsed.next() else {
+                continue;
+            };
+            let number = u32::try_from(first.len()).unwrap_or(u32::MAX);
+            more.extend(parsed.map(|other| (number, other.into())));
+            if let Some(hostname) = &endpoint.hostname {
+                hostnames.resize(first.len(), DefaultAtom::default());
+                hostnames.push(DefaultAtom::from(&**hostname));
+            }
+            places.push(Place::of(
+                endpoint.node_name.as_deref(),
+                endpoint.zone.as_deref(),
+            ));
+            conditions.push(Conditions::of(endpoint.conditions.as_ref()));
+            first.push(address);
+        }
+        Self {
+            addresses: addresses(first.into()),
+            more: more.into(),
+            hostnames: hostnames.into(),
+            places: places.into(),
+            conditions: conditions.into(),
+        }
+    }
+}
+
+impl Addresses {
+    fn get(&self, number: usize) -> Option<IpAddr> {
+        match self {
+            Self::V4(all) => all.get(number).copied().map(IpAddr::V4),
+            Self::V6(all) => all.get(number).copied().map(IpAddr::V6),
+        }
+    }
+}
+
+impl Place {
+    /// In neither part.
+    const BETWEEN: char = '\n';
+
+    fn of(node: Option<&str>, zone: Option<&str>) -> Self {
+        let (node, zone) = (node.unwrap_or_default(), zone.unwrap_or_default());
+        Self(format!("{node}{}{zone}", Self::BETWEEN).into())
+    }
+
+    fn parts(&self) -> (Option<&str>, Option<&str>) {
+        let (node, zone) = self.0.split_once(Self::BETWEEN).unwrap_or_default();
+        (present(node), present(zone))
+    }
+}
+
+fn present(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+impl Conditions {
+    fn of(given: Option<&discovery::EndpointConditions>) -> Self {
+        let bits = |condition: Option<bool>| match condition {
+            None => 0,
+            Some(false) => 1,
+            Some(true) => 2,
+        };
+        let Some(given) = given else { return Self(0) };
+        Self(bits(given.ready) | bits(given.serving) << 2 | bits(given.terminating) << 4)
+    }
+
+    fn each(self) -> [Option<bool>; 3] {
+        [self.0, self.0 >> 2, self.0 >> 4].map(|bits| match bits & 3 {
+            1 => Some(false),
+            2 => Some(true),
+            _ => None,
+        })
+    }
+}
+
+fn port(port: &discovery::EndpointPort) -> Option<SlicePort> {
+    let protocol = match port.protocol.as_deref() {
+        None => Protocol::Tcp,
+        Some(text) => text.parse().ok()?,
+    };
+    Some(SlicePort {
+        name: port.name.as_deref().unwrap_or_default().into(),
+        protocol,
+        number: port.port,
+        app_protocol: port.app_protocol.as_deref().map(Into::into),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(address_type: &str, endpoints: Value) -> SourceSlice {
+        let slice = serde_json::from_value(json!({
+            "metadata": {"name": "foo-x", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
+            "addressType": address_type,
+            "endpoints": endpoints,
+            "ports": [{"name": "http", "port": 8080}],
+        }));
+        let slice: EndpointSlice = slice.expect("a slice decodes");
+        SourceSlice::read(&slice, SliceManager::Pods).expect("a source")
+    }
+
+    #[test]
+    fn what_is_carried_of_an_endpoint_comes_back_as_it_was() {
+        let slice = read(
+            "IPv4",
+            json!([
+                {"addresses": ["10.0.0.1"]},
+                {"addresses": ["10.0.0.2", "10.0.0.3"], "hostname": "b", "zone": "z", "nodeName": "n",
+                 "conditions": {"ready": true, "serving": false}},
+                {"addresses": ["10.0.0.4"], "zone": "", "nodeName": "a-node-with-a-long-name",
+                 "conditions": {"terminating": true}},
+            ]),
+        );
+        let endpoints: Vec<_> = slice.endpoints().collect();
+        let addresses = |number: usize| -> Vec<String> {
+            let all = endpoints[number].addresses();
+            all.map(|address| address.to_string()).collect()
+        };
+        assert_eq!(
+            [addresses(0), addresses(1), addresses(2)],
+            [
+                vec!["10.0.0.1"],
+                vec!["10.0.0.2", "10.0.0.3"],
+                vec!["10.0.0.4"]
+            ]
+        );
+        let rest = |number: usize| {
+            let SourceEndpoint {
+                hostname,
+                zone,
+                node,
+                conditions,
+                ..
+            } = endpoints[number];
+            (hostname, zone, node, conditions)
+        };
+        assert_eq!(rest(0), (None, None, None, [None, None, None]));
+        let conditions = [Some(true), Some(false), None];
+        assert_eq!(rest(1), (Some("b"), Some("z"), Some("n"), conditions));
+        let (node, conditions) = (Some("a-node-with-a-long-name"), [None, None, Some(true)]);
+        assert_eq!(rest(2), (None, None, node, conditions));
+    }
+
+    #[test]
+    fn endpoints_whose_addresses_are_not_of_the_slices_type_are_passed_over() {
+        let odd = json!([
+            {"addresses": ["fd00::1"]}, {"addresses": []}, {"addresses": ["10.0.0.1"], "hostname": "a"},
+            {"addresses": ["10.0.0.2", "foo.example"]},
+        ]);
+        let carried = |address_type: &str| -> Vec<_> {
+            let slice = read(address_type, odd.clone());
+            let endpoints = slice.endpoints();
+            endpoints
+                .map(|endpoint| {
+                    (
+                        endpoint.address.to_string(),
+                        endpoint.hostname.map(str::to_owned),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(
+            carried("IPv4"),
+            [("10.0.0.1".to_owned(), Some("a".to_owned()))]
+        );
+        assert_eq!(carried("IPv6"), [("fd00::1".to_owned(), None)]);
+        assert_eq!(carried("FQDN"), []);
+    }
+}
