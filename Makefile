@@ -11,11 +11,13 @@ GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 
 # KEEP=1 leaves the demo running.
 KEEP ?=
+# ONLY=webhook measures that part.
+ONLY ?=
 
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo test lint manifests testbed rust go
+.PHONY: help demo test bench lint manifests testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -28,6 +30,10 @@ demo: rust go ## Show the whole way on real API servers (KEEP=1 leaves it runnin
 test: rust go testbed ## Run every test, unit to multi-cluster
 	$(CARGO) build --workspace --bins
 	$(CARGO) test --workspace --no-fail-fast
+
+bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
+	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook
+	$(TARGET)/release/causeway-bench $(ONLY)
 
 lint: rust go ## Check formats, lints, generated files, licences and advisories
 	$(CARGO) fmt --all --check

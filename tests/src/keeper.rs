@@ -96,13 +96,22 @@ impl Program {
 
     /// Runs it in a network namespace.
     #[must_use]
-    pub fn in_network(mut self, namespace: &str) -> Self {
-        let program = self.program.display().to_string();
-        let mut args: Vec<String> = ["netns", "exec", namespace].map(str::to_owned).to_vec();
-        args.push(program);
-        args.append(&mut self.args);
-        self.program = "ip".into();
-        self.args = args;
+    pub fn in_network(self, namespace: &str) -> Self {
+        self.through("ip", ["netns", "exec", namespace])
+    }
+
+    /// Runs it on this core only (`taskset`), so that it sees a machine of one core.
+    #[must_use]
+    pub fn on_core(self, core: usize) -> Self {
+        self.through("taskset", ["-c", &core.to_string()])
+    }
+
+    /// Has another program start it.
+    fn through<const N: usize>(mut self, starter: &str, arguments: [&str; N]) -> Self {
+        let program = std::mem::replace(&mut self.program, starter.into());
+        let own = std::mem::replace(&mut self.args, arguments.map(str::to_owned).to_vec());
+        self.args.push(program.display().to_string());
+        self.args.extend(own);
         self
     }
 }

@@ -52,6 +52,13 @@ impl Launch {
         self
     }
 
+    /// Runs it on this core only.
+    #[must_use]
+    pub fn on_core(mut self, core: usize) -> Self {
+        self.program = self.program.on_core(core);
+        self
+    }
+
     /// The command line.
     pub fn command(&self) -> String {
         self.program.command()

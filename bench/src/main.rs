@@ -1,0 +1,41 @@
+//! `causeway-bench`: the benchmarks of causeway. `make bench` runs them.
+//!
+//! Every part measures a floor in the same run, the least that the work could cost, so that its ratios mean the same
+//! on any machine.
+
+mod cores;
+mod proc;
+mod report;
+mod webhook;
+
+use clap::{Parser, Subcommand};
+
+/// As in causeway's own programs, so that no difference to a floor is the allocator's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Measures causeway, and a floor beside it: all parts, or one
+#[derive(Debug, Parser)]
+#[command(name = "causeway-bench", version)]
+struct Args {
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// The webhook, beside a bare TLS server
+    Webhook(webhook::Args),
+    /// The bare TLS server, which `webhook` starts
+    #[command(hide = true)]
+    Noop(webhook::noop::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    causeway::process::kube_client::install_crypto_provider();
+    match Args::parse().part {
+        None => webhook::run(&webhook::Args::default()),
+        Some(Part::Webhook(args)) => webhook::run(&args),
+        Some(Part::Noop(args)) => webhook::noop::run(&args),
+    }
+}

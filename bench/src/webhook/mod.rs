@@ -1,0 +1,304 @@
+//! The webhook on one core, beside a bare TLS server of the same stack on the same core.
+
+mod bed;
+mod creates;
+mod load;
+pub(crate) mod noop;
+mod reviews;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use causeway_tests::repository;
+
+use self::bed::{Bed, Target};
+use self::load::{Load, Round, ask};
+use self::reviews::{Call, LARGE, SMALL, Size};
+use crate::proc;
+use crate::report::{self, Row};
+
+/// Of a bare server's requests per second, at least.
+const THROUGHPUT_RATIO: f64 = 0.5;
+/// Of a bare server's p99, at most.
+const LATENCY_RATIO: f64 = 2.0;
+/// What the process may take of the memory, in MiB.
+const MEMORY: f64 = 32.0;
+
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// A few seconds, to see that it works; the numbers mean little
+    #[arg(long)]
+    quick: bool,
+    /// Leave out what goes through an API server
+    #[arg(long)]
+    only_load: bool,
+    /// Where webhook.json goes; target/bench of the repository if not given
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+/// How much is done.
+pub(crate) struct Extent {
+    /// Services on the hub.
+    services: usize,
+    /// Rounds of each server in each scenario, in turns.
+    rounds: usize,
+    warm_up: Duration,
+    measured: Duration,
+    /// Rounds of creates through the API server, and how long each is.
+    create_rounds: usize,
+    create_time: Duration,
+}
+
+const FULL: Extent = Extent {
+    services: 10_000,
+    rounds: 5,
+    warm_up: Duration::from_millis(300),
+    measured: Duration::from_millis(1500),
+    create_rounds: 7,
+    create_time: Duration::from_secs(4),
+};
+
+const QUICK: Extent = Extent {
+    services: 200,
+    rounds: 1,
+    warm_up: Duration::from_millis(20),
+    measured: Duration::from_millis(150),
+    create_rounds: 1,
+    create_time: Duration::from_millis(100),
+};
+
+/// One kind of load.
+#[derive(Clone, Copy)]
+struct Scenario {
+    call: Call,
+    size: Size,
+    connections: usize,
+}
+
+impl Scenario {
+    fn all() -> impl Iterator<Item = Self> {
+        [Call::Mutate, Call::Validate].into_iter().flat_map(|call| {
+            [SMALL, LARGE].into_iter().flat_map(move |size| {
+                [32, 512].map(|connections| Self {
+                    call,
+                    size,
+                    connections,
+                })
+            })
+        })
+    }
+
+    fn name(&self, what: &str) -> String {
+        let (call, size) = (self.call.name(), self.size.name);
+        format!("{call}, {size}, {} connections: {what}", self.connections)
+    }
+}
+
+/// Measures, prints the table and writes the JSON.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let extent = if args.quick { QUICK } else { FULL };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let bed = runtime.block_on(Bed::start(extent.services))?;
+    let mut rows = vec![memory(&bed, "resident memory at rest")?];
+    bed.fleet.hub().pause();
+    for scenario in Scenario::all() {
+        rows.extend(measure(&bed, &scenario, &extent)?);
+        // The webhook's watches are not to find the hub gone.
+        bed.fleet.hub().resume();
+        bed.fleet.hub().pause();
+    }
+    bed.fleet.hub().resume();
+    rows.push(memory(&bed, "resident memory after all of this load")?);
+    if !args.only_load {
+        rows.extend(runtime.block_on(creates::measure(&bed, &extent))?);
+    }
+    runtime.block_on(nothing_was_refused(&bed))?;
+    runtime.block_on(async { drop(bed) });
+
+    println!("{}", report::table(&rows));
+    let output = args.output.clone();
+    let output = output.unwrap_or_else(|| repository().join("target/bench"));
+    let file = report::write_json(&output, "webhook", &rows)?;
+    println!("{}", file.display());
+    Ok(())
+}
+
+fn memory(bed: &Bed, name: &str) -> anyhow::Result<Row> {
+    let webhook = proc::memory(bed.webhook()?.process)?.resident;
+    let floor = proc::memory(bed.floor().process)?.resident;
+    Ok(Row::new(name, webhook, "MiB").beside(floor).below(MEMORY))
+}
+
+async fn nothing_was_refused(bed: &Bed) -> anyhow::Result<()> {
+    let metrics = bed.webhook.metrics().await;
+    for verdict in ["denied", "error"] {
+        let name = "causeway_webhook_request_duration_seconds_count";
+        let count = metrics.get(name, &[("verdict", verdict)]);
+        ensure!(
+            count.unwrap_or_default() == 0.0,
+            "{count:?} answers were {verdict}"
+        );
+    }
+    Ok(())
+}
+
+/// What several rounds of one server gave.
+struct Rounds {
+    rounds: Vec<Round>,
+    peak: f64,
+}
+
+impl Rounds {
+    fn per_second(&self) -> f64 {
+        median(self.rounds.iter().map(Round::per_second))
+    }
+
+    fn percentile(&self, part: f64) -> f64 {
+        median(self.rounds.iter().map(|round| round.percentile(part)))
+    }
+
+    fn sum(&self, of: impl Fn(&Round) -> f64) -> f64 {
+        self.rounds.iter().map(of).sum()
+    }
+
+    /// CPU time of the server for each request, in microseconds.
+    fn cpu_per_request(&self) -> f64 {
+        let requests = self.sum(|round| round.latencies.len() as f64);
+        self.sum(|round| round.server_cpu.as_secs_f64()) * 1e6 / requests
+    }
+
+    /// How much of its core a side had.
+    fn share(&self, of: impl Fn(&Round) -> Duration) -> f64 {
+        let elapsed = self.sum(|round| round.elapsed.as_secs_f64());
+        self.sum(|round| of(round).as_secs_f64()) / elapsed
+    }
+}
+
+/// The middle value; of an even number the lower of the two.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let middle = values.len().saturating_sub(1) / 2;
+    values.get(middle).copied().unwrap_or(f64::NAN)
+}
+
+fn measure(bed: &Bed, scenario: &Scenario, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+    let Scenario { call, size, .. } = *scenario;
+    let bodies = reviews::bodies(call, size, extent.services);
+    let load = |target: Target, path: &str| {
+        let host = target.address.to_string();
+        let requests: Vec<_> = bodies
+            .iter()
+            .map(|body| reviews::request(path, &host, body))
+            .collect();
+        Load {
+            address: target.address,
+            tls: bed.tls.clone(),
+            server: target.process,
+            requests: requests.into(),
+            connections: scenario.connections,
+            warm_up: extent.warm_up,
+            measured: extent.measured,
+        }
+    };
+    let webhook = load(bed.webhook()?, &format!("/{}?timeout=5s", call.name()));
+    let answer = longest_answer(&webhook, call)?;
+    let floor = load(bed.floor(), &format!("{}{answer}", noop::FIXED));
+
+    let (mut webhook_rounds, mut floor_rounds) = (Vec::new(), Vec::new());
+    proc::forget_peak(webhook.server)?;
+    proc::forget_peak(floor.server)?;
+    for _ in 0..extent.rounds {
+        floor_rounds.push(floor.run()?);
+        webhook_rounds.push(webhook.run()?);
+    }
+    let webhook = Rounds {
+        rounds: webhook_rounds,
+        peak: proc::memory(webhook.server)?.peak,
+    };
+    let floor = Rounds {
+        rounds: floor_rounds,
+        peak: proc::memory(floor.server)?.peak,
+    };
+    let name = scenario.name("");
+    eprintln!(
+        "{name}{:.0}/s beside {:.0}/s (load busy {:.0} % and {:.0} %, server {:.0} % and {:.0} %)",
+        webhook.per_second(),
+        floor.per_second(),
+        100.0 * webhook.share(|round| round.load_cpu),
+        100.0 * floor.share(|round| round.load_cpu),
+        100.0 * webhook.share(|round| round.server_cpu),
+        100.0 * floor.share(|round| round.server_cpu),
+    );
+    Ok(rows(scenario, &webhook, &floor))
+}
+
+/// Asks for every object once, and that it is accepted. Answers how long the longest answer is.
+fn longest_answer(load: &Load, call: Call) -> anyhow::Result<usize> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let one = Load {
+        connections: 1,
+        ..load.clone()
+    };
+    let mut longest = 0;
+    for request in one.requests.iter() {
+        let (status, body) = runtime.block_on(ask(&one, request))?;
+        let review: serde_json::Value = serde_json::from_slice(&body)?;
+        let response = &review["response"];
+        let patched = response["patch"].is_string();
+        let warned = !response["warnings"].is_null();
+        let accepted = status == 200 && response["allowed"] == true && !warned;
+        ensure!(
+            accepted && patched == (call == Call::Mutate),
+            "not the expected answer: {status} {review}"
+        );
+        longest = longest.max(body.len());
+    }
+    Some(longest)
+        .filter(|length| *length > 0)
+        .context("there is no request")
+}
+
+fn rows(scenario: &Scenario, webhook: &Rounds, floor: &Rounds) -> Vec<Row> {
+    let row =
+        |what: &str, value: f64, unit: &'static str| Row::new(scenario.name(what), value, unit);
+    let percentile = |what: &str, part: f64| {
+        row(what, webhook.percentile(part), "ms").beside(floor.percentile(part))
+    };
+    vec![
+        row("requests", webhook.per_second(), "1/s")
+            .beside(floor.per_second())
+            .ratio_at_least(THROUGHPUT_RATIO),
+        percentile("p50", 0.5),
+        percentile("p99", 0.99).ratio_at_most(LATENCY_RATIO),
+        percentile("p99.9", 0.999),
+        row("CPU of a request", webhook.cpu_per_request(), "us").beside(floor.cpu_per_request()),
+        row("the load's share of its core", load_share(webhook), "").beside(load_share(floor)),
+        row("peak resident memory", webhook.peak, "MiB")
+            .beside(floor.peak)
+            .below(MEMORY),
+    ]
+}
+
+/// Near 1 the load is what is measured, not the server.
+fn load_share(rounds: &Rounds) -> f64 {
+    rounds.share(|round| round.load_cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_a_value_that_occurred() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert!(median(std::iter::empty()).is_nan());
+    }
+}
