@@ -111,12 +111,26 @@ impl Process {
     ///
     /// # Errors
     /// [`ProcessError`] unless a signal asked for the end and every task ended well.
-    pub async fn run(mut self, unready_wait: Duration) -> Result<(), ProcessError> {
+    pub async fn run(self, unready_wait: Duration) -> Result<(), ProcessError> {
+        self.run_lingering(async move { sleep(unready_wait).await })
+            .await
+    }
+
+    /// As [`Process::run`]; between being unready and the end of the tasks `linger` is awaited, which is first polled
+    /// when the process is unready and [leaving](Tasks::is_leaving).
+    ///
+    /// # Errors
+    /// As [`Process::run`].
+    pub async fn run_lingering(
+        mut self,
+        linger: impl Future<Output = ()>,
+    ) -> Result<(), ProcessError> {
         drop(self.start.take());
         let failure = self.ends().await;
         self.readiness.shut_down();
+        self.tasks.leave();
         let drained = async {
-            sleep(unready_wait).await;
+            linger.await;
             timeout(DRAIN_DEADLINE, self.tasks.drain()).await
         };
         let drained = tokio::select! {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
@@ -85,6 +86,7 @@ pub struct Tasks(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    leaving: AtomicBool,
     shutdown: CancellationToken,
     tracker: TaskTracker,
     failures: mpsc::UnboundedSender<TaskFailure>,
@@ -108,6 +110,7 @@ impl Tasks {
     pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<TaskFailure>) {
         let (failures, received) = mpsc::unbounded_channel();
         let tasks = Self(Arc::new(Inner {
+            leaving: AtomicBool::new(false),
             shutdown: CancellationToken::new(),
             tracker: TaskTracker::new(),
             failures,
@@ -157,6 +160,17 @@ impl Tasks {
             tracing::error!("{failure}");
             failure
         })
+    }
+
+    /// Whether the process is unready for good: it still serves, and clients should go elsewhere. Precedes
+    /// [`Tasks::shutdown`].
+    pub fn is_leaving(&self) -> bool {
+        self.0.leaving.load(Ordering::Relaxed)
+    }
+
+    /// From now on the process is leaving.
+    pub(super) fn leave(&self) {
+        self.0.leaving.store(true, Ordering::Relaxed);
     }
 
     /// Cancelled when tasks are to finish what they are at and end.
