@@ -1,6 +1,7 @@
 //! Which members are engaged: one client, one set of watches each, made anew when its address or credentials change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::{self, SecretReference, SyncMode};
@@ -84,7 +85,7 @@ impl Fleet {
         let listed = match signal {
             Signal::Listed(objects) => objects.as_slice(),
             Signal::Applied(object) => std::slice::from_ref(object),
-            Signal::Deleted(_) | Signal::Connected | Signal::Failed(_) => &[],
+            Signal::Deleted(_) | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => &[],
         };
         let mut names = BTreeSet::new();
         for object in listed {
@@ -136,7 +137,7 @@ impl Fleet {
                     self.secrets.remove(&reference);
                 }
             }
-            Signal::Connected | Signal::Failed(_) => {}
+            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
         touched
     }
@@ -196,9 +197,12 @@ impl Fleet {
 
     fn engage(&mut self, name: &ClusterName, target: Target, client: Client) -> Generation {
         self.generation += 1;
+        let confirmed = target.clone();
+        let connect = Arc::new(move || member::client(&confirmed, CONNECT_DEADLINE));
         let watches = member::run(
             name.clone(),
             client.clone(),
+            connect,
             self.generation,
             self.events.clone(),
             self.settings.clone(),

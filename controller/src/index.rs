@@ -12,6 +12,7 @@ pub mod member;
 pub mod served;
 pub mod service;
 pub mod slice;
+mod watch_state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,7 +20,7 @@ use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
 use causeway_controller::outbox::{Limits, Outbox};
 use causeway_controller::plan::Settings;
-use causeway_controller::watch::{self, Signal, Watch};
+use causeway_controller::watch::{self, Connect, Signal, Watch};
 use causeway_controller::{failure, member};
 use clap::Parser as _;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
@@ -54,11 +55,15 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let hub_lists = process
         .readiness
         .awaits("the hub's MultiClusterServices, Services and Clusters");
-    let client = kube_client::hub_client(&config.hub, "causeway-controller").await?;
+    let access = kube_client::hub_config(&config.hub, "causeway-controller").await?;
+    let client = Client::try_from(access.clone())?;
+    let connect: Connect = Arc::new(move || Ok(Client::try_from(access.clone())?));
     let tasks = process.tasks.clone();
     process.tasks.spawn(
         "controller",
-        start(config, client, tasks, metrics, hub_known, hub_lists),
+        start(
+            config, client, connect, tasks, metrics, hub_known, hub_lists,
+        ),
     );
     Ok(process.run(UNREADY_WAIT).await?)
 }
@@ -67,6 +72,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
 async fn start(
     config: Config,
     client: Client,
+    connect: Connect,
     tasks: Tasks,
     metrics: Metrics,
     hub_known: Awaited,
@@ -83,13 +89,14 @@ async fn start(
     let identity = election.identity.clone();
     let leadership = stand_for_election(&config, election, &client, &tasks, written.clone());
     let (events, received) = mpsc::channel(EVENTS_WAITING);
-    watch_hub(
-        &client,
-        &config.secret_namespaces,
-        &tasks,
-        &events,
-        &metrics,
-    );
+    let watches = HubWatches {
+        client: &client,
+        connect,
+        tasks: &tasks,
+        events: &events,
+        metrics: &metrics,
+    };
+    watches.start(&config.secret_namespaces);
     let announcer = Announcer::new(tasks.clone(), identity);
     let members = member::Settings {
         unreadable: metrics.unreadable(),
@@ -143,43 +150,34 @@ fn stand_for_election(
     leadership
 }
 
-fn watch_hub(
-    client: &Client,
-    secret_namespaces: &[String],
-    tasks: &Tasks,
-    events: &mpsc::Sender<Event>,
-    metrics: &Metrics,
-) {
-    let services = Api::<Service>::all(client.clone());
-    let clusters = Api::<api::Cluster>::all(client.clone());
-    let mcs = Api::<api::MultiClusterService>::all(client.clone());
-    let hub = HubWatches {
-        tasks,
-        events,
-        metrics,
-    };
-    hub.watch(
-        "watch-multiclusterservices",
-        mcs,
-        HubEvent::MultiClusterServices,
-    );
-    hub.watch("watch-services", services, HubEvent::Services);
-    hub.watch("watch-clusters", clusters, HubEvent::Clusters);
-    for namespace in secret_namespaces {
-        let secrets = Api::<Secret>::namespaced(client.clone(), namespace);
-        let namespace = namespace.clone();
-        let wrap = move |signal| HubEvent::Secrets(namespace.clone(), signal);
-        hub.watch("watch-secrets", secrets, wrap);
-    }
-}
-
 struct HubWatches<'a> {
+    client: &'a Client,
+    connect: Connect,
     tasks: &'a Tasks,
     events: &'a mpsc::Sender<Event>,
     metrics: &'a Metrics,
 }
 
 impl HubWatches<'_> {
+    fn start(&self, secret_namespaces: &[String]) {
+        let mcs = Api::<api::MultiClusterService>::all(self.client.clone());
+        let services = Api::<Service>::all(self.client.clone());
+        let clusters = Api::<api::Cluster>::all(self.client.clone());
+        self.watch(
+            "watch-multiclusterservices",
+            mcs,
+            HubEvent::MultiClusterServices,
+        );
+        self.watch("watch-services", services, HubEvent::Services);
+        self.watch("watch-clusters", clusters, HubEvent::Clusters);
+        for namespace in secret_namespaces {
+            let secrets = Api::<Secret>::namespaced(self.client.clone(), namespace);
+            let namespace = namespace.clone();
+            let wrap = move |signal| HubEvent::Secrets(namespace.clone(), signal);
+            self.watch("watch-secrets", secrets, wrap);
+        }
+    }
+
     fn watch<K>(
         &self,
         task: &'static str,
@@ -188,7 +186,9 @@ impl HubWatches<'_> {
     ) where
         K: Resource<DynamicType = ()> + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        let watch = Watch::new(api, watch::Settings::default()).counting(self.metrics.unreadable());
+        let watch = Watch::new(api, watch::Settings::default())
+            .confirming_by(self.connect.clone())
+            .counting(self.metrics.unreadable());
         let events = self.events.clone();
         self.tasks.spawn(task, async move {
             watch

@@ -1,5 +1,6 @@
 //! Reaches one member: who it is, what it holds, and whether it answers.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
@@ -10,8 +11,9 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::core::PartialObjectMeta;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use prometheus_client::metrics::counter::Counter;
+use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
@@ -19,7 +21,7 @@ use crate::event::{Event, Generation, Identity, MemberEvent};
 use crate::failure::{Backoff, Failure, FailureKind};
 use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
-use crate::watch::{self as watches, Watch};
+use crate::watch::{self as watches, Connect, Watch};
 
 mod connection;
 mod discovery;
@@ -69,6 +71,7 @@ const IDENTITY_NAMESPACE: &str = "kube-system";
 pub async fn run(
     name: ClusterName,
     client: Client,
+    connect: Connect,
     generation: Generation,
     events: mpsc::Sender<Event>,
     settings: Settings,
@@ -76,6 +79,7 @@ pub async fn run(
     let member = Member {
         name,
         client,
+        connect,
         generation,
         events,
         settings,
@@ -98,6 +102,7 @@ pub async fn run(
 struct Member {
     name: ClusterName,
     client: Client,
+    connect: Connect,
     generation: Generation,
     events: mpsc::Sender<Event>,
     settings: Settings,
@@ -189,39 +194,47 @@ impl Member {
         ticks
     }
 
+    fn watch_of<K>(&self, api: Api<K>, reconnections: &watch::Receiver<u64>) -> Watch<K>
+    where
+        K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
+    {
+        Watch::new(api, self.settings.watch.clone())
+            .reconnect_on(reconnections.clone())
+            .confirming_by(self.connect.clone())
+            .counting(self.settings.unreadable.clone())
+    }
+
     /// Watches until nobody listens any more.
     async fn watch(&self, reconnections: watch::Receiver<u64>) {
-        let settings = &self.settings;
         let of = |event| self.event(event);
-        let services = Watch::<Service>::new(Api::all(self.client.clone()), settings.watch.clone())
-            .reconnect_on(reconnections.clone())
-            .counting(settings.unreadable.clone())
+        let services = self
+            .watch_of(Api::<Service>::all(self.client.clone()), &reconnections)
             .run(
                 |service| service,
                 |signal| of(MemberEvent::Services(signal)),
                 self.events.clone(),
             );
-        let slices =
-            Watch::<EndpointSlice>::new(Api::all(self.client.clone()), settings.watch.clone())
-                .reconnect_on(reconnections.clone())
-                .counting(settings.unreadable.clone())
-                .run(
-                    ObservedSlice::read,
-                    |signal| of(MemberEvent::Slices(signal)),
-                    self.events.clone(),
-                );
-        let namespaces = Watch::<PartialObjectMeta<Namespace>>::new(
-            Api::all(self.client.clone()),
-            settings.watch.clone(),
-        )
-        .metadata_only()
-        .reconnect_on(reconnections)
-        .counting(settings.unreadable.clone())
-        .run(
-            whole_namespace,
-            |signal| of(MemberEvent::Namespaces(signal)),
-            self.events.clone(),
-        );
+        let slices = self
+            .watch_of(
+                Api::<EndpointSlice>::all(self.client.clone()),
+                &reconnections,
+            )
+            .run(
+                ObservedSlice::read,
+                |signal| of(MemberEvent::Slices(signal)),
+                self.events.clone(),
+            );
+        let namespaces = self
+            .watch_of(
+                Api::<PartialObjectMeta<Namespace>>::all(self.client.clone()),
+                &reconnections,
+            )
+            .metadata_only()
+            .run(
+                whole_namespace,
+                |signal| of(MemberEvent::Namespaces(signal)),
+                self.events.clone(),
+            );
         tokio::join!(services, slices, namespaces);
     }
 
@@ -271,28 +284,21 @@ impl Member {
 
     /// Watches what is served of the clusterset's API until nobody listens any more.
     async fn watch_clusterset(&self, served: &Served, reconnections: watch::Receiver<u64>) {
-        let settings = &self.settings;
         let exports = served.exports.map(|version| {
             let api = Api::<ServiceExport>::all_with(self.client.clone(), &version);
-            Watch::new(api, settings.watch.clone())
-                .reconnect_on(reconnections.clone())
-                .counting(settings.unreadable.clone())
-                .run(
-                    |export| export,
-                    |signal| self.event(MemberEvent::Exports(signal)),
-                    self.events.clone(),
-                )
+            self.watch_of(api, &reconnections).run(
+                |export| export,
+                |signal| self.event(MemberEvent::Exports(signal)),
+                self.events.clone(),
+            )
         });
         let imports = served.imports.map(|served| {
             let api = Api::<ServiceImport>::all_with(self.client.clone(), &served.version);
-            Watch::new(api, settings.watch.clone())
-                .reconnect_on(reconnections)
-                .counting(settings.unreadable.clone())
-                .run(
-                    |import| import,
-                    |signal| self.event(MemberEvent::Imports(signal)),
-                    self.events.clone(),
-                )
+            self.watch_of(api, &reconnections).run(
+                |import| import,
+                |signal| self.event(MemberEvent::Imports(signal)),
+                self.events.clone(),
+            )
         });
         tokio::join!(
             exports.map_or_else(|| pending().left_future(), FutureExt::right_future),

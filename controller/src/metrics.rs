@@ -27,6 +27,7 @@ pub struct Metrics {
     retries: Counter,
     member_state: Family<StateLabels, Gauge>,
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
+    withdrawals_held: Family<ClusterLabels, Gauge>,
     leader: Gauge,
     unreadable: Counter,
 }
@@ -89,6 +90,7 @@ impl Default for Metrics {
             retries: Counter::default(),
             member_state: Family::default(),
             member_last_event: Family::default(),
+            withdrawals_held: Family::default(),
             leader: Gauge::default(),
             unreadable: Counter::default(),
         }
@@ -133,6 +135,11 @@ impl Metrics {
             "member_last_event_timestamp_seconds",
             "When the member last said something",
             self.member_last_event.clone(),
+        );
+        registry.register(
+            "withdrawals_held",
+            "Objects that a list lacked, kept because so many missing at once are not believed",
+            self.withdrawals_held.clone(),
         );
         registry.register("leader", "Whether this process writes", self.leader.clone());
         registry.register(
@@ -204,6 +211,15 @@ impl Metrics {
             .set(at.as_duration().as_secs_f64());
     }
 
+    /// So many objects of the cluster, a member's name or `hub`, are kept although its last lists lacked them.
+    pub fn withdrawals_held(&self, cluster: &str, count: usize) {
+        let labels = ClusterLabels {
+            cluster: cluster.to_owned(),
+        };
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.withdrawals_held.get_or_create(&labels).set(count);
+    }
+
     /// The member is gone: nothing is shown of it any more.
     pub fn forget_member(&self, cluster: &ClusterName) {
         for state in MemberState::ALL {
@@ -212,9 +228,11 @@ impl Metrics {
                 state: state.as_str(),
             });
         }
-        self.member_last_event.remove(&ClusterLabels {
+        let labels = ClusterLabels {
             cluster: cluster.to_string(),
-        });
+        };
+        self.member_last_event.remove(&labels);
+        self.withdrawals_held.remove(&labels);
         let written = self
             .written
             .lock()
@@ -265,6 +283,7 @@ mod tests {
         metrics.member_state(member1, MemberState::Syncing);
         metrics.member_state(member1, MemberState::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
+        metrics.withdrawals_held("member1", 12);
         metrics.leader(true);
         let text = shown(&metrics);
         let lines = [
@@ -277,6 +296,7 @@ mod tests {
             r#"causeway_controller_member_state{cluster="member1",state="synced"} 1"#,
             r#"causeway_controller_member_state{cluster="member1",state="syncing"} 0"#,
             r#"causeway_controller_member_last_event_timestamp_seconds{cluster="member1"} 1.5"#,
+            r#"causeway_controller_withdrawals_held{cluster="member1"} 12"#,
             "causeway_controller_leader 1",
             "causeway_controller_unreadable_objects_total 0",
         ];
@@ -295,6 +315,7 @@ mod tests {
             metrics.wrote(cluster, "Service", "create", None);
             metrics.member_state(&member(cluster), MemberState::Synced);
             metrics.member_event(&member(cluster), Timestamp::UNIX_EPOCH);
+            metrics.withdrawals_held(cluster, 12);
         }
         metrics.forget_member(&member("member1"));
         let text = shown(&metrics);

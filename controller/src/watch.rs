@@ -7,33 +7,47 @@
 //! # Guarantees
 //! - [`Signal::Listed`] holds all that the API server held at one moment not before the request.
 //! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are told as they happen.
+//! - A list that lacks more than ten objects and more than a fifth of what was there is not believed to that extent:
+//!   its objects are told one by one, and what is missing is gone only if a second list, asked for over a new connection
+//!   half a minute later, says the same.
 //! - A silent connection is given up: a server ends each watch by itself, one that does not is not there any more.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::io::AsyncBufReadExt as _;
 use kube::core::{Request, Status};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use prometheus_client::metrics::counter::Counter;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use self::guard::{Guard, Id, Verdict};
+pub use self::settings::Settings;
 use self::source::{Source, identity};
 use crate::failure::{Backoff, Failure, FailureKind, spread};
 
+mod guard;
+mod settings;
 mod source;
+
+/// Makes a client with connections of its own.
+pub type Connect = Arc<dyn Fn() -> Result<Client, Failure> + Send + Sync>;
 
 /// What a watch tells.
 #[derive(Debug)]
 pub enum Signal<K> {
     /// All objects that there are, from a complete list of the most recent state: replaces what was known.
     Listed(Vec<K>),
+    /// So many objects are missing from a list that it was not believed; they are taken to be there until a second list has been
+    /// asked for.
+    Held(usize),
     /// The object was made or changed.
     Applied(K),
     /// The object is gone; this is its last state.
@@ -49,43 +63,11 @@ impl<K> Signal<K> {
     pub fn map<T>(self, mut convert: impl FnMut(K) -> T) -> Signal<T> {
         match self {
             Self::Listed(objects) => Signal::Listed(objects.into_iter().map(convert).collect()),
+            Self::Held(missing) => Signal::Held(missing),
             Self::Applied(object) => Signal::Applied(convert(object)),
             Self::Deleted(object) => Signal::Deleted(convert(object)),
             Self::Connected => Signal::Connected,
             Self::Failed(failure) => Signal::Failed(failure),
-        }
-    }
-}
-
-/// How patient a watch is.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Objects a page of a list.
-    pub page: u32,
-    /// How long a page may take.
-    pub page_deadline: Duration,
-    /// How long the answer to a watch request may take.
-    pub connect_deadline: Duration,
-    /// After how long the API server is asked to end a watch; at most 290 s. Up to a sixth is taken off at random.
-    pub watch_timeout: Duration,
-    /// How much later than that a watch is taken for dead.
-    pub margin: Duration,
-    /// The pause before the second attempt.
-    pub first_retry: Duration,
-    /// The longest pause between attempts.
-    pub last_retry: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            page: 500,
-            page_deadline: Duration::from_secs(60),
-            connect_deadline: Duration::from_secs(15),
-            watch_timeout: Duration::from_secs(288),
-            margin: Duration::from_secs(15),
-            first_retry: Duration::from_millis(200),
-            last_retry: Duration::from_secs(30),
         }
     }
 }
@@ -96,7 +78,6 @@ const STEADY: Duration = Duration::from_secs(5);
 const KEPT_BUFFER: usize = 256 * 1024;
 
 /// One kind of object of one API server, to be watched.
-#[derive(Debug)]
 pub struct Watch<K> {
     api: Api<K>,
     labels: Option<String>,
@@ -104,6 +85,7 @@ pub struct Watch<K> {
     metadata_only: bool,
     settings: Settings,
     reconnect: Option<watch::Receiver<u64>>,
+    connect: Option<Connect>,
     unreadable: Counter,
 }
 
@@ -120,6 +102,7 @@ where
             metadata_only: false,
             settings,
             reconnect: None,
+            connect: None,
             unreadable: Counter::default(),
         }
     }
@@ -160,6 +143,15 @@ where
         }
     }
 
+    /// A list that is not believed is asked for again by such a client.
+    #[must_use]
+    pub fn confirming_by(self, connect: Connect) -> Self {
+        Self {
+            connect: Some(connect),
+            ..self
+        }
+    }
+
     /// Counts the objects that cannot be read. They are logged and passed over, and missing from lists.
     #[must_use]
     pub fn counting(self, unreadable: Counter) -> Self {
@@ -176,7 +168,10 @@ where
     ) {
         let backoff = Backoff::new(self.settings.first_retry, self.settings.last_retry);
         let listener = events.clone();
+        let guard = Guard::new(self.settings.disbelief);
         let mut loop_ = Loop {
+            guard,
+            connect: self.connect,
             source: Source {
                 request: Request::new(self.api.resource_url()),
                 client: self.api.into_client(),
@@ -213,7 +208,7 @@ enum End {
     Over,
     /// It was asked for.
     Reconnect,
-    /// Something was missed that only a list can tell.
+    /// Something was missed, or not believed, that only a list can tell.
     Lost,
     /// It was refused or broke.
     Broken(Failure),
@@ -221,6 +216,8 @@ enum End {
 
 struct Loop<K, R, W, E> {
     source: Source<K>,
+    guard: Guard,
+    connect: Option<Connect>,
     reconnect: Option<watch::Receiver<u64>>,
     backoff: Backoff,
     outage: Option<Failure>,
@@ -246,17 +243,56 @@ where
 
     /// Lists until it succeeds, and gives the resourceVersion to watch from.
     async fn list(&mut self) -> Result<String, Closed> {
+        self.connect_anew();
         loop {
+            let read = |object: K| (self.guard.id(object.meta()), (self.read)(object));
             let listed = tokio::select! {
-                listed = self.source.list(&self.read) => listed,
+                listed = self.source.list(read) => listed,
                 () = asked(&mut self.reconnect) => continue,
             };
             match listed {
                 Ok((objects, version)) => {
-                    self.tell(Signal::Listed(objects)).await?;
+                    self.tell_list(objects).await?;
                     return Ok(version);
                 }
                 Err(failure) => self.fail(failure).await?,
+            }
+        }
+    }
+
+    /// What was not believed is not asked for again over the connection that said it.
+    fn connect_anew(&mut self) {
+        let Some(connect) = self
+            .connect
+            .as_ref()
+            .filter(|_| self.guard.ask_at().is_some())
+        else {
+            return;
+        };
+        match connect() {
+            Ok(client) => self.source.client = client,
+            Err(failure) => {
+                tracing::warn!(%failure, "no new connection can be made for a second list")
+            }
+        }
+    }
+
+    async fn tell_list(&mut self, objects: Vec<(Option<Id>, T)>) -> Result<(), Closed> {
+        let present = objects.iter().filter_map(|(id, _)| *id).collect();
+        let objects = objects.into_iter().map(|(_, object)| object);
+        match self.guard.judge(present, Instant::now()) {
+            Verdict::Believed => self.tell(Signal::Listed(objects.collect())).await,
+            Verdict::Held(missing) => {
+                let kind = K::kind(&K::DynamicType::default()).into_owned();
+                tracing::warn!(
+                    kind,
+                    missing,
+                    "a list lacks much of what was there; it is asked for again before that is believed"
+                );
+                for object in objects {
+                    self.tell(Signal::Applied(object)).await?;
+                }
+                self.tell(Signal::Held(missing)).await
             }
         }
     }
@@ -307,6 +343,7 @@ where
         self.tell(Signal::Connected).await?;
         let mut stream = pin!(stream);
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
+        let ask_at = self.guard.ask_at();
         let mut line = Vec::new();
         loop {
             line.clear();
@@ -314,6 +351,7 @@ where
             let read = tokio::select! {
                 read = timeout_at(dead_at, stream.read_until(b'\n', &mut line)) => read,
                 () = asked(&mut self.reconnect) => return Ok(End::Reconnect),
+                () = at(ask_at) => return Ok(End::Lost),
             };
             match read {
                 Ok(Ok(0)) => return Ok(End::Over),
@@ -352,10 +390,15 @@ where
             return Ok((event.kind == "DELETED").then_some(End::Lost));
         };
         let newer = object.meta().resource_version.clone();
-        let object = (self.read)(object);
         match event.kind {
-            "ADDED" | "MODIFIED" => self.tell(Signal::Applied(object)).await?,
-            "DELETED" => self.tell(Signal::Deleted(object)).await?,
+            "ADDED" | "MODIFIED" => {
+                self.guard.applied(object.meta());
+                self.tell(Signal::Applied((self.read)(object))).await?;
+            }
+            "DELETED" => {
+                self.guard.deleted(object.meta());
+                self.tell(Signal::Deleted((self.read)(object))).await?;
+            }
             _ => {}
         }
         move_on(version, newer);
@@ -396,6 +439,14 @@ impl End {
 fn move_on(version: &mut String, newer: Option<String>) {
     if let Some(newer) = newer.filter(|newer| !newer.is_empty()) {
         *version = newer;
+    }
+}
+
+/// Waits until then; for ever where there is no such time.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -50,6 +50,14 @@ pub enum HubError {
 /// # Errors
 /// [`HubError`] where the access cannot be used. The hub is not asked for anything yet.
 pub async fn hub_client(access: &HubAccess, component: &str) -> Result<Client, HubError> {
+    Ok(Client::try_from(hub_config(access, component).await?)?)
+}
+
+/// What [`hub_client`] makes its client of.
+///
+/// # Errors
+/// [`HubError`] where the access cannot be used.
+pub async fn hub_config(access: &HubAccess, component: &str) -> Result<Config, HubError> {
     let mut config = match access {
         HubAccess::Kubeconfig(kubeconfig) => {
             let options = KubeConfigOptions::default();
@@ -59,7 +67,7 @@ pub async fn hub_client(access: &HubAccess, component: &str) -> Result<Client, H
     };
     harden(&mut config);
     name_client(&mut config, component)?;
-    Ok(Client::try_from(config)?)
+    Ok(config)
 }
 
 /// Sets the timeouts that let a client notice a dead connection, and leaves repetition to the caller.

@@ -28,7 +28,12 @@ impl Controller {
             HubEvent::Clusters(signal) => self.parts.fleet.note_clusters(signal),
             _ => Default::default(),
         };
+        let held_before = self.parts.index.hub.held();
         self.parts.index.fold_hub(event, now.wall);
+        let held = self.parts.index.hub.held();
+        if held != held_before {
+            self.parts.metrics.withdrawals_held("hub", held);
+        }
         for name in touched {
             self.engage(&name);
         }
@@ -102,9 +107,16 @@ impl Controller {
             };
             self.sources_changed.entry(key.clone()).or_insert(change);
         }
-        let stood = self.parts.index.standing(name);
+        let held = |controller: &Self| {
+            let member = controller.parts.index.members.get(name);
+            member.map_or(0, Member::held)
+        };
+        let (stood, held_before) = (self.parts.index.standing(name), held(self));
         self.parts.index.fold_member(name, event, now.wall);
-        let stands = self.parts.index.standing(name);
+        let (stands, held) = (self.parts.index.standing(name), held(self));
+        if held != held_before {
+            self.parts.metrics.withdrawals_held(name.as_str(), held);
+        }
         if stands != stood {
             tracing::info!(cluster = %name, ?stands, "a member changed");
             self.parts.metrics.member_state(name, state_of(&stands));

@@ -13,6 +13,7 @@ use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::apply::Ack;
 use crate::event::HubEvent;
+use crate::index::watch_state::WatchState;
 use crate::watch::Signal;
 
 /// All that is known of the hub.
@@ -34,14 +35,14 @@ pub struct Hub {
     pub karmada_works: HashMap<ServiceKey, bool>,
     /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
     pub listed_since: Option<Timestamp>,
-    listed: Listed,
+    watches: Watches,
 }
 
 #[derive(Debug, Default)]
-struct Listed {
-    multi_cluster_services: bool,
-    services: bool,
-    clusters: bool,
+struct Watches {
+    multi_cluster_services: WatchState,
+    services: WatchState,
+    clusters: WatchState,
 }
 
 /// A MultiClusterService as it is stored.
@@ -116,6 +117,12 @@ pub struct Change {
     pub placement: bool,
 }
 
+impl Watches {
+    fn each(&self) -> [&WatchState; 3] {
+        [&self.multi_cluster_services, &self.services, &self.clusters]
+    }
+}
+
 impl Hub {
     /// A hub of which only the identity is known.
     pub fn new(uid: &str) -> Self {
@@ -128,13 +135,18 @@ impl Hub {
             confirmed_gone: HashSet::new(),
             karmada_works: HashMap::new(),
             listed_since: None,
-            listed: Listed::default(),
+            watches: Watches::default(),
         }
     }
 
     /// Whether complete lists of MultiClusterServices, Services and Clusters were seen. Until then absence proves nothing.
     pub fn is_listed(&self) -> bool {
         self.listed_since.is_some()
+    }
+
+    /// How many objects its last lists lacked without being believed.
+    pub fn held(&self) -> usize {
+        self.watches.each().iter().map(|watch| watch.held).sum()
     }
 
     /// Whether there is a MultiClusterService of that key.
@@ -157,16 +169,16 @@ impl Hub {
             HubEvent::Clusters(signal) => self.fold_clusters(signal, now, &mut change),
             HubEvent::Secrets(..) => {}
         }
-        if self.listed.multi_cluster_services && self.listed.services && self.listed.clusters {
+        if self.watches.each().iter().all(|watch| watch.listed) {
             self.listed_since.get_or_insert(now);
         }
         change
     }
 
     fn fold_mcs(&mut self, signal: Signal<api::MultiClusterService>, change: &mut Change) {
+        self.watches.multi_cluster_services.note(&signal);
         match signal {
             Signal::Listed(objects) => {
-                self.listed.multi_cluster_services = true;
                 let old = std::mem::take(&mut self.multi_cluster_services);
                 change.services.extend(old.into_keys());
                 change.placement = true;
@@ -193,7 +205,7 @@ impl Hub {
                     change.services.insert(key);
                 }
             }
-            Signal::Connected | Signal::Failed(_) => {}
+            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 
@@ -214,9 +226,9 @@ impl Hub {
     }
 
     fn fold_services(&mut self, signal: Signal<Service>, now: Timestamp, change: &mut Change) {
+        self.watches.services.note(&signal);
         match signal {
             Signal::Listed(objects) => {
-                self.listed.services = true;
                 change.placement = true;
                 let mut gone: HashSet<_> = self.services.keys().cloned().collect();
                 for object in &objects {
@@ -243,7 +255,7 @@ impl Hub {
                     self.remove_service(&key, now, change);
                 }
             }
-            Signal::Connected | Signal::Failed(_) => {}
+            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 
@@ -295,9 +307,9 @@ impl Hub {
     }
 
     fn fold_clusters(&mut self, signal: Signal<api::Cluster>, now: Timestamp, change: &mut Change) {
+        self.watches.clusters.note(&signal);
         match signal {
             Signal::Listed(objects) => {
-                self.listed.clusters = true;
                 let mut gone: HashSet<_> = self.clusters.keys().cloned().collect();
                 for object in &objects {
                     if let Some(name) = self.put_cluster(object, now, change) {
@@ -322,7 +334,7 @@ impl Hub {
                     self.cluster_is_gone(&name, now, change);
                 }
             }
-            Signal::Connected | Signal::Failed(_) => {}
+            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 

@@ -143,11 +143,7 @@ impl Member {
         if let Some(why) = self.refusals.first() {
             return Standing::Refused(why.clone());
         }
-        let failed = [
-            &self.watches.slices,
-            &self.watches.services,
-            &self.watches.namespaces,
-        ];
+        let failed = self.watches.each();
         let failure = self
             .probe_failure
             .as_ref()
@@ -162,6 +158,13 @@ impl Member {
             }
             _ => Standing::Syncing,
         }
+    }
+
+    /// How many objects its last lists lacked without being believed.
+    pub fn held(&self) -> usize {
+        let clusterset = [&self.clusterset.export_watch, &self.clusterset.import_watch];
+        let watches = self.watches.each().into_iter().chain(clusterset);
+        watches.map(|watch| watch.held).sum()
     }
 
     /// Why the member takes no part, where its version is too old for EndpointSlices.

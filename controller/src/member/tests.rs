@@ -48,7 +48,9 @@ impl Server {
         };
         let (tell, events) = mpsc::channel(8);
         let name = ClusterName::try_from("member1").unwrap();
-        let running = tokio::spawn(run(name, client, 1, tell, settings));
+        let same = client.clone();
+        let connect = Arc::new(move || Ok(same.clone()));
+        let running = tokio::spawn(run(name, client, connect, 1, tell, settings));
         Self {
             answers,
             events,
@@ -92,6 +94,7 @@ impl Server {
 fn told_of<K>(kind: &str, signal: &Signal<K>) -> String {
     match signal {
         Signal::Listed(objects) => format!("{kind}: {}", objects.len()),
+        Signal::Held(missing) => format!("{kind} held: {missing}"),
         Signal::Connected => format!("{kind} watched"),
         Signal::Applied(_) | Signal::Deleted(_) => format!("{kind} changed"),
         Signal::Failed(failure) => format!("{kind} failed: {failure}"),

@@ -29,11 +29,7 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
         .map(|identity| identity.version.clone())
         .or_else(|| cluster.kubernetes_version.clone());
     let (status, reason, message) = match index.standing(name) {
-        Standing::Synced => (
-            TRUE,
-            reason::SYNCED,
-            "Services and EndpointSlices are watched".to_owned(),
-        ),
+        Standing::Synced => (TRUE, reason::SYNCED, watched(index, name)),
         Standing::Syncing => (
             FALSE,
             reason::SYNCING,
@@ -79,6 +75,16 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
     let differs = wish.conditions != cluster.conditions
         || wish.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(wish)
+}
+
+fn watched(index: &Index, name: &ClusterName) -> String {
+    let text = "Services and EndpointSlices are watched";
+    match index.members.get(name).map_or(0, Member::held) {
+        0 => text.to_owned(),
+        held => format!(
+            "{text}; its last list lacks {held} objects that were there, which are kept until a second list says so too"
+        ),
+    }
 }
 
 /// Whether the member takes part in the clusterset, once that is known.

@@ -1,5 +1,7 @@
 //! The protocol's rare turns, over real HTTP, from a server that does exactly what the test says.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 use tokio::task::JoinHandle;
@@ -13,6 +15,7 @@ struct Server {
     requests: mpsc::Receiver<Asked>,
     signals: mpsc::Receiver<Signal<String>>,
     reconnect: watch::Sender<u64>,
+    connections: Arc<AtomicUsize>,
     unreadable: Counter,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -26,18 +29,26 @@ impl Drop for Server {
 impl Server {
     async fn watched_with(settings: Settings) -> Self {
         let (client, requests, accepting) = http::listen().await;
-        let services = Api::<Service>::all(client);
+        let services = Api::<Service>::all(client.clone());
+        let connections = Arc::<AtomicUsize>::default();
+        let connected = connections.clone();
+        let connect = Arc::new(move || {
+            connected.fetch_add(1, Ordering::Relaxed);
+            Ok(client.clone())
+        });
         let (reconnect, reconnections) = watch::channel(0);
         let (tell, signals) = mpsc::channel(8);
         let unreadable = Counter::default();
         let watch = Watch::new(services, settings)
             .reconnect_on(reconnections)
+            .confirming_by(connect)
             .counting(unreadable.clone());
         let watching = tokio::spawn(watch.run(|service| service.name_any(), |signal| signal, tell));
         Self {
             requests,
             signals,
             reconnect,
+            connections,
             unreadable,
             tasks: vec![accepting, watching],
         }
@@ -337,4 +348,36 @@ async fn a_watch_ends_when_nobody_listens() {
         .await
         .expect("the watch goes on")
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_list_that_lacks_too_much_is_believed_when_a_second_one_over_a_new_connection_says_the_same()
+ {
+    let short = Duration::from_millis(1);
+    let mut server = Server::watched_with(Settings {
+        first_retry: short,
+        disbelief: short,
+        ..Settings::default()
+    })
+    .await;
+    let all: Vec<_> = (0..20).map(|n| service(&format!("foo-{n}"), 5)).collect();
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&all, "7", "")).await;
+    assert!(server.told().await.starts_with("Listed("));
+    let expired = server.asked_to_watch_from("7").await;
+    expired.refuse(410, "Expired", "too old").await;
+    let asked = server.asked_for_list().await;
+    assert_eq!(server.connections.load(Ordering::Relaxed), 0);
+    asked.answer(200, &list(&all[..2], "3", "")).await;
+    assert_eq!(server.told().await, r#"Applied("foo-0")"#);
+    assert_eq!(server.told().await, r#"Applied("foo-1")"#);
+    assert_eq!(server.told().await, "Held(18)");
+    let mut watch = server.asked_to_watch_from("3").await;
+    watch.accept().await;
+    assert_eq!(server.told().await, "Connected");
+    let asked = server.asked_for_list().await;
+    assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+    asked.answer(200, &list(&all[..1], "4", "")).await;
+    assert_eq!(server.told().await, r#"Listed(["foo-0"])"#);
+    server.asked_to_watch_from("4").await;
 }

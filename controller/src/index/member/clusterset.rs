@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::jiff::Timestamp;
 
 use super::objects::Objects;
-use super::watches::WatchState;
 use crate::failure::{Failure, FailureKind};
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::served::{Served, ServedImports};
+use crate::index::watch_state::WatchState;
 
 /// What a member says of the clusterset.
 #[derive(Debug, Default)]

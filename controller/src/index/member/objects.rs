@@ -138,7 +138,7 @@ impl<V: View> Objects<V> {
                     note(changed, &key, old.as_ref(), None);
                 }
             }
-            Signal::Connected | Signal::Failed(_) => {}
+            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 

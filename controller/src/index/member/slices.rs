@@ -56,7 +56,7 @@ impl Slices {
                     self.remove(&slice.namespace, &slice.name, changed);
                 }
             }
-            Signal::Connected | Signal::Failed(_) => {}
+            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 

@@ -1,0 +1,186 @@
+//! Sudden mass loss is not believed: an API server whose store was restored, or that answers from a part of it, lists far
+//! less than there is, and nothing tells that list from a true one but asking again.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use tokio::time::Instant;
+
+/// How many objects may go missing from one list to the next without a question, and how large a share of all.
+const FEW: usize = 10;
+const SHARE: usize = 5;
+
+/// An object, by namespace, name and UID.
+pub(super) type Id = u64;
+
+/// What is known to be there, and what is missing from the last list and was not believed to be gone.
+#[derive(Debug)]
+pub(super) struct Guard {
+    known: HashSet<Id>,
+    missing: Option<Missing>,
+    patience: Duration,
+    hasher: RandomState,
+}
+
+#[derive(Debug)]
+struct Missing {
+    objects: HashSet<Id>,
+    ask_at: Instant,
+}
+
+/// What is made of a list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is all that there is.
+    Believed,
+    /// What it holds is there, but so many are missing that it has to be asked for again.
+    Held(usize),
+}
+
+impl Guard {
+    /// A guard that asks again after that time.
+    pub(super) fn new(patience: Duration) -> Self {
+        Self {
+            known: HashSet::new(),
+            missing: None,
+            patience,
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// The object; one that is being deleted is expected to go, and is none.
+    pub(super) fn id(&self, meta: &ObjectMeta) -> Option<Id> {
+        let identity = (&meta.namespace, &meta.name, &meta.uid);
+        let stays = meta.deletion_timestamp.is_none();
+        stays.then(|| self.hasher.hash_one(identity))
+    }
+
+    /// The object is there, or on its way out.
+    pub(super) fn applied(&mut self, meta: &ObjectMeta) {
+        match self.id(meta) {
+            Some(id) => {
+                self.known.insert(id);
+            }
+            None => self.deleted(meta),
+        }
+    }
+
+    /// The object is gone.
+    pub(super) fn deleted(&mut self, meta: &ObjectMeta) {
+        let identity = (&meta.namespace, &meta.name, &meta.uid);
+        self.known.remove(&self.hasher.hash_one(identity));
+    }
+
+    /// When the list is to be asked for again, if it is.
+    pub(super) fn ask_at(&self) -> Option<Instant> {
+        self.missing.as_ref().map(|missing| missing.ask_at)
+    }
+
+    /// Judges a list: a loss is believed if it is small, or if a list that was asked for later says the same.
+    pub(super) fn judge(&mut self, listed: HashSet<Id>, now: Instant) -> Verdict {
+        let missing: HashSet<_> = self.known.difference(&listed).copied().collect();
+        let many = |count: usize| count > FEW.max(self.known.len() / SHARE);
+        let believed = !many(missing.len())
+            || self.missing.as_ref().is_some_and(|before| {
+                now >= before.ask_at && !many(missing.difference(&before.objects).count())
+            });
+        if believed {
+            self.known = listed;
+            self.missing = None;
+            return Verdict::Believed;
+        }
+        let count = missing.len();
+        self.known.extend(listed);
+        if self.ask_at().is_none_or(|ask_at| now >= ask_at) {
+            self.missing = Some(Missing {
+                objects: missing,
+                ask_at: now + self.patience,
+            });
+        }
+        Verdict::Held(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn listed(objects: impl IntoIterator<Item = Id>) -> HashSet<Id> {
+        objects.into_iter().collect()
+    }
+
+    fn guard(known: u64, now: Instant) -> Guard {
+        let mut guard = Guard::new(PATIENCE);
+        assert_eq!(guard.judge(listed(0..known), now), Verdict::Believed);
+        guard
+    }
+
+    #[test]
+    fn a_loss_is_held_only_if_it_is_more_than_ten_and_more_than_a_fifth() {
+        let now = Instant::now();
+        for (known, left, verdict) in [
+            (10, 0, Verdict::Believed),
+            (11, 0, Verdict::Held(11)),
+            (12, 2, Verdict::Believed),
+            (100, 80, Verdict::Believed),
+            (100, 79, Verdict::Held(21)),
+            (1000, 800, Verdict::Believed),
+            (1000, 0, Verdict::Held(1000)),
+        ] {
+            let mut guard = guard(known, now);
+            assert_eq!(guard.judge(listed(0..left), now), verdict, "{known} {left}");
+        }
+    }
+
+    #[test]
+    fn a_loss_is_believed_once_a_list_says_the_same_later() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        assert_eq!(guard.judge(listed(0..5), now), Verdict::Held(95));
+        assert_eq!(guard.ask_at(), Some(now + PATIENCE));
+        let early = now + PATIENCE / 2;
+        assert_eq!(guard.judge(listed(0..5), early), Verdict::Held(95));
+        assert_eq!(guard.ask_at(), Some(now + PATIENCE));
+        let later = now + PATIENCE;
+        assert_eq!(guard.judge(listed(0..4), later), Verdict::Believed);
+        assert_eq!(guard.ask_at(), None);
+        assert_eq!(guard.judge(listed([]), later), Verdict::Believed);
+    }
+
+    #[test]
+    fn a_loss_of_others_is_held_anew_and_what_came_back_was_never_gone() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        assert_eq!(guard.judge(listed(0..50), now), Verdict::Held(50));
+        let later = now + PATIENCE;
+        assert_eq!(guard.judge(listed(50..100), later), Verdict::Held(50));
+        assert_eq!(guard.ask_at(), Some(later + PATIENCE));
+        let last = later + PATIENCE;
+        assert_eq!(guard.judge(listed(0..100), last), Verdict::Believed);
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_expected_to_go() {
+        let mut guard = Guard::new(PATIENCE);
+        let now = Instant::now();
+        let mut metas: Vec<_> = (0..40)
+            .map(|number| ObjectMeta {
+                name: Some(format!("foo-{number}")),
+                ..ObjectMeta::default()
+            })
+            .collect();
+        metas.iter().for_each(|meta| guard.applied(meta));
+        for meta in &mut metas[..30] {
+            meta.deletion_timestamp =
+                Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
+            guard.applied(meta);
+        }
+        assert_eq!(guard.judge(listed([]), now), Verdict::Believed);
+        metas[30..].iter().for_each(|meta| guard.applied(meta));
+        assert_eq!(guard.judge(listed([]), now), Verdict::Believed);
+    }
+}

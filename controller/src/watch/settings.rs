@@ -1,0 +1,39 @@
+//! How patient a watch is.
+
+use std::time::Duration;
+
+/// How patient a watch is.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Objects a page of a list.
+    pub page: u32,
+    /// How long a page may take.
+    pub page_deadline: Duration,
+    /// How long the answer to a watch request may take.
+    pub connect_deadline: Duration,
+    /// After how long the API server is asked to end a watch; at most 290 s. Up to a sixth is taken off at random.
+    pub watch_timeout: Duration,
+    /// How much later than that a watch is taken for dead.
+    pub margin: Duration,
+    /// The pause before the second attempt.
+    pub first_retry: Duration,
+    /// The longest pause between attempts.
+    pub last_retry: Duration,
+    /// After how long a list is asked for again that lacks much of what was there.
+    pub disbelief: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            page: 500,
+            page_deadline: Duration::from_secs(60),
+            connect_deadline: Duration::from_secs(15),
+            watch_timeout: Duration::from_secs(288),
+            margin: Duration::from_secs(15),
+            first_retry: Duration::from_millis(200),
+            last_retry: Duration::from_secs(30),
+            disbelief: Duration::from_secs(30),
+        }
+    }
+}
