@@ -1,7 +1,6 @@
 //! The wire: AdmissionReview v1 in, AdmissionReview v1 out.
 //!
-//! The envelope is read first and the object, which stays raw until then, after it: an object that does not decode can be refused
-//! by the uid of its request. Only what is judged is ever decoded.
+//! Only what is judged is ever decoded. An object that does not decode can be refused by the uid of its request.
 
 use std::borrow::Cow;
 
@@ -55,24 +54,24 @@ pub enum EnvelopeError {
     NoRequest,
 }
 
+/// `R` is how its request is read: as it is, or raw.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
+#[serde(rename_all = "camelCase", bound(deserialize = "R: Deserialize<'de>"))]
+struct Envelope<'a, R> {
     #[serde(borrow, default)]
     api_version: Cow<'a, str>,
     #[serde(borrow, default)]
     kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    request: Option<&'a RawValue>,
+    #[serde(default = "Option::default")]
+    request: Option<R>,
 }
 
-/// An admission request whose objects are not decoded yet.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Request<'a> {
-    /// What the answer has to bear.
+/// `O` is how its objects are read: decoded, or raw.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de>"))]
+struct Wire<'a, O> {
     #[serde(borrow, default)]
-    pub uid: Cow<'a, str>,
+    uid: Cow<'a, str>,
     #[serde(borrow, default)]
     kind: GroupVersionKind<'a>,
     #[serde(borrow, default)]
@@ -84,10 +83,21 @@ pub struct Request<'a> {
     operation: Operation,
     #[serde(default)]
     dry_run: Option<bool>,
-    #[serde(borrow, default)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    old_object: Option<&'a RawValue>,
+    #[serde(default = "Option::default")]
+    object: Option<O>,
+    #[serde(default = "Option::default")]
+    old_object: Option<O>,
+}
+
+/// An admission request.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What the answer has to bear.
+    pub uid: Cow<'a, str>,
+    /// The namespace, where there is one.
+    pub namespace: Cow<'a, str>,
+    /// What it is about.
+    pub subject: Subject,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -122,19 +132,83 @@ pub fn read(body: &[u8]) -> Result<Request<'_>, EnvelopeError> {
     if is_too_deep(body) {
         return Err(EnvelopeError::TooDeep);
     }
-    let envelope: Envelope<'_> = serde_json::from_str(text)?;
-    if envelope.api_version != META_API_VERSION_V1 || envelope.kind != META_KIND {
-        return Err(EnvelopeError::Version {
-            api_version: envelope.api_version.into_owned(),
-            kind: envelope.kind.into_owned(),
-        });
+    // What an API server sends decodes in one go. Where that fails the parts are read one by one, to tell what is wrong.
+    if let Ok(envelope) = serde_json::from_str::<Envelope<'_, Wire<'_, Object>>>(text) {
+        return request(envelope.request()?);
     }
-    let raw = envelope.request.ok_or(EnvelopeError::NoRequest)?;
-    let request: Request<'_> = serde_json::from_str(raw.get())?;
-    if request.uid.is_empty() {
+    let envelope: Envelope<'_, &RawValue> = serde_json::from_str(text)?;
+    let raw = envelope.request()?;
+    request(serde_json::from_str::<Wire<'_, &RawValue>>(raw.get())?)
+}
+
+impl<R> Envelope<'_, R> {
+    /// The request of an AdmissionReview v1.
+    fn request(self) -> Result<R, EnvelopeError> {
+        if self.api_version != META_API_VERSION_V1 || self.kind != META_KIND {
+            return Err(EnvelopeError::Version {
+                api_version: self.api_version.into_owned(),
+                kind: self.kind.into_owned(),
+            });
+        }
+        self.request.ok_or(EnvelopeError::NoRequest)
+    }
+}
+
+fn request<'a>(mut wire: Wire<'a, impl Piece>) -> Result<Request<'a>, EnvelopeError> {
+    if wire.uid.is_empty() {
         return Err(EnvelopeError::NoRequest);
     }
-    Ok(request)
+    let subject = wire.subject();
+    Ok(Request {
+        uid: wire.uid,
+        namespace: wire.namespace.unwrap_or_default(),
+        subject,
+    })
+}
+
+/// An object of a request, decoded or raw.
+trait Piece {
+    /// The object, or why it is none.
+    fn object(self) -> Result<Object, String>;
+
+    /// The object as the one that is stored.
+    fn stored(self) -> Stored;
+}
+
+impl Piece for Object {
+    fn object(self) -> Result<Object, String> {
+        Ok(self)
+    }
+
+    fn stored(self) -> Stored {
+        if self.metadata.deletion_timestamp.is_some() {
+            Stored::Deleting(self)
+        } else {
+            Stored::Present(self)
+        }
+    }
+}
+
+impl Piece for &RawValue {
+    fn object(self) -> Result<Object, String> {
+        serde_json::from_str(self.get()).map_err(|error| error.to_string())
+    }
+
+    fn stored(self) -> Stored {
+        #[derive(Deserialize)]
+        struct Bare {
+            metadata: Metadata,
+        }
+        match serde_json::from_str::<Object>(self.get()) {
+            Ok(object) => object.stored(),
+            Err(_) => match serde_json::from_str::<Bare>(self.get()) {
+                Ok(bare) if bare.metadata.deletion_timestamp.is_some() => {
+                    Stored::DeletingUnreadable
+                }
+                _ => Stored::Nothing,
+            },
+        }
+    }
 }
 
 /// Whether brackets outside of strings are nested too deep.
@@ -159,9 +233,9 @@ fn is_too_deep(json: &[u8]) -> bool {
     false
 }
 
-impl Request<'_> {
-    /// Decodes what the request is about, as far as it is judged.
-    pub fn subject(&self) -> Subject {
+impl<O: Piece> Wire<'_, O> {
+    /// Takes out what the request is about, as far as it is judged.
+    fn subject(&mut self) -> Subject {
         if matches!(self.operation, Operation::Delete | Operation::Connect) {
             return Subject::Nothing;
         }
@@ -176,8 +250,16 @@ impl Request<'_> {
         {
             return Subject::Nothing;
         }
-        let stored = self.stored();
-        match self.object() {
+        let stored = match self.old_object.take() {
+            Some(object) if self.operation == Operation::Update => object.stored(),
+            _ => Stored::Nothing,
+        };
+        let object = self.object.take();
+        let object = object.map_or_else(
+            || Err("the request holds no object".to_owned()),
+            Piece::object,
+        );
+        match object {
             Ok(object) => Subject::Change(Box::new(self.change(object, stored))),
             // The API server's schema says more of it than a decoder does, and an object on its way out is not held up.
             Err(_) if matches!(stored, Stored::Deleting(_) | Stored::DeletingUnreadable) => {
@@ -187,46 +269,13 @@ impl Request<'_> {
         }
     }
 
-    /// The namespace, where there is one.
-    pub(crate) fn namespace(&self) -> &str {
-        self.namespace.as_deref().unwrap_or_default()
-    }
-
-    fn object(&self) -> Result<Object, String> {
-        let raw = self.object.ok_or("the request holds no object")?;
-        serde_json::from_str(raw.get()).map_err(|error| error.to_string())
-    }
-
-    fn stored(&self) -> Stored {
-        #[derive(Deserialize)]
-        struct Bare {
-            metadata: Metadata,
-        }
-        let Some(raw) = self
-            .old_object
-            .filter(|_| self.operation == Operation::Update)
-        else {
-            return Stored::Nothing;
-        };
-        match serde_json::from_str::<Object>(raw.get()) {
-            Ok(object) if object.metadata.deletion_timestamp.is_some() => Stored::Deleting(object),
-            Ok(object) => Stored::Present(object),
-            Err(_) => match serde_json::from_str::<Bare>(raw.get()) {
-                Ok(bare) if bare.metadata.deletion_timestamp.is_some() => {
-                    Stored::DeletingUnreadable
-                }
-                _ => Stored::Nothing,
-            },
-        }
-    }
-
     fn change(&self, mut object: Object, stored: Stored) -> Change {
         if object.metadata.name.is_empty() {
             object.metadata.name = self.name.clone().into_owned();
         }
         Change {
             uid: self.uid.clone().into_owned(),
-            namespace: self.namespace().to_owned(),
+            namespace: self.namespace.clone().unwrap_or_default().into_owned(),
             dry_run: self.dry_run.unwrap_or_default(),
             object,
             stored,

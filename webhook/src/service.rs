@@ -158,13 +158,13 @@ impl Webhook {
                 return (rejection.response(), Outcome::Error);
             }
         };
-        let deciding = self.decide(call, request.subject());
+        let deciding = self.decide(call, request.subject);
         let answered = match self.tasks.catch_panic("request", deciding).await {
             Ok(decided) => decided,
             Err(_) => Err(Fault::Panicked),
         }
         .and_then(|decision| {
-            let outcome = log_outcome(call, &request, &decision);
+            let outcome = log_outcome(call, &request.uid, &request.namespace, &decision);
             Ok((review::answer(&request.uid, decision)?, outcome))
         });
         match answered {
@@ -247,19 +247,18 @@ fn deny(message: String) -> Decision {
     }
 }
 
-fn log_outcome(call: Call, request: &review::Request<'_>, decision: &Decision) -> Outcome {
+fn log_outcome(call: Call, uid: &str, namespace: &str, decision: &Decision) -> Outcome {
     let Decision::Deny { refusal, .. } = decision else {
-        tracing::debug!(uid = %request.uid, ?call, "allowed");
+        tracing::debug!(uid, ?call, "allowed");
         return Outcome::Allowed;
     };
     match refusal {
         Refusal::Fields { name, errors } => {
-            let namespace = request.namespace();
             let errors = FieldErrors(errors.clone());
-            tracing::info!(uid = %request.uid, ?call, namespace, name, "refused: {errors}");
+            tracing::info!(uid, ?call, namespace, name, "refused: {errors}");
         }
         Refusal::Request(message) => {
-            tracing::warn!(uid = %request.uid, ?call, "refused: {message}");
+            tracing::warn!(uid, ?call, "refused: {message}");
         }
     }
     Outcome::Denied

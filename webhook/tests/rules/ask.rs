@@ -191,7 +191,7 @@ impl Ask {
 
     pub(crate) fn subject(&self) -> Subject {
         let text = self.review().to_string();
-        review::read(text.as_bytes()).expect("a request").subject()
+        review::read(text.as_bytes()).expect("a request").subject
     }
 
     /// What the object becomes; its own text where nothing changes.
