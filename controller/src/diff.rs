@@ -253,7 +253,7 @@ impl<'a> Target<'a> {
             match self.member.copy(self.key, name) {
                 None => writes.push(Write::new(
                     object,
-                    Action::CreateSlice(wanted.slice.clone().into()),
+                    Action::CreateSlice(wanted.slice(name).into()),
                 )),
                 // A copy that is on its way out is made anew once it is seen gone.
                 Some(known) if known.deleted => {}
@@ -261,7 +261,7 @@ impl<'a> Target<'a> {
                     if *known.view.hub != *self.hub || !needs_update(wanted, &known.view) => {}
                 Some(known) => writes.push(Write::new(
                     object,
-                    Action::ReplaceSlice(update(wanted, &known.view).into()),
+                    Action::ReplaceSlice(update(name, wanted, &known.view).into()),
                 )),
             }
         }
@@ -314,15 +314,16 @@ fn needs_update(wanted: &WantedCopy, observed: &CopiedSlice) -> bool {
     let behind = observed
         .source
         .as_ref()
-        .is_some_and(|source| source.is_newer_than(&wanted.source));
+        .is_some_and(|source| source.is_newer_than(wanted.source()));
     wanted.content != observed.content && !behind
 }
 
 fn update(
+    name: &str,
     wanted: &WantedCopy,
     observed: &CopiedSlice,
 ) -> k8s_openapi::api::discovery::v1::EndpointSlice {
-    let mut slice = wanted.slice.clone();
+    let mut slice = wanted.slice(name);
     slice.metadata.uid = Some(observed.uid.to_string());
     slice.metadata.resource_version = Some(observed.resource_version.to_string());
     slice

@@ -9,6 +9,7 @@ pub mod clusterset;
 pub mod finalizers;
 pub mod hub;
 pub mod member;
+pub mod ranges;
 pub mod served;
 pub mod service;
 pub mod slice;

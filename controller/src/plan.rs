@@ -279,6 +279,7 @@ fn providers<'a>(
             member,
             ports: service.map_or_else(|| exposed().collect(), ServiceView::ports),
             all_sources,
+            ranges: index.hub.ranges(name),
         }
     };
     used.map(provider).collect()

@@ -36,6 +36,9 @@ pub const WITHDRAW: &str = "mcs.causeway.dev/withdraw";
 /// Annotation on a Cluster: the namespaces from which the member may export, joined by commas; without it, all.
 pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
 
+/// Annotation on a Cluster: the ranges of its endpoints' addresses, joined by commas; without it, all.
+pub const ENDPOINT_CIDRS: &str = "mcs.causeway.dev/endpoint-cidrs";
+
 /// The finalizer that lets causeway clean the members before a hub object goes.
 pub const FINALIZER: &str = "mcs.causeway.dev/cleanup";
 
@@ -88,6 +91,7 @@ mod tests {
             SOURCES,
             WITHDRAW,
             EXPORT_NAMESPACES,
+            ENDPOINT_CIDRS,
             FINALIZER,
         ] {
             assert!(name.starts_with(&format!("{DOMAIN}/")), "{name}");

@@ -1,18 +1,22 @@
 //! What is known of the hub.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod cluster;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use causeway::api::{self, SyncMode, labels};
+use causeway::api::{self, labels};
 use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, ServiceKey};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
+pub use self::cluster::ClusterView;
 use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::apply::Ack;
 use crate::event::HubEvent;
+use crate::index::ranges::Ranges;
 use crate::index::watch_state::WatchState;
 use crate::watch::Signal;
 
@@ -66,35 +70,6 @@ pub struct McsView {
     pub conditions: Vec<Condition>,
     /// The load balancers that its status holds.
     pub ingress: Vec<LoadBalancerIngress>,
-}
-
-/// A Cluster as it is stored.
-#[derive(Clone, Debug)]
-pub struct ClusterView {
-    /// Its UID.
-    pub uid: Box<str>,
-    /// Its resourceVersion, as it has to be given back.
-    pub resource_version: Box<str>,
-    /// Its generation.
-    pub generation: i64,
-    /// When it was made: the elder of two that are the same cluster keeps it.
-    pub created: Option<Timestamp>,
-    /// Whether it is reached by the hub, or reaches it.
-    pub mode: SyncMode,
-    /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
-    pub withdrawn: bool,
-    /// The namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); all where it is not said.
-    pub export_namespaces: Option<BTreeSet<Box<str>>>,
-    /// Its finalizers.
-    pub finalizers: Finalizers,
-    /// Since when it is on its way out.
-    pub leaving_since: Option<Timestamp>,
-    /// Whether the object is gone from the hub, and only the member has still to be cleaned.
-    pub gone: bool,
-    /// The conditions that its status holds.
-    pub conditions: Vec<Condition>,
-    /// The version that its status holds.
-    pub kubernetes_version: Option<String>,
 }
 
 /// What the hub's Service of an exposed name has lost.
@@ -152,6 +127,20 @@ impl Hub {
     /// Whether there is a MultiClusterService of that key.
     pub fn exposes(&self, key: &ServiceKey) -> bool {
         self.multi_cluster_services.contains_key(key)
+    }
+
+    /// Which addresses that cluster may give to others.
+    pub fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
+        let declared = self
+            .clusters
+            .iter()
+            .map(|(name, view)| (name, &view.declared));
+        let own = self
+            .clusters
+            .get(name)
+            .map(|cluster| cluster.declared.clone());
+        let others = declared.filter(|(other, _)| *other != name);
+        Arc::new(Ranges::new(&own.unwrap_or_default(), others))
     }
 
     /// Whether that cluster is on its way out.
@@ -424,50 +413,6 @@ impl McsView {
                 .and_then(|status| status.ingress)
                 .unwrap_or_default(),
         })
-    }
-}
-
-impl ClusterView {
-    fn read(object: &api::Cluster, now: Timestamp) -> Option<Self> {
-        let meta = &object.metadata;
-        let status = object.status.clone().unwrap_or_default();
-        let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
-        Some(Self {
-            uid: meta.uid.as_deref()?.into(),
-            resource_version: meta.resource_version.as_deref()?.into(),
-            generation: meta.generation.unwrap_or_default(),
-            created: meta.creation_timestamp.as_ref().map(|time| time.0),
-            mode: object.spec.sync_mode.unwrap_or(SyncMode::Push),
-            withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
-            export_namespaces: annotation(labels::EXPORT_NAMESPACES).map(|names| {
-                let names = names.split(',').map(str::trim);
-                names
-                    .filter(|name| !name.is_empty())
-                    .map(Into::into)
-                    .collect()
-            }),
-            finalizers: Finalizers::read(meta),
-            leaving_since: meta.deletion_timestamp.is_some().then_some(now),
-            gone: false,
-            conditions: status.conditions,
-            kubernetes_version: status.kubernetes_version,
-        })
-    }
-
-    /// Whether the hub lets it export from that namespace.
-    pub fn may_export_from(&self, namespace: &str) -> bool {
-        self.export_namespaces
-            .as_ref()
-            .is_none_or(|names| names.contains(namespace))
-    }
-
-    fn plans_like(&self, other: &Self) -> bool {
-        self.uid == other.uid
-            && self.mode == other.mode
-            && self.withdrawn == other.withdrawn
-            && self.export_namespaces == other.export_namespaces
-            && self.leaving_since.is_some() == other.leaving_since.is_some()
-            && self.gone == other.gone
     }
 }
 

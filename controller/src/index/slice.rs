@@ -9,7 +9,9 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use string_cache::DefaultAtom;
 
 pub use self::content::{ContentHash, content_hash};
-pub use self::source::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};
+pub use self::source::{
+    AddressType, Remembered, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
+};
 pub use self::uid::{SourceVersion, Uid};
 
 mod content;

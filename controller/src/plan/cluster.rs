@@ -1,6 +1,7 @@
 //! What the status of a Cluster should say, on hubs whose Cluster objects are causeway's to keep.
 
 use causeway::api::condition::{CLUSTERSET_API, FALSE, READY, TRUE, reason};
+use causeway::api::labels;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
@@ -78,13 +79,23 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
 }
 
 fn watched(index: &Index, name: &ClusterName) -> String {
-    let text = "Services and EndpointSlices are watched";
-    match index.members.get(name).map_or(0, Member::held) {
-        0 => text.to_owned(),
-        held => format!(
-            "{text}; its last list lacks {held} objects that were there, which are kept until a second list says so too"
-        ),
+    let mut text = "Services and EndpointSlices are watched".to_owned();
+    let held = index.members.get(name).map_or(0, Member::held);
+    if held > 0 {
+        text.push_str(&format!(
+            "; its last list lacks {held} objects that were there, which are kept until a second list says so too"
+        ));
     }
+    let cluster = index.hub.clusters.get(name);
+    let unreadable = cluster.map_or(&[][..], |cluster| &cluster.declared.unreadable);
+    if !unreadable.is_empty() {
+        text.push_str(&format!(
+            "; annotation {} holds what is no range and is passed over: {}",
+            labels::ENDPOINT_CIDRS,
+            unreadable.join(", ")
+        ));
+    }
+    text
 }
 
 /// Whether the member takes part in the clusterset, once that is known.

@@ -10,6 +10,7 @@ pub mod import;
 pub mod merge;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
@@ -192,6 +193,7 @@ fn providers<'a>(
             member: member.filter(|member| member.sources_are_known()),
             ports: export.service.ports(),
             all_sources: export.service.all_sources,
+            ranges: index.hub.ranges(export.cluster),
         }
     });
     let unknown = exports.unknown.iter().map(|name| Provider {
@@ -199,6 +201,7 @@ fn providers<'a>(
         member: None,
         ports: Vec::new(),
         all_sources: false,
+        ranges: Arc::default(),
     });
     valid.chain(unknown).collect()
 }

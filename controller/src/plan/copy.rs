@@ -1,33 +1,53 @@
 //! The copies of a provider's EndpointSlices that a consumer should hold.
 
+mod recipe;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, ServicePort, short_hash};
-use k8s_openapi::api::discovery::v1 as discovery;
-use k8s_openapi::api::discovery::v1::{
-    Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use string_cache::DefaultAtom;
 
+use self::recipe::Recipe;
 use crate::index::member::Member;
+use crate::index::ranges::Ranges;
 use crate::index::slice::{
-    AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint,
-    SourceSlice, SourceVersion, content_hash,
+    AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceSlice,
+    SourceVersion,
 };
 
-/// A copy that a consumer should hold.
+/// A copy that a consumer should hold. What it holds is known by its hash; it is made only if it is to be written.
 #[derive(Clone, Debug)]
 pub struct WantedCopy {
-    /// The version of the source that it is made from.
-    pub source: SourceVersion,
-    /// The object, without identity.
-    pub slice: EndpointSlice,
     /// A hash of what it holds.
     pub content: ContentHash,
+    source: Arc<SourceSlice>,
+    recipe: Arc<Recipe>,
+    import: Option<Arc<OwnerReference>>,
+}
+
+impl WantedCopy {
+    /// The version of the source that it is made from.
+    pub fn source(&self) -> &SourceVersion {
+        &self.source.version
+    }
+
+    /// The object of that name, without identity.
+    pub fn slice(&self, name: &str) -> EndpointSlice {
+        self.recipe
+            .slice(name, &self.source, self.import.as_deref())
+    }
+}
+
+/// Endpoints of a provider that are not carried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// How many.
+    pub count: usize,
+    /// Why one of them is not.
+    pub example: String,
 }
 
 /// On whose behalf copies are made.
@@ -71,6 +91,8 @@ pub struct Provider<'a> {
     pub ports: Vec<ServicePort>,
     /// Whether every slice of the service is a source, or only those that Kubernetes keeps.
     pub all_sources: bool,
+    /// Which of its addresses are carried.
+    pub ranges: Arc<Ranges>,
 }
 
 /// Copies that stay as they are, because it is not known what they should be.
@@ -91,6 +113,8 @@ pub struct CopyWish {
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
     /// The copies that stay as they are.
     pub held: Held,
+    /// What is not carried of its providers' endpoints.
+    pub refused: BTreeMap<ClusterName, Refused>,
 }
 
 impl CopyWish {
@@ -103,6 +127,23 @@ impl CopyWish {
         Self {
             held,
             ..Self::default()
+        }
+    }
+
+    fn note_refused(
+        &mut self,
+        provider: &ClusterName,
+        count: usize,
+        example: impl FnOnce() -> Option<String>,
+    ) {
+        if count == 0 {
+            return;
+        }
+        if let Some(refused) = self.refused.get_mut(provider) {
+            refused.count += count;
+        } else if let Some(example) = example() {
+            let refused = Refused { count, example };
+            self.refused.insert(provider.clone(), refused);
         }
     }
 
@@ -123,17 +164,30 @@ pub fn copies<'a>(
     providers: impl Iterator<Item = &'a Provider<'a>>,
 ) -> CopyWish {
     let mut wish = CopyWish::default();
+    let import = origin.import.cloned().map(Arc::new);
     for provider in providers {
         let Some(member) = provider.member else {
             wish.held.clusters.insert(provider.name.clone());
             continue;
         };
+        let recipe = Arc::new(Recipe::new(origin, provider, consumer));
+        let fingerprint = recipe.fingerprint();
         let sources = member.sources(origin.key);
         for (name, source) in sources.filter(|(_, source)| is_used(source, provider.all_sources)) {
             let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
             if is_behind(source, &provider.ports, consumer.ports) {
                 wish.held.copies.insert(copy_name);
-            } else if let Some(copy) = copy(origin, provider, &copy_name, source, consumer) {
+            } else if recipe.offers(source) {
+                let outcome = recipe.outcome(fingerprint, source);
+                wish.note_refused(provider.name, outcome.refused, || {
+                    recipe.first_refusal(source)
+                });
+                let copy = WantedCopy {
+                    content: Recipe::content(&outcome, origin.import),
+                    source: source.clone(),
+                    recipe: recipe.clone(),
+                    import: import.clone(),
+                };
                 wish.wanted.insert(copy_name, copy);
             }
         }
@@ -163,166 +217,6 @@ fn is_behind(
     source.manager == SliceManager::Pods
         && source.ports.iter().any(is_unknown)
         && offered.iter().any(is_missing)
-}
-
-/// The copy of one source, or `None` where it has ports and none of them is exposed.
-fn copy(
-    origin: &Origin<'_>,
-    provider: &Provider<'_>,
-    copy_name: &str,
-    source: &SourceSlice,
-    consumer: &Consumer<'_>,
-) -> Option<WantedCopy> {
-    let ports: Vec<_> = source
-        .ports
-        .iter()
-        .filter_map(|port| translated(port, &provider.ports, consumer.ports))
-        .collect();
-    if ports.is_empty() && !source.ports.is_empty() {
-        return None;
-    }
-    let slice = EndpointSlice {
-        metadata: metadata(origin, provider.name, copy_name, source),
-        address_type: source.address_type.as_str().to_owned(),
-        endpoints: source
-            .endpoints()
-            .filter(|endpoint| endpoint.addresses().all(is_routable))
-            .map(|one| endpoint(&one, provider.name, consumer))
-            .collect(),
-        ports: Some(ports),
-    };
-    let content = content_hash(&slice);
-    Some(WantedCopy {
-        source: source.version.clone(),
-        slice,
-        content,
-    })
-}
-
-fn metadata(
-    origin: &Origin<'_>,
-    provider: &ClusterName,
-    copy_name: &str,
-    source: &SourceSlice,
-) -> ObjectMeta {
-    let mut labels = vec![
-        (labels::SERVICE_NAME, origin.service.to_owned()),
-        (
-            labels::SLICE_MANAGED_BY,
-            labels::SLICE_DISPATCHER.to_owned(),
-        ),
-        (labels::SOURCE_CLUSTER, provider.to_string()),
-        (labels::MANAGED_BY, labels::MANAGER.to_owned()),
-        (labels::HUB, origin.hub.to_owned()),
-    ];
-    if origin.multicluster {
-        let name = origin.key.name.to_string();
-        labels.push((labels::MULTICLUSTER_SERVICE_NAME, name));
-    }
-    let labels = labels.into_iter();
-    let annotations = [
-        (labels::PROVISION_CLUSTER, provider.to_string()),
-        (labels::OWNER, origin.owner.to_owned()),
-        (labels::SOURCE, source.version.to_string()),
-    ];
-    ObjectMeta {
-        name: Some(copy_name.to_owned()),
-        namespace: Some(origin.key.namespace.to_string()),
-        labels: Some(
-            labels
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
-        ),
-        owner_references: origin.import.map(|import| vec![import.clone()]),
-        annotations: Some(
-            annotations
-                .map(|(name, value)| (name.to_owned(), value))
-                .into(),
-        ),
-        ..ObjectMeta::default()
-    }
-}
-
-/// A port of a source, under the name that the consumer's Service has for it: ports fit by protocol and number.
-fn translated(
-    port: &SlicePort,
-    provider_ports: &[ServicePort],
-    consumer_ports: &[ServicePort],
-) -> Option<discovery::EndpointPort> {
-    let is_it = |candidate: &&ServicePort| {
-        *candidate.name == *port.name && candidate.id.protocol == port.protocol
-    };
-    let id = provider_ports.iter().find(is_it)?.id;
-    let local = consumer_ports.iter().find(|candidate| candidate.id == id)?;
-    Some(discovery::EndpointPort {
-        name: Some(local.name.to_string()),
-        protocol: Some(port.protocol.to_string()),
-        port: port.number,
-        app_protocol: port.app_protocol.as_deref().map(ToOwned::to_owned),
-    })
-}
-
-/// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
-fn endpoint(
-    source: &SourceEndpoint<'_>,
-    provider: &ClusterName,
-    consumer: &Consumer<'_>,
-) -> Endpoint {
-    let [ready, serving, terminating] = source.conditions;
-    let preference = consumer.traffic_distribution;
-    let node = source.node.filter(|_| provider == consumer.name);
-    Endpoint {
-        addresses: source
-            .addresses()
-            .map(|address| address.to_string())
-            .collect(),
-        conditions: Some(EndpointConditions {
-            ready,
-            serving,
-            terminating,
-        }),
-        hostname: source.hostname.map(ToOwned::to_owned),
-        zone: source.zone.map(ToOwned::to_owned),
-        node_name: node.map(ToOwned::to_owned),
-        hints: preference.map(|preference| hints(source, provider, node, preference)),
-        ..Endpoint::default()
-    }
-}
-
-/// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
-fn hints(
-    source: &SourceEndpoint<'_>,
-    provider: &ClusterName,
-    node: Option<&str>,
-    preference: &str,
-) -> EndpointHints {
-    let remote = format!("{provider}.remote");
-    let zone = source.zone.unwrap_or(&remote).to_owned();
-    let node = node.unwrap_or(&remote).to_owned();
-    let by_node = preference == "PreferSameNode";
-    EndpointHints {
-        for_zones: Some(vec![ForZone { name: zone }]),
-        for_nodes: by_node.then(|| vec![ForNode { name: node }]),
-    }
-}
-
-/// Whether traffic to that address can leave the node: a member must not point others at themselves.
-fn is_routable(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            !(v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_multicast()
-                || v4.is_unspecified()
-                || v4.is_broadcast())
-        }
-        IpAddr::V6(v6) => {
-            !(v6.is_loopback()
-                || v6.is_unicast_link_local()
-                || v6.is_multicast()
-                || v6.is_unspecified())
-        }
-    }
 }
 
 const NAME_MAX: usize = 253;

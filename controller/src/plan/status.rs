@@ -3,7 +3,7 @@
 //! A condition whose truth is not settled yet stays as it was, so that a change that is under way makes nothing flap
 //! and costs no write.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use causeway::api::condition::{self as names, TRUE, reason};
 use causeway::domain::{ClusterName, ExposureType, ServiceKey};
@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
+use super::copy::Refused;
 use super::verdict::{State, Text, Verdict, set, settled, tally, verdict};
 use super::{Desired, MemberWish, Members};
 use crate::index::hub::McsView;
@@ -295,7 +296,31 @@ impl View<'_> {
         if !out.is_empty() {
             message.push_str(&format!("; left out: {}", out.join(", ")));
         }
+        let refused = self.refused();
+        if !refused.is_empty() {
+            message.push_str(&format!("; not carried: {}", refused.join(", ")));
+        }
         message
+    }
+
+    /// The endpoints that no consumer is given, whoever it is.
+    fn refused(&self) -> Vec<String> {
+        let Members::Wanted(wishes) = &self.desired.members else {
+            return Vec::new();
+        };
+        let all: BTreeMap<_, _> = wishes
+            .values()
+            .flat_map(|wish| &wish.copies.refused)
+            .collect();
+        let worded = |(name, refused): (&ClusterName, &Refused)| {
+            let noun = if refused.count == 1 {
+                "endpoint"
+            } else {
+                "endpoints"
+            };
+            format!("{} {noun} of {name} ({})", refused.count, refused.example)
+        };
+        all.into_iter().map(worded).collect()
     }
 
     fn member(&self, name: &ClusterName) -> Option<&Member> {

@@ -175,8 +175,7 @@ mod tests {
             .collect();
         metas.iter().for_each(|meta| guard.applied(meta));
         for meta in &mut metas[..30] {
-            meta.deletion_timestamp =
-                Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
+            meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
             guard.applied(meta);
         }
         assert_eq!(guard.judge(listed([]), now), Verdict::Believed);

@@ -2,11 +2,31 @@
 
 use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use sha2::{Digest as _, Sha256};
 
 /// 128 bits of SHA-256 over all that causeway decides about a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentHash([u8; 16]);
+
+impl ContentHash {
+    fn cut(hasher: Sha256) -> Self {
+        let digest = hasher.finalize();
+        let mut short = [0; 16];
+        short.copy_from_slice(&digest[..16]);
+        Self(short)
+    }
+
+    /// The hash of the same content with such owners.
+    pub fn owned_by<'a>(self, owners: impl Iterator<Item = &'a OwnerReference>) -> Self {
+        owners.fold(self, |content, owner| {
+            let mut hasher = Sha256::new();
+            hasher.update(content.0);
+            hasher.update(owner.uid.as_bytes());
+            Self::cut(hasher)
+        })
+    }
+}
 
 /// Labels of a copy that causeway decides about.
 const CONTENT_LABELS: [&str; 6] = [
@@ -40,9 +60,6 @@ pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
             part(value.as_bytes());
         }
     }
-    for owner in slice.metadata.owner_references.iter().flatten() {
-        part(owner.uid.as_bytes());
-    }
     part(slice.address_type.as_bytes());
     let ports = slice.ports.as_deref().unwrap_or_default();
     for text in [
@@ -52,8 +69,6 @@ pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
         // These types hold nothing that JSON cannot; were it otherwise, the hash would differ and the slice be written.
         part(&text.unwrap_or_default());
     }
-    let digest = hasher.finalize();
-    let mut short = [0; 16];
-    short.copy_from_slice(&digest[..16]);
-    ContentHash(short)
+    let owners = slice.metadata.owner_references.iter().flatten();
+    ContentHash::cut(hasher).owned_by(owners)
 }

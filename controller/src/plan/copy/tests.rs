@@ -1,8 +1,11 @@
+use std::time::Duration;
+
+use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::objects::{Object, mcs, service, slice};
+use crate::fixtures::objects::{Object, cluster, mcs, service, slice};
 use crate::fixtures::{World, name, world};
 
 /// `foo` with one port, that member1 provides to member2 by these slices.
@@ -414,24 +417,29 @@ fn hints_follow_the_preference_of_the_consumers_own_service() {
 }
 
 #[test]
-fn an_address_that_points_at_the_consumer_itself_is_dropped() {
-    for bad in [
-        "127.0.0.1",
-        "169.254.0.7",
-        "224.0.0.1",
-        "0.0.0.0",
-        "255.255.255.255",
-        "::1",
-        "fe80::1",
-        "ff02::1",
-        "::",
-        "::ffff:127.0.0.1",
-    ] {
-        let address = bad.parse().expect("an address");
-        assert!(!is_routable(address), "{bad}");
-    }
-    let world = provided(foo(), [abc().endpoint("127.0.0.1").endpoint("10.1.0.5")]);
+fn an_address_that_no_consumer_may_be_given_is_dropped_and_said() {
+    let mut world = provided(foo(), [abc().endpoint("127.0.0.1").endpoint("10.1.0.5")]);
     assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    let carried = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";
+    assert_eq!(
+        world.says("foo", "Ready"),
+        format!(
+            "{carried}; not carried: 1 endpoint of member1 (127.0.0.1 does not lead to another node)"
+        )
+    );
+    let ranges = json!({"metadata": {"annotations": {labels::ENDPOINT_CIDRS: "10.1.1.0/24"}}});
+    world.on_hub(cluster("member1").with(ranges)).settle();
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.addresses("member2", "foo"), [""; 0]);
+    assert_eq!(
+        world.says("foo", "Ready"),
+        format!(
+            "{carried}; not carried: 2 endpoints of member1 (127.0.0.1 does not lead to another node)"
+        )
+    );
+    let source = abc().endpoint("10.1.0.5").endpoint("10.1.1.5");
+    world.on("member1", source).settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.1.5"]);
 }
 
 #[test]

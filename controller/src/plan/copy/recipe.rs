@@ -1,0 +1,217 @@
+//! What decides what a copy holds, and the copy that comes of it.
+
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::sync::Arc;
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, ServiceKey, ServicePort};
+use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::discovery::v1::{
+    Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::{Consumer, Origin, Provider};
+use crate::index::ranges::Ranges;
+use crate::index::slice::{
+    ContentHash, Remembered, SlicePort, SourceEndpoint, SourceSlice, content_hash,
+};
+
+/// All that decides what the copies of one provider's slices hold in one consumer, but for the import that owns them there.
+#[derive(Debug, Hash)]
+pub(super) struct Recipe {
+    hub: Box<str>,
+    owner: Box<str>,
+    key: ServiceKey,
+    service: Box<str>,
+    multicluster: bool,
+    provider: ClusterName,
+    provider_ports: Box<[ServicePort]>,
+    consumer_ports: Box<[ServicePort]>,
+    traffic_distribution: Option<Box<str>>,
+    /// The consumer is the provider itself.
+    at_home: bool,
+    ranges: Arc<Ranges>,
+}
+
+impl Recipe {
+    pub(super) fn new(
+        origin: &Origin<'_>,
+        provider: &Provider<'_>,
+        consumer: &Consumer<'_>,
+    ) -> Self {
+        Self {
+            hub: origin.hub.into(),
+            owner: origin.owner.into(),
+            key: origin.key.clone(),
+            service: origin.service.into(),
+            multicluster: origin.multicluster,
+            provider: provider.name.clone(),
+            provider_ports: provider.ports.as_slice().into(),
+            consumer_ports: consumer.ports.into(),
+            traffic_distribution: consumer.traffic_distribution.map(Into::into),
+            at_home: provider.name == consumer.name,
+            ranges: provider.ranges.clone(),
+        }
+    }
+
+    /// By which what came of this recipe is remembered.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether a copy of the slice is to be there at all: one that has ports, none of which is exposed, offers nothing.
+    pub(super) fn offers(&self, source: &SourceSlice) -> bool {
+        source.ports.is_empty() || self.ports(source).next().is_some()
+    }
+
+    /// What a copy of the slice holds, without its owner. It is made once for each version of the slice, as long as the
+    /// recipe stays.
+    pub(super) fn outcome(&self, fingerprint: u64, source: &SourceSlice) -> Remembered {
+        source.remember(fingerprint, || Remembered {
+            content: content_hash(&self.slice("", source, None)),
+            refused: source
+                .endpoints()
+                .filter(|endpoint| self.ranges.refusal(endpoint).is_some())
+                .count(),
+        })
+    }
+
+    /// A hash of what the copy holds that belongs to this import.
+    pub(super) fn content(outcome: &Remembered, import: Option<&OwnerReference>) -> ContentHash {
+        outcome.content.owned_by(import.as_slice().iter().copied())
+    }
+
+    /// The copy, without identity.
+    pub(super) fn slice(
+        &self,
+        name: &str,
+        source: &SourceSlice,
+        import: Option<&OwnerReference>,
+    ) -> EndpointSlice {
+        let endpoints = source.endpoints();
+        EndpointSlice {
+            metadata: self.metadata(name, source, import),
+            address_type: source.address_type.as_str().to_owned(),
+            endpoints: endpoints
+                .filter(|endpoint| self.ranges.refusal(endpoint).is_none())
+                .map(|endpoint| self.endpoint(&endpoint))
+                .collect(),
+            ports: Some(self.ports(source).collect()),
+        }
+    }
+
+    /// The first endpoint that is not carried, and why.
+    pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
+        let mut refused = source
+            .endpoints()
+            .filter_map(|endpoint| self.ranges.refusal(&endpoint));
+        refused.next()
+    }
+
+    fn metadata(
+        &self,
+        name: &str,
+        source: &SourceSlice,
+        import: Option<&OwnerReference>,
+    ) -> ObjectMeta {
+        let mut labels = vec![
+            (labels::SERVICE_NAME, self.service.to_string()),
+            (
+                labels::SLICE_MANAGED_BY,
+                labels::SLICE_DISPATCHER.to_owned(),
+            ),
+            (labels::SOURCE_CLUSTER, self.provider.to_string()),
+            (labels::MANAGED_BY, labels::MANAGER.to_owned()),
+            (labels::HUB, self.hub.to_string()),
+        ];
+        if self.multicluster {
+            let name = self.key.name.to_string();
+            labels.push((labels::MULTICLUSTER_SERVICE_NAME, name));
+        }
+        let labels = labels.into_iter();
+        let annotations = [
+            (labels::PROVISION_CLUSTER, self.provider.to_string()),
+            (labels::OWNER, self.owner.to_string()),
+            (labels::SOURCE, source.version.to_string()),
+        ];
+        ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(self.key.namespace.to_string()),
+            labels: Some(
+                labels
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect(),
+            ),
+            owner_references: import.map(|import| vec![import.clone()]),
+            annotations: Some(
+                annotations
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into(),
+            ),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn ports(&self, source: &SourceSlice) -> impl Iterator<Item = discovery::EndpointPort> {
+        source.ports.iter().filter_map(|port| self.translated(port))
+    }
+
+    /// A port of a source, under the name that the consumer's Service has for it: ports fit by protocol and number.
+    fn translated(&self, port: &SlicePort) -> Option<discovery::EndpointPort> {
+        let is_it = |candidate: &&ServicePort| {
+            *candidate.name == *port.name && candidate.id.protocol == port.protocol
+        };
+        let id = self.provider_ports.iter().find(is_it)?.id;
+        let mut offered = self.consumer_ports.iter();
+        let local = offered.find(|candidate| candidate.id == id)?;
+        Some(discovery::EndpointPort {
+            name: Some(local.name.to_string()),
+            protocol: Some(port.protocol.to_string()),
+            port: port.number,
+            app_protocol: port.app_protocol.as_deref().map(ToOwned::to_owned),
+        })
+    }
+
+    /// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
+    fn endpoint(&self, source: &SourceEndpoint<'_>) -> Endpoint {
+        let [ready, serving, terminating] = source.conditions;
+        let node = source.node.filter(|_| self.at_home);
+        let preference = self.traffic_distribution.as_deref();
+        Endpoint {
+            addresses: source
+                .addresses()
+                .map(|address| address.to_string())
+                .collect(),
+            conditions: Some(EndpointConditions {
+                ready,
+                serving,
+                terminating,
+            }),
+            hostname: source.hostname.map(ToOwned::to_owned),
+            zone: source.zone.map(ToOwned::to_owned),
+            node_name: node.map(ToOwned::to_owned),
+            hints: preference.map(|preference| self.hints(source, node, preference)),
+            ..Endpoint::default()
+        }
+    }
+
+    /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
+    fn hints(
+        &self,
+        source: &SourceEndpoint<'_>,
+        node: Option<&str>,
+        preference: &str,
+    ) -> EndpointHints {
+        let remote = format!("{}.remote", self.provider);
+        let zone = source.zone.unwrap_or(&remote).to_owned();
+        let node = node.unwrap_or(&remote).to_owned();
+        let by_node = preference == "PreferSameNode";
+        EndpointHints {
+            for_zones: Some(vec![ForZone { name: zone }]),
+            for_nodes: by_node.then(|| vec![ForNode { name: node }]),
+        }
+    }
+}
