@@ -1,0 +1,81 @@
+//! Requests that still arrive while the process is leaving.
+//!
+//! An API server learns of endpoints that go some time after they went, the longer the larger the cluster is, and keeps
+//! idle connections for later. So the end waits until nothing arrives any more, rather than for a fixed time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+/// Without a request for this long, nobody sends any more.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// The end does not wait for longer: somebody may ask for ever.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// When the last request arrived while the process was leaving. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Arrivals(Arc<Mutex<Instant>>);
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+impl Arrivals {
+    /// A request has arrived.
+    pub(crate) fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Waits until no request has arrived for three seconds, counted from now on; for ten seconds at most.
+    pub async fn cease(self) {
+        let begun = Instant::now();
+        loop {
+            let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let end = end(begun, last);
+            if end <= Instant::now() {
+                return;
+            }
+            sleep_until(end).await;
+        }
+    }
+}
+
+fn end(begun: Instant, last: Instant) -> Instant {
+    (last.max(begun) + QUIET).min(begun + LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_three_seconds_after_the_last_request_and_within_ten() {
+        let second = Duration::from_secs;
+        let begun = Instant::now() + second(60);
+        for (last, expected) in [
+            (begun - second(50), 3),
+            (begun, 3),
+            (begun + second(1), 4),
+            (begun + second(7), 10),
+            (begun + second(9), 10),
+        ] {
+            assert_eq!(end(begun, last) - begun, second(expected));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_arrives_puts_the_end_off() {
+        let arrivals = Arrivals::default();
+        let begun = Instant::now();
+        let noting = async {
+            sleep_until(begun + Duration::from_secs(1)).await;
+            arrivals.note();
+        };
+        tokio::join!(arrivals.clone().cease(), noting);
+        assert!(begun.elapsed() >= Duration::from_secs(1) + QUIET);
+    }
+}
