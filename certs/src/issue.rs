@@ -8,8 +8,10 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 
-/// How far certificates are dated back, so that a peer whose clock is a little behind accepts them.
+/// How far certificates are dated back, so that a peer whose clock is a little behind accepts them; a short-lived one
+/// only by a tenth of its validity, so that its age can be told from its dates.
 const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
+const SKEW_SHARE: u32 = 10;
 
 /// How long a certificate is valid, counted from the moment of issue.
 pub type Validity = Duration;
@@ -165,7 +167,8 @@ fn dated(validity: Validity, now: SystemTime) -> Result<CertificateParams, Issue
     };
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    params.not_before = moment(since_epoch.saturating_sub(CLOCK_SKEW))?;
+    let skew = CLOCK_SKEW.min(validity / SKEW_SHARE);
+    params.not_before = moment(since_epoch.saturating_sub(skew))?;
     params.not_after = moment(since_epoch.saturating_add(validity))?;
     Ok(params)
 }

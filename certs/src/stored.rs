@@ -1,0 +1,354 @@
+//! What the shared Secret holds, decoded as far as it can be. The Secret is written by others too: nothing in it is believed.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::KeyPair;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::{FromDer as _, GeneralName};
+
+use crate::fault::Fault;
+use crate::issue::{Authority, IssueError};
+use crate::trust::{Bundle, Period, Trusted, bundle_pem};
+
+/// Every authority that is to be trusted, PEM; the one that signs is first.
+pub const CA_CERTIFICATE: &str = "ca.crt";
+/// The key of the authority that signs.
+pub const CA_KEY: &str = "ca.key";
+/// The certificate that every replica serves.
+pub const CERTIFICATE: &str = "tls.crt";
+/// Its key.
+pub const KEY: &str = "tls.key";
+/// The authority that is to sign next, while it becomes known.
+pub const NEXT_CERTIFICATE: &str = "next-ca.crt";
+/// Its key.
+pub const NEXT_KEY: &str = "next-ca.key";
+/// Until when the authorities that no longer sign are trusted, in seconds of Unix time.
+pub const OLD_UNTIL: &str = "old-ca.until";
+
+const KEYS: [&str; 7] = [
+    CA_CERTIFICATE,
+    CA_KEY,
+    CERTIFICATE,
+    KEY,
+    NEXT_CERTIFICATE,
+    NEXT_KEY,
+    OLD_UNTIL,
+];
+
+/// What the Secret holds of causeway's, undecoded.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Contents(BTreeMap<&'static str, Vec<u8>>);
+
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Contents {
+    /// Takes what is causeway's out of a Secret's data.
+    pub fn gather<'a>(value: impl Fn(&str) -> Option<&'a [u8]>) -> Self {
+        let taken = KEYS.into_iter().filter_map(|key| {
+            let value = value(key).filter(|value| !value.is_empty())?;
+            Some((key, value.to_vec()))
+        });
+        Self(taken.collect())
+    }
+
+    /// Every key of the Secret that is causeway's, and what it is to hold; `None` where it is not to be there.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, Option<&[u8]>)> {
+        KEYS.into_iter().map(|key| (key, self.get(key)))
+    }
+
+    /// Whether nothing of causeway's is there.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is under a key.
+    pub fn get(&self, key: &str) -> Option<&[u8]> {
+        self.0.get(key).map(Vec::as_slice)
+    }
+
+    pub(crate) fn set(&mut self, key: &'static str, value: impl Into<Vec<u8>>) {
+        self.0.insert(key, value.into());
+    }
+
+    pub(crate) fn remove(&mut self, key: &'static str) {
+        self.0.remove(key);
+    }
+
+    pub(crate) fn trust(&mut self, authorities: &[Trusted]) {
+        self.set(CA_CERTIFICATE, bundle_pem(authorities));
+    }
+
+    pub(crate) fn keep_old_until(&mut self, until: Option<SystemTime>) {
+        match until {
+            None => self.remove(OLD_UNTIL),
+            Some(until) => {
+                let seconds = until.duration_since(UNIX_EPOCH).unwrap_or_default();
+                self.set(OLD_UNTIL, seconds.as_secs().to_string());
+            }
+        }
+    }
+
+    fn text(&self, key: &str) -> Result<&str, Fault> {
+        let value = self.get(key).ok_or(Fault::Missing)?;
+        std::str::from_utf8(value).map_err(|_| Fault::Undecodable)
+    }
+}
+
+/// An authority with its key.
+#[derive(Clone)]
+pub struct Signer {
+    /// Its certificate.
+    pub certificate: Trusted,
+    pub(crate) key: String,
+}
+
+impl Signer {
+    /// It, ready to sign.
+    ///
+    /// # Errors
+    /// [`IssueError::Load`] where it cannot sign after all.
+    pub fn authority(&self) -> Result<Authority, IssueError> {
+        Authority::from_pem(&self.certificate.pem(), &self.key)
+    }
+
+    pub(crate) fn new(authority: &Authority) -> Option<Self> {
+        let bundle = Bundle::read(authority.pem().as_bytes());
+        Some(Self {
+            certificate: bundle.authorities.into_iter().next()?,
+            key: authority.key_pem(),
+        })
+    }
+
+    /// The authority among those whose key this is.
+    fn read(contents: &Contents, bundle: &Bundle, key: &str) -> Result<Self, Fault> {
+        let first = bundle.authorities.first();
+        let key = contents.text(key)?;
+        first.ok_or(Fault::Undecodable)?;
+        let pair = KeyPair::from_pem(key).map_err(|_| Fault::Undecodable)?;
+        let matches = |authority: &&Trusted| {
+            authority.with_parsed(|parsed| is_key_of(&pair, parsed)) == Some(true)
+        };
+        let authority = bundle.authorities.iter().find(matches);
+        Ok(Self {
+            certificate: authority.ok_or(Fault::KeyMismatch)?.clone(),
+            key: key.to_owned(),
+        })
+    }
+}
+
+fn is_key_of(pair: &KeyPair, certificate: &X509Certificate<'_>) -> bool {
+    pair.public_key_raw() == certificate.public_key().subject_public_key.data.as_ref()
+}
+
+/// The certificate that is served.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// Which of the stored authorities signed it.
+    pub issuer: Trusted,
+    /// When it is valid.
+    pub period: Period,
+    names: Names,
+}
+
+impl Served {
+    fn read(contents: &Contents, trusted: &Bundle) -> Result<Self, Fault> {
+        let certificate = contents.get(CERTIFICATE).ok_or(Fault::Missing)?;
+        let key = contents.text(KEY)?;
+        let (_, block) = x509_parser::pem::parse_x509_pem(certificate).map_err(undecodable)?;
+        let (_, parsed) = X509Certificate::from_der(&block.contents).map_err(undecodable)?;
+        let pair = KeyPair::from_pem(key).map_err(undecodable)?;
+        if !is_key_of(&pair, &parsed) {
+            return Err(Fault::KeyMismatch);
+        }
+        let signed = |authority: &&Trusted| {
+            let verify = |by: &X509Certificate<'_>| {
+                parsed.issuer() == by.subject()
+                    && parsed.verify_signature(Some(by.public_key())).is_ok()
+            };
+            authority.with_parsed(verify) == Some(true)
+        };
+        let issuer = trusted.authorities.iter().find(signed);
+        Ok(Self {
+            issuer: issuer.ok_or(Fault::UnknownIssuer)?.clone(),
+            period: Period::of(&parsed),
+            names: Names::of(&parsed),
+        })
+    }
+}
+
+fn undecodable<E>(_: E) -> Fault {
+    Fault::Undecodable
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| sixteen()).ok()
+}
+
+/// What the webhook is called by, and so what its certificate is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// DNS names, in lower case.
+    pub names: Vec<String>,
+    /// IP addresses.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Names {
+    fn of(certificate: &X509Certificate<'_>) -> Self {
+        let mut all = Self::default();
+        let found = certificate.subject_alternative_name().ok().flatten();
+        let found = found
+            .iter()
+            .flat_map(|extension| &extension.value.general_names);
+        for name in found {
+            match name {
+                GeneralName::DNSName(name) => all.names.push(name.to_ascii_lowercase()),
+                GeneralName::IPAddress(bytes) => all.addresses.extend(address(bytes)),
+                _ => {}
+            }
+        }
+        all
+    }
+
+    fn cover(&self, others: &Self) -> bool {
+        others.names.iter().all(|name| self.names.contains(name))
+            && others
+                .addresses
+                .iter()
+                .all(|ip| self.addresses.contains(ip))
+    }
+
+    /// These and those others, each once.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        let names = others.names.into_iter();
+        let names: Vec<_> = names.filter(|name| !self.names.contains(name)).collect();
+        self.names.extend(names);
+        let addresses = others.addresses.into_iter();
+        let addresses: Vec<_> = addresses
+            .filter(|ip| !self.addresses.contains(ip))
+            .collect();
+        self.addresses.extend(addresses);
+        self
+    }
+}
+
+/// What the Secret holds, decoded. What depends on the time is asked for with the time.
+#[derive(Clone)]
+pub struct Stored {
+    pub(crate) contents: Contents,
+    pub(crate) trusted: Bundle,
+    exists: bool,
+    signing: Result<Signer, Fault>,
+    next: Option<Result<Signer, Fault>>,
+    leaf: Result<Served, Fault>,
+    old_until: Option<SystemTime>,
+}
+
+impl Stored {
+    /// Decodes the contents of the Secret; `None` where there is no Secret.
+    pub fn read(contents: Option<Contents>) -> Self {
+        let exists = contents.is_some();
+        let contents = contents.unwrap_or_default();
+        let bundle = |key| Bundle::read(contents.get(key).unwrap_or_default());
+        let trusted = bundle(CA_CERTIFICATE);
+        let next = bundle(NEXT_CERTIFICATE);
+        let awaits_next =
+            contents.get(NEXT_CERTIFICATE).is_some() || contents.get(NEXT_KEY).is_some();
+        Self {
+            exists,
+            signing: Signer::read(&contents, &trusted, CA_KEY),
+            next: awaits_next.then(|| Signer::read(&contents, &next, NEXT_KEY)),
+            leaf: Served::read(&contents, &trusted),
+            old_until: contents.text(OLD_UNTIL).ok().and_then(read_moment),
+            trusted,
+            contents,
+        }
+    }
+
+    /// The authority that signs.
+    ///
+    /// # Errors
+    /// Why there is none at that time.
+    pub fn signing(&self, now: SystemTime) -> Result<&Signer, Fault> {
+        if !self.exists {
+            return Err(Fault::NoSecret);
+        }
+        valid(self.signing.as_ref(), now)
+    }
+
+    /// The authority that is to sign next; `None` where none is awaited.
+    pub fn next(&self, now: SystemTime) -> Option<Result<&Signer, Fault>> {
+        self.next.as_ref().map(|next| valid(next.as_ref(), now))
+    }
+
+    /// The certificate that is to be served.
+    ///
+    /// # Errors
+    /// Why it should not be at that time.
+    pub fn leaf(&self, names: &Names, now: SystemTime) -> Result<&Served, Fault> {
+        if !self.exists {
+            return Err(Fault::NoSecret);
+        }
+        let leaf = self.leaf.as_ref().map_err(|fault| *fault)?;
+        leaf.period.check(now)?;
+        if leaf.names.cover(names) {
+            Ok(leaf)
+        } else {
+            Err(Fault::Names)
+        }
+    }
+
+    /// What is stored, undecoded.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Whether there is a Secret with anything of causeway's in it.
+    pub fn is_anything(&self) -> bool {
+        !self.contents.is_empty()
+    }
+
+    /// Whom peers are to trust: what signs, signed or will sign. Nobody where nothing can sign.
+    pub fn trust(&self, now: SystemTime) -> Vec<Trusted> {
+        if self.signing(now).is_err() {
+            return Vec::new();
+        }
+        let mut trust = self.trusted.authorities.clone();
+        if let Some(Ok(next)) = self.next(now)
+            && !trust.contains(&next.certificate)
+        {
+            trust.push(next.certificate.clone());
+        }
+        trust.retain(|authority| authority.period().check(now) != Err(Fault::Expired));
+        trust
+    }
+
+    /// What the stored leaf is for, be it good or not.
+    pub(crate) fn leaf_names(&self) -> Names {
+        let leaf = self.leaf.as_ref().ok();
+        leaf.map(|leaf| leaf.names.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn old_until(&self) -> Option<SystemTime> {
+        self.old_until
+    }
+}
+
+fn valid<'a>(signer: Result<&'a Signer, &Fault>, now: SystemTime) -> Result<&'a Signer, Fault> {
+    let signer = signer.map_err(|fault| *fault)?;
+    signer.certificate.period().check(now)?;
+    Ok(signer)
+}
+
+fn read_moment(text: &str) -> Option<SystemTime> {
+    let seconds = text.trim().parse().ok()?;
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+}

@@ -1,0 +1,198 @@
+//! Whom peers trust: the certificates of authorities, bundles of them, and since when every bundle holds one.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pem::Pem;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+
+use crate::fault::Fault;
+
+const CERTIFICATE: &str = "CERTIFICATE";
+
+/// When a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Period {
+    /// Its first moment.
+    pub from: SystemTime,
+    /// When it ends.
+    pub until: SystemTime,
+}
+
+impl Period {
+    pub(crate) fn of(certificate: &X509Certificate<'_>) -> Self {
+        let validity = certificate.validity();
+        Self {
+            from: moment(validity.not_before),
+            until: moment(validity.not_after),
+        }
+    }
+
+    /// Whether a certificate of this period is valid at a moment.
+    ///
+    /// # Errors
+    /// [`Fault::NotYetValid`] or [`Fault::Expired`].
+    pub fn check(&self, now: SystemTime) -> Result<(), Fault> {
+        if now < self.from {
+            Err(Fault::NotYetValid)
+        } else if now >= self.until {
+            Err(Fault::Expired)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// How long it is in all.
+    pub fn life(&self) -> Duration {
+        self.until.duration_since(self.from).unwrap_or_default()
+    }
+
+    /// How much of it is left.
+    pub fn left(&self, now: SystemTime) -> Duration {
+        self.until.duration_since(now).unwrap_or_default()
+    }
+}
+
+fn moment(time: ASN1Time) -> SystemTime {
+    let seconds = time.timestamp();
+    let distance = Duration::from_secs(seconds.unsigned_abs());
+    let moment = if seconds < 0 {
+        UNIX_EPOCH.checked_sub(distance)
+    } else {
+        UNIX_EPOCH.checked_add(distance)
+    };
+    moment.unwrap_or(UNIX_EPOCH)
+}
+
+/// The certificate of an authority, which signs others.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Trusted {
+    der: Vec<u8>,
+    period: Period,
+}
+
+impl std::fmt::Debug for Trusted {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self
+            .with_parsed(|certificate| certificate.subject().to_string())
+            .unwrap_or_default();
+        write!(out, "Trusted({name})")
+    }
+}
+
+impl Trusted {
+    /// When it is valid.
+    pub fn period(&self) -> Period {
+        self.period
+    }
+
+    /// The certificate as PEM.
+    pub fn pem(&self) -> String {
+        pem::encode(&Pem::new(CERTIFICATE, self.der.as_slice()))
+    }
+
+    /// Looks into the certificate, which was decoded before.
+    pub(crate) fn with_parsed<T>(&self, look: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
+        let (_, certificate) = X509Certificate::from_der(&self.der).ok()?;
+        Some(look(&certificate))
+    }
+
+    fn read(der: Vec<u8>) -> Option<Self> {
+        let period = {
+            let (_, certificate) = X509Certificate::from_der(&der).ok()?;
+            certificate.is_ca().then(|| Period::of(&certificate))?
+        };
+        Some(Self { der, period })
+    }
+}
+
+/// What a bundle of certificates holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bundle {
+    /// The authorities, each once, in their order.
+    pub authorities: Vec<Trusted>,
+    /// Whether it holds anything else: what cannot be decoded, or is no authority's, or stands there twice.
+    pub rubbish: bool,
+}
+
+impl Bundle {
+    /// Reads PEM; what is no certificate of an authority is passed over.
+    pub fn read(text: &[u8]) -> Self {
+        let mut bundle = Self::default();
+        for block in x509_parser::pem::Pem::iter_from_buffer(text) {
+            let authority = block
+                .ok()
+                .filter(|block| block.label == CERTIFICATE)
+                .and_then(|block| Trusted::read(block.contents));
+            match authority {
+                Some(authority) if !bundle.authorities.contains(&authority) => {
+                    bundle.authorities.push(authority);
+                }
+                _ => bundle.rubbish = true,
+            }
+        }
+        bundle.rubbish |= bundle.authorities.is_empty() && !text.is_empty();
+        bundle
+    }
+
+    /// Whether it holds these authorities and nothing else, in whatever order.
+    pub fn is_just(&self, authorities: &[Trusted]) -> bool {
+        !self.rubbish
+            && self.authorities.len() == authorities.len()
+            && authorities.iter().all(|one| self.authorities.contains(one))
+    }
+}
+
+/// Authorities as a PEM bundle.
+pub fn bundle_pem(authorities: &[Trusted]) -> String {
+    authorities.iter().map(Trusted::pem).collect()
+}
+
+/// What the webhook configurations hold, and for how long they have done so.
+#[derive(Clone, Debug, Default)]
+pub struct Publication {
+    /// Every caBundle there is.
+    pub bundles: Vec<Bundle>,
+    held: HashMap<Trusted, Duration>,
+}
+
+impl Publication {
+    /// For how long every bundle has been seen to hold that authority, without a break; `None` where one does not.
+    /// Where there is no bundle nobody has to be told.
+    pub fn held(&self, authority: &Trusted) -> Option<Duration> {
+        if self.bundles.is_empty() {
+            return Some(Duration::MAX);
+        }
+        self.held.get(authority).copied()
+    }
+}
+
+/// Remembers since when every bundle holds an authority.
+#[derive(Debug, Default)]
+pub struct Witness(HashMap<Trusted, Instant>);
+
+impl Witness {
+    /// Takes in what the bundles hold at a moment.
+    pub fn observe(&mut self, bundles: Vec<Bundle>, at: Instant) -> Publication {
+        let everywhere: Vec<Trusted> = match bundles.split_first() {
+            None => Vec::new(),
+            Some((first, others)) => first
+                .authorities
+                .iter()
+                .filter(|one| others.iter().all(|other| other.authorities.contains(one)))
+                .cloned()
+                .collect(),
+        };
+        self.0.retain(|known, _| everywhere.contains(known));
+        let held = everywhere
+            .into_iter()
+            .map(|authority| {
+                let since = *self.0.entry(authority.clone()).or_insert(at);
+                (authority, at.saturating_duration_since(since))
+            })
+            .collect();
+        Publication { bundles, held }
+    }
+}
