@@ -216,6 +216,7 @@ fn settings() -> Settings {
     Settings {
         protection: Protection::new(DEFAULT_NAMESPACE, []),
         service_grace: Duration::from_secs(300),
+        provider_ttl: None,
         publish_exports: false,
     }
 }

@@ -90,6 +90,10 @@ struct ServiceArgs {
         default_value = "5m"
     )]
     service_grace: String,
+    /// After how long out of reach the endpoints of a member are withdrawn from the others; without it, never: an outage of
+    /// a control plane is none of its pods
+    #[arg(long, env = "CAUSEWAY_PROVIDER_TTL", value_name = "DURATION")]
+    provider_ttl: Option<String>,
     /// Show what MultiClusterServices expose to tools of the clusterset too: ServiceExports in providers, ServiceImports in consumers
     #[arg(long, env = "CAUSEWAY_PUBLISH_EXPORTS")]
     publish_exports: bool,
@@ -114,6 +118,8 @@ pub struct Config {
     pub allow_insecure_members: bool,
     /// How long what the hub lost is held.
     pub service_grace: Duration,
+    /// After how long out of reach a provider's endpoints are given up; `None` for never.
+    pub provider_ttl: Option<Duration>,
     /// Whether exports and imports are made of MultiClusterServices.
     pub publish_exports: bool,
     /// What is left alone.
@@ -136,6 +142,8 @@ impl Args {
         let member_qps = qps(&mut checks, &self.members.member_qps);
         let member_timeout = checks.duration("--member-timeout", &self.members.member_timeout);
         let service_grace = checks.duration("--service-grace", &self.services.service_grace);
+        let provider_ttl = self.services.provider_ttl.as_deref();
+        let provider_ttl = provider_ttl.map(|text| checks.duration("--provider-ttl", text));
         let protection = self.rules.check(&mut checks);
         let mut secret_namespaces = self.members.secret_namespace;
         if secret_namespaces.is_empty() {
@@ -151,6 +159,10 @@ impl Args {
                 secret_namespaces,
                 allow_insecure_members: self.members.allow_insecure_members,
                 service_grace: service_grace?,
+                provider_ttl: match provider_ttl {
+                    Some(ttl) => Some(ttl?),
+                    None => None,
+                },
                 publish_exports: self.services.publish_exports,
                 protection: protection?,
             };
@@ -219,11 +231,18 @@ mod tests {
             "--lease=x",
             "--member-qps=0",
             "--service-grace=soon",
+            "--provider-ttl=never",
             "--leader-elect=true",
         ])
         .expect("the flags parse");
         let message = args.check().expect_err("they are wrong").to_string();
-        for flag in ["--admin-bind", "--lease", "--member-qps", "--service-grace"] {
+        for flag in [
+            "--admin-bind",
+            "--lease",
+            "--member-qps",
+            "--service-grace",
+            "--provider-ttl",
+        ] {
             assert!(message.contains(flag), "{flag} is missing in: {message}");
         }
     }

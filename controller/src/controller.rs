@@ -191,6 +191,10 @@ impl Controller {
         match &item {
             Item::Service(key) => self.reconcile_service(key, now),
             Item::Cluster(name) => {
+                let ttl = self.parts.settings.provider_ttl;
+                if let Some(lapse) = self.parts.index.note_lapse(name, ttl, now.wall) {
+                    self.queue.at(item.clone(), now.instant_of(lapse));
+                }
                 let keeps = self.parts.keeps_clusters;
                 match reconcile_cluster(&self.parts.index, &mut self.parts.outbox, name, keeps, now)
                 {

@@ -23,9 +23,9 @@ use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
 use crate::index::served::{ImportFields, Served, ServedImports};
 use crate::index::slice::ObservedSlice;
-use crate::index::{Index, Item, Standing};
+use crate::index::{Index, Item, Standing, after};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
-use crate::plan::{Desired, Settings, after, plan};
+use crate::plan::{Desired, Settings, plan};
 use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster, reconcile_service};
 use crate::watch::Signal;
 
@@ -80,6 +80,7 @@ pub(crate) fn world() -> World {
         settings: Settings {
             protection: Protection::new(DEFAULT_NAMESPACE, []),
             service_grace: GRACE,
+            provider_ttl: None,
             publish_exports: false,
         },
         hub: Server::new("hub"),
@@ -358,6 +359,9 @@ impl World {
                     self.look_again(item, outcome.again_at);
                 }
                 Item::Cluster(name) => {
+                    let ttl = self.settings.provider_ttl;
+                    let lapse = self.index.note_lapse(name, ttl, now.wall);
+                    self.look_again(item.clone(), lapse.map(|at| now.instant_of(at)));
                     let keeps = self.keeps_clusters;
                     match reconcile_cluster(&self.index, &mut self.outbox, name, keeps, now) {
                         ClusterOutcome::Stays => {}

@@ -16,10 +16,11 @@ pub mod slice;
 mod watch_state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use self::hub::Hub;
 use self::member::{DerivedRefusal, Member};
@@ -259,6 +260,33 @@ impl Index {
             && !self.members.get(name).is_some_and(twice)
     }
 
+    /// Whether the endpoints that a member gave are given up because it has been out of reach for too long. Its exports
+    /// count on, so that no import loses its addresses.
+    pub fn has_lapsed(&self, name: &ClusterName) -> bool {
+        self.members.get(name).is_some_and(|member| member.lapsed)
+    }
+
+    /// Notes whether a member has been out of reach for longer than `ttl`; when to look again, if it may come to that.
+    pub fn note_lapse(
+        &mut self,
+        name: &ClusterName,
+        ttl: Option<Duration>,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let end = match (self.standing(name), ttl) {
+            (Standing::Unreachable { since, .. }, Some(ttl)) => Some(after(since, ttl)),
+            _ => None,
+        };
+        let lapsed = end.is_some_and(|end| end <= now);
+        let member = self.members.get_mut(name)?;
+        if member.lapsed != lapsed {
+            member.lapsed = lapsed;
+            tracing::warn!(cluster = %name, lapsed, "whether the endpoints of a member out of reach are given up changed");
+            self.mark_all_services();
+        }
+        end.filter(|end| *end > now)
+    }
+
     /// How the cluster of that name stands.
     pub fn standing(&self, name: &ClusterName) -> Standing {
         let Some(cluster) = self.hub.clusters.get(name) else {
@@ -287,6 +315,12 @@ impl Index {
             .values()
             .any(|member| member.owns_any(key, &self.hub.uid))
     }
+}
+
+/// A point in time that lies a `Duration` after another.
+pub fn after(time: Timestamp, duration: Duration) -> Timestamp {
+    let duration = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+    time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

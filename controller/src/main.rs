@@ -107,6 +107,7 @@ async fn start(
         settings: Settings {
             protection: config.protection,
             service_grace: config.service_grace,
+            provider_ttl: config.provider_ttl,
             publish_exports: config.publish_exports,
         },
         fleet: Fleet::new(

@@ -16,7 +16,7 @@ use std::time::Duration;
 use causeway::api::condition::reason;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 
 use self::clusterset::Clusterset;
 use self::copy::{CopyWish, Provider};
@@ -36,6 +36,8 @@ pub struct Settings {
     pub protection: Protection,
     /// How long the last state is held when the hub's Service, or an exposed port of it, goes away.
     pub service_grace: Duration,
+    /// After how long out of reach the endpoints of a member are given up; `None` for never.
+    pub provider_ttl: Option<Duration>,
     /// Whether what MultiClusterServices expose is shown to tools of the clusterset too, as ServiceExports and ServiceImports.
     pub publish_exports: bool,
 }
@@ -268,7 +270,9 @@ fn providers<'a>(
     exposed: &Exposed,
     all_sources: bool,
 ) -> Vec<Provider<'a>> {
-    let used = placement.providers().filter(|name| index.provides(name));
+    let used = placement
+        .providers()
+        .filter(|name| index.provides(name) && !index.has_lapsed(name));
     let provider = |name| {
         let member = index.members.get(name);
         let member = member.filter(|member| member.sources_are_known());
@@ -283,10 +287,4 @@ fn providers<'a>(
         }
     };
     used.map(provider).collect()
-}
-
-/// A point in time that lies a `Duration` after another.
-pub fn after(time: Timestamp, duration: Duration) -> Timestamp {
-    let duration = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-    time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }

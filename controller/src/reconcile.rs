@@ -48,7 +48,8 @@ impl Now {
         }
     }
 
-    fn instant_of(&self, time: Timestamp) -> Instant {
+    /// The instant of a time to come; now, for one that has passed.
+    pub fn instant_of(&self, time: Timestamp) -> Instant {
         let wait = time.duration_since(self.wall);
         self.instant + wait.max(SignedDuration::ZERO).unsigned_abs()
     }

@@ -52,6 +52,8 @@ pub struct Member {
     pub cluster_uid: Option<Box<str>>,
     /// Who its Cluster says that it is: the UID of its kube-system namespace.
     pub recorded_uid: Option<String>,
+    /// Whether what it provides is given up because it has been out of reach for too long.
+    pub lapsed: bool,
     /// Why it cannot be used, where a person has to act.
     pub refusals: Refusals,
     /// Its Services.
@@ -113,6 +115,7 @@ impl Member {
             identity: None,
             cluster_uid: None,
             recorded_uid: None,
+            lapsed: false,
             refusals: Refusals::default(),
             services: Objects::default(),
             clusterset: Clusterset::default(),

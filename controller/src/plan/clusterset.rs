@@ -203,7 +203,9 @@ fn providers<'a>(
         all_sources: false,
         ranges: Arc::default(),
     });
-    valid.chain(unknown).collect()
+    let all = valid.chain(unknown);
+    all.filter(|provider| !index.has_lapsed(provider.name))
+        .collect()
 }
 
 /// A member that may import the service.

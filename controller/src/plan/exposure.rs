@@ -9,10 +9,10 @@ use causeway::domain::{
 };
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Problem, after};
-use crate::index::Index;
+use super::Problem;
 use crate::index::hub::Lost;
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
+use crate::index::{Index, after};
 
 /// What is exposed of a service.
 #[derive(Clone, Debug)]

@@ -291,3 +291,26 @@ fn a_write_whose_answer_came_too_late_and_was_carried_out_all_the_same_is_no_tro
     world.pass(Duration::from_secs(1));
     assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
 }
+
+#[test]
+fn the_endpoints_of_a_member_out_of_reach_are_given_up_only_after_a_provider_ttl() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    for (ttl, given_up) in [(None, false), (Some(HOUR), true)] {
+        let mut world = both(false);
+        world.settings.provider_ttl = ttl;
+        world.lose("member1").pass(HOUR / 2);
+        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+        world.pass(HOUR);
+        let left: &[&str] = if given_up { &[] } else { &["10.1.0.5"] };
+        assert_eq!(world.addresses("member2", "foo"), left, "{ttl:?}");
+        assert!(
+            world
+                .says("foo", "Ready")
+                .contains("member1 unreachable since")
+        );
+        world.list("member1").settle();
+        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+        world.pass(Duration::from_secs(1));
+        assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    }
+}

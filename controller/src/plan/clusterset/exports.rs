@@ -14,8 +14,7 @@ use crate::index::member::Member;
 use crate::index::served::ImportFields;
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::index::slice::Path;
-use crate::index::{Index, Standing};
-use crate::plan::after;
+use crate::index::{Index, Standing, after};
 
 /// Whether an export can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
