@@ -129,6 +129,13 @@ impl Cluster {
         self.client_with_token(&self.admin_token)
     }
 
+    /// A client with all rights that sends every request once: what kube's own repeats is to be seen.
+    pub fn unrepeating_client(&self) -> Client {
+        let mut config = client_config(&self.url, &self.authority, &self.admin_token);
+        config.default_retry = false;
+        Client::try_from(config).expect("a client")
+    }
+
     /// A client with this bearer token.
     pub fn client_with_token(&self, token: &str) -> Client {
         client(&self.url, &self.authority, token)
@@ -323,12 +330,16 @@ pub(crate) fn secret() -> String {
 }
 
 fn client(url: &str, authority: &Authority, token: &str) -> Client {
+    Client::try_from(client_config(url, authority, token)).expect("a client")
+}
+
+fn client_config(url: &str, authority: &Authority, token: &str) -> Config {
     let mut config = Config::new(url.parse().expect("the URL of an API server"));
     config.root_cert = Some(vec![kubeconfig::der(authority.pem())]);
     config.auth_info = serde_json::from_value(serde_json::json!({ "token": token }))
         .expect("credentials with a token");
     config.connect_timeout = Some(Duration::from_secs(5));
-    Client::try_from(config).expect("a client")
+    config
 }
 
 async fn wait_ready(name: &str, url: &str, authority: &Authority, token: &str, process: &Process) {

@@ -1,16 +1,16 @@
 //! A hub and its members.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::join_all;
 
 use crate::binaries::TestBed;
 use crate::cluster::{Cluster, Plan, Role};
 use crate::keeper::{Keeper, Process, Program, Undo};
-use crate::network::{MemberNetwork, Network};
+use crate::network::{MemberNetwork, Network, endpoint_address};
 use crate::{Space, kubeconfig, ports};
 
 /// A hub and its members, on fresh ports and in a fresh directory. Dropping it ends all of it.
@@ -32,6 +32,7 @@ pub struct Fleet {
     directory: PathBuf,
     keeper: Arc<Keeper>,
     etcd: Process,
+    endpoint_address: OnceLock<Result<IpAddr, String>>,
 }
 
 /// What a fleet is to be.
@@ -120,6 +121,7 @@ impl Builder {
             directory,
             keeper,
             etcd,
+            endpoint_address: OnceLock::new(),
         }
     }
 }
@@ -163,6 +165,16 @@ impl Fleet {
         let path = self.directory.join("kubeconfig");
         std::fs::write(&path, kubeconfig::with_tokens(&all)).expect("a kubeconfig");
         path
+    }
+
+    /// An address of this machine that may stand in an EndpointSlice, so that API servers reach through a Service
+    /// what listens there. As root it is one of the fleet's own, else one that the machine has.
+    ///
+    /// # Errors
+    /// What is missing: for a line that says what is skipped.
+    pub fn endpoint_address(&self) -> Result<IpAddr, String> {
+        let found = || endpoint_address(|| Network::new(&self.keeper));
+        self.endpoint_address.get_or_init(found).clone()
     }
 
     /// Its directory, removed when the fleet ends.

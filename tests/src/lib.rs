@@ -40,6 +40,7 @@ pub mod network;
 mod paths;
 mod ports;
 pub mod requests;
+mod soak;
 pub mod space;
 
 pub use causeway::{Bed, Installation, Running};
@@ -49,4 +50,5 @@ pub use eventually::{SOON, eventually};
 pub use fixtures::{multi_cluster_service, node, pod, service};
 pub use fleet::Fleet;
 pub use paths::repository;
+pub use soak::soak;
 pub use space::Space;

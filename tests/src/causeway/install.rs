@@ -1,5 +1,6 @@
 //! What a person does to install causeway on a hub and to join members.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -81,14 +82,25 @@ impl Installation {
 
     /// A webhook to be started, with the rights of its ServiceAccount and a certificate of [`Installation::authority`].
     pub fn webhook(&self) -> Launch {
+        self.webhook_at(Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// [`Installation::webhook`], serving at this address of the machine.
+    pub fn webhook_at(&self, address: IpAddr) -> Launch {
         let number = ports::fresh();
         let tls = self.directory.join(format!("tls-{number}"));
         self.write_certificate(&tls, &self.certificate(DAY));
-        let bind = format!("127.0.0.1:{}", ports::fresh());
+        self.webhook_without_certificate(address, &tls)
+            .arg(format!("--tls-dir={}", tls.display()))
+    }
+
+    /// A webhook to be started at this address; where its certificate comes from is still to be said. `tls` is what
+    /// [`Running::tls`] will say.
+    pub fn webhook_without_certificate(&self, address: IpAddr, tls: &Path) -> Launch {
+        let bind = SocketAddr::new(address, ports::fresh()).to_string();
         self.launch("causeway-webhook")
             .arg(format!("--bind={bind}"))
-            .arg(format!("--tls-dir={}", tls.display()))
-            .serving(&bind, &tls)
+            .serving(&bind, tls)
     }
 
     /// A controller to be started, with the rights of its ServiceAccount.
@@ -224,7 +236,7 @@ spec: {types: [CrossCluster]}
                 "localhost".to_owned(),
                 format!("causeway-webhook.{NAMESPACE}.svc"),
             ],
-            addresses: vec![std::net::Ipv4Addr::LOCALHOST.into()],
+            addresses: vec![Ipv4Addr::LOCALHOST.into()],
             validity,
         };
         self.authority

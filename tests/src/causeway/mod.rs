@@ -1,10 +1,12 @@
 //! causeway itself: its own manifests, its own programs, and the rights that the manifests give them.
 
 mod install;
+pub mod replicas;
 mod running;
 
 pub(crate) use install::manifest;
 pub use install::{Installation, NAMESPACE};
+pub use replicas::Replicas;
 pub use running::{Launch, Running};
 
 use futures::future::join_all;

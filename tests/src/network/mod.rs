@@ -8,13 +8,16 @@
 //!                            per member)               CoreDNS
 //! ```
 
+mod address;
 mod member;
 mod prerequisites;
 
 pub use member::PodNetwork;
 pub use prerequisites::{dig, prerequisites};
 
+pub(crate) use address::endpoint_address;
 pub(crate) use member::MemberNetwork;
+use prerequisites::is_root;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;

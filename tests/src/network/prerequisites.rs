@@ -62,7 +62,7 @@ fn have(programs: &[(&str, &'static str)]) -> Result<(), String> {
     ))
 }
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let effective = uids.and_then(|uids| uids.split_whitespace().nth(1));
@@ -113,7 +113,7 @@ fn install(packages: &[&str]) -> Result<(), String> {
 }
 
 /// Root in a container may not, and some kernels cannot: asked by trying.
-fn may_make_namespaces() -> Result<(), String> {
+pub(super) fn may_make_namespaces() -> Result<(), String> {
     for attempt in [
         &["ip", "link", "add", "probe", "type", "veth"][..],
         &["nft", "add table ip probe"][..],

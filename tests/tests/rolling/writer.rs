@@ -1,0 +1,140 @@
+//! Somebody who writes MultiClusterServices at a steady rate, and notices every request that fails.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use causeway::api::MultiClusterService;
+use causeway_tests::{Space, multi_cluster_service, service};
+use futures::future::join_all;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval_at};
+
+/// Objects that are written beside each other, each twice a second: 50 requests a second that the webhook judges.
+const OBJECTS: u32 = 25;
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// What a writer saw.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// How long each request that was to be judged took.
+    pub(crate) took: Vec<Duration>,
+    /// Requests that failed, and why.
+    pub(crate) errors: Vec<String>,
+}
+
+impl Seen {
+    fn add(&mut self, other: Self) {
+        self.took.extend(other.took);
+        self.errors.extend(other.errors);
+    }
+
+    fn quantile(&self, share: f64) -> Duration {
+        let mut sorted = self.took.clone();
+        sorted.sort_unstable();
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a position in a list that fits into memory"
+        )]
+        let at = (sorted.len().saturating_sub(1) as f64 * share).round() as usize;
+        sorted.get(at).copied().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{} requests, {} errors, p50 {:.1?}, p99 {:.1?}, longest {:.1?}",
+            self.took.len(),
+            self.errors.len(),
+            self.quantile(0.5),
+            self.quantile(0.99),
+            self.quantile(1.0)
+        )
+    }
+}
+
+/// A writer at work.
+pub(crate) struct Writer {
+    stop: Arc<AtomicBool>,
+    writing: JoinSet<Seen>,
+}
+
+impl Writer {
+    /// Makes the Services, and begins.
+    pub(crate) async fn start(space: &Space<'_>) -> Self {
+        let hub = space.fleet().hub();
+        let names: Vec<_> = (0..OBJECTS).map(|number| format!("foo-{number}")).collect();
+        let services = names
+            .iter()
+            .map(|name| service(name).port("http", 80).create(hub, space));
+        join_all(services).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = hub.unrepeating_client();
+        let mut writing = JoinSet::new();
+        for (name, number) in names.into_iter().zip(0..) {
+            let api = Api::namespaced(client.clone(), space.name());
+            let begin = Instant::now() + PERIOD * number / OBJECTS;
+            writing.spawn(write(api, name, begin, Arc::clone(&stop)));
+        }
+        Self { stop, writing }
+    }
+
+    /// Ends it.
+    pub(crate) async fn stop(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut all = Seen::default();
+        for seen in self.writing.join_all().await {
+            all.add(seen);
+        }
+        all
+    }
+}
+
+/// Creates an object, changes its spec and its labels, deletes it, and begins anew.
+async fn write(
+    api: Api<MultiClusterService>,
+    name: String,
+    begin: Instant,
+    stop: Arc<AtomicBool>,
+) -> Seen {
+    let mut seen = Seen::default();
+    let mut turns = interval_at(begin.into(), PERIOD);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let spec = Patch::Merge(json!({"spec": {"consumerClusters": [{"name": "elsewhere"}]}}));
+    let label = Patch::Merge(json!({"metadata": {"labels": {"tier": "gold"}}}));
+    let object = multi_cluster_service(&name).object();
+    let created = PostParams::default();
+    let patched = PatchParams::default();
+    while !stop.load(Ordering::Relaxed) {
+        turns.tick().await;
+        judge(&mut seen, "create", api.create(&created, &object)).await;
+        turns.tick().await;
+        let patch = api.patch(&name, &patched, &spec);
+        judge(&mut seen, "change the spec of", patch).await;
+        turns.tick().await;
+        let patch = api.patch(&name, &patched, &label);
+        judge(&mut seen, "label", patch).await;
+        // No webhook is asked.
+        if let Err(error) = api.delete(&name, &DeleteParams::default()).await {
+            seen.errors.push(format!("cannot delete {name}: {error}"));
+        }
+    }
+    seen
+}
+
+async fn judge<T>(seen: &mut Seen, what: &str, request: impl Future<Output = kube::Result<T>>) {
+    let begun = Instant::now();
+    let answered = request.await;
+    seen.took.push(begun.elapsed());
+    if let Err(error) = answered {
+        seen.errors.push(format!("cannot {what} one: {error}"));
+    }
+}
