@@ -89,7 +89,10 @@ async fn readyz(State(shown): State<Shown>) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response()
         }
         Err(Unready::Awaits(names)) => {
-            let text = format!("awaiting {}\n", names.join(", "));
+            let mut text = format!("awaiting {}\n", names.join(", "));
+            for trouble in shown.readiness.troubles() {
+                text.push_str(&format!("{trouble}\n"));
+            }
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }
     }
@@ -140,6 +143,13 @@ mod tests {
         assert!(
             answer.starts_with("HTTP/1.1 503")
                 && answer.ends_with("awaiting services of the hub\n"),
+            "{answer}"
+        );
+        awaited.is_held_up("the hub refuses");
+        let answer = get(address, "/readyz").await;
+        assert!(
+            answer
+                .ends_with("awaiting services of the hub\nservices of the hub: the hub refuses\n"),
             "{answer}"
         );
         awaited.ready();

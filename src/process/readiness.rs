@@ -10,8 +10,15 @@ pub struct Readiness(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    awaited: BTreeMap<u64, String>,
+    awaited: BTreeMap<u64, Thing>,
     shutting_down: bool,
+}
+
+#[derive(Debug)]
+struct Thing {
+    name: String,
+    /// Why it is not there, where that is known.
+    trouble: Option<String>,
 }
 
 /// Why a process is not ready.
@@ -37,7 +44,9 @@ impl Readiness {
         let mut state = self.state();
         let id = state.next;
         state.next += 1;
-        state.awaited.insert(id, name.into());
+        let name = name.into();
+        let trouble = None;
+        state.awaited.insert(id, Thing { name, trouble });
         Awaited {
             id,
             readiness: self.clone(),
@@ -60,8 +69,19 @@ impl Readiness {
         } else if state.awaited.is_empty() {
             Ok(())
         } else {
-            Err(Unready::Awaits(state.awaited.values().cloned().collect()))
+            let names = state.awaited.values().map(|thing| thing.name.clone());
+            Err(Unready::Awaits(names.collect()))
         }
+    }
+
+    /// Why awaited things are not there, as far as that is known: `name: why`.
+    pub fn troubles(&self) -> Vec<String> {
+        let state = self.state();
+        let known = state.awaited.values().filter_map(|thing| {
+            let trouble = thing.trouble.as_ref()?;
+            Some(format!("{}: {trouble}", thing.name))
+        });
+        known.collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -70,6 +90,13 @@ impl Readiness {
 }
 
 impl Awaited {
+    /// Says why the thing is not there yet, for /readyz to tell.
+    pub fn is_held_up(&self, why: impl Into<String>) {
+        if let Some(thing) = self.readiness.state().awaited.get_mut(&self.id) {
+            thing.trouble = Some(why.into());
+        }
+    }
+
     /// The thing is there.
     pub fn ready(self) {
         drop(self);
@@ -96,13 +123,22 @@ mod tests {
             readiness.check(),
             Err(Unready::Awaits(vec!["services".into(), "clusters".into()]))
         );
+        services.is_held_up("forbidden");
+        clusters.is_held_up("refused");
+        clusters.is_held_up("late");
+        assert_eq!(
+            readiness.troubles(),
+            ["services: forbidden", "clusters: late"]
+        );
         services.ready();
         assert_eq!(
             readiness.check(),
             Err(Unready::Awaits(vec!["clusters".into()]))
         );
+        assert_eq!(readiness.troubles(), ["clusters: late"]);
         drop(clusters);
         assert_eq!(readiness.check(), Ok(()));
+        assert!(readiness.troubles().is_empty());
     }
 
     #[test]

@@ -58,7 +58,11 @@ pub(crate) async fn follow<K>(
             Some(Err(error)) => {
                 let synced = is_not_served(&error) && fold.not_served();
                 if !synced {
-                    tracing::warn!("a watch of the hub failed: {}", with_causes(&error));
+                    let why = with_causes(&error);
+                    tracing::warn!("a watch of the hub failed: {why}");
+                    if let Some(listed) = &listed {
+                        listed.is_held_up(why);
+                    }
                 }
                 tokio::select! {
                     () = shutdown.cancelled() => return,
