@@ -10,9 +10,8 @@ use causeway::domain::ClusterName;
 use causeway_controller::event::{HubEvent, MemberEvent};
 use causeway_controller::index::Index;
 use causeway_controller::index::member::Member;
-use causeway_controller::index::slice::ObservedSlice;
+use causeway_controller::index::slice::{ObservedSlice, WireSlice};
 use causeway_controller::watch::Signal;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -52,8 +51,8 @@ fn main() -> Anything<()> {
             for number in 0..count {
                 let line = serde_json::to_string(&text(member, number))?;
                 let begun = Instant::now();
-                let slice: EndpointSlice = serde_json::from_str(&line)?;
-                let slice = ObservedSlice::read(slice);
+                let slice: WireSlice = serde_json::from_str(&line)?;
+                let slice = ObservedSlice::from(slice);
                 index.fold_member(&name, MemberEvent::Slices(Signal::Applied(slice)), now);
                 seconds += begun.elapsed().as_secs_f64();
                 bytes += line.len();

@@ -100,7 +100,7 @@ fn told(cluster: usize, size: &Size) -> Anything<Vec<MemberEvent>> {
         let name = format!("service-{number}");
         services.push(read::<Service>(service(&name))?);
         let slice = read::<EndpointSlice>(slice(&name, cluster))?;
-        slices.push(ObservedSlice::read(slice));
+        slices.push(ObservedSlice::read(&slice));
         exports.push(read::<ServiceExport>(json!({"metadata": meta(&name)}))?);
     }
     let identity = Identity {

@@ -472,7 +472,7 @@ fn hub_event(kind: Kind, signal: Signal<Value>) -> HubEvent {
 pub(crate) fn member_event(kind: Kind, signal: Signal<Value>) -> MemberEvent {
     match kind {
         Kind::Service => MemberEvent::Services(signal.map(decode)),
-        Kind::Slice => MemberEvent::Slices(signal.map(|value| ObservedSlice::read(decode(value)))),
+        Kind::Slice => MemberEvent::Slices(signal.map(|value| ObservedSlice::read(&decode(value)))),
         Kind::Namespace => MemberEvent::Namespaces(signal.map(decode)),
         Kind::Export => MemberEvent::Exports(signal.map(decode)),
         Kind::Import => MemberEvent::Imports(signal.map(decode)),

@@ -8,7 +8,6 @@ use causeway::domain::ClusterName;
 use futures::FutureExt;
 use futures::future::pending;
 use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
@@ -20,7 +19,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, tim
 use crate::event::{Event, Generation, Identity, MemberEvent};
 use crate::failure::{Backoff, Failure, FailureKind};
 use crate::index::served::Served;
-use crate::index::slice::ObservedSlice;
+use crate::index::slice::{ObservedSlice, WireSlice};
 use crate::watch::{self as watches, Connect, Watch};
 
 mod connection;
@@ -215,12 +214,9 @@ impl Member {
                 self.events.clone(),
             );
         let slices = self
-            .watch_of(
-                Api::<EndpointSlice>::all(self.client.clone()),
-                &reconnections,
-            )
+            .watch_of(Api::<WireSlice>::all(self.client.clone()), &reconnections)
             .run(
-                ObservedSlice::read,
+                ObservedSlice::from,
                 |signal| of(MemberEvent::Slices(signal)),
                 self.events.clone(),
             );

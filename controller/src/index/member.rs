@@ -407,7 +407,7 @@ impl Member {
                 }
             }
             Ack::Slice(object) => {
-                let slice = ObservedSlice::read(*object);
+                let slice = ObservedSlice::read(&object);
                 if let SliceRole::Copy(_, copy) = &slice.role
                     && !self.graves.hold(&copy.uid.to_string())
                 {

@@ -1,6 +1,7 @@
 //! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use causeway::api::labels;
@@ -13,10 +14,13 @@ pub use self::source::{
     AddressType, Remembered, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
 };
 pub use self::uid::{SourceVersion, Uid};
+use self::wire::WireEndpoint;
+pub use self::wire::WireSlice;
 
 mod content;
 mod source;
 mod uid;
+mod wire;
 
 /// One EndpointSlice of a member.
 #[derive(Clone, Debug)]
@@ -69,30 +73,44 @@ pub struct CopiedSlice {
 }
 
 impl ObservedSlice {
-    /// Reads a slice from the wire; what is odd in it makes it [`SliceRole::Other`], never an error.
-    pub fn read(slice: EndpointSlice) -> Self {
-        let namespace: Arc<str> = slice.metadata.namespace.clone().unwrap_or_default().into();
-        let name: Arc<str> = slice.metadata.name.clone().unwrap_or_default().into();
-        let role = role(&slice, &namespace);
+    /// Reads the typed object; what is odd in it makes it [`SliceRole::Other`], never an error.
+    pub fn read(slice: &EndpointSlice) -> Self {
+        let meta = &slice.metadata;
+        let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
+        let label = |name: &'static str| {
+            let labels = meta.labels.as_ref();
+            labels.and_then(|all| all.get(name)).map(String::as_str)
+        };
+        let read: Result<_, Infallible> = role(
+            &namespace,
+            label,
+            |hub, path| Ok(copied(slice, hub, path)),
+            |manager| {
+                let endpoints = slice.endpoints.iter().map(WireEndpoint::of);
+                let ports = slice.ports.as_deref().unwrap_or_default();
+                let source =
+                    SourceSlice::read(meta, &slice.address_type, endpoints, ports, manager);
+                Ok(source)
+            },
+        );
+        let Ok(role) = read;
         Self {
+            name: meta.name.as_deref().unwrap_or_default().into(),
             namespace,
-            name,
             role,
         }
     }
 }
 
-fn role(slice: &EndpointSlice, namespace: &Arc<str>) -> SliceRole {
-    let label = |name: &str| {
-        slice
-            .metadata
-            .labels
-            .as_ref()
-            .and_then(|all| all.get(name))
-            .map(String::as_str)
-    };
+/// What a slice with these labels is.
+fn role<'a, E>(
+    namespace: &Arc<str>,
+    label: impl Fn(&'static str) -> Option<&'a str>,
+    copied: impl FnOnce(&str, Path) -> Result<Option<CopiedSlice>, E>,
+    source: impl FnOnce(SliceManager) -> Result<Option<SourceSlice>, E>,
+) -> Result<SliceRole, E> {
     let Some(service) = label(labels::SERVICE_NAME) else {
-        return SliceRole::Other;
+        return Ok(SliceRole::Other);
     };
     let own = ServiceKey::new(namespace.clone(), service);
     let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
@@ -104,18 +122,20 @@ fn role(slice: &EndpointSlice, namespace: &Arc<str>) -> SliceRole {
             Some(_) => Path::Clusterset,
             None => Path::Native,
         };
-        let copy = label(labels::HUB).and_then(|hub| copied(slice, hub, path));
-        let key = imported.unwrap_or(own);
-        return copy.map_or(SliceRole::Other, |copy| SliceRole::Copy(key, copy));
+        let Some(hub) = label(labels::HUB) else {
+            return Ok(SliceRole::Other);
+        };
+        let (key, copy) = (imported.unwrap_or(own), copied(hub, path)?);
+        return Ok(copy.map_or(SliceRole::Other, |copy| SliceRole::Copy(key, copy)));
     }
     // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
     if label(labels::SOURCE_CLUSTER).is_some() {
-        return SliceRole::Other;
+        return Ok(SliceRole::Other);
     }
-    match SourceSlice::read(slice, keeper(manager)) {
-        Some(source) => SliceRole::Source(own, Arc::new(source)),
-        None => SliceRole::Other,
-    }
+    let source = source(keeper(manager))?;
+    Ok(source.map_or(SliceRole::Other, |source| {
+        SliceRole::Source(own, Arc::new(source))
+    }))
 }
 
 fn copied(slice: &EndpointSlice, hub: &str, path: Path) -> Option<CopiedSlice> {
@@ -193,7 +213,7 @@ mod tests {
             ),
         ];
         for (labels, expected) in cases {
-            let role = match ObservedSlice::read(slice(labels.clone())).role {
+            let role = match ObservedSlice::read(&slice(labels.clone())).role {
                 SliceRole::Source(_, source) if source.manager != SliceManager::Other => {
                     "kubernetes"
                 }

@@ -4,13 +4,15 @@
 //! endpoints of the process, and its conditions.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 
 use causeway::domain::Protocol;
 use k8s_openapi::api::discovery::v1 as discovery;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
+use super::wire::{Text, WireConditions, WireEndpoint};
 use super::{ContentHash, SourceVersion};
 
 /// A slice that a provider's own controllers, or a person, wrote.
@@ -122,22 +124,28 @@ struct Conditions(u8);
 impl SourceSlice {
     /// Reads a slice that `manager` keeps; `None` where it has no identity. An endpoint without an address of the
     /// slice's type is passed over.
-    pub(super) fn read(slice: &EndpointSlice, manager: SliceManager) -> Option<Self> {
+    pub(super) fn read<'a>(
+        meta: &ObjectMeta,
+        address_type: &str,
+        endpoints: impl Iterator<Item = WireEndpoint<'a>>,
+        ports: &[discovery::EndpointPort],
+        manager: SliceManager,
+    ) -> Option<Self> {
         let version = SourceVersion {
-            uid: slice.metadata.uid.as_deref()?.into(),
-            resource_version: slice.metadata.resource_version.as_deref()?.parse().ok()?,
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.parse().ok()?,
         };
-        let address_type = AddressType::read(&slice.address_type);
+        let address_type = AddressType::read(address_type);
         let endpoints = match address_type {
-            AddressType::Ipv4 => Endpoints::read(&slice.endpoints, Addresses::V4),
-            AddressType::Ipv6 => Endpoints::read(&slice.endpoints, Addresses::V6),
-            AddressType::Other => Endpoints::read::<Ipv4Addr>(&[], Addresses::V4),
+            AddressType::Ipv4 => Endpoints::read(endpoints, Addresses::V4),
+            AddressType::Ipv6 => Endpoints::read(endpoints, Addresses::V6),
+            AddressType::Other => Endpoints::read::<Ipv4Addr>(endpoints.take(0), Addresses::V4),
         };
         Some(Self {
             version,
             address_type,
             manager,
-            ports: slice.ports.iter().flatten().filter_map(port).collect(),
+            ports: ports.iter().filter_map(port).collect(),
             endpoints,
             memory: Memory::default(),
         })
@@ -224,15 +232,18 @@ impl AddressType {
 }
 
 impl Endpoints {
-    fn read<A>(endpoints: &[discovery::Endpoint], addresses: impl Fn(Box<[A]>) -> Addresses) -> Self
+    fn read<'a, A>(
+        endpoints: impl Iterator<Item = WireEndpoint<'a>>,
+        addresses: impl Fn(Box<[A]>) -> Addresses,
+    ) -> Self
     where
-        A: std::str::FromStr + Into<IpAddr>,
+        A: FromStr + Into<IpAddr>,
     {
-        let (mut first, mut more) = (Vec::with_capacity(endpoints.len()), Vec::new());
-        let (mut hostnames, mut places) = (Vec::new(), Vec::with_capacity(endpoints.len()));
-        let mut conditions = Vec::with_capacity(endpoints.len());
+        let (mut first, mut more) = (Vec::new(), Vec::new());
+        let (mut hostnames, mut places, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for endpoint in endpoints {
-            let parsed = endpoint.addresses.iter().map(|text| text.parse::<A>());
+            let parsed = endpoint.addresses.iter().flatten();
+            let parsed = parsed.map(|text| text.0.parse::<A>());
             let Ok(parsed) = parsed.collect::<Result<Vec<_>, _>>() else {
                 continue;
             };
@@ -244,13 +255,13 @@ impl Endpoints {
             more.extend(parsed.map(|other| (number, other.into())));
             if let Some(hostname) = &endpoint.hostname {
                 hostnames.resize(first.len(), DefaultAtom::default());
-                hostnames.push(DefaultAtom::from(&**hostname));
+                hostnames.push(DefaultAtom::from(&*hostname.0));
             }
             places.push(Place::of(
-                endpoint.node_name.as_deref(),
-                endpoint.zone.as_deref(),
+                endpoint.node_name.as_ref(),
+                endpoint.zone.as_ref(),
             ));
-            conditions.push(Conditions::of(endpoint.conditions.as_ref()));
+            conditions.push(Conditions::of(endpoint.conditions.unwrap_or_default()));
             first.push(address);
         }
         Self {
@@ -276,8 +287,8 @@ impl Place {
     /// In neither part.
     const BETWEEN: char = '\n';
 
-    fn of(node: Option<&str>, zone: Option<&str>) -> Self {
-        let (node, zone) = (node.unwrap_or_default(), zone.unwrap_or_default());
+    fn of(node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> Self {
+        let [node, zone] = [node, zone].map(|text| text.map_or("", |text| &text.0));
         Self(format!("{node}{}{zone}", Self::BETWEEN).into())
     }
 
@@ -292,13 +303,12 @@ fn present(text: &str) -> Option<&str> {
 }
 
 impl Conditions {
-    fn of(given: Option<&discovery::EndpointConditions>) -> Self {
+    fn of(given: WireConditions) -> Self {
         let bits = |condition: Option<bool>| match condition {
             None => 0,
             Some(false) => 1,
             Some(true) => 2,
         };
-        let Some(given) = given else { return Self(0) };
         Self(bits(given.ready) | bits(given.serving) << 2 | bits(given.terminating) << 4)
     }
 
@@ -326,6 +336,7 @@ fn port(port: &discovery::EndpointPort) -> Option<SlicePort> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
     use serde_json::{Value, json};
 
     use super::*;
@@ -338,7 +349,10 @@ mod tests {
             "ports": [{"name": "http", "port": 8080}],
         }));
         let slice: EndpointSlice = slice.expect("a slice decodes");
-        SourceSlice::read(&slice, SliceManager::Pods).expect("a source")
+        let endpoints = slice.endpoints.iter().map(WireEndpoint::of);
+        let ports = slice.ports.as_deref().unwrap_or_default();
+        let (meta, pods) = (&slice.metadata, SliceManager::Pods);
+        SourceSlice::read(meta, address_type, endpoints, ports, pods).expect("a source")
     }
 
     #[test]
