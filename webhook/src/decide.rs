@@ -21,6 +21,8 @@ use json_patch::PatchOperation;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::fields::{fields, optional_fields};
+
 pub use findings::{Doubts, Stake, Verdict};
 pub use question::Question;
 pub use view::{Clusters, Seen, ServiceFacts, ServiceKind, View};
@@ -90,8 +92,10 @@ impl Stored {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Object {
     /// Its name and labels.
+    #[serde(deserialize_with = "fields")]
     pub metadata: Metadata,
     /// What it asks for.
+    #[serde(deserialize_with = "fields")]
     pub spec: MultiClusterServiceSpec,
 }
 
@@ -106,7 +110,7 @@ pub struct Metadata {
     #[serde(default)]
     pub generate_name: String,
     /// The label that is judged; `None` where there are no labels at all.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "optional_fields")]
     pub labels: Option<Labels>,
     /// There while the object is on its way out.
     #[serde(default)]

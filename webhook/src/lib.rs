@@ -8,6 +8,7 @@ pub mod args;
 pub mod arrivals;
 mod connection;
 pub mod decide;
+mod fields;
 pub mod metrics;
 pub mod review;
 pub mod server;

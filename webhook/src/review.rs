@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::decide::{Change, Decision, Metadata, Object, Refusal, Stored};
+use crate::fields::{Fields, fields};
 
 /// How deep JSON may be nested; what an API server stores is far below.
 const DEPTH_MAX: usize = 128;
@@ -72,7 +73,7 @@ struct Envelope<'a, R> {
 struct Wire<'a, O> {
     #[serde(borrow, default)]
     uid: Cow<'a, str>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "fields")]
     kind: GroupVersionKind<'a>,
     #[serde(borrow, default)]
     sub_resource: Option<Cow<'a, str>>,
@@ -88,6 +89,9 @@ struct Wire<'a, O> {
     #[serde(default = "Option::default")]
     old_object: Option<O>,
 }
+
+/// An AdmissionReview that decodes in one go.
+type Whole<'a> = Fields<Envelope<'a, Fields<Wire<'a, Fields<Object>>>>>;
 
 /// An admission request.
 #[derive(Debug)]
@@ -133,12 +137,14 @@ pub fn read(body: &[u8]) -> Result<Request<'_>, EnvelopeError> {
         return Err(EnvelopeError::TooDeep);
     }
     // What an API server sends decodes in one go. Where that fails the parts are read one by one, to tell what is wrong.
-    if let Ok(envelope) = serde_json::from_str::<Envelope<'_, Wire<'_, Object>>>(text) {
-        return request(envelope.request()?);
+    if let Ok(Fields(envelope)) = serde_json::from_str::<Whole<'_>>(text) {
+        let Fields(wire) = envelope.request()?;
+        return request(wire);
     }
-    let envelope: Envelope<'_, &RawValue> = serde_json::from_str(text)?;
+    let Fields(envelope): Fields<Envelope<'_, &RawValue>> = serde_json::from_str(text)?;
     let raw = envelope.request()?;
-    request(serde_json::from_str::<Wire<'_, &RawValue>>(raw.get())?)
+    let Fields(wire): Fields<Wire<'_, &RawValue>> = serde_json::from_str(raw.get())?;
+    request(wire)
 }
 
 impl<R> Envelope<'_, R> {
@@ -175,34 +181,37 @@ trait Piece {
     fn stored(self) -> Stored;
 }
 
-impl Piece for Object {
+impl Piece for Fields<Object> {
     fn object(self) -> Result<Object, String> {
-        Ok(self)
+        Ok(self.0)
     }
 
     fn stored(self) -> Stored {
-        if self.metadata.deletion_timestamp.is_some() {
-            Stored::Deleting(self)
+        if self.0.metadata.deletion_timestamp.is_some() {
+            Stored::Deleting(self.0)
         } else {
-            Stored::Present(self)
+            Stored::Present(self.0)
         }
     }
 }
 
 impl Piece for &RawValue {
     fn object(self) -> Result<Object, String> {
-        serde_json::from_str(self.get()).map_err(|error| error.to_string())
+        serde_json::from_str(self.get())
+            .map(|Fields(object)| object)
+            .map_err(|error| error.to_string())
     }
 
     fn stored(self) -> Stored {
         #[derive(Deserialize)]
         struct Bare {
+            #[serde(deserialize_with = "fields")]
             metadata: Metadata,
         }
-        match serde_json::from_str::<Object>(self.get()) {
+        match serde_json::from_str::<Fields<Object>>(self.get()) {
             Ok(object) => object.stored(),
-            Err(_) => match serde_json::from_str::<Bare>(self.get()) {
-                Ok(bare) if bare.metadata.deletion_timestamp.is_some() => {
+            Err(_) => match serde_json::from_str::<Fields<Bare>>(self.get()) {
+                Ok(Fields(bare)) if bare.metadata.deletion_timestamp.is_some() => {
                     Stored::DeletingUnreadable
                 }
                 _ => Stored::Nothing,

@@ -1,0 +1,359 @@
+//! Mutate, then validate: what the webhook makes of a change, and what it says of it.
+//!
+//! A document is `{"object": {}, "stored": {}, "request": {"uid": "", "namespace": "", "name": "", "dryRun": false}, "policy":
+//! {"missingService": "Warn", "unknownCluster": "Deny"}, "hub": {"service": {"type": "", "ports": []}, "clusters": [""],
+//! "idTaken": false}}`, of which only the object has to be there; without `stored` it is created.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use causeway::api::MultiClusterServiceSpec;
+use causeway::api::labels::PERMANENT_ID;
+use causeway::domain::protected::Protection;
+use causeway::domain::{ClusterField, MultiClusterService, ServicePort};
+use causeway_webhook::decide::{
+    self, Change, Clusters, Decision, Policy, Question, Refusal, Seen, ServiceFacts, ServiceKind,
+    Stored, Strictness, View,
+};
+use causeway_webhook::review::{self, Subject};
+use json_patch::{Patch, PatchOperation};
+use k8s_openapi::api::core::v1 as core;
+use serde_json::{Value, json};
+
+const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
+
+/// What the webhook is asked, and what it knows.
+pub(crate) struct Case {
+    request: Value,
+    id_taken: bool,
+    view: View,
+    policy: Policy,
+}
+
+/// Panics where the rules break a promise about the change that the document holds.
+pub fn holds(input: &[u8]) {
+    let Some(document) = crate::document(input) else {
+        return;
+    };
+    let case = Case::read(&document);
+    let (object, stored) = (&document["object"], document.get("stored"));
+    let Some(change) = case.change(object, stored) else {
+        return;
+    };
+    let (patched, operations) = mutated(&change, object, case.id_taken);
+    only_what_it_may(object, &patched, &operations);
+    let Some(after) = case.change(&patched, stored) else {
+        panic!("the mutation made an object unreadable: {patched}");
+    };
+    let (again, operations) = mutated(&after, &patched, false);
+    assert_eq!(
+        (&again, operations.as_slice()),
+        (&patched, [].as_slice()),
+        "a second mutation"
+    );
+    nothing_widens(&change.object.spec, &after.object.spec);
+    let verdict = case.judge(&after);
+    same_verdict(&case.judge(&change), &verdict, &patched);
+    what_is_accepted_is_readable(&after, &verdict);
+    if matches!(
+        change.stored,
+        Stored::Deleting(_) | Stored::DeletingUnreadable
+    ) {
+        assert!(is_accepted(&verdict), "held up on its way out: {verdict:?}");
+    }
+    what_is_stored_passes(&case, object);
+}
+
+impl Case {
+    pub(crate) fn read(document: &Value) -> Self {
+        let hub = &document["hub"];
+        let strictness = |name: &str, usual| match document["policy"][name].as_str() {
+            Some("Warn") => Strictness::Warn,
+            Some("Deny") => Strictness::Deny,
+            _ => usual,
+        };
+        Self {
+            request: document["request"].clone(),
+            id_taken: hub["idTaken"] == json!(true),
+            view: view(hub),
+            policy: Policy {
+                missing_service: strictness("missingService", Strictness::Deny),
+                unknown_cluster: strictness("unknownCluster", Strictness::Warn),
+                protection: Protection::new("causeway-system", []),
+            },
+        }
+    }
+
+    /// The change as it comes over the wire; `None` where an object does not decode.
+    pub(crate) fn change(&self, object: &Value, stored: Option<&Value>) -> Option<Change> {
+        let text = |name: &str, usual: &str| {
+            let text = self.request[name].as_str();
+            text.filter(|text| !text.is_empty())
+                .unwrap_or(usual)
+                .to_owned()
+        };
+        let body = json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": text("uid", "11111111-2222-3333-4444-555555555555"),
+                "kind": {"group": "networking.karmada.io", "version": "v1alpha1", "kind": "MultiClusterService"},
+                "name": text("name", "foo"), "namespace": text("namespace", "shop"),
+                "operation": if stored.is_some() { "UPDATE" } else { "CREATE" },
+                "dryRun": self.request["dryRun"] == json!(true),
+                "object": object, "oldObject": stored,
+            },
+        });
+        let body = body.to_string();
+        let request = review::read(body.as_bytes()).expect("a request");
+        match request.subject {
+            Subject::Change(change) => Some(*change),
+            _ => None,
+        }
+    }
+
+    /// What the rules say, of which nothing may be in doubt where the hub was just asked.
+    pub(crate) fn judge(&self, change: &Change) -> Decision {
+        let question = Question::from(change.clone());
+        let sure = question.judge(&self.view, &self.policy);
+        assert_eq!(
+            sure.doubts.stake(),
+            None,
+            "in doubt of what was just seen: {sure:?}"
+        );
+        if let Decision::Deny { refusal, .. } = &sure.decision {
+            names_fields(refusal);
+        }
+        for view in [from_cache(&self.view), View::default()] {
+            let verdict = question.judge(&view, &self.policy);
+            if verdict.doubts.stake().is_none() {
+                assert_eq!(verdict.decision, sure.decision, "no doubt, and still wrong");
+            }
+        }
+        sure.decision
+    }
+}
+
+/// A refusal says which fields are wrong.
+fn names_fields(refusal: &Refusal) {
+    let Refusal::Fields { errors, .. } = refusal else {
+        panic!("a refusal without a field: {refusal:?}");
+    };
+    assert!(!errors.is_empty(), "a refusal without a reason");
+    for error in errors {
+        let known = error.path.starts_with("metadata.") || error.path.starts_with("spec");
+        assert!(known, "no field of the object: {error}");
+    }
+}
+
+fn view(hub: &Value) -> View {
+    let service = hub["service"].as_object().map(|service| {
+        let ports = service.get("ports").and_then(Value::as_array);
+        let ports = ports.into_iter().flatten().filter_map(|port| {
+            let port: core::ServicePort = serde_json::from_value(port.clone()).ok()?;
+            ServicePort::read(&port)
+        });
+        Arc::new(ServiceFacts {
+            kind: ServiceKind::read(service.get("type").and_then(Value::as_str)),
+            ports: ports.collect(),
+        })
+    });
+    let names = hub["clusters"].as_array().map(|names| {
+        let names = names.iter().filter_map(Value::as_str).map(Box::from);
+        Arc::new(names.collect::<HashSet<_>>())
+    });
+    View {
+        service: Some(Seen {
+            value: service,
+            live: true,
+        }),
+        clusters: Some(Seen {
+            value: names.map_or(Clusters::NotServed, Clusters::Named),
+            live: true,
+        }),
+    }
+}
+
+fn from_cache(view: &View) -> View {
+    let mut view = view.clone();
+    if let Some(seen) = &mut view.service {
+        seen.live = false;
+    }
+    if let Some(seen) = &mut view.clusters {
+        seen.live = false;
+    }
+    view
+}
+
+/// The object with the patch applied as an API server applies it, and the patch.
+fn mutated(change: &Change, object: &Value, id_taken: bool) -> (Value, Vec<PatchOperation>) {
+    let decision = decide::mutate(change.clone(), id_taken);
+    assert_eq!(
+        decision,
+        decide::mutate(change.clone(), id_taken),
+        "the same request, another answer"
+    );
+    let operations = match decision {
+        Decision::Allow { .. } => Vec::new(),
+        Decision::Patch { operations, .. } => {
+            assert!(!operations.is_empty(), "an empty patch");
+            operations
+        }
+        Decision::Deny { refusal, .. } => panic!("a mutation refuses nothing: {refusal:?}"),
+    };
+    let wire = json!(operations).to_string();
+    let patch: Patch = serde_json::from_str(&wire).expect("a JSON patch");
+    let mut patched = object.clone();
+    if let Err(error) = json_patch::patch(&mut patched, &patch) {
+        panic!("{wire} does not apply to {object}: {error}");
+    }
+    (patched, operations)
+}
+
+/// Only the permanent-id and the lists of clusters change, and a list only with the deprecated field that it takes over.
+fn only_what_it_may(before: &Value, after: &Value, operations: &[PatchOperation]) {
+    let touched: Vec<_> = operations
+        .iter()
+        .map(|operation| operation.path().to_string())
+        .collect();
+    let (mut before, mut after) = (before.clone(), after.clone());
+    for object in [&mut before, &mut after] {
+        without_id(object);
+        for role in ROLES {
+            let fields: Vec<_> = fields_of(role).collect();
+            let converted = fields
+                .iter()
+                .any(|field| field.successor() != *field && touched.contains(&pointer(*field)));
+            for field in fields.iter().filter(|_| converted) {
+                let path = pointer(*field);
+                let parent = object.pointer_mut("/spec").and_then(Value::as_object_mut);
+                parent
+                    .expect("a spec")
+                    .remove(path.trim_start_matches("/spec/"));
+            }
+        }
+    }
+    assert_eq!(
+        before, after,
+        "more was changed than may be, by {touched:?}"
+    );
+}
+
+fn without_id(object: &mut Value) {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let labels = metadata.get_mut("labels");
+    let is_empty = match labels {
+        Some(Value::Object(labels)) => {
+            labels.remove(PERMANENT_ID);
+            labels.is_empty()
+        }
+        Some(Value::Null) => true,
+        _ => false,
+    };
+    if is_empty {
+        metadata.remove("labels");
+    }
+}
+
+/// The field of the spec that a list is, or is in.
+fn pointer(field: ClusterField) -> String {
+    let path = match field {
+        ClusterField::Range => "spec.range",
+        other => other.path(),
+    };
+    format!("/{}", path.replace('.', "/"))
+}
+
+fn fields_of(role: ClusterField) -> impl Iterator<Item = ClusterField> {
+    let deprecated = ClusterField::DEPRECATED.into_iter();
+    std::iter::once(role).chain(deprecated.filter(move |field| field.successor() == role))
+}
+
+fn named(spec: &MultiClusterServiceSpec, role: ClusterField) -> BTreeSet<&str> {
+    fields_of(role)
+        .flat_map(|field| field.names(spec))
+        .collect()
+}
+
+/// Nobody gets in whom the object did not name, and whoever named somebody does not end up with everybody.
+fn nothing_widens(before: &MultiClusterServiceSpec, after: &MultiClusterServiceSpec) {
+    for role in ROLES {
+        let (before, after) = (named(before, role), named(after, role));
+        assert!(
+            after.is_subset(&before),
+            "{role:?} of {before:?} became {after:?}"
+        );
+        assert_eq!(
+            before.is_empty(),
+            after.is_empty(),
+            "{role:?} of {before:?} became everybody"
+        );
+    }
+    if let Ok(meant) = MultiClusterService::try_from(before) {
+        let means = MultiClusterService::try_from(after);
+        assert_eq!(
+            means.as_ref(),
+            Ok(&meant),
+            "the object means something else"
+        );
+    }
+}
+
+fn is_accepted(decision: &Decision) -> bool {
+    matches!(decision, Decision::Allow { .. })
+}
+
+/// What validation accepts as it was sent it accepts after the mutation, and what is wrong with the spec stays the same.
+fn same_verdict(sent: &Decision, mutated: &Decision, object: &Value) {
+    assert!(
+        !is_accepted(sent) || is_accepted(mutated),
+        "the mutation spoilt it: {mutated:?} of {object}"
+    );
+    let errors = |decision: &Decision| match decision {
+        Decision::Deny {
+            refusal: Refusal::Fields { errors, .. },
+            ..
+        } => {
+            let all = errors
+                .iter()
+                .filter(|error| !error.path.contains(PERMANENT_ID));
+            all.map(ToString::to_string).collect::<Vec<_>>()
+        }
+        _ => Vec::new(),
+    };
+    assert_eq!(errors(sent), errors(mutated), "of {object}");
+}
+
+/// What is accepted the parser reads: all that is created, and all that is made of what it could read.
+fn what_is_accepted_is_readable(change: &Change, decision: &Decision) {
+    let is_readable = |spec: &MultiClusterServiceSpec| MultiClusterService::try_from(spec).is_ok();
+    let was_readable = match &change.stored {
+        Stored::Nothing => true,
+        Stored::Present(stored) => is_readable(&stored.spec),
+        Stored::Deleting(_) | Stored::DeletingUnreadable => false,
+    };
+    let spec = &change.object.spec;
+    if was_readable && is_accepted(decision) {
+        assert!(is_readable(spec), "accepted and unreadable: {spec:?}");
+    }
+}
+
+/// An update that changes nothing is accepted without a word.
+fn what_is_stored_passes(case: &Case, object: &Value) {
+    let Some(change) = case.change(object, Some(object)) else {
+        return;
+    };
+    let (patched, operations) = mutated(&change, object, false);
+    assert!(
+        operations.len() <= 1,
+        "an update of nothing is converted: {operations:?}"
+    );
+    let after = case
+        .change(&patched, Some(object))
+        .expect("it decodes still");
+    let silent = Decision::Allow {
+        warnings: Vec::new(),
+    };
+    assert_eq!(case.judge(&after), silent, "of an update of nothing");
+}

@@ -1,0 +1,325 @@
+//! What the schema and the webhook accept the controller can plan.
+//!
+//! A document is `{"object": {}, "hub": {"service": {}, "clusters": [""]}, "members": {"NAME": {"services": [], "slices": [],
+//! "exports": [], "imports": []}}, "publish": false}`; `hub.service` is the spec of the hub's Service.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use causeway::api;
+use causeway::api::multicluster::Version;
+use causeway::domain::protected::Protection;
+use causeway::domain::{
+    ClusterName, ClusterSelection, MultiClusterService, ServiceKey, dns1123_label,
+};
+use causeway_controller::diff::diff;
+use causeway_controller::event::{HubEvent, Identity, MemberEvent};
+use causeway_controller::index::Index;
+use causeway_controller::index::member::Member;
+use causeway_controller::index::served::{ImportFields, Served, ServedImports};
+use causeway_controller::index::slice::ObservedSlice;
+use causeway_controller::plan::{Desired, Members, Settings, plan};
+use causeway_controller::watch::Signal;
+use causeway_webhook::decide::{self, Change, Decision, Stored};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::admission::Case;
+use crate::schema;
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema::of("MultiClusterService"));
+
+const NAMESPACE: &str = "shop";
+const NAME: &str = "foo";
+
+/// Panics where something is accepted that the controller cannot plan, or refused without a field to mend.
+pub fn holds(input: &[u8]) {
+    let Some(document) = crate::document(input) else {
+        return;
+    };
+    let mut object = document["object"].clone();
+    let mut world = World::new(&document);
+    if let Ok(stored) = serde_json::from_value(stored(&object)) {
+        world.store(stored);
+        world.plan_anything();
+    }
+    let case = Case::read(&document);
+    if let Some(change) = case.change(&object, None) {
+        what_cannot_be_read_is_refused(&case, &change);
+    }
+    if let Some(fields) = object.as_object_mut() {
+        // A new object has no status, whatever it says.
+        fields.remove("status");
+    }
+    if schema::admit(&SCHEMA, &mut object).is_err() {
+        return;
+    }
+    let Some(change) = case
+        .change(&object, None)
+        .filter(|change| change.object.metadata.name == NAME)
+    else {
+        return;
+    };
+    let object = mutated(&change, object);
+    let change = case.change(&object, None).expect("it decodes still");
+    let is_accepted = matches!(case.judge(&change), Decision::Allow { .. });
+    if !is_accepted || change.namespace != NAMESPACE {
+        return;
+    }
+    let object = serde_json::from_value(stored(&object)).expect("what is accepted decodes");
+    world.store(object);
+    world.plan_accepted(&change);
+}
+
+/// The object as the API server stores it: with an identity.
+fn stored(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let identity = json!({"namespace": NAMESPACE, "name": NAME, "uid": "uid-1", "resourceVersion": "7", "generation": 1});
+        metadata.retain(|name, _| ["labels", "annotations", "finalizers"].contains(&name.as_str()));
+        metadata.extend(identity.as_object().cloned().unwrap_or_default());
+        metadata.retain(|name, value| name != "finalizers" || value.is_array());
+        for name in ["labels", "annotations"] {
+            metadata.retain(|other, value| other != name || is_text_map(value));
+        }
+    }
+    object
+}
+
+fn is_text_map(value: &Value) -> bool {
+    value
+        .as_object()
+        .is_some_and(|all| all.values().all(Value::is_string))
+}
+
+fn what_cannot_be_read_is_refused(case: &Case, change: &Change) {
+    let readable = MultiClusterService::try_from(&change.object.spec);
+    let after = Change {
+        stored: Stored::Nothing,
+        ..change.clone()
+    };
+    // A judgement that names no field of the object is a panic of its own.
+    let decision = case.judge(&after);
+    if let Err(errors) = readable {
+        assert!(
+            matches!(decision, Decision::Deny { .. }),
+            "accepted, and the parser says: {errors}"
+        );
+    }
+}
+
+fn mutated(change: &Change, mut object: Value) -> Value {
+    if let Decision::Patch { operations, .. } = decide::mutate(change.clone(), false) {
+        json_patch::patch(&mut object, &operations).expect("the patch applies");
+    }
+    let mut admitted = object.clone();
+    assert_eq!(
+        schema::admit(&SCHEMA, &mut admitted),
+        Ok(()),
+        "the mutation spoilt {object}"
+    );
+    assert_eq!(
+        admitted, object,
+        "the mutation wrote what the schema does not know"
+    );
+    object
+}
+
+/// An index with a hub and members that say what the document has them say.
+pub(crate) struct World {
+    pub(crate) index: Index,
+    settings: Settings,
+    service_is_stored: bool,
+}
+
+impl World {
+    pub(crate) fn new(document: &Value) -> Self {
+        let mut world = Self {
+            index: Index::new("hub-uid"),
+            settings: Settings {
+                protection: Protection::new("causeway-system", []),
+                service_grace: Duration::from_secs(300),
+                publish_exports: document["publish"] == json!(true),
+            },
+            service_is_stored: false,
+        };
+        let spec = &document["hub"]["service"];
+        let service = json!({"metadata": identity(NAME), "spec": spec});
+        let service = serde_json::from_value::<Service>(service)
+            .ok()
+            .filter(|_| spec.is_object());
+        world.service_is_stored = service.as_ref().is_some_and(is_possible);
+        let clusters: BTreeSet<ClusterName> = document["hub"]["clusters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|name| ClusterName::try_from(name.as_str()?).ok())
+            .take(8)
+            .collect();
+        let objects = clusters.iter().map(|name| {
+            let metadata = json!({"name": name.as_str(), "uid": format!("uid-of-{name}"), "resourceVersion": "5"});
+            let cluster = json!({"metadata": metadata, "spec": {"syncMode": "Push"}});
+            serde_json::from_value(cluster).expect("a Cluster")
+        });
+        world.hear_hub(HubEvent::Clusters(Signal::Listed(objects.collect())));
+        world.hear_hub(HubEvent::Services(Signal::Listed(
+            service.into_iter().collect(),
+        )));
+        for name in &clusters {
+            world.join(name, &document["members"][name.as_str()]);
+        }
+        world
+    }
+
+    fn join(&mut self, name: &ClusterName, member: &Value) {
+        let namespace = serde_json::from_value(
+            json!({"metadata": {"name": NAMESPACE, "uid": "n", "resourceVersion": "1"}}),
+        );
+        let served = Served {
+            exports: Some(Version::V1beta1),
+            imports: Some(ServedImports {
+                version: Version::V1beta1,
+                fields: ImportFields::ALL,
+            }),
+        };
+        let identity = Identity {
+            uid: format!("uid-of-{name}"),
+            version: "v1.34.0".to_owned(),
+            release: (1, 34),
+        };
+        let slices = listed(&member["slices"])
+            .into_iter()
+            .map(ObservedSlice::read)
+            .collect();
+        self.index.members.insert(name.clone(), Member::new(1));
+        for event in [
+            MemberEvent::Identified(identity),
+            MemberEvent::Served(served),
+            MemberEvent::Namespaces(Signal::Listed(namespace.into_iter().collect())),
+            MemberEvent::Services(Signal::Listed(listed(&member["services"]))),
+            MemberEvent::Slices(Signal::Listed(slices)),
+            MemberEvent::Exports(Signal::Listed(listed(&member["exports"]))),
+            MemberEvent::Imports(Signal::Listed(listed(&member["imports"]))),
+            MemberEvent::Namespaces(Signal::Connected),
+            MemberEvent::Services(Signal::Connected),
+            MemberEvent::Slices(Signal::Connected),
+            MemberEvent::Exports(Signal::Connected),
+            MemberEvent::Imports(Signal::Connected),
+            MemberEvent::Probed(Ok(())),
+        ] {
+            self.hear(name, event);
+        }
+    }
+
+    pub(crate) fn hear_hub(&mut self, event: HubEvent) {
+        self.index.fold_hub(event, now());
+    }
+
+    pub(crate) fn hear(&mut self, name: &ClusterName, event: MemberEvent) {
+        self.index.fold_member(name, event, now());
+    }
+
+    fn store(&mut self, object: api::MultiClusterService) {
+        self.hear_hub(HubEvent::MultiClusterServices(Signal::Listed(vec![object])));
+    }
+
+    /// Plans and compares, whatever is known: neither panics, and what cannot be read is left as it is and said.
+    pub(crate) fn plan_anything(&self) -> Desired {
+        let key = ServiceKey::new(NAMESPACE, NAME);
+        let desired = plan(&self.index, &self.settings, &key, now());
+        let wish = self
+            .index
+            .hub
+            .multi_cluster_services
+            .get(&key)
+            .map(|mcs| &mcs.wish);
+        if let Some(Err(errors)) = wish {
+            assert!(
+                !errors.to_string().is_empty() && desired.problem.is_some(),
+                "unreadable, and nobody is told"
+            );
+            assert!(
+                matches!(desired.members, Members::Untouched),
+                "unreadable, and acted upon"
+            );
+        }
+        if let (Some(Ok(wish)), Members::Wanted(members)) = (wish, &desired.members) {
+            let strangers = members.keys().find(|name| !is_asked_for(wish, name));
+            assert_eq!(strangers, None, "a member that nobody asked for: {wish:?}");
+        }
+        let diff = diff(&desired, &self.index, &key, false);
+        assert!(
+            diff.writes.len() <= self.index.members.len() + 1,
+            "{diff:?}"
+        );
+        desired
+    }
+
+    fn plan_accepted(&self, change: &Change) {
+        let key = ServiceKey::new(NAMESPACE, NAME);
+        let wish = &self.index.hub.multi_cluster_services[&key].wish;
+        assert!(
+            wish.is_ok(),
+            "accepted, and the controller cannot read it: {wish:?}"
+        );
+        let desired = self.plan_anything();
+        if self.service_is_stored && !change.dry_run {
+            assert_eq!(
+                desired.problem, None,
+                "accepted, and the controller cannot carry it out"
+            );
+        }
+    }
+}
+
+fn is_asked_for(wish: &MultiClusterService, name: &ClusterName) -> bool {
+    [&wish.providers, &wish.consumers]
+        .iter()
+        .any(|clusters| match clusters {
+            ClusterSelection::All => true,
+            ClusterSelection::Named(names) => names.contains(name),
+        })
+}
+
+/// Whether an API server would store the Service, as far as its ports are concerned.
+fn is_possible(service: &Service) -> bool {
+    let ports = service
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.ports.as_deref())
+        .unwrap_or_default();
+    let ids: BTreeSet<_> = ports
+        .iter()
+        .map(|port| (port.protocol.as_deref().unwrap_or("TCP"), port.port))
+        .collect();
+    let names: BTreeSet<_> = ports
+        .iter()
+        .map(|port| port.name.as_deref().unwrap_or_default())
+        .collect();
+    let is_named =
+        |name: &&str| dns1123_label(name).is_ok() || (name.is_empty() && ports.len() == 1);
+    ids.len() == ports.len()
+        && names.len() == ports.len()
+        && names.iter().all(is_named)
+        && ids.iter().all(|(protocol, port)| {
+            ["TCP", "UDP", "SCTP"].contains(protocol) && (1..=65535).contains(port)
+        })
+}
+
+fn listed<K: DeserializeOwned>(objects: &Value) -> Vec<K> {
+    let objects = objects.as_array().into_iter().flatten().take(64);
+    objects
+        .filter_map(|object| serde_json::from_value(object.clone()).ok())
+        .collect()
+}
+
+fn identity(name: &str) -> Value {
+    json!({"namespace": NAMESPACE, "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": "5"})
+}
+
+fn now() -> Timestamp {
+    Timestamp::UNIX_EPOCH
+}

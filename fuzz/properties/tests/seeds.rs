@@ -1,0 +1,96 @@
+//! The properties hold for every seed, and for documents made of it that are the same in every run.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use causeway_properties::{admission, envelope, mutation, planning, watching};
+
+/// How many documents are made of each seed, each of the one before; CAUSEWAY_SOAK multiplies it.
+const MADE: u64 = 400;
+
+/// As libFuzzer's limit for the same seeds.
+const LENGTH_MAX: usize = 4096;
+
+fn seeds(target: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../seeds")
+        .join(target);
+    let entries = fs::read_dir(&directory).expect("seeds");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("a seed").path()).collect();
+    paths.sort();
+    assert!(
+        paths.len() > 10,
+        "only {} seeds in {}",
+        paths.len(),
+        directory.display()
+    );
+    paths
+}
+
+fn rounds() -> u64 {
+    let soak = std::env::var("CAUSEWAY_SOAK")
+        .ok()
+        .and_then(|text| text.parse::<u64>().ok());
+    MADE * soak.map_or(1, |soak| soak.max(1))
+}
+
+#[track_caller]
+fn check(holds: fn(&[u8]), input: &[u8], what: &str) {
+    if catch_unwind(AssertUnwindSafe(|| holds(input))).is_err() {
+        panic!(
+            "it does not hold for {what}: {}",
+            String::from_utf8_lossy(input)
+        );
+    }
+}
+
+/// Every seed, then for each a chain of documents, each made of the one before it; every so often it begins anew.
+fn hold(target: &str, holds: fn(&[u8])) {
+    let mut made = 0_u64;
+    for (number, path) in (0_u64..).zip(seeds(target)) {
+        let seed = fs::read(&path).expect("a seed");
+        check(holds, &seed, &path.display().to_string());
+        let mut current = seed.clone();
+        for round in 0..rounds() {
+            if round % 20 == 0 {
+                current.clone_from(&seed);
+            }
+            let Some(next) = mutation::mutate(&current, LENGTH_MAX, (number << 32) | round, 64)
+            else {
+                continue;
+            };
+            check(
+                holds,
+                &next,
+                &format!("round {round} of {}", path.display()),
+            );
+            current = next;
+            made += 1;
+        }
+    }
+    assert!(
+        made > 1000,
+        "only {made} documents were made of the seeds of {target}"
+    );
+}
+
+#[test]
+fn any_body_is_answered_by_the_protocol() {
+    hold("envelope", envelope::holds);
+}
+
+#[test]
+fn a_mutation_is_idempotent_widens_nothing_and_is_what_was_validated() {
+    hold("admission", admission::holds);
+}
+
+#[test]
+fn what_schema_and_webhook_accept_the_controller_can_plan() {
+    hold("planning", planning::holds);
+}
+
+#[test]
+fn one_odd_object_never_ends_a_watch() {
+    hold("watching", watching::holds);
+}
