@@ -238,6 +238,12 @@ pub struct ProtectionArgs {
 impl ProtectionArgs {
     /// Checks the flags; causeway's own namespace is that of the pod, else [`DEFAULT_NAMESPACE`].
     pub fn check(&self, checks: &mut Checks) -> Option<Protection> {
+        self.check_beside(None, checks)
+    }
+
+    /// Checks the flags; causeway's own namespace is that of the pod, else `otherwise`, which another flag says,
+    /// else [`DEFAULT_NAMESPACE`].
+    pub fn check_beside(&self, otherwise: Option<&str>, checks: &mut Checks) -> Option<Protection> {
         let mut allowed = BTreeSet::new();
         let before = checks.0.len();
         for namespace in &self.allow_namespace {
@@ -250,19 +256,27 @@ impl ProtectionArgs {
                 }
             }
         }
-        (checks.0.len() == before).then(|| Protection::new(own_namespace(), allowed))
+        let own = || {
+            pod_namespace()
+                .or_else(|| otherwise.map(str::to_owned))
+                .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
+        };
+        (checks.0.len() == before).then(|| Protection::new(own(), allowed))
     }
 }
 
 /// The namespace that the process runs in: `POD_NAMESPACE`, else the service account's, else [`DEFAULT_NAMESPACE`].
 pub fn own_namespace() -> String {
+    pod_namespace().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
+}
+
+fn pod_namespace() -> Option<String> {
     let given = std::env::var(POD_NAMESPACE).ok();
     let mounted = || std::fs::read_to_string(IN_CLUSTER_NAMESPACE).ok();
     given
         .or_else(mounted)
         .map(|namespace| namespace.trim().to_owned())
         .filter(|namespace| !namespace.is_empty())
-        .unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use clap::Parser;
 
+use crate::certificates::{CertificateArgs, SelfManaged};
 use crate::decide::{Policy, Strictness};
 use crate::tls::{self, Certificate};
 
@@ -45,6 +46,8 @@ struct ServingArgs {
     /// The directory of the serving certificate: tls.crt and tls.key, PEM. New files are taken up as they appear
     #[arg(long, env = "CAUSEWAY_TLS_DIR", value_name = "DIR")]
     tls_dir: Option<PathBuf>,
+    #[command(flatten)]
+    certificates: CertificateArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -77,12 +80,34 @@ pub struct Config {
     pub bind: SocketAddr,
     /// Where the admin endpoints are served.
     pub admin: SocketAddr,
-    /// Where the certificate is, and its successors will be.
-    pub tls_dir: PathBuf,
-    /// The certificate as it is now.
-    pub certificate: Certificate,
+    /// Where the serving certificate comes from.
+    pub certificate: CertificateSource,
     /// The rules as far as they are a choice.
     pub policy: Policy,
+}
+
+/// Where the serving certificate comes from.
+#[derive(Debug)]
+pub enum CertificateSource {
+    /// Somebody else renews it.
+    Directory {
+        /// Where it is, and its successors will be.
+        path: PathBuf,
+        /// The certificate as it is now.
+        first: Certificate,
+    },
+    /// The webhook issues and renews it.
+    SelfManaged(SelfManaged),
+}
+
+impl CertificateSource {
+    /// The namespace that the flags say is causeway's own.
+    fn namespace(&self) -> Option<&str> {
+        match self {
+            Self::Directory { .. } => None,
+            Self::SelfManaged(certificates) => Some(&certificates.namespace),
+        }
+    }
 }
 
 impl Args {
@@ -96,16 +121,15 @@ impl Args {
         let hub = self.kube.check(&mut checks);
         let bind = checks.parse("--bind", &self.serving.bind);
         let admin = self.admin.check(&mut checks);
-        let tls = self.serving.check_tls(&mut checks);
-        let policy = self.rules.check(&self.protection, &mut checks);
+        let certificate = self.serving.check_certificate(&mut checks);
+        let own = certificate.as_ref().and_then(CertificateSource::namespace);
+        let policy = self.rules.check(&self.protection, own, &mut checks);
         checks.finish(|| {
-            let (tls_dir, certificate) = tls?;
             let config = Config {
                 hub: hub?,
                 bind: bind?,
                 admin: admin?,
-                tls_dir,
-                certificate,
+                certificate: certificate?,
                 policy: policy?,
             };
             Some((log?, config))
@@ -114,19 +138,27 @@ impl Args {
 }
 
 impl ServingArgs {
-    fn check_tls(&self, checks: &mut Checks) -> Option<(PathBuf, Certificate)> {
-        let Some(dir) = &self.tls_dir else {
+    fn check_certificate(&self, checks: &mut Checks) -> Option<CertificateSource> {
+        if let Some(secret) = &self.certificates.self_managed_certs {
+            let certificates = self.certificates.check(secret, checks)?;
+            return Some(CertificateSource::SelfManaged(certificates));
+        }
+        let Some(path) = &self.tls_dir else {
             checks.wrong(
-                "--tls-dir",
+                "--self-managed-certs or --tls-dir",
                 "is missing",
-                "give the directory that holds tls.crt and tls.key",
+                "name the Secret in which the webhook is to keep its certificates, NAMESPACE/NAME, \
+                 or the directory that holds tls.crt and tls.key",
             );
             return None;
         };
-        match tls::read(dir) {
-            Ok(certificate) => Some((dir.clone(), certificate)),
+        match tls::read(path) {
+            Ok(first) => Some(CertificateSource::Directory {
+                path: path.clone(),
+                first,
+            }),
             Err(error) => {
-                checks.wrong("--tls-dir", dir.display(), error);
+                checks.wrong("--tls-dir", path.display(), error);
                 None
             }
         }
@@ -134,10 +166,15 @@ impl ServingArgs {
 }
 
 impl RuleArgs {
-    fn check(&self, protection: &ProtectionArgs, checks: &mut Checks) -> Option<Policy> {
+    fn check(
+        &self,
+        protection: &ProtectionArgs,
+        own_namespace: Option<&str>,
+        checks: &mut Checks,
+    ) -> Option<Policy> {
         let missing_service = checks.choose("--missing-service", &self.missing_service, STRICTNESS);
         let unknown_cluster = checks.choose("--unknown-cluster", &self.unknown_cluster, STRICTNESS);
-        let protection = protection.check(checks);
+        let protection = protection.check_beside(own_namespace, checks);
         Some(Policy {
             missing_service: missing_service?,
             unknown_cluster: unknown_cluster?,

@@ -5,6 +5,7 @@
 //! account, from the hub itself.
 
 pub mod args;
+pub mod certificates;
 pub mod arrivals;
 mod connection;
 pub mod decide;

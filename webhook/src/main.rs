@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::process::{self, Process, kube_client};
-use causeway_webhook::args::{Args, Config};
+use causeway_webhook::args::{Args, CertificateSource, Config};
+use causeway_webhook::certificates;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::server::Server;
 use causeway_webhook::service::Webhook;
@@ -26,17 +27,27 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let metrics = process.metrics.register(Metrics::register);
 
     let client = kube_client::hub_client(&config.hub, "causeway-webhook").await?;
-    let hub = Hub::new(client);
+    let hub = Hub::new(client.clone());
     hub.watch(tasks, &process.readiness);
 
-    let resolver = Arc::new(tls::Resolver::new(config.certificate, &metrics));
-    let renewal = tls::follow(
-        config.tls_dir,
-        Arc::clone(&resolver),
-        metrics.clone(),
-        tasks.shutdown(),
-    );
-    tasks.spawn("certificate", renewal);
+    let resolver = match config.certificate {
+        CertificateSource::Directory { path, first } => {
+            let resolver = Arc::new(tls::Resolver::new(first, &metrics));
+            let renewal = tls::follow(
+                path,
+                Arc::clone(&resolver),
+                metrics.clone(),
+                tasks.shutdown(),
+            );
+            tasks.spawn("certificate", renewal);
+            resolver
+        }
+        CertificateSource::SelfManaged(managed) => {
+            let resolver = Arc::new(tls::Resolver::default());
+            certificates::keep(managed, client, Arc::clone(&resolver), &metrics, &process);
+            resolver
+        }
+    };
 
     let webhook = Webhook::new(hub, config.policy, metrics, tasks.clone());
     let server = Server::bind(config.bind, tls::server_config(resolver)?, webhook).await?;

@@ -40,6 +40,11 @@ struct RequestLabels {
     verdict: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RepairLabels {
+    reason: &'static str,
+}
+
 impl Call {
     fn label(self) -> &'static str {
         match self {
@@ -66,6 +71,7 @@ pub struct Metrics {
     in_flight: Gauge,
     certificate_expiry: Gauge,
     certificate_rotations: Counter,
+    certificate_repairs: Family<RepairLabels, Counter>,
 }
 
 impl Metrics {
@@ -77,6 +83,7 @@ impl Metrics {
             in_flight: Gauge::default(),
             certificate_expiry: Gauge::default(),
             certificate_rotations: Counter::default(),
+            certificate_repairs: Family::default(),
         };
         registry.register(
             "causeway_webhook_request_duration_seconds",
@@ -97,6 +104,11 @@ impl Metrics {
             "causeway_certificate_rotations",
             "How often a new serving certificate was taken up",
             metrics.certificate_rotations.clone(),
+        );
+        registry.register(
+            "causeway_certificate_repairs",
+            "What was found wrong with the self-managed certificates, and put right",
+            metrics.certificate_repairs.clone(),
         );
         metrics
     }
@@ -123,6 +135,11 @@ impl Metrics {
 
     pub(crate) fn certificate_rotated(&self) {
         self.certificate_rotations.inc();
+    }
+
+    pub(crate) fn certificate_repaired(&self, reason: &'static str) {
+        let labels = RepairLabels { reason };
+        self.certificate_repairs.get_or_create(&labels).inc();
     }
 }
 

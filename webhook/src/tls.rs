@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use causeway::process::supervise::with_causes;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -73,8 +73,9 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    fn parse(files: &Files) -> Result<Self, TlsError> {
-        let chain: Vec<_> = CertificateDer::pem_slice_iter(&files.certificate)
+    /// Reads a certificate, with those that lead to its authority, and its key, both PEM.
+    pub(crate) fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()
             .map_err(|source| TlsError::Pem {
                 file: CERTIFICATE,
@@ -84,13 +85,18 @@ impl Certificate {
         let (_, parsed) =
             X509Certificate::from_der(leaf).map_err(|error| TlsError::X509(error.to_string()))?;
         let ends = parsed.validity().not_after.timestamp();
-        let key = PrivateKeyDer::from_pem_slice(&files.key)
+        let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|source| TlsError::Pem { file: KEY, source })?;
         let serving = CertifiedKey::from_der(chain, key, &ring::default_provider())?;
         Ok(Self {
             serving: Arc::new(serving),
             ends,
         })
+    }
+
+    /// When it ends, in seconds of Unix time.
+    pub(crate) fn ends(&self) -> i64 {
+        self.ends
     }
 }
 
@@ -99,7 +105,8 @@ impl Certificate {
 /// # Errors
 /// [`TlsError`] where it is not there or not good.
 pub fn read(dir: &Path) -> Result<Certificate, TlsError> {
-    Certificate::parse(&read_files(dir)?)
+    let files = read_files(dir)?;
+    Certificate::parse(&files.certificate, &files.key)
 }
 
 fn read_files(dir: &Path) -> Result<Files, TlsError> {
@@ -113,27 +120,30 @@ fn read_files(dir: &Path) -> Result<Files, TlsError> {
     })
 }
 
-/// Gives each handshake the certificate of its moment.
-#[derive(Debug)]
-pub struct Resolver(ArcSwap<CertifiedKey>);
+/// Gives each handshake the certificate of its moment. While there is none, handshakes fail.
+#[derive(Debug, Default)]
+pub struct Resolver(ArcSwapOption<CertifiedKey>);
 
 impl Resolver {
     /// Begins with that certificate.
     pub fn new(certificate: Certificate, metrics: &Metrics) -> Self {
-        metrics.certificate_ends(certificate.ends);
-        Self(ArcSwap::new(certificate.serving))
+        let resolver = Self::default();
+        resolver.swap(certificate, metrics);
+        resolver
     }
 
-    fn swap(&self, certificate: Certificate, metrics: &Metrics) {
+    /// Serves that certificate from now on.
+    pub(crate) fn swap(&self, certificate: Certificate, metrics: &Metrics) {
         metrics.certificate_ends(certificate.ends);
-        metrics.certificate_rotated();
-        self.0.store(certificate.serving);
+        if self.0.swap(Some(certificate.serving)).is_some() {
+            metrics.certificate_rotated();
+        }
     }
 }
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load_full())
+        self.0.load_full()
     }
 }
 
@@ -176,7 +186,7 @@ pub async fn follow(
             complaint.settle();
             continue;
         }
-        match Certificate::parse(&files) {
+        match Certificate::parse(&files.certificate, &files.key) {
             Ok(certificate) => {
                 tracing::info!(ends = certificate.ends, "new serving certificate");
                 resolver.swap(certificate, &metrics);

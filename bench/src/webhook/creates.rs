@@ -91,7 +91,7 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
 
 /// Registers the webhook with the project's own manifest, and the floor with the same, each for its namespace.
 async fn register(bed: &Bed) -> anyhow::Result<()> {
-    let file = causeway_tests::repository().join("manifests/hub/webhook-by-url.yaml");
+    let file = causeway_tests::repository().join("manifests/hub/options/webhook-by-url.yaml");
     let manifest = std::fs::read_to_string(&file)
         .with_context(|| format!("cannot read {}", file.display()))?;
     let floor = bed.floor().address;

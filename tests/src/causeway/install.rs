@@ -111,7 +111,7 @@ impl Installation {
     /// Has the hub's API server ask this webhook: applies the manifest for hubs without nodes. Until the
     /// webhook is seen to be asked.
     pub async fn register(&self, webhook: &Running) {
-        let file = manifest("hub/webhook-by-url.yaml");
+        let file = manifest("hub/options/webhook-by-url.yaml");
         let configuration = std::fs::read_to_string(&file)
             .unwrap_or_else(|e| panic!("cannot read {file}: {e}"))
             .replace("WEBHOOK_URL", &format!("https://{}", webhook.bind()))

@@ -60,9 +60,10 @@ async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() 
         .ok();
     for path in [
         "hub/rbac.yaml",
-        "hub/deployments.yaml",
-        "hub/tokens.yaml",
-        "hub/karmada.yaml",
+        "hub/webhook-by-service.yaml",
+        "hub/workloads.yaml",
+        "hub/options/tokens.yaml",
+        "hub/options/karmada.yaml",
     ] {
         let file = manifest(path);
         let output = hub
@@ -78,12 +79,11 @@ async fn every_file_for_the_hub_is_accepted_as_it_is_but_for_its_placeholders() 
         output.ok();
         assert_eq!(warnings, "", "{path}");
     }
-    for path in ["hub/webhook-by-url.yaml", "hub/webhook-by-service.yaml"] {
-        let apply = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
-        hub.kubectl_with(apply, unanswered(path, hub)).await.ok();
-        let unfilled = hub.kubectl_with(apply, read(path)).await.refused();
-        assert!(unfilled.contains("illegal base64"), "{path}: {unfilled}");
-    }
+    let path = "hub/options/webhook-by-url.yaml";
+    let apply = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
+    hub.kubectl_with(apply, unanswered(path, hub)).await.ok();
+    let unfilled = hub.kubectl_with(apply, read(path)).await.refused();
+    assert!(unfilled.contains("illegal base64"), "{path}: {unfilled}");
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn every_file_for_a_member_is_accepted() {
 #[tokio::test]
 async fn the_pods_of_the_deployments_pass_the_restricted_pod_security_of_their_namespace() {
     let hub = fleet().await.hub();
-    let file = manifest("hub/deployments.yaml");
+    let file = manifest("hub/workloads.yaml");
     hub.kubectl(["apply", "-f", &file]).await.ok();
     let deployments = Api::<Deployment>::namespaced(hub.client(), NAMESPACE);
     let deployments = deployments.list(&ListParams::default()).await.unwrap();
@@ -141,7 +141,7 @@ async fn the_pods_of_the_deployments_pass_the_restricted_pod_security_of_their_n
 #[tokio::test]
 async fn the_deployments_use_flags_that_the_programs_have() {
     let documents: Vec<serde_json::Value> =
-        serde_saphyr::from_multiple(&read("hub/deployments.yaml")).expect("YAML");
+        serde_saphyr::from_multiple(&read("hub/workloads.yaml")).expect("YAML");
     let deployments = documents.iter().filter(|one| one["kind"] == "Deployment");
     let mut checked = 0;
     for deployment in deployments {

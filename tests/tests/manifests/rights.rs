@@ -67,6 +67,60 @@ async fn the_webhook_may_read_services_and_clusters_and_list_multi_cluster_servi
 }
 
 #[tokio::test]
+async fn the_webhook_keeps_one_secret_and_the_configurations_of_its_own_name_and_no_others() {
+    let hub = fleet().await.hub();
+    let mutating = "admissionregistration.k8s.io:mutatingwebhookconfigurations";
+    let validating = "admissionregistration.k8s.io:validatingwebhookconfigurations";
+    for (verbs, what, namespace, expected) in [
+        (
+            &["get", "list", "watch", "update"][..],
+            ":secrets=causeway-webhook-tls",
+            NAMESPACE,
+            true,
+        ),
+        (
+            &["delete", "patch"],
+            ":secrets=causeway-webhook-tls",
+            NAMESPACE,
+            false,
+        ),
+        (
+            &["get", "list", "watch", "update", "delete"],
+            ":secrets=member1",
+            NAMESPACE,
+            false,
+        ),
+        (&["list", "watch"], ":secrets", NAMESPACE, false),
+        (&["create"], ":secrets", NAMESPACE, true),
+        (
+            &["create", "get", "update"],
+            ":secrets=causeway-webhook-tls",
+            "shop",
+            false,
+        ),
+    ] {
+        for verb in verbs {
+            let answer = may(hub, "causeway-webhook", verb, what, namespace).await;
+            assert_eq!(answer, expected, "{verb} {what} in {namespace}");
+        }
+    }
+    for kind in [mutating, validating] {
+        for (verbs, name, expected) in [
+            (&["get", "list", "watch", "patch"][..], "=causeway", true),
+            (&["update", "delete", "create"], "=causeway", false),
+            (&["get", "patch", "update"], "=another", false),
+            (&["list", "watch"], "", false),
+        ] {
+            for verb in verbs {
+                let what = format!("{kind}{name}");
+                let answer = may(hub, "causeway-webhook", verb, &what, "").await;
+                assert_eq!(answer, expected, "{verb} {what}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_controller_reads_secrets_and_holds_its_lease_in_its_own_namespace_only() {
     let hub = fleet().await.hub();
     for (verb, what, namespace, expected) in [

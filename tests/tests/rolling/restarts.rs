@@ -35,7 +35,7 @@ async fn no_request_is_lost_while_webhooks_are_restarted_one_after_the_other() {
     };
     let installation = Installation::new(&fleet).await;
     let hub = fleet.hub();
-    let deployments = repository().join("manifests/hub/deployments.yaml");
+    let deployments = repository().join("manifests/hub/workloads.yaml");
     hub.kubectl(["apply", "-f", &deployments.display().to_string()])
         .await
         .ok();

@@ -56,7 +56,7 @@ pub(crate) async fn install(fleet: &Fleet, shell: &Shell) -> anyhow::Result<Caus
     show_command(&format!("{} &", launch.command()));
     let controller = launch.start().await;
     let register = format!(
-        "sed -e 's|WEBHOOK_URL|https://{}|' -e \"s|CA_BUNDLE|$(base64 -w0 {})|\" manifests/hub/webhook-by-url.yaml | kubectl apply -f -",
+        "sed -e 's|WEBHOOK_URL|https://{}|' -e \"s|CA_BUNDLE|$(base64 -w0 {})|\" manifests/hub/options/webhook-by-url.yaml | kubectl apply -f -",
         webhook.bind(),
         installation.ca_file().display()
     );

@@ -1,0 +1,10 @@
+//! Certificates that the webhook keeps by itself, behind a real API server and with the rights of the manifests.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test: what fails here fails it"
+)]
+
+mod beginnings;
+mod stage;

@@ -1,0 +1,133 @@
+//! The flags of self-managed certificates.
+
+use std::net::IpAddr;
+
+use causeway::domain::dns1123_label;
+use causeway::process::args::Checks;
+use causeway_certs::{Lifetimes, Names};
+
+const FLAG: &str = "--self-managed-certs";
+const CLUSTER_DOMAIN: &str = "svc.cluster.local";
+const SERVICE: &str = "causeway-webhook";
+const NAME_MAX: usize = 253;
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Serving")]
+pub(crate) struct CertificateArgs {
+    /// Issue and renew the serving certificate, keep it in this Secret of the hub, shared by all replicas, and keep
+    /// the caBundle of causeway's webhook configurations
+    #[arg(
+        long,
+        env = "CAUSEWAY_SELF_MANAGED_CERTS",
+        value_name = "NAMESPACE/NAME",
+        conflicts_with = "tls_dir"
+    )]
+    pub(crate) self_managed_certs: Option<String>,
+    /// A name or an IP address that the hub calls the webhook by, where it manages its certificates. Repeatable. Without it
+    /// causeway-webhook.NAMESPACE.svc and causeway-webhook.NAMESPACE.svc.cluster.local
+    #[arg(
+        long,
+        env = "CAUSEWAY_CERTIFICATE_NAME",
+        value_name = "NAME|IP",
+        value_delimiter = ','
+    )]
+    certificate_name: Vec<String>,
+    /// How long a self-managed certificate authority is valid; it is replaced in time
+    #[arg(
+        long,
+        env = "CAUSEWAY_CA_VALIDITY",
+        value_name = "DURATION",
+        default_value = "87600h"
+    )]
+    ca_validity: String,
+    /// How long a self-managed serving certificate is valid; it is renewed when two thirds of that are over
+    #[arg(
+        long,
+        env = "CAUSEWAY_LEAF_VALIDITY",
+        value_name = "DURATION",
+        default_value = "2160h"
+    )]
+    leaf_validity: String,
+}
+
+/// Where certificates are kept that the webhook manages, and how they are made.
+#[derive(Clone, Debug)]
+pub struct SelfManaged {
+    /// The namespace of the Secret: causeway's own.
+    pub namespace: String,
+    /// The name of the Secret.
+    pub secret: String,
+    /// What the webhook is called by.
+    pub names: Names,
+    /// How long certificates are valid.
+    pub lifetimes: Lifetimes,
+}
+
+impl CertificateArgs {
+    /// Checks the flags, where the first is given.
+    pub(crate) fn check(&self, secret: &str, checks: &mut Checks) -> Option<SelfManaged> {
+        let secret = read_secret(secret, checks);
+        let names = self.names(secret.as_ref().map(|(namespace, _)| namespace), checks);
+        let lifetimes = self.lifetimes(checks);
+        let (namespace, secret) = secret?;
+        Some(SelfManaged {
+            namespace,
+            secret,
+            names: names?,
+            lifetimes: lifetimes?,
+        })
+    }
+
+    fn names(&self, namespace: Option<&String>, checks: &mut Checks) -> Option<Names> {
+        let mut all = Names::default();
+        let mut good = true;
+        for name in &self.certificate_name {
+            let name = name.trim().to_ascii_lowercase();
+            if let Ok(address) = name.parse::<IpAddr>() {
+                all.addresses.push(address);
+            } else if is_dns_name(&name) {
+                all.names.push(name);
+            } else {
+                let why = "must be a DNS name or an IP address, without scheme and port";
+                checks.wrong("--certificate-name", format_args!("{name:?}"), why);
+                good = false;
+            }
+        }
+        if self.certificate_name.is_empty() {
+            let service = format!("{SERVICE}.{}", namespace?);
+            all.names = vec![
+                format!("{service}.svc"),
+                format!("{service}.{CLUSTER_DOMAIN}"),
+            ];
+        }
+        good.then_some(all)
+    }
+
+    fn lifetimes(&self, checks: &mut Checks) -> Option<Lifetimes> {
+        let authority = checks.duration("--ca-validity", &self.ca_validity);
+        let leaf = checks.duration("--leaf-validity", &self.leaf_validity);
+        let given = format!(
+            "{} with --leaf-validity {}",
+            self.ca_validity, self.leaf_validity
+        );
+        Lifetimes::new(authority?, leaf?)
+            .map_err(|error| checks.wrong("--ca-validity", given, error))
+            .ok()
+    }
+}
+
+fn read_secret(text: &str, checks: &mut Checks) -> Option<(String, String)> {
+    let parts = text.split_once('/');
+    let good =
+        parts.filter(|(namespace, name)| dns1123_label(namespace).is_ok() && is_dns_name(name));
+    if good.is_none() {
+        let why =
+            "must be the NAMESPACE/NAME of a Secret, such as causeway-system/causeway-webhook-tls";
+        checks.wrong(FLAG, format_args!("{text:?}"), why);
+    }
+    good.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()))
+}
+
+fn is_dns_name(name: &str) -> bool {
+    name.len() <= NAME_MAX && name.split('.').all(|label| dns1123_label(label).is_ok())
+}

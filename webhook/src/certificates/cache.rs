@@ -1,0 +1,109 @@
+//! What was last heard of the Secret and of the webhook configurations.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::runtime::watcher::Event;
+use tokio::sync::Notify;
+
+use super::hub::Look;
+use crate::watch::Fold;
+
+/// The objects that certificates rest on. Clones are the same cache.
+#[derive(Clone, Default)]
+pub(super) struct Cache {
+    pub(super) secret: Slot<Secret>,
+    pub(super) mutating: Slot<MutatingWebhookConfiguration>,
+    pub(super) validating: Slot<ValidatingWebhookConfiguration>,
+    changed: Arc<Notify>,
+}
+
+impl Cache {
+    /// What is cached, once all of it has been listed.
+    pub(super) fn look(&self) -> Option<Look> {
+        let mutating = self.mutating.get()?;
+        let validating = self.validating.get()?;
+        let secret = self.secret.get()?;
+        Some(Look::new(
+            mutating.as_deref(),
+            validating.as_deref(),
+            secret,
+        ))
+    }
+
+    /// What is cached of the Secret, once it has been listed.
+    pub(super) fn secret(&self) -> Option<Option<Arc<Secret>>> {
+        self.secret.get()
+    }
+
+    /// Waits until something has changed since this was last asked.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Fills one of the slots from a watch of one object.
+    pub(super) fn fold<K>(&self, slot: &Slot<K>) -> SlotFold<K> {
+        SlotFold {
+            slot: slot.clone(),
+            incoming: None,
+            changed: Arc::clone(&self.changed),
+        }
+    }
+}
+
+/// One object that may be there or not; `None` while neither is known.
+pub(super) struct Slot<K>(Arc<Mutex<Option<Option<Arc<K>>>>>);
+
+impl<K> Slot<K> {
+    fn get(&self) -> Option<Option<Arc<K>>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set(&self, object: Option<Arc<K>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(object);
+    }
+}
+
+impl<K> Clone for Slot<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K> Default for Slot<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+/// Keeps a slot.
+pub(super) struct SlotFold<K> {
+    slot: Slot<K>,
+    incoming: Option<Arc<K>>,
+    changed: Arc<Notify>,
+}
+
+impl<K> Fold<K> for SlotFold<K> {
+    fn fold(&mut self, event: Event<K>) -> bool {
+        let listed = matches!(event, Event::InitDone);
+        match event {
+            Event::Init => self.incoming = None,
+            Event::InitApply(object) => self.incoming = Some(Arc::new(object)),
+            Event::InitDone => self.slot.set(self.incoming.take()),
+            Event::Apply(object) => self.slot.set(Some(Arc::new(object))),
+            Event::Delete(_) => self.slot.set(None),
+        }
+        self.changed.notify_one();
+        listed
+    }
+
+    fn not_served(&mut self) -> bool {
+        false
+    }
+}
