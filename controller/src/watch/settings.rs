@@ -5,8 +5,10 @@ use std::time::Duration;
 /// How patient a watch is.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Objects a page of a list.
+    /// Objects a page of a list, at most.
     pub page: u32,
+    /// Bytes a page of a list, as far as the pages before it tell: a page is held as a whole while it is read.
+    pub page_bytes: usize,
     /// How long a page may take.
     pub page_deadline: Duration,
     /// How long the answer to a watch request may take.
@@ -27,6 +29,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             page: 500,
+            page_bytes: 2 * 1024 * 1024,
             page_deadline: Duration::from_secs(60),
             connect_deadline: Duration::from_secs(15),
             watch_timeout: Duration::from_secs(288),

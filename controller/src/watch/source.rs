@@ -20,6 +20,11 @@ use tokio::time::timeout;
 use super::Settings;
 use crate::failure::{Failure, FailureKind};
 
+/// Objects of the first page, whose size nobody knows.
+const FIRST_PAGE: u32 = 50;
+/// However large objects are, so many make a page.
+const LAST_PAGE: u32 = 2;
+
 /// Where the objects come from.
 pub(super) struct Source<K> {
     pub(super) request: Request,
@@ -38,7 +43,8 @@ where
 {
     /// All pages of a list of the most recent state. A list whose pages expire is asked for in one piece.
     pub(super) async fn list<T>(&self, read: impl Fn(K) -> T) -> Result<(Vec<T>, String), Failure> {
-        let (mut objects, mut token, mut limit) = (Vec::new(), None, Some(self.settings.page));
+        let (mut objects, mut token) = (Vec::new(), None);
+        let mut limit = Some(self.settings.page.min(FIRST_PAGE));
         loop {
             let take = |object| objects.push(read(object));
             let page = timeout(
@@ -47,9 +53,12 @@ where
             )
             .await;
             match page.map_err(|_| Failure::timeout()).flatten() {
-                Ok(meta) => match meta.continue_.filter(|token| !token.is_empty()) {
-                    None => return Ok((objects, meta.resource_version.unwrap_or_default())),
-                    next => token = next,
+                Ok(page) => match page.meta.continue_.filter(|token| !token.is_empty()) {
+                    None => return Ok((objects, page.meta.resource_version.unwrap_or_default())),
+                    next => {
+                        token = next;
+                        limit = limit.map(|_| self.limit_after(page.objects, page.bytes));
+                    }
                 },
                 Err(failure) if failure.kind == FailureKind::Expired && token.is_some() => {
                     (objects, token, limit) = (Vec::new(), None, None);
@@ -59,12 +68,19 @@ where
         }
     }
 
+    /// How many objects to ask for next, where as many took so many bytes.
+    fn limit_after(&self, objects: usize, bytes: usize) -> u32 {
+        let each = (bytes / objects.max(1)).max(1);
+        let fitting = u32::try_from(self.settings.page_bytes / each).unwrap_or(u32::MAX);
+        fitting.clamp(LAST_PAGE, self.settings.page.max(LAST_PAGE))
+    }
+
     async fn page(
         &self,
         limit: Option<u32>,
         token: Option<&str>,
         take: impl FnMut(K),
-    ) -> Result<ListMeta, Failure> {
+    ) -> Result<Taken, Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -81,12 +97,17 @@ where
         let mut body = Vec::new();
         stream.read_to_end(&mut body).await?;
         let page: Page<'_> = serde_json::from_slice(&body)?;
-        page.items
-            .unwrap_or_default()
+        let items = page.items.unwrap_or_default();
+        let taken = Taken {
+            meta: page.metadata,
+            objects: items.len(),
+            bytes: body.len(),
+        };
+        items
             .into_iter()
             .filter_map(|object| self.decode(object))
             .for_each(take);
-        Ok(page.metadata)
+        Ok(taken)
     }
 
     /// Asks for the changes since `version`; done when the API server has accepted.
@@ -125,6 +146,13 @@ where
             })
             .ok()
     }
+}
+
+/// A page whose objects were taken.
+struct Taken {
+    meta: ListMeta,
+    objects: usize,
+    bytes: usize,
 }
 
 #[derive(Deserialize)]

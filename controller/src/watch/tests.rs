@@ -381,3 +381,26 @@ async fn a_list_that_lacks_too_much_is_believed_when_a_second_one_over_a_new_con
     assert_eq!(server.told().await, r#"Listed(["foo-0"])"#);
     server.asked_to_watch_from("4").await;
 }
+
+#[tokio::test]
+async fn pages_are_as_long_as_fits_their_bytes() {
+    let mut server = Server::watched_with(Settings {
+        page: 40,
+        page_bytes: 1000,
+        ..Settings::default()
+    })
+    .await;
+    let mut limits = Vec::new();
+    for (objects, token) in [(1, "a"), (2, "b"), (1, "")] {
+        let asked = server.asked_for_list().await;
+        limits.push(asked.query["limit"].clone());
+        let long = "x".repeat(400);
+        let services: Vec<_> = (0..objects)
+            .map(|n| service(&format!("{token}{n}-{long}"), 5))
+            .collect();
+        asked.answer(200, &list(&services, "7", token)).await;
+    }
+    assert_eq!(limits, ["40", "2", "2"]);
+    server.told().await;
+    server.asked_to_watch_from("7").await;
+}
