@@ -55,6 +55,15 @@ impl Situation<'_> {
                 copy_leaf(memory.contents(), &mut contents);
                 contents
             }
+            Change::Adopt => {
+                let forgotten = self.forgotten().ok_or(Fault::Missing)?;
+                let mut trust = self.stored.trusted.authorities.clone();
+                trust.push(forgotten.clone());
+                let mut contents = self.stored.contents().clone();
+                contents.trust(&trust);
+                contents.keep_old_until(Some(self.old_until()));
+                contents
+            }
             Change::Tidy => self.tidied(signing()?),
         })
     }
@@ -122,7 +131,13 @@ impl Situation<'_> {
         let known = of(self.stored)
             .into_iter()
             .chain(self.memory.into_iter().flat_map(of));
-        known.flatten().chain(fresh).max().unwrap_or(self.now)
+        let serving = self.serving.map(|serving| serving.period.until);
+        known
+            .flatten()
+            .chain(serving)
+            .chain(fresh)
+            .max()
+            .unwrap_or(self.now)
     }
 
     /// The Secret with a new leaf of that authority, which signs from now on.

@@ -27,6 +27,9 @@ pub enum Fault {
     /// It is not for every name that the webhook is called by.
     #[error("it is not for every name of the webhook")]
     Names,
+    /// The authority of a leaf that is served is not named any more.
+    #[error("it does not name the authority of a certificate that is served")]
+    Forgotten,
     /// A webhook configuration does not hold the authorities that it held.
     #[error("a caBundle does not hold what it held")]
     CaBundle,
@@ -44,6 +47,7 @@ impl Fault {
             Self::NotYetValid => "not_yet_valid",
             Self::Expired => "expired",
             Self::Names => "names",
+            Self::Forgotten => "forgotten",
             Self::CaBundle => "ca_bundle",
         }
     }

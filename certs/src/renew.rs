@@ -103,6 +103,8 @@ pub struct Situation<'a> {
     pub stored: &'a Stored,
     /// What it held when all was well, as far as this process saw it.
     pub memory: Option<&'a Stored>,
+    /// The leaf that this process serves.
+    pub serving: Option<&'a Served>,
     /// What the webhook configurations hold.
     pub published: &'a Publication,
     /// What somebody asks for.
@@ -132,12 +134,14 @@ pub enum Change {
     Renew,
     /// The leaf that this process knows is put back.
     RestoreLeaf,
+    /// The authority of a leaf that this process serves is named again.
+    Adopt,
     /// What is not needed goes.
     Tidy,
 }
 
 /// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// The next change of the Secret.
     pub change: Option<Change>,
@@ -153,10 +157,11 @@ pub struct Decision {
 pub fn decide(situation: &Situation<'_>) -> Decision {
     let (change, repairs) = situation.change();
     let trust = situation.stored.trust(situation.now);
+    let known = !trust.is_empty() && change != Some(Change::Adopt);
     Decision {
         change,
         repairs,
-        trust: (!trust.is_empty()).then_some(trust),
+        trust: known.then_some(trust),
         again: situation.again(),
     }
 }
@@ -171,6 +176,9 @@ impl Situation<'_> {
             Ok(signing) => signing,
             Err(fault) => return self.without_signing(fault),
         };
+        if self.forgotten().is_some() {
+            return (Some(Change::Adopt), Some(Fault::Forgotten));
+        }
         if let Some(verdict) = self.next(signing) {
             return verdict;
         }
@@ -194,6 +202,27 @@ impl Situation<'_> {
         // The first process on an empty Secret repairs nothing.
         let repairs = self.stored.is_anything() || self.memory.is_some();
         (Some(Change::Begin), repairs.then_some(fault))
+    }
+
+    /// The authority of the leaf that this process serves, where the Secret does not know it any more: somebody put back
+    /// an older one.
+    pub(crate) fn forgotten(&self) -> Option<&Trusted> {
+        let serving = self.serving?;
+        serving.period.check(self.now).ok()?;
+        let stored = &self.stored.trusted.authorities;
+        (!stored.contains(&serving.issuer)).then_some(&serving.issuer)
+    }
+
+    /// The stored leaf, where this process should serve it: it is good, and it is trusted, or at least no less than the
+    /// one that is served.
+    pub fn servable(&self) -> Option<&Served> {
+        let leaf = self.stored.leaf(self.names, self.now).ok()?;
+        let serving = self.serving;
+        let serving = serving.filter(|serving| serving.period.check(self.now).is_ok());
+        let trusted = serving.is_none_or(|serving| {
+            serving.issuer == leaf.issuer || self.published.held(&leaf.issuer).is_some()
+        });
+        trusted.then_some(leaf)
     }
 
     /// What concerns the authority that is to sign next; `None` where that is nothing for now.
@@ -287,3 +316,8 @@ impl Situation<'_> {
             .min()
     }
 }
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod world;

@@ -147,13 +147,14 @@ fn is_key_of(pair: &KeyPair, certificate: &X509Certificate<'_>) -> bool {
 }
 
 /// The certificate that is served.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Which of the stored authorities signed it.
     pub issuer: Trusted,
     /// When it is valid.
     pub period: Period,
     names: Names,
+    der: Vec<u8>,
 }
 
 impl Served {
@@ -178,6 +179,7 @@ impl Served {
             issuer: issuer.ok_or(Fault::UnknownIssuer)?.clone(),
             period: Period::of(&parsed),
             names: Names::of(&parsed),
+            der: block.contents.clone(),
         })
     }
 }

@@ -34,11 +34,6 @@ impl Cache {
         ))
     }
 
-    /// What is cached of the Secret, once it has been listed.
-    pub(super) fn secret(&self) -> Option<Option<Arc<Secret>>> {
-        self.secret.get()
-    }
-
     /// Waits until something has changed since this was last asked.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;

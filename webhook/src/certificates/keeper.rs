@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use causeway::process::readiness::{Awaited, Readiness};
 use causeway::process::supervise::with_causes;
 use causeway_certs::{
-    CERTIFICATE, Change, ChangeError, Decision, Fault, KEY, Publication, Situation, Stored,
+    CERTIFICATE, Change, ChangeError, Decision, Fault, KEY, Publication, Served, Situation, Stored,
     Trusted, Wish, Witness, decide,
 };
 use k8s_openapi::api::core::v1::Secret;
@@ -19,7 +19,7 @@ use super::hub::{Hub, HubError, Kind, Look, contents};
 use super::pace::Pace;
 use super::{ROTATE, SelfManaged};
 use crate::metrics::Metrics;
-use crate::tls::{Certificate, Resolver};
+use crate::tls::{Certificate, Resolver, TlsError};
 
 /// The clock may be set at any time, so it is looked at again and again.
 const LONGEST_REST: Duration = Duration::from_secs(15);
@@ -39,7 +39,7 @@ pub(super) struct Serving {
     resolver: Arc<Resolver>,
     metrics: Metrics,
     awaited: Option<Awaited>,
-    served: Option<Vec<u8>>,
+    served: Option<Served>,
 }
 
 impl Serving {
@@ -52,31 +52,21 @@ impl Serving {
         }
     }
 
-    /// Serves the stored leaf, unless it is served already.
-    fn take_up(&mut self, stored: &Stored) {
+    /// Serves a leaf, unless it is served already.
+    fn take_up(&mut self, leaf: &Served, stored: &Stored) -> Result<(), TlsError> {
+        if self.served.as_ref() == Some(leaf) {
+            return Ok(());
+        }
         let contents = stored.contents();
-        let (Some(certificate), Some(key)) = (contents.get(CERTIFICATE), contents.get(KEY)) else {
-            return;
-        };
-        if self.served.as_deref() == Some(certificate) {
-            return;
+        let part = |key| contents.get(key).unwrap_or_default();
+        let certificate = Certificate::parse(part(CERTIFICATE), part(KEY))?;
+        tracing::info!(ends = certificate.ends(), "new serving certificate");
+        self.resolver.swap(certificate, &self.metrics);
+        self.served = Some(leaf.clone());
+        if let Some(awaited) = self.awaited.take() {
+            awaited.ready();
         }
-        match Certificate::parse(certificate, key) {
-            Ok(parsed) => {
-                tracing::info!(ends = parsed.ends(), "new serving certificate");
-                self.resolver.swap(parsed, &self.metrics);
-                self.served = Some(certificate.to_vec());
-                if let Some(awaited) = self.awaited.take() {
-                    awaited.ready();
-                }
-            }
-            Err(error) => {
-                tracing::error!(
-                    "the stored certificate cannot be served: {}",
-                    with_causes(&error)
-                );
-            }
-        }
+        Ok(())
     }
 }
 
@@ -87,8 +77,8 @@ pub(super) struct Keeper {
     cache: Cache,
     serving: Serving,
     /// What was stored when all was well.
-    memory: Option<Stored>,
-    decoded: Option<(Option<Arc<Secret>>, Stored)>,
+    memory: Option<Arc<Stored>>,
+    decoded: Option<(Option<Arc<Secret>>, Arc<Stored>)>,
     witness: Witness,
     /// What each configuration, by its UID, held when it held all that it should.
     complete: HashMap<Kind, (String, Vec<Trusted>)>,
@@ -99,7 +89,7 @@ pub(super) struct Keeper {
 /// A decision and what it was made on.
 struct Judged {
     look: Look,
-    stored: Stored,
+    stored: Arc<Stored>,
     published: Publication,
     wish: Option<Wish>,
     now: SystemTime,
@@ -154,13 +144,13 @@ impl Keeper {
 
     /// Does what is to be done now, and says how long to rest if nothing changes.
     async fn turn(&mut self) -> Result<Duration, KeepError> {
-        if let Some(secret) = self.cache.secret() {
-            self.take_up(secret);
-        }
         let Some(cached) = self.cache.look() else {
             return Ok(LONGEST_REST);
         };
-        let judged = self.judge(cached);
+        let mut judged = self.judge(cached);
+        if self.take_up(&judged) {
+            judged.decision = decide(&self.situation(&judged));
+        }
         self.note_complete(&judged);
         if !self.has_work(&judged) {
             return Ok(rest(&judged.decision));
@@ -177,26 +167,37 @@ impl Keeper {
         Ok(rest(&judged.decision))
     }
 
-    fn take_up(&mut self, secret: Option<Arc<Secret>>) {
-        let stored = self.decode(secret);
-        let now = SystemTime::now();
-        if stored.leaf(&self.config.names, now).is_ok() {
-            self.serving.take_up(&stored);
-            if stored.signing(now).is_ok() {
-                self.memory = Some(stored);
-            }
+    /// Serves the stored leaf where it should; says whether anything has changed by that.
+    fn take_up(&mut self, judged: &Judged) -> bool {
+        let Some(leaf) = self.situation(judged).servable().cloned() else {
+            return false;
+        };
+        let known = self.memory.as_ref();
+        if known.is_some_and(|known| known.contents() == judged.stored.contents()) {
+            return false;
         }
+        if let Err(error) = self.serving.take_up(&leaf, &judged.stored) {
+            self.say_once(format!(
+                "the stored certificate cannot be served: {}",
+                with_causes(&error)
+            ));
+            return false;
+        }
+        if judged.stored.signing(judged.now).is_ok() {
+            self.memory = Some(Arc::clone(&judged.stored));
+        }
+        true
     }
 
     /// Decodes a Secret, once.
-    fn decode(&mut self, secret: Option<Arc<Secret>>) -> Stored {
+    fn decode(&mut self, secret: Option<Arc<Secret>>) -> Arc<Stored> {
         if let Some((known, stored)) = &self.decoded
             && *known == secret
         {
-            return stored.clone();
+            return Arc::clone(stored);
         }
-        let stored = Stored::read(secret.as_deref().map(contents));
-        self.decoded = Some((secret, stored.clone()));
+        let stored = Arc::new(Stored::read(secret.as_deref().map(contents)));
+        self.decoded = Some((secret, Arc::clone(&stored)));
         stored
     }
 
@@ -205,23 +206,28 @@ impl Keeper {
         let bundles = look.kept().flat_map(|one| one.bundles.clone()).collect();
         let published = self.witness.observe(bundles, Instant::now());
         let wish = self.wish(look.secret.as_deref());
-        let now = SystemTime::now();
-        let decision = decide(&Situation {
-            stored: &stored,
-            memory: self.memory.as_ref(),
-            published: &published,
-            wish,
-            names: &self.config.names,
-            lifetimes: self.config.lifetimes,
-            now,
-        });
-        Judged {
+        let mut judged = Judged {
             look,
             stored,
             published,
             wish,
-            now,
-            decision,
+            now: SystemTime::now(),
+            decision: Decision::default(),
+        };
+        judged.decision = decide(&self.situation(&judged));
+        judged
+    }
+
+    fn situation<'a>(&'a self, judged: &'a Judged) -> Situation<'a> {
+        Situation {
+            stored: &judged.stored,
+            memory: self.memory.as_deref(),
+            serving: self.serving.served.as_ref(),
+            published: &judged.published,
+            wish: judged.wish,
+            names: &self.config.names,
+            lifetimes: self.config.lifetimes,
+            now: judged.now,
         }
     }
 
@@ -313,16 +319,7 @@ impl Keeper {
         let Some(change) = judged.decision.change else {
             return Ok(());
         };
-        let situation = Situation {
-            stored: &judged.stored,
-            memory: self.memory.as_ref(),
-            published: &judged.published,
-            wish: judged.wish,
-            names: &self.config.names,
-            lifetimes: self.config.lifetimes,
-            now: judged.now,
-        };
-        let contents = situation.carry_out(change)?;
+        let contents = self.situation(judged).carry_out(change)?;
         let fulfilled = fulfils(change, judged.wish);
         let secret = judged.look.secret.as_deref();
         self.hub.store(secret, &contents, fulfilled).await?;
