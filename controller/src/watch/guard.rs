@@ -27,6 +27,8 @@ pub(super) struct Guard {
 #[derive(Debug)]
 struct Missing {
     objects: HashSet<Id>,
+    /// The list was of an older state.
+    went_back: bool,
     ask_at: Instant,
 }
 
@@ -78,14 +80,17 @@ impl Guard {
         self.missing.as_ref().map(|missing| missing.ask_at)
     }
 
-    /// Judges a list: a loss is believed if it is small, or if a list that was asked for later says the same.
-    pub(super) fn judge(&mut self, listed: HashSet<Id>, now: Instant) -> Verdict {
+    /// Judges a list: a loss is believed if it is small, or if a list that was asked for later says the same. One of an older
+    /// state than was seen before, which `went_back`, is not believed in anything that it lacks.
+    pub(super) fn judge(&mut self, listed: HashSet<Id>, went_back: bool, now: Instant) -> Verdict {
         let missing: HashSet<_> = self.known.difference(&listed).copied().collect();
         let many = |count: usize| count > FEW.max(self.known.len() / SHARE);
-        let believed = !many(missing.len())
-            || self.missing.as_ref().is_some_and(|before| {
-                now >= before.ask_at && !many(missing.difference(&before.objects).count())
-            });
+        let before = self.missing.as_ref();
+        let confirmed = before.is_some_and(|before| {
+            now >= before.ask_at && !many(missing.difference(&before.objects).count())
+        });
+        let in_doubt = before.is_some_and(|before| before.went_back);
+        let believed = !went_back && (confirmed || (!many(missing.len()) && !in_doubt));
         if believed {
             self.known = listed;
             self.missing = None;
@@ -96,6 +101,7 @@ impl Guard {
         if self.ask_at().is_none_or(|ask_at| now >= ask_at) {
             self.missing = Some(Missing {
                 objects: missing,
+                went_back,
                 ask_at: now + self.patience,
             });
         }
@@ -115,7 +121,7 @@ mod tests {
 
     fn guard(known: u64, now: Instant) -> Guard {
         let mut guard = Guard::new(PATIENCE);
-        assert_eq!(guard.judge(listed(0..known), now), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..known), false, now), Verdict::Believed);
         guard
     }
 
@@ -132,7 +138,11 @@ mod tests {
             (1000, 0, Verdict::Held(1000)),
         ] {
             let mut guard = guard(known, now);
-            assert_eq!(guard.judge(listed(0..left), now), verdict, "{known} {left}");
+            assert_eq!(
+                guard.judge(listed(0..left), false, now),
+                verdict,
+                "{known} {left}"
+            );
         }
     }
 
@@ -140,27 +150,42 @@ mod tests {
     fn a_loss_is_believed_once_a_list_says_the_same_later() {
         let now = Instant::now();
         let mut guard = guard(100, now);
-        assert_eq!(guard.judge(listed(0..5), now), Verdict::Held(95));
+        assert_eq!(guard.judge(listed(0..5), false, now), Verdict::Held(95));
         assert_eq!(guard.ask_at(), Some(now + PATIENCE));
         let early = now + PATIENCE / 2;
-        assert_eq!(guard.judge(listed(0..5), early), Verdict::Held(95));
+        assert_eq!(guard.judge(listed(0..5), false, early), Verdict::Held(95));
         assert_eq!(guard.ask_at(), Some(now + PATIENCE));
         let later = now + PATIENCE;
-        assert_eq!(guard.judge(listed(0..4), later), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..4), false, later), Verdict::Believed);
         assert_eq!(guard.ask_at(), None);
-        assert_eq!(guard.judge(listed([]), later), Verdict::Believed);
+        assert_eq!(guard.judge(listed([]), false, later), Verdict::Believed);
     }
 
     #[test]
     fn a_loss_of_others_is_held_anew_and_what_came_back_was_never_gone() {
         let now = Instant::now();
         let mut guard = guard(100, now);
-        assert_eq!(guard.judge(listed(0..50), now), Verdict::Held(50));
+        assert_eq!(guard.judge(listed(0..50), false, now), Verdict::Held(50));
         let later = now + PATIENCE;
-        assert_eq!(guard.judge(listed(50..100), later), Verdict::Held(50));
+        assert_eq!(
+            guard.judge(listed(50..100), false, later),
+            Verdict::Held(50)
+        );
         assert_eq!(guard.ask_at(), Some(later + PATIENCE));
         let last = later + PATIENCE;
-        assert_eq!(guard.judge(listed(0..100), last), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..100), false, last), Verdict::Believed);
+    }
+
+    #[test]
+    fn a_list_of_an_older_state_is_not_believed_whatever_it_lacks() {
+        let now = Instant::now();
+        let mut guard = guard(5, now);
+        assert_eq!(guard.judge(listed(0..5), true, now), Verdict::Held(0));
+        assert_eq!(guard.judge(listed(0..4), false, now), Verdict::Held(1));
+        let later = now + PATIENCE;
+        assert_eq!(guard.judge(listed(0..3), true, later), Verdict::Held(2));
+        let last = later + PATIENCE;
+        assert_eq!(guard.judge(listed(0..3), false, last), Verdict::Believed);
     }
 
     #[test]
@@ -178,8 +203,8 @@ mod tests {
             meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
             guard.applied(meta);
         }
-        assert_eq!(guard.judge(listed([]), now), Verdict::Believed);
+        assert_eq!(guard.judge(listed([]), false, now), Verdict::Believed);
         metas[30..].iter().for_each(|meta| guard.applied(meta));
-        assert_eq!(guard.judge(listed([]), now), Verdict::Believed);
+        assert_eq!(guard.judge(listed([]), false, now), Verdict::Believed);
     }
 }

@@ -75,6 +75,20 @@ where
         fitting.clamp(LAST_PAGE, self.settings.page.max(LAST_PAGE))
     }
 
+    /// The version of the API server's most recent state.
+    pub(super) async fn newest(&self) -> Result<String, Failure> {
+        let params = ListParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            limit: Some(1),
+            ..ListParams::default()
+        };
+        let request = self.request.list_metadata(&params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let page = self.client.request::<Newest>(request).await?;
+        Ok(page.metadata.resource_version.unwrap_or_default())
+    }
+
     async fn page(
         &self,
         limit: Option<u32>,
@@ -153,6 +167,11 @@ struct Taken {
     meta: ListMeta,
     objects: usize,
     bytes: usize,
+}
+
+#[derive(Deserialize)]
+struct Newest {
+    metadata: ListMeta,
 }
 
 #[derive(Deserialize)]

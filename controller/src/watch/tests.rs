@@ -1,10 +1,13 @@
 //! The protocol's rare turns, over real HTTP, from a server that does exactly what the test says.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use self::http::{Asked, PATIENCE, status};
 use super::*;
@@ -87,7 +90,11 @@ impl Server {
     }
 
     async fn asked_to_watch_from(&mut self, version: &str) -> Asked {
-        let asked = self.asked().await;
+        let mut asked = self.asked().await;
+        if asked.asks_for_the_newest() {
+            asked.answer(200, &list(&[], version, "")).await;
+            asked = self.asked().await;
+        }
         assert_eq!(
             asked.query.get("watch").map(String::as_str),
             Some("true"),
@@ -403,4 +410,28 @@ async fn pages_are_as_long_as_fits_their_bytes() {
     assert_eq!(limits, ["40", "2", "2"]);
     server.told().await;
     server.asked_to_watch_from("7").await;
+}
+
+#[tokio::test]
+async fn an_api_server_whose_state_is_older_than_it_was_is_listed_anew_and_not_believed_at_once() {
+    let mut server = Server::watched_with(Settings {
+        first_retry: Duration::from_millis(1),
+        disbelief: Duration::from_millis(1),
+        ..Settings::default()
+    })
+    .await;
+    let watch = server.settled().await;
+    watch.end().await;
+    let asked = server.asked().await;
+    assert!(asked.asks_for_the_newest(), "{:?}", asked.query);
+    asked.answer(200, &list(&[], "3", "")).await;
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&[], "3", "")).await;
+    assert_eq!(server.told().await, "Held(1)");
+    let mut watch = server.asked_to_watch_from("3").await;
+    watch.accept().await;
+    assert_eq!(server.told().await, "Connected");
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&[], "4", "")).await;
+    assert_eq!(server.told().await, "Listed([])");
 }

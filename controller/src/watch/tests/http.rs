@@ -59,6 +59,11 @@ impl Asked {
         })
     }
 
+    /// Whether it asks for nothing but the newest version.
+    pub(crate) fn asks_for_the_newest(&self) -> bool {
+        self.query.get("limit").is_some_and(|limit| limit == "1")
+    }
+
     pub(crate) async fn answer(mut self, code: u16, body: &str) {
         let head = format!(
             "HTTP/1.1 {code} x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
