@@ -10,6 +10,7 @@ use clap::Parser;
 
 use crate::certificates::{CertificateArgs, SelfManaged};
 use crate::decide::{Policy, Strictness};
+use crate::load::{LimitArgs, Limits};
 use crate::tls::{self, Certificate};
 
 const STRICTNESS: &[(&str, Strictness)] = &[("deny", Strictness::Deny), ("warn", Strictness::Warn)];
@@ -22,6 +23,8 @@ pub struct Args {
     kube: KubeArgs,
     #[command(flatten)]
     serving: ServingArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(flatten)]
     rules: RuleArgs,
     #[command(flatten)]
@@ -82,6 +85,8 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Where the serving certificate comes from.
     pub certificate: CertificateSource,
+    /// How much is taken on at one time.
+    pub limits: Limits,
     /// The rules as far as they are a choice.
     pub policy: Policy,
 }
@@ -123,6 +128,7 @@ impl Args {
         let admin = self.admin.check(&mut checks);
         let certificate = self.serving.check_certificate(&mut checks);
         let own = certificate.as_ref().and_then(CertificateSource::namespace);
+        let limits = self.limits.check(&mut checks);
         let policy = self.rules.check(&self.protection, own, &mut checks);
         checks.finish(|| {
             let config = Config {
@@ -130,6 +136,7 @@ impl Args {
                 bind: bind?,
                 admin: admin?,
                 certificate: certificate?,
+                limits: limits?,
                 policy: policy?,
             };
             Some((log?, config))

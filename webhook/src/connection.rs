@@ -1,120 +1,232 @@
-//! How long a connection may be silent.
-//!
-//! A request head has to arrive in time once it has begun, and the first one in time after the handshake. Between
-//! requests a connection may rest for longer than clients keep idle connections (Go: 90 s), so that none is closed
-//! under a request that is just being sent.
+//! One connection, from its first byte to its last.
 
+use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use causeway::process::supervise::Tasks;
+use http::header::{CONNECTION, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
 
-const HEAD_DEADLINE: Duration = Duration::from_secs(10);
-const IDLE_DEADLINE: Duration = Duration::from_secs(150);
+use crate::arrivals::Arrivals;
+use crate::connections::{Order, Phase, Place, Progress};
+use crate::metrics::TurnedAway;
+use crate::service::Webhook;
 
-/// Where a connection is: the low bits are the phase, the rest counts how often it changed.
-#[derive(Debug, Default)]
-pub(crate) struct Pace(AtomicU64);
+/// How large a request head may be (an API server's has a few hundred bytes), and how much is read at one time.
+const HEAD_MAX: usize = 16 * 1024;
 
-const PHASE_BITS: u64 = 2;
-const PHASE_MASK: u64 = (1 << PHASE_BITS) - 1;
-const HEAD: u64 = 0;
-const REQUEST: u64 = 1;
-const IDLE: u64 = 2;
+/// The first byte of every TLS handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
 
-impl Pace {
-    /// A request head is complete.
-    pub(crate) fn request_begins(&self) {
-        self.enter(REQUEST);
-    }
+/// As Go's server words it.
+const PLAIN_HTTP: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
+    Connection: close\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
-    /// The answer to a request is made.
-    pub(crate) fn request_ends(&self) {
-        self.enter(IDLE);
-    }
+const HTTP2: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\n\
+    Connection: close\r\n\r\nHTTP/2 is not served; HTTP/1.1 is.\n";
 
-    fn bytes_arrived(&self) {
-        if self.get() & PHASE_MASK == IDLE {
-            self.enter(HEAD);
+/// Why a connection ended before it was closed in order.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error("it was slow, idle for too long, or in the way of others")]
+    Cut,
+    #[error("it began with plain HTTP")]
+    PlainHttp,
+    #[error("no TLS handshake: {0}")]
+    Handshake(#[source] io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Http(#[from] hyper::Error),
+}
+
+/// A connection that was accepted.
+pub(crate) struct Connection {
+    pub(crate) tls: TlsAcceptor,
+    pub(crate) webhook: Arc<Webhook>,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) tasks: Tasks,
+    pub(crate) peer: SocketAddr,
+    pub(crate) place: Place,
+}
+
+impl Connection {
+    /// Serves until either side ends it, or it is told to. A panic ends this connection and no other.
+    pub(crate) async fn serve(self, stream: TcpStream) {
+        let tasks = self.tasks.clone();
+        let peer = self.peer;
+        match tasks
+            .catch_panic("connection", self.try_serve(stream))
+            .await
+        {
+            Ok(Err(Ended::Handshake(error))) => {
+                tracing::info!(%peer, "no TLS handshake: {error}");
+            }
+            Ok(Err(ended)) => tracing::debug!(%peer, "connection ended: {ended}"),
+            // A panic was logged where it was counted.
+            Ok(Ok(())) | Err(_) => {}
         }
     }
 
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    async fn try_serve(self, mut stream: TcpStream) -> Result<(), Ended> {
+        let progress = self.place.progress();
+        stream.set_nodelay(true)?;
+        if !begins_tls(&stream, progress).await? {
+            self.webhook.metrics().turned_away(TurnedAway::PlainHttp);
+            end(&mut stream, PLAIN_HTTP, progress).await?;
+            return Err(Ended::PlainHttp);
+        }
+        let handshake = self.tls.accept(stream).into_fallible();
+        match unless_cut(progress, handshake).await? {
+            Ok(stream) => {
+                progress.enter(Phase::Unused);
+                self.serve_http(stream).await
+            }
+            Err((error, mut stream)) => {
+                self.webhook.metrics().turned_away(TurnedAway::Handshake);
+                // The alert that says why is on its way; a reset would overtake it.
+                end(&mut stream, b"", progress).await?;
+                Err(Ended::Handshake(error))
+            }
+        }
     }
 
-    fn enter(&self, phase: u64) {
-        let changes = self.get() >> PHASE_BITS;
-        self.0
-            .store((changes + 1) << PHASE_BITS | phase, Ordering::Relaxed);
-    }
-}
-
-/// A stream whose reads fail when the peer is silent for longer than its [`Pace`] allows.
-#[derive(Debug)]
-pub(crate) struct Paced<T> {
-    stream: T,
-    pace: Arc<Pace>,
-    armed: u64,
-    deadline: Pin<Box<Sleep>>,
-}
-
-impl<T> Paced<T> {
-    /// Awaits a first request head from now on.
-    pub(crate) fn new(stream: T) -> Self {
-        Self {
+    async fn serve_http<T>(&self, stream: T) -> Result<(), Ended>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let progress = self.place.progress();
+        let service = service_fn(|request| async {
+            progress.request_begins();
+            if self.tasks.is_leaving() {
+                self.arrivals.note();
+            }
+            let mut response = self.webhook.respond(request, progress).await;
+            if self.tasks.is_leaving() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
+            progress.enter(Phase::Send);
+            Ok::<_, Infallible>(response)
+        });
+        let stream = Followed {
             stream,
-            pace: Arc::default(),
-            armed: HEAD,
-            deadline: Box::pin(sleep(HEAD_DEADLINE)),
-        }
-    }
-
-    /// Where the progress of requests is to be told.
-    pub(crate) fn pace(&self) -> Arc<Pace> {
-        Arc::clone(&self.pace)
-    }
-
-    /// Ready when the peer has been silent for too long.
-    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let now = self.pace.get();
-        let limit = match now & PHASE_MASK {
-            REQUEST => return Poll::Pending,
-            IDLE => IDLE_DEADLINE,
-            _ => HEAD_DEADLINE,
+            progress: Arc::clone(progress),
         };
-        if now != self.armed {
-            self.armed = now;
-            self.deadline.as_mut().reset(Instant::now() + limit);
+        let mut connection = http1::Builder::new()
+            .header_read_timeout(None)
+            .half_close(true)
+            .max_buf_size(HEAD_MAX)
+            .serve_connection(TokioIo::new(stream), service);
+        let ended = poll_fn(|context| {
+            match progress.next_order(context) {
+                None => {}
+                Some(Order::Leave) => match progress.phase() {
+                    Phase::Body | Phase::Wait => progress.cut_body(),
+                    Phase::Answer => Pin::new(&mut connection).graceful_shutdown(),
+                    _ => return Poll::Ready(Err(Ended::Cut)),
+                },
+                Some(Order::Finish) => {
+                    // What has arrived is seen before the connection counts as idle.
+                    let ended = Pin::new(&mut connection).poll(context);
+                    if ended.is_ready() {
+                        return ended.map_err(Ended::from);
+                    }
+                    if !matches!(progress.phase(), Phase::Unused | Phase::Head) {
+                        Pin::new(&mut connection).graceful_shutdown();
+                    }
+                }
+            }
+            Pin::new(&mut connection).poll(context).map_err(Ended::from)
+        })
+        .await;
+        let mut stream = connection.into_parts().io.into_inner().stream;
+        match &ended {
+            Err(Ended::Http(error)) if error.is_parse_version_h2() => {
+                end(&mut stream, HTTP2, progress).await?;
+            }
+            Err(Ended::Http(error)) if error.is_parse() => end(&mut stream, b"", progress).await?,
+            Ok(()) if progress.is_body_unread() => end(&mut stream, b"", progress).await?,
+            Ok(()) => {
+                progress.enter(Phase::Closing);
+                unless_cut(progress, stream.shutdown()).await??;
+            }
+            Err(_) => {}
         }
-        self.deadline.as_mut().poll(context)
+        ended
     }
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
+/// Whether a connection begins as TLS does; what is neither that nor HTTP is left to TLS to complain about.
+async fn begins_tls(stream: &TcpStream, progress: &Progress) -> Result<bool, Ended> {
+    let mut first = [TLS_HANDSHAKE];
+    unless_cut(progress, stream.peek(&mut first)).await??;
+    Ok(!first[0].is_ascii_uppercase())
+}
+
+/// Says something last and closes, but not before the other side has: what it still sends would answer it with a
+/// reset, which may take from it what was said.
+async fn end<T>(stream: &mut T, last: &[u8], progress: &Progress) -> Result<(), Ended>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    progress.enter(Phase::Closing);
+    let ending = async {
+        stream.write_all(last).await?;
+        stream.shutdown().await?;
+        let mut ignored = [0; 1024];
+        while stream.read(&mut ignored).await? > 0 {}
+        Ok(())
+    };
+    unless_cut(progress, ending).await?
+}
+
+/// Awaits something, unless the connection is told to leave.
+async fn unless_cut<F: Future>(progress: &Progress, future: F) -> Result<F::Output, Ended> {
+    let mut future = pin!(future);
+    poll_fn(|context| match progress.next_order(context) {
+        Some(Order::Leave) => Poll::Ready(Err(Ended::Cut)),
+        // What is under way here is to be brought to its end.
+        Some(Order::Finish) | None => future.as_mut().poll(context).map(Ok),
+    })
+    .await
+}
+
+/// A stream that tells how far requests are.
+struct Followed<T> {
+    stream: T,
+    progress: Arc<Progress>,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Followed<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        if let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(context, buffer) {
-            if buffer.filled().len() > before {
-                self.pace.bytes_arrived();
-            }
-            return Poll::Ready(read);
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before
+            && matches!(self.progress.phase(), Phase::Unused | Phase::Idle)
+        {
+            self.progress.enter(Phase::Head);
         }
-        ready!(self.poll_silence(context));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        read
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Paced<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for Followed<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -124,11 +236,16 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Paced<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() && self.progress.phase() == Phase::Send {
+            self.progress.enter(Phase::Idle);
+        }
+        flushed
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    /// How a connection is closed depends on how it ended, which only [`Connection`] knows.
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
     fn poll_write_vectored(

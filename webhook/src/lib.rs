@@ -5,11 +5,14 @@
 //! account, from the hub itself.
 
 pub mod args;
-pub mod certificates;
 pub mod arrivals;
+mod body;
+pub mod certificates;
 mod connection;
+pub mod connections;
 pub mod decide;
 mod fields;
+pub mod load;
 pub mod metrics;
 pub mod review;
 pub mod server;

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use causeway::process::{self, Process, kube_client};
 use causeway_webhook::args::{Args, CertificateSource, Config};
@@ -13,9 +12,6 @@ use causeway_webhook::service::Webhook;
 use causeway_webhook::tls;
 use causeway_webhook::view::Hub;
 use clap::Parser;
-
-/// How long an unready webhook still takes new connections: until the hub sends requests elsewhere.
-const UNREADY_WAIT: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     process::main(Args::parse().check(), run)
@@ -49,9 +45,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
         }
     };
 
-    let webhook = Webhook::new(hub, config.policy, metrics, tasks.clone());
+    let webhook = Webhook::new(hub, config.policy, &config.limits, metrics, tasks.clone());
     let server = Server::bind(config.bind, tls::server_config(resolver)?, webhook).await?;
     tracing::info!(address = %server.address(), "webhook listens");
+    let arrivals = server.arrivals();
     tasks.spawn("server", server.run(tasks.clone()));
-    Ok(process.run(UNREADY_WAIT).await?)
+    Ok(process.run_lingering(arrivals.cease()).await?)
 }

@@ -64,11 +64,70 @@ impl Outcome {
     }
 }
 
+/// Why a connection is not served, or no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum TurnedAway {
+    /// There was no room, and none could be made.
+    Full,
+    /// It made room for another.
+    Room,
+    /// It was slow in the handshake, in a request, or in taking an answer.
+    Slow,
+    /// It spoke HTTP without TLS.
+    PlainHttp,
+    /// The handshake failed.
+    Handshake,
+}
+
+/// Why a request is refused before it is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Refused {
+    /// Too many requests, or too large ones, are in flight.
+    Busy,
+    /// Its body is too large.
+    TooLarge,
+    /// Its body did not arrive in time.
+    Slow,
+    /// It is no admission request.
+    Malformed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+impl TurnedAway {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Room => "made_room",
+            Self::Slow => "slow",
+            Self::PlainHttp => "plain_http",
+            Self::Handshake => "handshake",
+        }
+    }
+}
+
+impl Refused {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::TooLarge => "too_large",
+            Self::Slow => "slow",
+            Self::Malformed => "malformed",
+        }
+    }
+}
+
 /// The metrics of the webhook. Clones are the same metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
     in_flight: Gauge,
+    refused: Family<ReasonLabels, Counter>,
+    connections: Gauge,
+    turned_away: Family<ReasonLabels, Counter>,
     certificate_expiry: Gauge,
     certificate_rotations: Counter,
     certificate_repairs: Family<RepairLabels, Counter>,
@@ -81,6 +140,9 @@ impl Metrics {
         let metrics = Self {
             durations: Family::new_with_constructor(durations),
             in_flight: Gauge::default(),
+            refused: Family::default(),
+            connections: Gauge::default(),
+            turned_away: Family::default(),
             certificate_expiry: Gauge::default(),
             certificate_rotations: Counter::default(),
             certificate_repairs: Family::default(),
@@ -94,6 +156,21 @@ impl Metrics {
             "causeway_webhook_requests_in_flight",
             "Admission requests that are being answered",
             metrics.in_flight.clone(),
+        );
+        registry.register(
+            "causeway_webhook_requests_refused",
+            "Requests that were refused before they were judged",
+            metrics.refused.clone(),
+        );
+        registry.register(
+            "causeway_webhook_connections",
+            "Connections that are open",
+            metrics.connections.clone(),
+        );
+        registry.register(
+            "causeway_webhook_connections_turned_away",
+            "Connections that were refused or ended by the webhook, other than idle ones",
+            metrics.turned_away.clone(),
         );
         registry.register(
             "causeway_certificate_expiry_timestamp_seconds",
@@ -127,6 +204,26 @@ impl Metrics {
         self.durations
             .get_or_create(&labels)
             .observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn request_refused(&self, why: Refused) {
+        let reason = why.label();
+        self.refused.get_or_create(&ReasonLabels { reason }).inc();
+    }
+
+    pub(crate) fn connection_opened(&self) {
+        self.connections.inc();
+    }
+
+    pub(crate) fn connection_closed(&self) {
+        self.connections.dec();
+    }
+
+    pub(crate) fn turned_away(&self, why: TurnedAway) {
+        let labels = ReasonLabels {
+            reason: why.label(),
+        };
+        self.turned_away.get_or_create(&labels).inc();
     }
 
     pub(crate) fn certificate_ends(&self, unix_seconds: i64) {

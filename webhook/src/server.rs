@@ -1,4 +1,9 @@
 //! The server: TLS connections, HTTP/1.1 on them, and an end that no request notices.
+//!
+//! A client that keeps connections goes on using those to a process that is about to end. So from the moment on that the
+//! process is leaving every answer bears `Connection: close`, which makes the client connect anew, to whoever is
+//! there then. Connections are closed by the server itself only at the very end, when none was used for a while: a
+//! request that is sent in that moment is lost, and HTTP/1.1 has no way to prevent it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,19 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::process::supervise::Tasks;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use futures::FutureExt;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::task::coop::unconstrained;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_rustls::TlsAcceptor;
 
-use crate::connection::Paced;
+use crate::arrivals::Arrivals;
+use crate::connection::Connection;
+use crate::connections::TICK;
 use crate::service::Webhook;
-
-const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
 /// How long no connection is accepted after accepting failed, as it does where file descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -37,6 +40,7 @@ pub struct Server {
     address: SocketAddr,
     tls: TlsAcceptor,
     webhook: Arc<Webhook>,
+    arrivals: Arrivals,
 }
 
 impl Server {
@@ -62,6 +66,7 @@ impl Server {
             address,
             tls: TlsAcceptor::from(Arc::new(tls)),
             webhook: Arc::new(webhook),
+            arrivals: Arrivals::default(),
         })
     }
 
@@ -70,73 +75,72 @@ impl Server {
         self.address
     }
 
+    /// What arrives while the process is leaving.
+    pub fn arrivals(&self) -> Arrivals {
+        self.arrivals.clone()
+    }
+
     /// Serves until the shutdown, and then until the requests in flight are answered.
     pub async fn run(self, tasks: Tasks) {
         let shutdown = tasks.shutdown();
-        let connections = GracefulShutdown::new();
+        let connections = Arc::clone(self.webhook.connections());
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let accepted = tokio::select! {
+            tokio::select! {
                 () = shutdown.cancelled() => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, peer)) => {
-                    let connection = Connection {
-                        tls: self.tls.clone(),
-                        webhook: Arc::clone(&self.webhook),
-                        peer,
-                        end: connections.watcher(),
-                    };
-                    tasks.spawn_job("connection", connection.serve(stream));
-                }
-                Err(error) => {
-                    tracing::warn!("a connection could not be accepted: {error}");
-                    sleep(ACCEPT_PAUSE).await;
-                }
+                _ = ticks.tick() => connections.sweep(),
+                accepted = self.listener.accept() => self.accepted(accepted, &tasks).await,
             }
+        }
+        // Whoever is connected already, as far as the kernel is concerned, is served.
+        while let Some(accepted) = unconstrained(self.listener.accept()).now_or_never() {
+            self.accepted(accepted, &tasks).await;
         }
         drop(self.listener);
-        connections.shutdown().await;
-    }
-}
-
-struct Connection {
-    tls: TlsAcceptor,
-    webhook: Arc<Webhook>,
-    peer: SocketAddr,
-    end: Watcher,
-}
-
-impl Connection {
-    async fn serve(self, stream: TcpStream) {
-        let peer = self.peer;
-        if let Err(error) = self.try_serve(stream).await {
-            tracing::debug!(%peer, "connection ended: {error}");
+        connections.finish();
+        loop {
+            tokio::select! {
+                () = connections.all_gone() => return,
+                _ = ticks.tick() => connections.sweep(),
+            }
         }
     }
 
-    async fn try_serve(
-        self,
-        stream: TcpStream,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        stream.set_nodelay(true)?;
-        let stream = timeout(HANDSHAKE_DEADLINE, self.tls.accept(stream)).await??;
-        let stream = Paced::new(stream);
-        let pace = stream.pace();
-        let webhook = self.webhook;
-        let service = service_fn(move |request| {
-            let (webhook, pace) = (Arc::clone(&webhook), Arc::clone(&pace));
-            pace.request_begins();
-            async move {
-                let response = webhook.respond(request).await;
-                pace.request_ends();
-                response
+    async fn accepted(&self, accepted: io::Result<(TcpStream, SocketAddr)>, tasks: &Tasks) {
+        let connections = self.webhook.connections();
+        match accepted {
+            Ok((stream, peer)) => {
+                // Without a place the stream is dropped, which closes it.
+                let Some(place) = connections.place() else {
+                    return;
+                };
+                let connection = Connection {
+                    tls: self.tls.clone(),
+                    webhook: Arc::clone(&self.webhook),
+                    arrivals: self.arrivals.clone(),
+                    tasks: tasks.clone(),
+                    peer,
+                    place,
+                };
+                tasks.spawn_job("connection", connection.serve(stream));
             }
-        });
-        let connection = http1::Builder::new()
-            .header_read_timeout(None)
-            .serve_connection(TokioIo::new(stream), service);
-        self.end.watch(connection).await?;
-        Ok(())
+            Err(error) if is_the_clients(&error) => {}
+            Err(error) => {
+                tracing::warn!("a connection could not be accepted: {error}");
+                connections.make_room();
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
     }
+}
+
+/// Whether a connection could not be accepted because it was over already.
+fn is_the_clients(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+    )
 }

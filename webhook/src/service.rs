@@ -1,38 +1,24 @@
 //! HTTP: which requests are admission requests at all, and how they are answered.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use bytes::{Buf, Bytes};
-use causeway::domain::FieldErrors;
+use bytes::Bytes;
 use causeway::process::supervise::{Tasks, with_causes};
-use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::header::{
+    ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
+};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Body;
-use tokio::time::timeout;
 
+use crate::body::{self, BODY_MAX, BodyError, BoxError};
+use crate::connections::{Connections, Phase, Progress};
 use crate::decide::{self, Change, Decision, Policy, Question, Refusal, Stake};
-use crate::metrics::{Call, Metrics, Outcome};
+use crate::load::{Admitted, Limits, Load};
+use crate::metrics::{Call, Metrics, Outcome, Refused};
 use crate::review::{self, Status, Subject};
 use crate::view::{Hub, HubError};
-
-/// An update carries two objects of up to 3 MiB each.
-const BODY_MAX: usize = 7 * 1024 * 1024;
-
-const BODY_DEADLINE: Duration = Duration::from_secs(10);
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// A request that did not arrive; its connection is closed without an answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Unanswerable {
-    /// The body took too long.
-    #[error("the body did not arrive within {BODY_DEADLINE:?}")]
-    Late,
-    /// The body broke off.
-    #[error("the body broke off: {0}")]
-    Broken(#[source] BoxError),
-}
 
 /// Why a request gets no decision.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +42,7 @@ impl Fault {
     }
 }
 
-/// A request that is no admission request.
+/// Why a request is not judged.
 struct Rejection {
     code: StatusCode,
     reason: &'static str,
@@ -72,9 +58,30 @@ impl Rejection {
         }
     }
 
+    fn counted_as(&self) -> Refused {
+        match self.code {
+            StatusCode::PAYLOAD_TOO_LARGE => Refused::TooLarge,
+            StatusCode::REQUEST_TIMEOUT => Refused::Slow,
+            StatusCode::TOO_MANY_REQUESTS => Refused::Busy,
+            _ => Refused::Malformed,
+        }
+    }
+
     fn response(self) -> Response<Full<Bytes>> {
         let status = Status::new(self.code.as_u16(), self.reason, self.message);
         json(self.code, serde_json::to_vec(&status).unwrap_or_default())
+    }
+}
+
+impl From<BodyError> for Rejection {
+    fn from(error: BodyError) -> Self {
+        let (code, reason) = match error {
+            BodyError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+            BodyError::NoRoom => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+            BodyError::Slow => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
+            BodyError::Broken(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
+        };
+        Self::new(code, reason, error.to_string())
     }
 }
 
@@ -82,29 +89,39 @@ impl Rejection {
 pub struct Webhook {
     hub: Hub,
     policy: Policy,
+    load: Load,
+    connections: Arc<Connections>,
     metrics: Metrics,
     tasks: Tasks,
 }
 
 impl Webhook {
-    /// A webhook that judges by that policy and what it sees of the hub.
-    pub fn new(hub: Hub, policy: Policy, metrics: Metrics, tasks: Tasks) -> Self {
+    /// A webhook that judges by that policy and what it sees of the hub, and takes on no more than the limits say.
+    pub fn new(hub: Hub, policy: Policy, limits: &Limits, metrics: Metrics, tasks: Tasks) -> Self {
         Self {
             hub,
             policy,
+            load: Load::new(limits),
+            connections: Arc::new(Connections::new(limits.connections, metrics.clone())),
             metrics,
             tasks,
         }
     }
 
-    /// Answers a request.
-    ///
-    /// # Errors
-    /// [`Unanswerable`] where the body does not arrive; the connection is to be closed.
+    pub(crate) fn connections(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Answers a request, whatever it is; how far that is, is told to `progress`. A panic is an answer of 500.
     pub async fn respond<B>(
         &self,
         request: Request<B>,
-    ) -> Result<Response<Full<Bytes>>, Unanswerable>
+        progress: &Progress,
+    ) -> Response<Full<Bytes>>
     where
         B: Body<Error: Into<BoxError>>,
     {
@@ -112,73 +129,82 @@ impl Webhook {
             "/mutate" => Call::Mutate,
             "/validate" => Call::Validate,
             path => {
+                if !request.body().is_end_stream() {
+                    progress.leave_body_unread();
+                }
                 let message = format!("{path} is not served; /mutate and /validate are");
-                return Ok(Rejection::new(StatusCode::NOT_FOUND, "NotFound", message).response());
+                return Rejection::new(StatusCode::NOT_FOUND, "NotFound", message).response();
             }
         };
         let begun = Instant::now();
         let _in_flight = self.metrics.in_flight();
-        let (response, outcome) = match self.receive(request).await? {
-            Ok(body) => self.answer(call, &body).await,
-            Err(rejection) => (rejection.response(), Outcome::Error),
+        let handling = self.handle(call, request, progress);
+        let (response, outcome) = match self.tasks.catch_panic("request", handling).await {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(rejection)) => {
+                self.metrics.request_refused(rejection.counted_as());
+                (rejection.response(), Outcome::Error)
+            }
+            Err(_) => (no_decision("", &Fault::Panicked), Outcome::Error),
         };
         self.metrics.answered(call, outcome, begun.elapsed());
-        Ok(response)
+        response
     }
 
-    /// Checks the head of a request and reads its body.
-    async fn receive<B>(
+    async fn handle<B>(
         &self,
+        call: Call,
         request: Request<B>,
-    ) -> Result<Result<Bytes, Rejection>, Unanswerable>
+        progress: &Progress,
+    ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection>
     where
         B: Body<Error: Into<BoxError>>,
     {
-        if let Err(rejection) = check_head(request.method(), request.headers()) {
-            return Ok(Err(rejection));
-        }
-        let body = Limited::new(request.into_body(), BODY_MAX).collect();
-        match timeout(BODY_DEADLINE, Box::pin(body)).await {
-            Err(_) => Err(Unanswerable::Late),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Ok(Err(too_large())),
-            Ok(Err(error)) => Err(Unanswerable::Broken(error)),
-            Ok(Ok(collected)) => {
-                let mut buffers = collected.aggregate();
-                Ok(Ok(buffers.copy_to_bytes(buffers.remaining())))
+        let has_body = !request.body().is_end_stream();
+        let received = async {
+            let mut admitted = self.admit()?;
+            let body = receive(request, progress, &mut admitted).await?;
+            Ok((admitted, body))
+        };
+        let (_admitted, body) = received.await.inspect_err(|_: &Rejection| {
+            if has_body {
+                progress.leave_body_unread();
             }
-        }
+        })?;
+        progress.enter(Phase::Answer);
+        self.answer(call, &body).await
     }
 
-    async fn answer(&self, call: Call, body: &[u8]) -> (Response<Full<Bytes>>, Outcome) {
-        let request = match review::read(body) {
-            Ok(request) => request,
-            Err(error) => {
-                let rejection =
-                    Rejection::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string());
-                return (rejection.response(), Outcome::Error);
-            }
-        };
-        let deciding = self.decide(call, request.subject);
-        let answered = match self.tasks.catch_panic("request", deciding).await {
-            Ok(decided) => decided,
-            Err(_) => Err(Fault::Panicked),
-        }
-        .and_then(|decision| {
-            let outcome = log_outcome(call, &request.uid, &request.namespace, &decision);
-            Ok((review::answer(&request.uid, decision)?, outcome))
+    /// Takes a request on; where there are too many, in place of the one whose body is slowest.
+    fn admit(&self) -> Result<Admitted<'_>, Rejection> {
+        let admitted = self.load.admit(|| self.connections.cut_slowest_body());
+        admitted.map_err(|_| {
+            Rejection::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TooManyRequests",
+                "too many requests at one time; try again",
+            )
+        })
+    }
+
+    async fn answer(
+        &self,
+        call: Call,
+        body: &[u8],
+    ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection> {
+        let request = review::read(body).map_err(|error| {
+            Rejection::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
+        })?;
+        let uid = request.uid;
+        let decided = self.decide(call, request.subject).await;
+        let answered = decided.and_then(|decision| {
+            let outcome = log_outcome(call, &uid, &request.namespace, &decision);
+            Ok((review::answer(&uid, decision)?, outcome))
         });
-        match answered {
+        Ok(match answered {
             Ok((text, outcome)) => (json(StatusCode::OK, text), outcome),
-            Err(fault) => {
-                let text = with_causes(&fault);
-                tracing::error!(uid = %request.uid, "no decision: {text}");
-                let (code, reason) = fault.status();
-                (
-                    Rejection::new(code, reason, text).response(),
-                    Outcome::Error,
-                )
-            }
-        }
+            Err(fault) => (no_decision(&uid, &fault), Outcome::Error),
+        })
     }
 
     async fn decide(&self, call: Call, subject: Subject) -> Result<Decision, Fault> {
@@ -234,6 +260,27 @@ impl Webhook {
     }
 }
 
+/// Checks the head of a request and reads its body.
+async fn receive<B>(
+    request: Request<B>,
+    progress: &Progress,
+    admitted: &mut Admitted<'_>,
+) -> Result<Bytes, Rejection>
+where
+    B: Body<Error: Into<BoxError>>,
+{
+    let declared = check_head(request.method(), request.headers())?;
+    Ok(body::read(request.into_body(), declared, progress, admitted).await?)
+}
+
+/// The answer where there is no verdict, so that failurePolicy decides.
+fn no_decision(uid: &str, fault: &Fault) -> Response<Full<Bytes>> {
+    let text = with_causes(fault);
+    tracing::error!(uid, "no decision: {text}");
+    let (code, reason) = fault.status();
+    Rejection::new(code, reason, text).response()
+}
+
 fn allow() -> Decision {
     Decision::Allow {
         warnings: Vec::new(),
@@ -254,7 +301,6 @@ fn log_outcome(call: Call, uid: &str, namespace: &str, decision: &Decision) -> O
     };
     match refusal {
         Refusal::Fields { name, errors } => {
-            let errors = FieldErrors(errors.clone());
             tracing::info!(uid, ?call, namespace, name, "refused: {errors}");
         }
         Refusal::Request(message) => {
@@ -264,7 +310,8 @@ fn log_outcome(call: Call, uid: &str, namespace: &str, decision: &Decision) -> O
     Outcome::Denied
 }
 
-fn check_head(method: &Method, headers: &HeaderMap) -> Result<(), Rejection> {
+/// Checks what can be checked before the body; how long that will be, where it is said.
+fn check_head(method: &Method, headers: &HeaderMap) -> Result<Option<usize>, Rejection> {
     let unsupported = |message: &str| {
         Err(Rejection::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -290,9 +337,9 @@ fn check_head(method: &Method, headers: &HeaderMap) -> Result<(), Rejection> {
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > BODY_MAX) {
-        return Err(too_large());
+        return Err(BodyError::TooLarge.into());
     }
-    Ok(())
+    Ok(length)
 }
 
 fn is_json(content_type: &HeaderValue) -> bool {
@@ -303,21 +350,20 @@ fn is_json(content_type: &HeaderValue) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-fn too_large() -> Rejection {
-    Rejection::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "RequestEntityTooLarge",
-        format!("the body is larger than {BODY_MAX} bytes"),
-    )
-}
-
 fn json(code: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(body));
     *response.status_mut() = code;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if code == StatusCode::METHOD_NOT_ALLOWED {
-        headers.insert(ALLOW, HeaderValue::from_static("POST"));
+    match code {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            headers.insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        // An API server repeats the call after this time, as often as its own deadline allows.
+        StatusCode::TOO_MANY_REQUESTS => {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        _ => {}
     }
     response
 }

@@ -7,9 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use causeway::domain::protected::Protection;
 use causeway::process::Process;
+use causeway_webhook::connections::Progress;
 use causeway_webhook::decide::{Policy, Strictness};
+use causeway_webhook::load::Limits;
 use causeway_webhook::metrics::Metrics;
-use causeway_webhook::service::{Unanswerable, Webhook};
+use causeway_webhook::service::Webhook;
 use causeway_webhook::view::Hub;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -32,13 +34,19 @@ pub(crate) fn policy() -> Policy {
     }
 }
 
+/// A webhook of the usual limits.
+pub(crate) fn webhook(hub: Hub, metrics: &Metrics, process: &Process) -> Webhook {
+    let (metrics, tasks) = (metrics.clone(), process.tasks.clone());
+    Webhook::new(hub, policy(), &Limits::default(), metrics, tasks)
+}
+
 impl Called {
     pub(crate) async fn new(client: Client) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let process = Process::start(address).await.expect("it starts");
         let metrics = process.metrics.register(Metrics::register);
         let hub = Hub::new(client);
-        let webhook = Webhook::new(hub, policy(), metrics.clone(), process.tasks.clone());
+        let webhook = webhook(hub, &metrics, &process);
         Self {
             webhook,
             process,
@@ -46,11 +54,8 @@ impl Called {
         }
     }
 
-    pub(crate) async fn send(
-        &self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Full<Bytes>>, Unanswerable> {
-        self.webhook.respond(request).await
+    pub(crate) async fn send(&self, request: Request<Full<Bytes>>) -> Response<Full<Bytes>> {
+        self.webhook.respond(request, &Progress::default()).await
     }
 
     /// Sends a review; the status code and the body.
@@ -58,7 +63,7 @@ impl Called {
         let request = post(path)
             .body(Full::from(review.to_string()))
             .expect("a request");
-        read(self.send(request).await.expect("an answer")).await
+        read(self.send(request).await).await
     }
 }
 

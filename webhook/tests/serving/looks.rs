@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use causeway::process::readiness::{Readiness, Unready};
-use causeway_webhook::service::Webhook;
 use causeway_webhook::view::Hub;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::caller::{Called, UID, create, patch, policy};
+use crate::caller::{Called, UID, create, patch, webhook};
 use crate::hub::{self, FakeHub};
 
 const SERVICE: &str = "/api/v1/namespaces/shop/services/foo";
@@ -90,9 +89,7 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
         }
         tokio::task::yield_now().await;
     }
-    let metrics = called.metrics.clone();
-    let tasks = called.process.tasks.clone();
-    let webhook = Webhook::new(seen, policy(), metrics, tasks);
+    let webhook = webhook(seen, &called.metrics, &called.process);
     let called = Called { webhook, ..called };
 
     hub.asked();
