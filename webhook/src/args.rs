@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use causeway::process::args::{AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs};
 use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use clap::Parser;
 
+use crate::callers::{CallerArgs, Callers};
 use crate::certificates::{CertificateArgs, SelfManaged};
 use crate::decide::{Policy, Strictness};
 use crate::load::{LimitArgs, Limits};
@@ -23,6 +25,8 @@ pub struct Args {
     kube: KubeArgs,
     #[command(flatten)]
     serving: ServingArgs,
+    #[command(flatten)]
+    callers: CallerArgs,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -85,6 +89,8 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Where the serving certificate comes from.
     pub certificate: CertificateSource,
+    /// Who may call; anybody if there is none.
+    pub callers: Option<Arc<Callers>>,
     /// How much is taken on at one time.
     pub limits: Limits,
     /// The rules as far as they are a choice.
@@ -128,6 +134,7 @@ impl Args {
         let admin = self.admin.check(&mut checks);
         let certificate = self.serving.check_certificate(&mut checks);
         let own = certificate.as_ref().and_then(CertificateSource::namespace);
+        let callers = self.callers.check(&mut checks);
         let limits = self.limits.check(&mut checks);
         let policy = self.rules.check(&self.protection, own, &mut checks);
         checks.finish(|| {
@@ -136,6 +143,7 @@ impl Args {
                 bind: bind?,
                 admin: admin?,
                 certificate: certificate?,
+                callers: callers?,
                 limits: limits?,
                 policy: policy?,
             };

@@ -7,6 +7,7 @@
 pub mod args;
 pub mod arrivals;
 mod body;
+pub mod callers;
 pub mod certificates;
 mod connection;
 pub mod connections;

@@ -46,7 +46,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
     };
 
     let webhook = Webhook::new(hub, config.policy, &config.limits, metrics, tasks.clone());
-    let server = Server::bind(config.bind, tls::server_config(resolver)?, webhook).await?;
+    if let Some(callers) = &config.callers {
+        let following = Arc::clone(callers).follow(tasks.shutdown());
+        tasks.spawn("client authorities", following);
+    }
+    let tls = tls::server_config(resolver, config.callers)?;
+    let server = Server::bind(config.bind, tls, webhook).await?;
     tracing::info!(address = %server.address(), "webhook listens");
     let arrivals = server.arrivals();
     tasks.spawn("server", server.run(tasks.clone()));

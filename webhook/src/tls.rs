@@ -15,17 +15,18 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_util::sync::CancellationToken;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
+use crate::callers::Callers;
 use crate::metrics::Metrics;
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
-const POLL: Duration = Duration::from_secs(1);
+pub(crate) const POLL: Duration = Duration::from_secs(1);
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -147,16 +148,27 @@ impl ResolvesServerCert for Resolver {
     }
 }
 
-/// TLS 1.2 and 1.3, HTTP/1.1, no client certificates.
+/// TLS 1.2 and 1.3, HTTP/1.1, for anybody or for those who may call.
+///
+/// Sessions are not resumed: API servers do not ask for it, clients' certificates are looked at in every handshake, and
+/// nothing has to be remembered.
 ///
 /// # Errors
 /// [`rustls::Error`] where the crypto provider lacks what TLS needs.
-pub fn server_config(resolver: Arc<Resolver>) -> Result<ServerConfig, rustls::Error> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(resolver);
+pub fn server_config(
+    resolver: Arc<Resolver>,
+    callers: Option<Arc<Callers>>,
+) -> Result<ServerConfig, rustls::Error> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    let builder = match callers {
+        Some(callers) => builder.with_client_cert_verifier(callers),
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder.with_cert_resolver(resolver);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
     Ok(config)
 }
 
@@ -169,7 +181,7 @@ pub async fn follow(
     shutdown: CancellationToken,
 ) {
     let mut seen = read_files(&dir).ok();
-    let mut complaint = Complaint::default();
+    let mut complaint = Complaint::about("serving certificate stays");
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return,
@@ -200,24 +212,33 @@ pub async fn follow(
 
 /// Says once what is wrong, and only when it was so twice in a row: two files that are being replaced do not
 /// belong together for a moment.
-#[derive(Default)]
-struct Complaint {
+pub(crate) struct Complaint {
+    what_stays: &'static str,
     last: Option<String>,
     said: bool,
 }
 
 impl Complaint {
-    fn raise(&mut self, text: String) {
+    /// About successors without which the last good ones stay in use.
+    pub(crate) fn about(what_stays: &'static str) -> Self {
+        Self {
+            what_stays,
+            last: None,
+            said: false,
+        }
+    }
+
+    pub(crate) fn raise(&mut self, text: String) {
         if self.last.as_ref() != Some(&text) {
             self.last = Some(text);
             self.said = false;
         } else if !self.said {
-            tracing::error!("the last good serving certificate stays in use: {text}");
+            tracing::error!("the last good {} in use: {text}", self.what_stays);
             self.said = true;
         }
     }
 
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.last = None;
         self.said = false;
     }

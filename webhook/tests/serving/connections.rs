@@ -105,7 +105,7 @@ async fn serving() -> Serving {
         ),
     );
     let webhook = webhook(Hub::new(hub::nobody().await), &metrics, &called.process);
-    let config = tls::server_config(resolver).expect("a TLS configuration");
+    let config = tls::server_config(resolver, None).expect("a TLS configuration");
     let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), config, webhook)
         .await
         .expect("a port");

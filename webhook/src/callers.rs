@@ -1,0 +1,252 @@
+//! Who may call: client certificates (mutual TLS), where they are asked for.
+//!
+//! Without, whoever reaches the port may ask what would be decided, and make work. With `--client-ca` a handshake ends
+//! well only with a certificate of that authority, and nothing that comes before the end of the handshake reaches the
+//! parser of requests. An API server shows one where its AdmissionConfiguration says so.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use causeway::process::args::Checks;
+use causeway::process::supervise::with_causes;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime, pem};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
+use tokio_util::sync::CancellationToken;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::{FromDer, GeneralName};
+
+use crate::tls::{Complaint, POLL};
+
+/// The flags that say who may call.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Callers")]
+pub struct CallerArgs {
+    /// A PEM file of the authorities whose client certificates are let in; all others are turned away. An API server needs a
+    /// certificate of them then. A new file is taken up as it appears
+    #[arg(long, env = "CAUSEWAY_CLIENT_CA", value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+    /// The common name or DNS name that a client certificate has to bear; any if not given. Repeatable
+    #[arg(
+        long,
+        env = "CAUSEWAY_CLIENT_NAME",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    client_name: Vec<String>,
+}
+
+/// Why the authorities of clients cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CallersError {
+    /// The file cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file is no PEM.
+    #[error("it is no PEM: {0}")]
+    Pem(#[from] pem::Error),
+    /// A certificate in it is none.
+    #[error("a certificate in it cannot be used: {0}")]
+    Certificate(#[from] rustls::Error),
+    /// It holds no certificate.
+    #[error("it holds no PEM certificate")]
+    Empty,
+    /// The authorities cannot be used together.
+    #[error("its certificates cannot be used: {0}")]
+    Unusable(#[from] VerifierBuilderError),
+}
+
+impl CallerArgs {
+    /// Checks the flags, and reads the file; `Some(None)` where anybody may call.
+    pub fn check(&self, checks: &mut Checks) -> Option<Option<Arc<Callers>>> {
+        let Some(path) = &self.client_ca else {
+            if !self.client_name.is_empty() {
+                checks.wrong(
+                    "--client-name",
+                    self.client_name.join(","),
+                    "needs --client-ca: without it nobody is asked for a certificate",
+                );
+            }
+            return Some(None);
+        };
+        match Callers::read(path, &self.client_name) {
+            Ok(callers) => Some(Some(Arc::new(callers))),
+            Err(error) => {
+                checks.wrong("--client-ca", path.display(), with_causes(&error));
+                None
+            }
+        }
+    }
+}
+
+/// Those who may call: whoever shows a certificate of the authorities of a file, and of one of the names if there are any.
+#[derive(Debug)]
+pub struct Callers {
+    path: PathBuf,
+    names: Vec<String>,
+    first: Vec<u8>,
+    verifier: ArcSwap<Verifier>,
+    provider: Arc<CryptoProvider>,
+}
+
+#[derive(Debug)]
+struct Verifier(Arc<dyn ClientCertVerifier>);
+
+impl Callers {
+    /// Reads the authorities from a file.
+    ///
+    /// # Errors
+    /// [`CallersError`] where it is not there or not good.
+    pub fn read(path: &Path, names: &[String]) -> Result<Self, CallersError> {
+        let provider = Arc::new(ring::default_provider());
+        let first = read_file(path)?;
+        let verifier = verifier(&first, &provider)?;
+        Ok(Self {
+            path: path.to_owned(),
+            names: names.to_vec(),
+            first,
+            verifier: ArcSwap::from_pointee(verifier),
+            provider,
+        })
+    }
+
+    /// Takes up new authorities as they appear in the file, until the shutdown. Connections that stand are not asked again.
+    pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
+        let mut seen = self.first.clone();
+        let mut complaint = Complaint::about("authorities of client certificates stay");
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = tokio::time::sleep(POLL) => {}
+            }
+            let taken_up = read_file(&self.path).and_then(|file| {
+                if file != seen {
+                    self.verifier
+                        .store(Arc::new(verifier(&file, &self.provider)?));
+                    seen = file;
+                    tracing::info!("new authorities of client certificates");
+                }
+                Ok(())
+            });
+            match taken_up {
+                Ok(()) => complaint.settle(),
+                Err(error) => complaint.raise(with_causes(&error)),
+            }
+        }
+    }
+
+    /// Whether the certificate bears one of the names.
+    fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
+        if self.names.is_empty() {
+            return true;
+        }
+        let Ok((_, certificate)) = X509Certificate::from_der(certificate) else {
+            return false;
+        };
+        let common = certificate.subject().iter_common_name();
+        let common = common.filter_map(|name| name.as_str().ok());
+        let alternative = certificate.subject_alternative_name().ok().flatten();
+        let alternative = alternative
+            .iter()
+            .flat_map(|names| &names.value.general_names);
+        let dns = alternative.filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(*name),
+            _ => None,
+        });
+        let named = common
+            .chain(dns)
+            .any(|name| self.names.iter().any(|let_in| let_in == name));
+        if !named {
+            let subject = certificate.subject();
+            tracing::warn!(%subject, "a client certificate bears none of the names of --client-name");
+        }
+        named
+    }
+}
+
+impl ClientCertVerifier for Callers {
+    /// None: the authorities may change, and a client has one certificate for the purpose anyway.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verifier = self.verifier.load();
+        let verified = verifier
+            .0
+            .verify_client_cert(end_entity, intermediates, now)?;
+        if !self.is_named(end_entity) {
+            let failure = CertificateError::ApplicationVerificationFailure;
+            return Err(Error::InvalidCertificate(failure));
+        }
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let verifier = self.verifier.load();
+        verifier
+            .0
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let verifier = self.verifier.load();
+        verifier
+            .0
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, CallersError> {
+    std::fs::read(path).map_err(|source| CallersError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn verifier(file: &[u8], provider: &Arc<CryptoProvider>) -> Result<Verifier, CallersError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(file) {
+        roots.add(certificate?)?;
+    }
+    if roots.is_empty() {
+        return Err(CallersError::Empty);
+    }
+    let builder =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    Ok(Verifier(builder.build()?))
+}
