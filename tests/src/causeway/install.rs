@@ -87,9 +87,7 @@ impl Installation {
 
     /// [`Installation::webhook`], serving at this address of the machine.
     pub fn webhook_at(&self, address: IpAddr) -> Launch {
-        let number = ports::fresh();
-        let tls = self.directory.join(format!("tls-{number}"));
-        self.write_certificate(&tls, &self.certificate(DAY));
+        let tls = self.fresh_certificate();
         self.webhook_without_certificate(address, &tls)
             .arg(format!("--tls-dir={}", tls.display()))
     }
@@ -97,10 +95,19 @@ impl Installation {
     /// A webhook to be started at this address; where its certificate comes from is still to be said. `tls` is what
     /// [`Running::tls`] will say.
     pub fn webhook_without_certificate(&self, address: IpAddr, tls: &Path) -> Launch {
-        let bind = SocketAddr::new(address, ports::fresh()).to_string();
-        self.launch("causeway-webhook")
-            .arg(format!("--bind={bind}"))
-            .serving(&bind, tls)
+        serving(self.launch("causeway-webhook"), address, tls)
+    }
+
+    /// [`Installation::webhook`], which reaches the hub at another URL than its API server's.
+    pub fn webhook_through(&self, hub: &Cluster, url: &str) -> Launch {
+        let kubeconfig = self.kubeconfig("causeway-webhook");
+        let text = std::fs::read_to_string(&kubeconfig).expect("a kubeconfig");
+        let through = kubeconfig.with_extension(format!("{}.kubeconfig", ports::fresh()));
+        std::fs::write(&through, text.replace(hub.url(), url)).expect("a kubeconfig");
+        let tls = self.fresh_certificate();
+        let launch = self.launch_with("causeway-webhook", &through);
+        serving(launch, Ipv4Addr::LOCALHOST.into(), &tls)
+            .arg(format!("--tls-dir={}", tls.display()))
     }
 
     /// A controller to be started, with the rights of its ServiceAccount.
@@ -256,16 +263,28 @@ spec: {types: [CrossCluster]}
         }
     }
 
+    fn kubeconfig(&self, program: &str) -> PathBuf {
+        self.hub_kubeconfig
+            .with_file_name(format!("{program}.kubeconfig"))
+    }
+
     fn launch(&self, program: &str) -> Launch {
+        self.launch_with(program, &self.kubeconfig(program))
+    }
+
+    fn launch_with(&self, program: &str, kubeconfig: &Path) -> Launch {
         let admin = ports::fresh();
         let log = self.directory.join(format!("{program}-{admin}.log"));
-        let kubeconfig = self
-            .hub_kubeconfig
-            .with_file_name(format!("{program}.kubeconfig"));
         self.logs.add(&log);
         let command = Program::new(binaries::causeway(program), log);
         Launch::new(Arc::clone(&self.keeper), command, admin)
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
+    }
+
+    fn fresh_certificate(&self) -> PathBuf {
+        let tls = self.directory.join(format!("tls-{}", ports::fresh()));
+        self.write_certificate(&tls, &self.certificate(DAY));
+        tls
     }
 
     fn kubectl(&self) -> Command<'_> {
@@ -276,6 +295,11 @@ spec: {types: [CrossCluster]}
         Command::new(&self.keeper, &self.directory, program)
             .env("KUBECONFIG", self.hub_kubeconfig.display().to_string())
     }
+}
+
+fn serving(launch: Launch, address: IpAddr, tls: &Path) -> Launch {
+    let bind = SocketAddr::new(address, ports::fresh()).to_string();
+    launch.arg(format!("--bind={bind}")).serving(&bind, tls)
 }
 
 /// How many requests the webhook answered.

@@ -7,4 +7,5 @@
 )]
 
 mod restarts;
+mod rotations;
 mod writer;

@@ -1,24 +1,33 @@
-//! Rolling restarts under load.
+//! Rolling restarts under load, and new certificates meanwhile.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::causeway::replicas::{Replicas, answered, register_by_service};
 use causeway_tests::{Fleet, Installation, repository, soak};
 
+use crate::rotations::{Rotations, SECRET};
 use crate::writer::Writer;
 
-/// How much is done at least, and for how long.
+/// What is done at least, and for how long.
 struct Extent {
     restarts: usize,
+    rotations: usize,
     time: Duration,
 }
 
 impl Extent {
     fn asked_for() -> Self {
         match soak() {
-            Some(time) => Self { restarts: 20, time },
+            Some(time) => Self {
+                restarts: 20,
+                rotations: 100,
+                time,
+            },
             None => Self {
                 restarts: 2,
+                rotations: 7,
                 time: Duration::ZERO,
             },
         }
@@ -26,7 +35,7 @@ impl Extent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_request_is_lost_while_webhooks_are_restarted_one_after_the_other() {
+async fn no_request_is_lost_while_webhooks_and_their_certificates_are_replaced() {
     let extent = Extent::asked_for();
     let fleet = Fleet::builder().start().await;
     let address = match fleet.endpoint_address() {
@@ -35,27 +44,44 @@ async fn no_request_is_lost_while_webhooks_are_restarted_one_after_the_other() {
     };
     let installation = Installation::new(&fleet).await;
     let hub = fleet.hub();
-    let deployments = repository().join("manifests/hub/workloads.yaml");
-    hub.kubectl(["apply", "-f", &deployments.display().to_string()])
+    let workloads = repository().join("manifests/hub/workloads.yaml");
+    hub.kubectl(["apply", "-f", &workloads.display().to_string()])
         .await
         .ok();
-    let mut replicas = Replicas::new(hub, || installation.webhook_at(address)).await;
+    let launch = || {
+        let webhook = installation.webhook_without_certificate(address, Path::new(""));
+        webhook
+            .arg(format!("--self-managed-certs={NAMESPACE}/{SECRET}"))
+            .arg("--leaf-validity=30s")
+            .arg("--ca-validity=10m")
+    };
+    let mut replicas = Replicas::new(hub, launch).await;
     replicas.add().await;
     replicas.add().await;
-    register_by_service(hub, Some(installation.authority().pem())).await;
+    register_by_service(hub, None).await;
     answered(hub).await;
 
     let space = fleet.space("rolling").await;
     let writer = Writer::start(&space).await;
+    let rotations = Rotations::start(hub);
     let begun = Instant::now();
     let mut restarts = 0;
-    while restarts < extent.restarts || begun.elapsed() < extent.time {
+    while restarts < extent.restarts
+        || rotations.replaced.leaves() < extent.rotations
+        || begun.elapsed() < extent.time
+    {
         replicas.restart().await;
         replicas.settled().await;
         restarts += 1;
     }
+    let replaced = rotations.stop().await;
     let seen = writer.stop().await;
-    println!("{restarts} rolling restarts of 2 webhooks: {seen}");
+    let (leaves, authorities) = (replaced.leaves(), replaced.authorities());
+    println!(
+        "{restarts} rolling restarts of 2 webhooks and {leaves} rotations, {authorities} of them of the authority too, in {:.0?}: {seen}",
+        begun.elapsed()
+    );
     assert!(seen.errors.is_empty(), "{seen}: {:#?}", seen.errors);
     assert!(seen.took.len() > 100 * restarts, "hardly any load: {seen}");
+    assert!(authorities > 0, "no authority was replaced");
 }
