@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::guard::{Guard, Id, Verdict};
+use super::guard::{Guard, Verdict};
 use super::source::{Source, identity};
 use super::{Connect, Signal};
 use crate::failure::{Backoff, Failure, FailureKind, spread};
@@ -68,7 +68,7 @@ where
     async fn list(&mut self) -> Result<(), Closed> {
         self.connect_anew();
         loop {
-            let read = |object: K| (self.guard.id(object.meta()), (self.read)(object));
+            let read = |object: K| (self.guard.object(object.meta()), (self.read)(object));
             let listed = tokio::select! {
                 listed = self.source.list(read) => listed,
                 () = asked(&mut self.reconnect) => continue,
@@ -99,12 +99,12 @@ where
 
     async fn tell_list(
         &mut self,
-        objects: Vec<(Option<Id>, T)>,
+        objects: Vec<(Option<(u64, bool)>, T)>,
         version: String,
     ) -> Result<(), Closed> {
         let went_back = is_before(&version, &self.version);
         self.version = version;
-        let present = objects.iter().filter_map(|(id, _)| *id).collect();
+        let present = objects.iter().filter_map(|(object, _)| *object).collect();
         let objects = objects.into_iter().map(|(_, object)| object);
         match self.guard.judge(present, went_back, Instant::now()) {
             Verdict::Believed => self.tell(Signal::Listed(objects.collect())).await,

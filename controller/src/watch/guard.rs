@@ -1,7 +1,7 @@
 //! Sudden mass loss is not believed: an API server whose store was restored, or that answers from a part of it, lists far
 //! less than there is, and nothing tells that list from a true one but asking again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
@@ -13,12 +13,15 @@ const FEW: usize = 10;
 const SHARE: usize = 5;
 
 /// An object, by namespace, name and UID.
-pub(super) type Id = u64;
+type Id = u64;
+
+/// Objects that are there and expected to stay, and whether they have finalizers.
+pub(super) type Objects = HashMap<Id, bool>;
 
 /// What is known to be there, and what is missing from the last list and was not believed to be gone.
 #[derive(Debug)]
 pub(super) struct Guard {
-    known: HashSet<Id>,
+    known: Objects,
     missing: Option<Missing>,
     patience: Duration,
     hasher: RandomState,
@@ -27,8 +30,8 @@ pub(super) struct Guard {
 #[derive(Debug)]
 struct Missing {
     objects: HashSet<Id>,
-    /// The list was of an older state.
-    went_back: bool,
+    /// Nothing of it is believed before the second list: it is of an older state, or lacks objects that do not go unseen.
+    in_doubt: bool,
     ask_at: Instant,
 }
 
@@ -45,7 +48,7 @@ impl Guard {
     /// A guard that asks again after that time.
     pub(super) fn new(patience: Duration) -> Self {
         Self {
-            known: HashSet::new(),
+            known: Objects::new(),
             missing: None,
             patience,
             hasher: RandomState::new(),
@@ -53,17 +56,17 @@ impl Guard {
     }
 
     /// The object; one that is being deleted is expected to go, and is none.
-    pub(super) fn id(&self, meta: &ObjectMeta) -> Option<Id> {
-        let identity = (&meta.namespace, &meta.name, &meta.uid);
+    pub(super) fn object(&self, meta: &ObjectMeta) -> Option<(Id, bool)> {
+        let finalizers = meta.finalizers.as_deref().unwrap_or_default();
         let stays = meta.deletion_timestamp.is_none();
-        stays.then(|| self.hasher.hash_one(identity))
+        stays.then(|| (self.id(meta), !finalizers.is_empty()))
     }
 
     /// The object is there, or on its way out.
     pub(super) fn applied(&mut self, meta: &ObjectMeta) {
-        match self.id(meta) {
-            Some(id) => {
-                self.known.insert(id);
+        match self.object(meta) {
+            Some((id, has_finalizers)) => {
+                self.known.insert(id, has_finalizers);
             }
             None => self.deleted(meta),
         }
@@ -71,8 +74,12 @@ impl Guard {
 
     /// The object is gone.
     pub(super) fn deleted(&mut self, meta: &ObjectMeta) {
-        let identity = (&meta.namespace, &meta.name, &meta.uid);
-        self.known.remove(&self.hasher.hash_one(identity));
+        self.known.remove(&self.id(meta));
+    }
+
+    fn id(&self, meta: &ObjectMeta) -> Id {
+        self.hasher
+            .hash_one((&meta.namespace, &meta.name, &meta.uid))
     }
 
     /// When the list is to be asked for again, if it is.
@@ -81,27 +88,32 @@ impl Guard {
     }
 
     /// Judges a list: a loss is believed if it is small, or if a list that was asked for later says the same. One of an older
-    /// state than was seen before, which `went_back`, is not believed in anything that it lacks.
-    pub(super) fn judge(&mut self, listed: HashSet<Id>, went_back: bool, now: Instant) -> Verdict {
-        let missing: HashSet<_> = self.known.difference(&listed).copied().collect();
+    /// state than was seen before, which `went_back`, is not believed in anything that it lacks; nor is one that lacks an object
+    /// with finalizers, which does not go before it is seen on its way.
+    pub(super) fn judge(&mut self, listed: Objects, went_back: bool, now: Instant) -> Verdict {
+        let known = self.known.iter();
+        let missing: HashMap<_, _> = known.filter(|(id, _)| !listed.contains_key(id)).collect();
         let many = |count: usize| count > FEW.max(self.known.len() / SHARE);
         let before = self.missing.as_ref();
         let confirmed = before.is_some_and(|before| {
-            now >= before.ask_at && !many(missing.difference(&before.objects).count())
+            let others = missing.keys().filter(|id| !before.objects.contains(id));
+            now >= before.ask_at && !many(others.count())
         });
-        let in_doubt = before.is_some_and(|before| before.went_back);
+        let unseen = missing.values().any(|has_finalizers| **has_finalizers);
+        let in_doubt = unseen || before.is_some_and(|before| before.in_doubt);
         let believed = !went_back && (confirmed || (!many(missing.len()) && !in_doubt));
         if believed {
             self.known = listed;
             self.missing = None;
             return Verdict::Believed;
         }
-        let count = missing.len();
+        let objects: HashSet<_> = missing.into_keys().copied().collect();
+        let count = objects.len();
         self.known.extend(listed);
         if self.ask_at().is_none_or(|ask_at| now >= ask_at) {
             self.missing = Some(Missing {
-                objects: missing,
-                went_back,
+                objects,
+                in_doubt: went_back || unseen,
                 ask_at: now + self.patience,
             });
         }
@@ -115,8 +127,8 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
-    fn listed(objects: impl IntoIterator<Item = Id>) -> HashSet<Id> {
-        objects.into_iter().collect()
+    fn listed(objects: impl IntoIterator<Item = Id>) -> Objects {
+        objects.into_iter().map(|id| (id, false)).collect()
     }
 
     fn guard(known: u64, now: Instant) -> Guard {
@@ -186,6 +198,24 @@ mod tests {
         assert_eq!(guard.judge(listed(0..3), true, later), Verdict::Held(2));
         let last = later + PATIENCE;
         assert_eq!(guard.judge(listed(0..3), false, last), Verdict::Believed);
+    }
+
+    #[test]
+    fn an_object_with_finalizers_does_not_go_unseen() {
+        let now = Instant::now();
+        let mut guard = guard(3, now);
+        let mut meta = ObjectMeta {
+            finalizers: Some(vec!["mcs.causeway.dev/cleanup".to_owned()]),
+            ..ObjectMeta::default()
+        };
+        guard.applied(&meta);
+        assert_eq!(guard.judge(listed(0..3), false, now), Verdict::Held(1));
+        let later = now + PATIENCE;
+        assert_eq!(guard.judge(listed(0..3), false, later), Verdict::Believed);
+        guard.applied(&meta);
+        meta.finalizers = None;
+        guard.applied(&meta);
+        assert_eq!(guard.judge(listed(0..3), false, later), Verdict::Believed);
     }
 
     #[test]
