@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::field::FieldError;
+use super::field::{FieldError, quoted};
 use crate::api::{ClusterSelector, MultiClusterServiceSpec};
+
+/// How many clusters a message names.
+const NAMES_MAX: usize = 20;
 
 /// A field of the spec that lists clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +79,26 @@ impl ClusterField {
         }
     }
 
+    /// The name of that index, in the order given.
+    pub fn name(self, spec: &MultiClusterServiceSpec, index: usize) -> Option<&str> {
+        fn plain(list: Option<&Vec<String>>, index: usize) -> Option<&str> {
+            list?.get(index).map(String::as_str)
+        }
+        match self {
+            Self::Providers => spec
+                .provider_clusters
+                .get(index)
+                .map(|one| one.name.as_str()),
+            Self::Consumers => spec
+                .consumer_clusters
+                .get(index)
+                .map(|one| one.name.as_str()),
+            Self::Range => plain(spec.range.as_ref()?.cluster_names.as_ref(), index),
+            Self::ServiceProvision => plain(spec.service_provision_clusters.as_ref(), index),
+            Self::ServiceConsumption => plain(spec.service_consumption_clusters.as_ref(), index),
+        }
+    }
+
     /// The fields that say who this field's clusters are: the field itself, else the first deprecated one that is not empty.
     pub(super) fn effective(self, spec: &MultiClusterServiceSpec) -> Self {
         let filled = |field: &Self| !field.names(spec).is_empty();
@@ -104,14 +127,27 @@ pub(super) fn disagreements(spec: &MultiClusterServiceSpec) -> impl Iterator<Ite
             return None;
         }
         let detail = format!(
-            "deprecated, and disagrees with {} {:?}; remove {} and list the clusters in {}",
+            "deprecated, and disagrees with {} {}; remove {} and list the clusters in {}",
             effective.path(),
-            others,
+            listed(&others),
             field.path(),
             field.successor().path(),
         );
         Some(FieldError::invalid(field.path(), names, detail))
     })
+}
+
+/// The names in a message; of many the first.
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<_> = names
+        .iter()
+        .take(NAMES_MAX)
+        .map(|name| quoted(name))
+        .collect();
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => format!("{shown:?}"),
+        rest => format!("{shown:?} and {rest} more"),
+    }
 }
 
 #[cfg(test)]

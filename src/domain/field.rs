@@ -1,6 +1,16 @@
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
+
+/// How many errors of an object are kept; the rest is counted.
+const ERRORS_MAX: usize = 20;
+
+/// How many entries of a list an error quotes.
+const ENTRIES_MAX: usize = 20;
+
+/// How many bytes of a text an error quotes.
+const QUOTED_MAX: usize = 256;
 
 /// What is wrong with a field, worded as Kubernetes' own field errors are
 /// (k8s.io/apimachinery/pkg/util/validation/field).
@@ -41,7 +51,7 @@ impl FieldError {
         value: impl Into<Value>,
         detail: impl Into<String>,
     ) -> Self {
-        Self::new(path, Problem::Invalid(value.into()), detail)
+        Self::new(path, Problem::Invalid(excerpt(value.into())), detail)
     }
 
     /// A value that is none of those supported.
@@ -50,7 +60,8 @@ impl FieldError {
         value: impl Into<Value>,
         supported: &'static [&'static str],
     ) -> Self {
-        Self::new(path, Problem::NotSupported(value.into(), supported), "")
+        let problem = Problem::NotSupported(excerpt(value.into()), supported);
+        Self::new(path, problem, "")
     }
 
     /// A value that stands there already.
@@ -59,7 +70,7 @@ impl FieldError {
         value: impl Into<Value>,
         detail: impl Into<String>,
     ) -> Self {
-        Self::new(path, Problem::Duplicate(value.into()), detail)
+        Self::new(path, Problem::Duplicate(excerpt(value.into())), detail)
     }
 
     /// A value or a change that is not allowed here.
@@ -101,13 +112,81 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All that is wrong with an object; never empty where it is an error.
+/// A value as an error quotes it: an object of megabytes makes no answer of megabytes.
+fn excerpt(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.len() > QUOTED_MAX => quoted(&text).into_owned().into(),
+        Value::Array(mut list) => {
+            let rest = list.len().saturating_sub(ENTRIES_MAX);
+            list.truncate(ENTRIES_MAX);
+            list = list.into_iter().map(excerpt).collect();
+            if rest > 0 {
+                list.push(format!("... and {rest} more").into());
+            }
+            list.into()
+        }
+        other => other,
+    }
+}
+
+/// A text as a message quotes it: the beginning of a long one.
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    if text.len() <= QUOTED_MAX {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(QUOTED_MAX);
+    format!("{}... ({} bytes)", &text[..end], text.len()).into()
+}
+
+/// All that is wrong with an object: the first errors, and how many more there are. Never empty where it is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
-pub struct FieldErrors(pub Vec<FieldError>);
+pub struct FieldErrors {
+    shown: Vec<FieldError>,
+    more: usize,
+}
+
+impl FieldErrors {
+    /// Adds an error.
+    pub fn push(&mut self, error: FieldError) {
+        if self.shown.len() < ERRORS_MAX {
+            self.shown.push(error);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.shown.is_empty()
+    }
+
+    /// The first errors.
+    pub fn shown(&self) -> &[FieldError] {
+        &self.shown
+    }
+
+    /// How many errors there are beside those shown, for a person; `None` where there are none.
+    pub fn rest(&self) -> Option<String> {
+        (self.more > 0).then(|| format!("{} more errors are not shown", self.more))
+    }
+
+    /// Adds what another part of the object has.
+    pub fn append(&mut self, other: &Self) {
+        self.extend(other.shown.iter().cloned());
+        self.more += other.more;
+    }
+}
+
+impl Extend<FieldError> for FieldErrors {
+    fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
+        errors.into_iter().for_each(|error| self.push(error));
+    }
+}
 
 impl fmt::Display for FieldErrors {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        let shown = self.shown.iter().map(ToString::to_string);
+        let all: Vec<_> = shown.chain(self.rest()).collect();
         match all.as_slice() {
             [one] => out.write_str(one),
             _ => write!(out, "[{}]", all.join(", ")),
@@ -150,10 +229,46 @@ mod tests {
 
     #[test]
     fn several_errors_stand_in_one_list() {
-        let errors = FieldErrors(vec![
-            FieldError::forbidden("a", "x"),
-            FieldError::forbidden("b", "y"),
-        ]);
+        let mut errors = FieldErrors::default();
+        errors.push(FieldError::forbidden("a", "x"));
+        assert_eq!(errors.to_string(), "a: Forbidden: x");
+        errors.push(FieldError::forbidden("b", "y"));
         assert_eq!(errors.to_string(), "[a: Forbidden: x, b: Forbidden: y]");
+    }
+
+    #[test]
+    fn of_many_errors_the_first_are_kept_and_the_rest_is_counted() {
+        let error = |index: usize| FieldError::required(format!("spec.types[{index}]"), "");
+        let mut errors = FieldErrors::default();
+        errors.extend((0..100_000).map(error));
+        assert_eq!(
+            (errors.shown().len(), &errors.shown()[19]),
+            (20, &error(19))
+        );
+        let mut both = errors.clone();
+        both.append(&errors);
+        assert_eq!(both.shown(), errors.shown());
+        let text = both.to_string();
+        assert!(
+            text.ends_with("[19]: Required value, 199980 more errors are not shown]"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_error_quotes_the_beginning_of_what_is_long() {
+        let long = "ä".repeat(1_000_000);
+        let list: Vec<_> = (0..100_000).map(|_| long[..2].to_owned()).collect();
+        for (error, size) in [
+            (FieldError::invalid("a", long.clone(), ""), 320),
+            (FieldError::duplicate("a", long.clone(), ""), 320),
+            (FieldError::not_supported("a", long.clone(), &[]), 350),
+            (FieldError::invalid("a", list, ""), 200),
+            (FieldError::invalid("a", vec![long; 30], ""), 20 * 300 + 50),
+        ] {
+            let text = error.to_string();
+            assert!(text.len() < size, "{} bytes: {text}", text.len());
+        }
+        assert_eq!(quoted("short"), "short");
     }
 }

@@ -11,7 +11,7 @@ mod port;
 pub mod protected;
 
 pub use deprecated::{ClusterField, same_clusters};
-pub use field::{FieldError, FieldErrors, Problem};
+pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
 pub use name::{ClusterName, NameError, ServiceKey, dns1035_label, dns1123_label, short_hash};
 pub use port::{

@@ -1,7 +1,8 @@
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::deprecated::{ClusterField, disagreements};
-use super::field::{FieldError, FieldErrors};
+use super::field::{FieldError, FieldErrors, quoted};
 use super::name::{ClusterName, dns1123_label};
 use super::port::{ExposedPort, ExposedPorts};
 use crate::api::{self, MultiClusterServiceSpec};
@@ -72,25 +73,37 @@ impl TryFrom<&MultiClusterServiceSpec> for MultiClusterService {
 
     /// Reads a spec, with all that is wrong in it at once.
     fn try_from(spec: &MultiClusterServiceSpec) -> Result<Self, FieldErrors> {
-        let mut errors = Vec::new();
-        let exposure = exposure(spec, &mut errors);
-        let ports = ports(spec, &mut errors);
-        let providers = clusters(spec, ClusterField::Providers, &mut errors);
-        let consumers = clusters(spec, ClusterField::Consumers, &mut errors);
-        errors.extend(disagreements(spec));
-        match exposure {
-            Some(exposure) if errors.is_empty() => Ok(Self {
-                exposure,
-                ports,
-                providers,
-                consumers,
-            }),
-            _ => Err(FieldErrors(errors)),
-        }
+        let mut errors = FieldErrors::default();
+        Self::read(spec, &mut |error| errors.push(error)).ok_or(errors)
     }
 }
 
-fn exposure(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> Option<ExposureType> {
+impl MultiClusterService {
+    /// Reads a spec; `None` where anything is wrong in it, all of which is told, one error after the other.
+    pub fn read(spec: &MultiClusterServiceSpec, tell: &mut dyn FnMut(FieldError)) -> Option<Self> {
+        let mut is_right = true;
+        let mut tell = |error| {
+            is_right = false;
+            tell(error);
+        };
+        let exposure = exposure(spec, &mut tell);
+        let ports = ports(spec, &mut tell);
+        let providers = clusters(spec, ClusterField::Providers, &mut tell);
+        let consumers = clusters(spec, ClusterField::Consumers, &mut tell);
+        disagreements(spec).for_each(tell);
+        exposure.filter(|_| is_right).map(|exposure| Self {
+            exposure,
+            ports,
+            providers,
+            consumers,
+        })
+    }
+}
+
+fn exposure(
+    spec: &MultiClusterServiceSpec,
+    tell: &mut dyn FnMut(FieldError),
+) -> Option<ExposureType> {
     let mut known = None;
     let mut distinct = BTreeSet::new();
     for (index, type_) in spec.types.iter().enumerate() {
@@ -98,7 +111,7 @@ fn exposure(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> Opt
         match type_.as_str() {
             "CrossCluster" => known = Some(ExposureType::CrossCluster),
             "LoadBalancer" => known = Some(ExposureType::LoadBalancer),
-            other => errors.push(FieldError::not_supported(
+            other => tell(FieldError::not_supported(
                 format!("spec.types[{index}]"),
                 other,
                 TYPES,
@@ -106,7 +119,7 @@ fn exposure(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> Opt
         }
     }
     if spec.types.is_empty() {
-        errors.push(FieldError::required(
+        tell(FieldError::required(
             "spec.types",
             "name one type: CrossCluster or LoadBalancer",
         ));
@@ -114,7 +127,7 @@ fn exposure(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> Opt
     if distinct.len() > 1 {
         let detail =
             "at most one type; make a MultiClusterService either CrossCluster or LoadBalancer";
-        errors.push(FieldError::invalid(
+        tell(FieldError::invalid(
             "spec.types",
             spec.types.clone(),
             detail,
@@ -123,34 +136,34 @@ fn exposure(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> Opt
     known
 }
 
-fn ports(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> ExposedPorts {
+fn ports(spec: &MultiClusterServiceSpec, tell: &mut dyn FnMut(FieldError)) -> ExposedPorts {
     let mut entries: Vec<ExposedPort> = Vec::new();
+    let mut earlier = Earlier::default();
     for (index, port) in spec.ports.iter().enumerate() {
         let path = format!("spec.ports[{index}]");
         let name = port.name.as_deref().filter(|name| !name.is_empty());
         if let Some(error) = name.and_then(|name| dns1123_label(name).err()) {
-            errors.push(FieldError::invalid(
+            tell(FieldError::invalid(
                 format!("{path}.name"),
                 name,
                 error.to_string(),
             ));
         }
         let Some(number) = u16::try_from(port.port).ok().filter(|number| *number > 0) else {
-            errors.push(FieldError::invalid(
+            tell(FieldError::invalid(
                 format!("{path}.port"),
                 port.port,
                 "must be between 1 and 65535, inclusive",
             ));
             continue;
         };
-        let entry = ExposedPort {
+        if let Some(error) = earlier.repetition(name, number, &path) {
+            tell(error);
+        }
+        entries.push(ExposedPort {
             name: name.map(Into::into),
             number,
-        };
-        if let Some(error) = repetition(&entries, &entry, &path) {
-            errors.push(error);
-        }
-        entries.push(entry);
+        });
     }
     if entries.is_empty() {
         ExposedPorts::All
@@ -159,32 +172,59 @@ fn ports(spec: &MultiClusterServiceSpec, errors: &mut Vec<FieldError>) -> Expose
     }
 }
 
-/// An entry that repeats an earlier one: the same name, or a number that an entry without a name already covers.
-fn repetition(earlier: &[ExposedPort], entry: &ExposedPort, path: &str) -> Option<FieldError> {
-    if let Some(name) = &entry.name
-        && earlier
-            .iter()
-            .any(|other| other.name.as_ref() == Some(name))
-    {
-        return Some(FieldError::duplicate(
-            format!("{path}.name"),
-            name.as_ref(),
-            "port names are unique",
-        ));
+/// The entries that come before one, by what it may repeat.
+#[derive(Default)]
+struct Earlier<'a> {
+    names: HashSet<&'a str>,
+    numbers: HashMap<u16, Numbered<'a>>,
+}
+
+/// The earlier entries of one number.
+struct Numbered<'a> {
+    first: Option<&'a str>,
+    has_nameless: bool,
+}
+
+impl<'a> Earlier<'a> {
+    /// An entry that repeats an earlier one: the same name, or a number that an entry without a name already covers.
+    fn repetition(&mut self, name: Option<&'a str>, number: u16, path: &str) -> Option<FieldError> {
+        let is_new_name = name.is_none_or(|name| self.names.insert(name));
+        let numbered = self.numbers.entry(number);
+        let is_new_number = matches!(numbered, Entry::Vacant(_));
+        let others = numbered.or_insert(Numbered {
+            first: name,
+            has_nameless: false,
+        });
+        let covered_by = match name {
+            None => Some(others.first),
+            Some(_) => others.has_nameless.then_some(None),
+        };
+        others.has_nameless |= name.is_none();
+        if let (Some(name), false) = (name, is_new_name) {
+            return Some(FieldError::duplicate(
+                format!("{path}.name"),
+                name,
+                "port names are unique",
+            ));
+        }
+        let other = described(covered_by.filter(|_| !is_new_number)?, number);
+        let detail =
+            format!("means the same Service port as the entry \"{other}\"; remove one of them");
+        Some(FieldError::duplicate(path, described(name, number), detail))
     }
-    let covered = |other: &&ExposedPort| {
-        other.number == entry.number && (other.name.is_none() || entry.name.is_none())
-    };
-    let other = earlier.iter().find(covered)?;
-    let detail =
-        format!("means the same Service port as the entry \"{other}\"; remove one of them");
-    Some(FieldError::duplicate(path, entry.to_string(), detail))
+}
+
+fn described(name: Option<&str>, number: u16) -> String {
+    match name {
+        Some(name) => format!("{} {number}", quoted(name)),
+        None => number.to_string(),
+    }
 }
 
 fn clusters(
     spec: &MultiClusterServiceSpec,
     field: ClusterField,
-    errors: &mut Vec<FieldError>,
+    tell: &mut dyn FnMut(FieldError),
 ) -> ClusterSelection {
     let mut named = BTreeSet::new();
     let effective = field.effective(spec);
@@ -193,7 +233,7 @@ fn clusters(
             Ok(name) => {
                 named.insert(name);
             }
-            Err(error) => errors.push(FieldError::invalid(
+            Err(error) => tell(FieldError::invalid(
                 effective.entry_path(index),
                 name,
                 error.to_string(),

@@ -3,6 +3,9 @@ use std::str::FromStr;
 
 use k8s_openapi::api::core::v1 as core;
 
+/// How many ports a message names.
+const DESCRIBED_MAX: usize = 20;
+
 /// The transport protocol of a Service port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
@@ -157,13 +160,18 @@ impl ExposedPorts {
     }
 }
 
-/// The ports of a Service in a message: `http 80/TCP, metrics 9090/TCP`.
+/// The ports of a Service in a message: `http 80/TCP, metrics 9090/TCP`; of many the first.
 pub fn describe_ports<'a>(ports: impl IntoIterator<Item = &'a ServicePort>) -> String {
-    let all: Vec<_> = ports.into_iter().map(ToString::to_string).collect();
-    if all.is_empty() {
-        "no ports".to_owned()
-    } else {
-        all.join(", ")
+    let mut ports = ports.into_iter();
+    let shown: Vec<_> = ports
+        .by_ref()
+        .take(DESCRIBED_MAX)
+        .map(ToString::to_string)
+        .collect();
+    match (shown.is_empty(), ports.count()) {
+        (true, _) => "no ports".to_owned(),
+        (false, 0) => shown.join(", "),
+        (false, rest) => format!("{} and {rest} more", shown.join(", ")),
     }
 }
 
@@ -206,6 +214,8 @@ mod tests {
             "http 80/TCP, 9090/TCP"
         );
         assert_eq!(describe_ports(&[]), "no ports");
+        let many: Vec<_> = (1..=1000).map(|number| port("", number)).collect();
+        assert!(describe_ports(&many).ends_with("19/TCP, 20/TCP and 980 more"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod types;
 mod view;
 
 use causeway::api::MultiClusterServiceSpec;
-use causeway::domain::FieldError;
+use causeway::domain::FieldErrors;
 use causeway::domain::protected::Protection;
 use json_patch::PatchOperation;
 use serde::Deserialize;
@@ -165,7 +165,7 @@ pub enum Refusal {
         /// What the object is called, for the answer.
         name: String,
         /// All that is wrong.
-        errors: Vec<FieldError>,
+        errors: FieldErrors,
     },
     /// The request should not have come here, or cannot be read.
     Request(String),

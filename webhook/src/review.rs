@@ -17,12 +17,6 @@ use crate::fields::{Fields, fields};
 /// How deep JSON may be nested; what an API server stores is far below.
 const DEPTH_MAX: usize = 128;
 
-/// How many errors an answer names.
-const ERRORS_MAX: usize = 20;
-
-/// How many warnings an answer gives.
-const WARNINGS_MAX: usize = 10;
-
 const GROUP: &str = "networking.karmada.io";
 const VERSION: &str = "v1alpha1";
 const KIND: &str = "MultiClusterService";
@@ -369,26 +363,12 @@ impl Status {
             Refusal::Request(message) => return Self::new(400, "BadRequest", message),
             Refusal::Fields { name, errors } => (name, errors),
         };
-        let rest = errors.len().saturating_sub(ERRORS_MAX);
-        let mut causes: Vec<_> = errors.iter().take(ERRORS_MAX).map(cause).collect();
-        let mut texts: Vec<_> = errors
-            .iter()
-            .take(ERRORS_MAX)
-            .map(ToString::to_string)
-            .collect();
-        if rest > 0 {
-            let message = format!("{rest} more errors are not shown");
-            texts.push(message.clone());
-            causes.push(Cause {
-                reason: "FieldValueInvalid",
-                message,
-                field: "spec".to_owned(),
-            });
-        }
-        let message = match texts.as_slice() {
-            [one] => one.clone(),
-            several => format!("[{}]", several.join(", ")),
-        };
+        let rest = errors.rest().map(|message| Cause {
+            reason: "FieldValueInvalid",
+            message,
+            field: "spec".to_owned(),
+        });
+        let causes = errors.shown().iter().map(cause).chain(rest).collect();
         Self {
             details: Some(Details {
                 name,
@@ -396,7 +376,7 @@ impl Status {
                 kind: KIND,
                 causes,
             }),
-            ..Self::new(422, "Invalid", message)
+            ..Self::new(422, "Invalid", errors.to_string())
         }
     }
 }
@@ -421,15 +401,6 @@ fn cause(error: &FieldError) -> Cause {
     }
 }
 
-fn limited(mut warnings: Vec<String>) -> Vec<String> {
-    let rest = warnings.len().saturating_sub(WARNINGS_MAX);
-    if rest > 0 {
-        warnings.truncate(WARNINGS_MAX);
-        warnings.push(format!("{rest} more warnings are not shown"));
-    }
-    warnings
-}
-
 /// Writes the answer to the request of that uid.
 ///
 /// # Errors
@@ -443,7 +414,7 @@ pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Erro
         patch: None,
         warnings: Vec::new(),
     };
-    let warnings = match decision {
+    response.warnings = match decision {
         Decision::Allow { warnings } => warnings,
         Decision::Patch {
             operations,
@@ -459,7 +430,6 @@ pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Erro
             warnings
         }
     };
-    response.warnings = limited(warnings);
     serde_json::to_vec(&Answer {
         api_version: META_API_VERSION_V1,
         kind: META_KIND,

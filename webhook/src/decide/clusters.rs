@@ -1,11 +1,11 @@
 //! V6: clusters that nobody knows; V9: clusters listed twice, and a service that never leaves its cluster.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashSet};
 
-use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError};
+use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError, quoted};
 
 use super::findings::Findings;
-use super::question::fields_of;
+use super::question::{fields_of, take, times};
 use super::types::type_of;
 use super::view::Clusters;
 use super::{Policy, Question, Stake, Strictness, View};
@@ -23,20 +23,21 @@ pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings:
     for role in ROLES {
         warn_of_repeated(question, role, findings);
     }
-    findings.warnings.extend(one_cluster_only(question));
+    if let Some(warning) = one_cluster_only(question) {
+        findings.warnings.push(warning);
+    }
 }
 
 /// The valid cluster names that were not there before, each once a role.
 pub(super) fn new_names(question: &Question) -> impl Iterator<Item = Entry<'_>> {
     ROLES.into_iter().flat_map(move |role| {
         let field = effective(question, role);
-        let mut seen = BTreeSet::new();
+        let before = question.named_before(role);
+        let mut seen = HashSet::new();
         let names = field.names(&question.spec).into_iter().enumerate();
         names
             .filter(move |(_, name)| {
-                seen.insert(*name)
-                    && ClusterName::try_from(*name).is_ok()
-                    && !question.was_named(role, name)
+                seen.insert(*name) && ClusterName::try_from(*name).is_ok() && !before.contains(name)
             })
             .map(move |(index, name)| Entry {
                 path: field.entry_path(index),
@@ -86,21 +87,13 @@ fn effective(question: &Question, role: ClusterField) -> ClusterField {
 
 fn warn_of_repeated(question: &Question, role: ClusterField, findings: &mut Findings) {
     let field = effective(question, role);
-    let mut stored: HashMap<&str, usize> = HashMap::new();
-    for name in question
-        .before
-        .spec()
-        .into_iter()
-        .flat_map(|spec| role.names(spec))
-    {
-        *stored.entry(name).or_default() += 1;
-    }
-    let mut times: HashMap<&str, usize> = HashMap::new();
+    let stored = question.before.spec().into_iter();
+    let mut stored = times(stored.flat_map(|spec| role.names(spec)));
+    let mut seen = HashSet::new();
     for (index, name) in field.names(&question.spec).into_iter().enumerate() {
-        let time = times.entry(name).or_default();
-        *time += 1;
-        if *time > 1 && *time > stored.get(name).copied().unwrap_or_default() {
-            let path = field.entry_path(index);
+        let is_stored = take(&mut stored, name);
+        if !seen.insert(name) && !is_stored {
+            let (path, name) = (field.entry_path(index), quoted(name));
             findings
                 .warnings
                 .push(format!("{path}: cluster {name:?} is listed already"));

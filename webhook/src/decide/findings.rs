@@ -1,4 +1,4 @@
-use causeway::domain::FieldError;
+use causeway::domain::{FieldError, FieldErrors};
 
 use super::{Decision, Refusal};
 
@@ -36,11 +36,36 @@ pub struct Verdict {
     pub doubts: Doubts,
 }
 
+/// How many warnings an answer gives.
+const WARNINGS_MAX: usize = 10;
+
+/// The first warnings, and how many more there are.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    shown: Vec<String>,
+    more: usize,
+}
+
+impl Warnings {
+    pub(super) fn push(&mut self, warning: String) {
+        if self.shown.len() < WARNINGS_MAX {
+            self.shown.push(warning);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn into_list(self) -> Vec<String> {
+        let rest = (self.more > 0).then(|| format!("{} more warnings are not shown", self.more));
+        self.shown.into_iter().chain(rest).collect()
+    }
+}
+
 /// What the rules find.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    pub(super) errors: Vec<FieldError>,
-    pub(super) warnings: Vec<String>,
+    pub(super) errors: FieldErrors,
+    pub(super) warnings: Warnings,
     pub(super) doubts: Doubts,
 }
 
@@ -70,6 +95,7 @@ impl Findings {
             warnings,
             doubts,
         } = self;
+        let warnings = warnings.into_list();
         let decision = if errors.is_empty() {
             Decision::Allow { warnings }
         } else {

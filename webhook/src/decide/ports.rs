@@ -1,5 +1,7 @@
 //! V5: the ports are those of the Service. What is wrong in the list itself (V3) the parser says.
 
+use std::collections::{HashMap, HashSet};
+
 use causeway::api::ExposurePort;
 use causeway::domain::{FieldError, describe_ports, dns1123_label};
 
@@ -20,26 +22,27 @@ pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings:
         return findings.doubt_service(Stake::Refusal);
     };
     let is_new = question.before.spec().is_none();
+    let known = seen
+        .value
+        .as_deref()
+        .map(|service| Known::of(service, question.service()));
     let mut stake = None;
     for (index, port) in changed.iter().enumerate() {
         let Some(path) = question.port_path(question.ports_kept + index) else {
             continue;
         };
-        let (error, refuse) = match seen.value.as_deref() {
+        let (error, refuse) = match &known {
             // A new object without a usable Service is V4's to refuse.
             None if is_new => continue,
-            Some(service) if service.kind == ServiceKind::ExternalName && is_new => continue,
+            Some(known) if known.kind == ServiceKind::ExternalName && is_new => continue,
             None => (
                 Some(without_service(&path, port, name::no_service(question))),
                 !name::may_be_missing(question, policy),
             ),
-            Some(service) if service.kind == ServiceKind::ExternalName => {
+            Some(known) if known.kind == ServiceKind::ExternalName => {
                 (Some(without_service(&path, port, external(question))), true)
             }
-            Some(service) => (
-                mismatch(&path, port, service, question.service()),
-                !question.dry_run,
-            ),
+            Some(known) => (known.mismatch(&path, port), !question.dry_run),
         };
         stake = stake.max(error.map(|error| findings.fault(error, refuse)));
     }
@@ -62,39 +65,54 @@ fn without_service(path: &str, port: &ExposurePort, why: String) -> FieldError {
     }
 }
 
-/// What is wrong with a port, by the Service; names and numbers that are wrong in themselves are left to the parser.
-fn mismatch(
-    path: &str,
-    port: &ExposurePort,
-    service: &ServiceFacts,
-    (namespace, service_name): (&str, &str),
-) -> Option<FieldError> {
-    let number = u16::try_from(port.port).ok().filter(|number| *number > 0)?;
-    let whole = format!("Service {namespace}/{service_name}");
-    let has = describe_ports(service.ports.iter());
-    let Some(name) = name_of(port) else {
-        let known = service.ports.iter().any(|port| port.id.number == number);
-        return (!known).then(|| {
-            let detail = format!("{whole} has no port {number}; it has {has}");
-            FieldError::invalid(format!("{path}.port"), number, detail)
-        });
-    };
-    if dns1123_label(name).is_err() {
-        return None;
+/// A Service, by what its ports are looked for.
+struct Known<'a> {
+    kind: ServiceKind,
+    whole: String,
+    numbers: HashSet<u16>,
+    names: HashMap<&'a str, u16>,
+    has: String,
+}
+
+impl<'a> Known<'a> {
+    fn of(service: &'a ServiceFacts, (namespace, name): (&str, &str)) -> Self {
+        let ports = service.ports.iter();
+        Self {
+            kind: service.kind,
+            whole: format!("Service {namespace}/{name}"),
+            numbers: ports.clone().map(|port| port.id.number).collect(),
+            names: ports
+                .clone()
+                .map(|port| (&*port.name, port.id.number))
+                .collect(),
+            has: describe_ports(ports),
+        }
     }
-    match service.ports.iter().find(|port| *port.name == *name) {
-        None => {
-            let detail = format!("{whole} has no port named {name:?}; it has {has}");
-            Some(FieldError::invalid(format!("{path}.name"), name, detail))
+
+    /// What is wrong with a port; names and numbers that are wrong in themselves are left to the parser.
+    fn mismatch(&self, path: &str, port: &ExposurePort) -> Option<FieldError> {
+        let number = u16::try_from(port.port).ok().filter(|number| *number > 0)?;
+        let Self { whole, has, .. } = self;
+        let Some(name) = name_of(port) else {
+            return (!self.numbers.contains(&number)).then(|| {
+                let detail = format!("{whole} has no port {number}; it has {has}");
+                FieldError::invalid(format!("{path}.port"), number, detail)
+            });
+        };
+        if dns1123_label(name).is_err() {
+            return None;
         }
-        Some(known) if known.id.number != number => {
-            let detail = format!(
-                "port {name:?} of {whole} is {}; the Service has {has}",
-                known.id.number
-            );
-            Some(FieldError::invalid(format!("{path}.port"), number, detail))
+        match self.names.get(name) {
+            None => {
+                let detail = format!("{whole} has no port named {name:?}; it has {has}");
+                Some(FieldError::invalid(format!("{path}.name"), name, detail))
+            }
+            Some(known) if *known != number => {
+                let detail = format!("port {name:?} of {whole} is {known}; the Service has {has}");
+                Some(FieldError::invalid(format!("{path}.port"), number, detail))
+            }
+            Some(_) => None,
         }
-        Some(_) => None,
     }
 }
 

@@ -1,9 +1,11 @@
 //! A change, made ready to be judged: converted, compared with what is stored, and read by the one parser.
 
-use std::collections::BTreeSet;
+use std::borrow::Borrow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 
 use causeway::api::{ExposurePort, MultiClusterServiceSpec};
-use causeway::domain::{ClusterField, FieldError, MultiClusterService, same_clusters};
+use causeway::domain::{ClusterField, FieldError, FieldErrors, MultiClusterService, same_clusters};
 
 use super::findings::{Findings, Verdict};
 use super::{Change, Metadata, Policy, View, clusters, deprecated, identity, name, ports, types};
@@ -24,7 +26,7 @@ pub struct Question {
     /// Whether the spec is not as stored.
     is_spec_judged: bool,
     /// What the parser finds wrong in what has changed.
-    wrong: Vec<FieldError>,
+    wrong: FieldErrors,
 }
 
 /// What a change is compared with.
@@ -78,7 +80,7 @@ impl From<Change> for Question {
             spec,
             before,
             is_spec_judged,
-            wrong: Vec::new(),
+            wrong: FieldErrors::default(),
         };
         if is_spec_judged {
             question.put_kept_ports_first();
@@ -123,7 +125,7 @@ impl Question {
             return;
         }
         types::judge(self, findings);
-        findings.errors.extend(self.wrong.iter().cloned());
+        findings.errors.append(&self.wrong);
         ports::judge(self, view, policy, findings);
         clusters::judge(self, view, policy, findings);
         types::judge_service(self, view, findings);
@@ -149,53 +151,57 @@ impl Question {
         })
     }
 
-    /// Whether the object stored names that cluster in that role, under its name or a deprecated one.
-    pub(super) fn was_named(&self, role: ClusterField, name: &str) -> bool {
-        self.before
-            .spec()
-            .is_some_and(|stored| fields_of(role).any(|field| field.names(stored).contains(&name)))
+    /// The clusters that the object stored names in that role, under its name or a deprecated one.
+    pub(super) fn named_before(&self, role: ClusterField) -> HashSet<&str> {
+        let stored = self.before.spec().into_iter();
+        stored
+            .flat_map(|stored| fields_of(role).flat_map(|field| field.names(stored)))
+            .collect()
     }
 
     /// Sorts the ports: first those that are as stored, each stored one counting once.
     fn put_kept_ports_first(&mut self) {
-        let mut left: Vec<_> = self
-            .before
-            .spec()
-            .map(|stored| stored.ports.iter().map(identity_of).collect())
-            .unwrap_or_default();
         let ports = std::mem::take(&mut self.spec.ports);
-        let (kept, changed): (Vec<_>, Vec<_>) =
-            ports.into_iter().enumerate().partition(|(_, port)| {
-                let stored = left.iter().position(|other| *other == identity_of(port));
-                stored.map(|index| left.swap_remove(index)).is_some()
-            });
+        let stored = self.before.spec().into_iter();
+        let mut left = times(stored.flat_map(|stored| stored.ports.iter().map(identity_of)));
+        let kept = ports.iter().map(|port| take(&mut left, &identity_of(port)));
+        let is_kept: Vec<bool> = kept.collect();
+        let (kept, changed): (Vec<_>, Vec<_>) = ports
+            .into_iter()
+            .enumerate()
+            .partition(|(index, _)| is_kept[*index]);
         self.ports_kept = kept.len();
         (self.port_origins, self.spec.ports) = kept.into_iter().chain(changed).unzip();
     }
 
     /// What the parser says of the spec, as far as it is about something that has changed.
-    fn parse(&self) -> Vec<FieldError> {
-        let errors = MultiClusterService::try_from(&self.spec)
-            .err()
-            .map(|errors| errors.0)
-            .unwrap_or_default();
+    fn parse(&self) -> FieldErrors {
+        let known = Known {
+            types: self
+                .before
+                .spec()
+                .map(|stored| stored.types.iter().map(String::as_str).collect()),
+            providers: self.named_before(ClusterField::Providers),
+            consumers: self.named_before(ClusterField::Consumers),
+        };
+        let mut errors = FieldErrors::default();
+        MultiClusterService::read(&self.spec, &mut |error| {
+            errors.extend(self.judged(&known, error));
+        });
         errors
-            .into_iter()
-            .filter_map(|error| self.judged(error))
-            .collect()
     }
 
     /// The error with the path that it has in the request; `None` where it is about what has not changed.
-    fn judged(&self, mut error: FieldError) -> Option<FieldError> {
+    fn judged(&self, known: &Known<'_>, mut error: FieldError) -> Option<FieldError> {
         if let Some(index) = entry_index(&error.path, "spec.ports") {
             let changed = index >= self.ports_kept;
             error.path = self.port_path(index)? + after_entry(&error.path);
             return changed.then_some(error);
         }
         if let Some(index) = entry_index(&error.path, "spec.types") {
-            let type_ = self.spec.types.get(index)?;
-            let stored = self.before.spec();
-            let changed = stored.is_none_or(|stored| !stored.types.contains(type_));
+            let type_ = self.spec.types.get(index)?.as_str();
+            let stored = known.types.as_ref();
+            let changed = stored.is_none_or(|stored| !stored.contains(type_));
             return changed.then_some(error);
         }
         if error.path == "spec.types" {
@@ -204,7 +210,7 @@ impl Question {
         let field = fields().find(|field| error.path.starts_with(field.path()))?;
         let role = field.successor();
         let changed = match entry_index(&error.path, field.path()) {
-            Some(index) => !self.was_named(role, field.names(&self.spec).get(index)?),
+            Some(index) => !known.names(role).contains(field.name(&self.spec, index)?),
             None => self.role_changed(role),
         };
         changed.then_some(error)
@@ -228,8 +234,48 @@ pub(super) fn fields_of(role: ClusterField) -> impl Iterator<Item = ClusterField
     fields().filter(move |field| field.successor() == role)
 }
 
-fn identity_of(port: &ExposurePort) -> (String, i32) {
-    (port.name.clone().unwrap_or_default(), port.port)
+/// What the object stored has, to tell what has changed.
+struct Known<'a> {
+    types: Option<HashSet<&'a str>>,
+    providers: HashSet<&'a str>,
+    consumers: HashSet<&'a str>,
+}
+
+impl Known<'_> {
+    fn names(&self, role: ClusterField) -> &HashSet<&str> {
+        match role.successor() {
+            ClusterField::Providers => &self.providers,
+            _ => &self.consumers,
+        }
+    }
+}
+
+fn identity_of(port: &ExposurePort) -> (&str, i32) {
+    (port.name.as_deref().unwrap_or_default(), port.port)
+}
+
+/// How often each entry is there.
+pub(super) fn times<T: Eq + Hash>(entries: impl Iterator<Item = T>) -> HashMap<T, usize> {
+    let mut times = HashMap::new();
+    for entry in entries {
+        *times.entry(entry).or_default() += 1;
+    }
+    times
+}
+
+/// Takes one of an entry away; says whether there was one.
+pub(super) fn take<T, Q>(times: &mut HashMap<T, usize>, entry: &Q) -> bool
+where
+    T: Eq + Hash + Borrow<Q>,
+    Q: Eq + Hash + ?Sized,
+{
+    match times.get_mut(entry) {
+        Some(left) if *left > 0 => {
+            *left -= 1;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The index in a path such as `spec.ports[3].name`, where it is one of that list.

@@ -1,20 +1,23 @@
 //! V2: the type does not change; V9: a load balancer that is none.
 
+use std::collections::HashSet;
+
 use causeway::api::MultiClusterServiceSpec;
-use causeway::domain::{ExposureType, FieldError, MultiClusterService};
+use causeway::domain::{ExposureType, FieldError, MultiClusterService, quoted};
 
 use super::findings::Findings;
+use super::question::{take, times};
 use super::view::ServiceKind;
 use super::{Question, Stake, View};
 
 pub(super) fn judge(question: &Question, findings: &mut Findings) {
+    let stored = question.before.spec().map(|stored| stored.types.as_slice());
+    let mut stored = times(stored.unwrap_or_default().iter().map(String::as_str));
+    let mut seen = HashSet::new();
     for (index, type_) in question.spec.types.iter().enumerate() {
-        let earlier = &question.spec.types[..index];
-        let times = earlier.iter().filter(|other| *other == type_).count();
-        let stored = question.before.spec().map_or(0, |stored| {
-            stored.types.iter().filter(|other| *other == type_).count()
-        });
-        if times > 0 && times >= stored {
+        let is_stored = take(&mut stored, type_.as_str());
+        if !seen.insert(type_) && !is_stored {
+            let type_ = quoted(type_);
             findings
                 .warnings
                 .push(format!("spec.types[{index}]: {type_:?} is listed already"));

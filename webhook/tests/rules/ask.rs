@@ -218,7 +218,10 @@ impl Ask {
             Decision::Deny {
                 refusal: Refusal::Fields { errors, .. },
                 warnings,
-            } => (errors.iter().map(ToString::to_string).collect(), warnings),
+            } => (
+                errors.shown().iter().map(ToString::to_string).collect(),
+                warnings,
+            ),
             other => panic!("no answer of a validation: {other:?}"),
         };
         Said {

@@ -10,5 +10,6 @@ mod ask;
 mod combinations;
 mod creation;
 mod doubt;
+mod large;
 mod mutation;
 mod update;

@@ -1,0 +1,97 @@
+//! Objects as large as an API server takes: the answer stays small, and the work grows with the object, not with its square.
+
+use causeway_webhook::decide::{ServiceKind, Strictness};
+use serde_json::{Value, json};
+
+use crate::ask::{Ask, create, spec, update};
+
+/// Entries of a list. Under CAUSEWAY_SOAK as many as fit into 3 MiB: were each compared with each, that would not end.
+fn entries() -> usize {
+    match std::env::var_os("CAUSEWAY_SOAK") {
+        Some(_) => 200_000,
+        None => 10_000,
+    }
+}
+
+fn many(entry: impl Fn(usize) -> Value) -> Value {
+    (0..entries()).map(entry).collect()
+}
+
+/// An answer to each object, as it is made and as it replaces one that is like it but for one entry.
+fn answers(fields: &Value) -> Vec<Ask> {
+    let mut before = fields.clone();
+    for (_, list) in before.as_object_mut().expect("fields") {
+        if let Some(list) = list.as_array_mut() {
+            list.remove(0);
+        }
+    }
+    let (now, before) = (spec(fields.clone()), spec(before));
+    vec![
+        create(now.clone()),
+        update(before.clone(), now.clone()),
+        update(now, before),
+    ]
+}
+
+#[track_caller]
+fn is_bounded(ask: &Ask) {
+    let said = ask.validate();
+    assert!(said.errors.len() <= 20, "{} errors", said.errors.len());
+    assert!(
+        said.warnings.len() <= 11,
+        "{} warnings",
+        said.warnings.len()
+    );
+    let texts = said.errors.iter().chain(&said.warnings);
+    let size: usize = texts.map(String::len).sum();
+    assert!(size < 64 * 1024, "{size} bytes");
+}
+
+#[test]
+fn lists_without_an_end_are_judged_entry_by_entry_and_answered_shortly() {
+    let names = |prefix: &'static str| many(move |index| json!(format!("{prefix}{index}")));
+    let selectors =
+        |prefix: &'static str| many(move |index| json!({"name": format!("{prefix}{index}")}));
+    for fields in [
+        json!({"types": many(|_| json!("CrossCluster"))}),
+        json!({"types": names("Cross")}),
+        json!({"ports": many(|_| json!({"port": 80}))}),
+        json!({"ports": many(|index| json!({"port": index % 65536}))}),
+        json!({"ports": many(|index| json!({"name": format!("p{index}"), "port": 80}))}),
+        json!({"ports": many(|index| json!({"name": format!("P{index}"), "port": -1}))}),
+        json!({"providerClusters": selectors("a")}),
+        json!({"consumerClusters": selectors("A")}),
+        json!({"consumerClusters": many(|_| json!({"name": ""}))}),
+        json!({"serviceProvisionClusters": names("a")}),
+        json!({"range": {"clusterNames": names("a")}, "serviceConsumptionClusters": names("b")}),
+        json!({"providerClusters": selectors("a"), "serviceProvisionClusters": names("b")}),
+    ] {
+        for ask in answers(&fields) {
+            is_bounded(&ask);
+            is_bounded(&ask.clone().unknown_cluster(Strictness::Deny));
+            ask.mutate(false);
+        }
+    }
+}
+
+#[test]
+fn a_service_of_many_ports_is_looked_through_once() {
+    let names: Vec<_> = (0..20_000).map(|index| format!("p{index}")).collect();
+    let ports: Vec<_> = names.iter().map(|name| (name.as_str(), 80)).collect();
+    let wanted = many(|index| json!({"name": format!("q{index}"), "port": 80}));
+    let ask = create(spec(json!({"ports": wanted}))).service(ServiceKind::Other, &ports);
+    is_bounded(&ask);
+}
+
+#[test]
+fn a_text_of_megabytes_is_quoted_shortly() {
+    let long = "x".repeat(3_000_000);
+    for fields in [
+        json!({"types": [long, long]}),
+        json!({"ports": [{"name": long, "port": 80}, {"name": long, "port": 80}]}),
+        json!({"providerClusters": [{"name": long}, {"name": long}]}),
+        json!({"range": {"clusterNames": [long]}, "serviceConsumptionClusters": [long, "b"]}),
+    ] {
+        is_bounded(&create(spec(fields)));
+    }
+}
