@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use causeway::domain::protected::Protection;
 use causeway::process::Process;
+use causeway_webhook::connections::Progress;
 use causeway_webhook::decide::{Object, Policy, Strictness};
+use causeway_webhook::load::Limits;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::review::{self, Subject};
 use causeway_webhook::service::Webhook;
@@ -91,9 +93,11 @@ impl Served {
                 unknown_cluster: Strictness::Deny,
                 protection: Protection::new("causeway-system", []),
             };
+            let limits = Limits::default();
             Webhook::new(
                 Hub::new(client(hub)),
                 policy,
+                &limits,
                 metrics,
                 process.tasks.clone(),
             )
@@ -107,11 +111,8 @@ impl Served {
             .body(Full::new(Bytes::copy_from_slice(body)))
             .expect("a request");
         self.runtime.block_on(async {
-            let response = self
-                .webhook
-                .respond(request)
-                .await
-                .expect("the body is there");
+            let progress = Progress::default();
+            let response = self.webhook.respond(request, &progress).await;
             let code = response.status().as_u16();
             assert_eq!(response.headers()["content-type"], "application/json");
             let body = response.into_body().collect().await.expect("a body");

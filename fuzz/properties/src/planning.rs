@@ -23,6 +23,7 @@ use causeway_controller::plan::{Desired, Members, Settings, plan};
 use causeway_controller::watch::Signal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};
 use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -142,6 +143,7 @@ impl World {
             settings: Settings {
                 protection: Protection::new("causeway-system", []),
                 service_grace: Duration::from_secs(300),
+                provider_ttl: None,
                 publish_exports: document["publish"] == json!(true),
             },
             service_is_stored: false,
@@ -190,10 +192,8 @@ impl World {
             version: "v1.34.0".to_owned(),
             release: (1, 34),
         };
-        let slices = listed(&member["slices"])
-            .into_iter()
-            .map(ObservedSlice::read)
-            .collect();
+        let slices = listed::<EndpointSlice>(&member["slices"]);
+        let slices = slices.iter().map(ObservedSlice::read).collect();
         self.index.members.insert(name.clone(), Member::new(1));
         for event in [
             MemberEvent::Identified(identity),

@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use causeway::api;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::ClusterName;
 use causeway_controller::event::{HubEvent, MemberEvent};
-use causeway_controller::index::slice::ObservedSlice;
+use causeway_controller::index::slice::{ObservedSlice, WireSlice};
 use causeway_controller::watch::{Settings, Signal, Watch};
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -44,15 +42,22 @@ pub fn holds(input: &[u8]) {
     let member = |event: MemberEvent| Heard::Member(event);
     let script = Script::read(&document);
     let heard = match document["kind"].as_str() {
-        Some("MultiClusterService") => script.play(|s| hub(HubEvent::MultiClusterServices(s))),
-        Some("Cluster") => script.play::<api::Cluster>(|s| hub(HubEvent::Clusters(s))),
-        Some("HubService") => script.play(|s| hub(HubEvent::Services(s))),
-        Some("Service") => script.play(|s| member(MemberEvent::Services(s))),
-        Some("Namespace") => script.play::<Namespace>(|s| member(MemberEvent::Namespaces(s))),
-        Some("ServiceExport") => script.play::<ServiceExport>(|s| member(MemberEvent::Exports(s))),
-        Some("ServiceImport") => script.play::<ServiceImport>(|s| member(MemberEvent::Imports(s))),
-        Some("EndpointSlice") => script
-            .play::<EndpointSlice>(|s| member(MemberEvent::Slices(s.map(ObservedSlice::read)))),
+        Some("MultiClusterService") => script.play(it, |s| hub(HubEvent::MultiClusterServices(s))),
+        Some("Cluster") => script.play(it, |s| hub(HubEvent::Clusters(s))),
+        Some("HubService") => script.play(it, |s| hub(HubEvent::Services(s))),
+        Some("Service") => script.play(it, |s| member(MemberEvent::Services(s))),
+        Some("Namespace") => script.play(it, |s| member(MemberEvent::Namespaces(s))),
+        Some("ServiceExport") => {
+            script.play(it::<ServiceExport>, |s| member(MemberEvent::Exports(s)))
+        }
+        Some("ServiceImport") => {
+            script.play(it::<ServiceImport>, |s| member(MemberEvent::Imports(s)))
+        }
+        Some("EndpointSlice") => {
+            let slices = document["items"].as_array().into_iter().flatten();
+            slices.for_each(is_read_alike);
+            script.play::<WireSlice, _>(ObservedSlice::from, |s| member(MemberEvent::Slices(s)))
+        }
         _ => return,
     };
     let mut world = World::new(&json!({
@@ -97,9 +102,9 @@ impl Script {
     }
 
     /// Lets a watch follow the script until the last object was told.
-    fn play<K>(&self, wrap: impl Fn(Signal<K>) -> Heard) -> Vec<Heard>
+    fn play<K, T>(&self, read: impl Fn(K) -> T, wrap: impl Fn(Signal<T>) -> Heard) -> Vec<Heard>
     where
-        K: Resource<DynamicType: Default> + DeserializeOwned + Clone + fmt::Debug + 'static,
+        K: Resource<DynamicType: Default> + DeserializeOwned + fmt::Debug + 'static,
     {
         let settings = Settings {
             first_retry: Duration::ZERO,
@@ -118,7 +123,8 @@ impl Script {
             runtime.block_on(async {
                 let watch = Watch::new(Api::<K>::all(client(answer)), settings);
                 let (sender, receiver) = mpsc::channel(64);
-                let running = watch.run(|object| object, |signal| signal, sender);
+                let named = |object: K| (object.meta().name.clone(), read(object));
+                let running = watch.run(named, |signal| signal, sender);
                 tokio::select! {
                     () = running => panic!("the watch has ended"),
                     heard = listen(receiver, wrap) => heard,
@@ -133,26 +139,44 @@ thread_local! {
     static RUNTIME: Runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
 }
 
-async fn listen<K: Resource + Clone>(
-    mut signals: mpsc::Receiver<Signal<K>>,
-    wrap: impl Fn(Signal<K>) -> Heard,
+/// What is told until the last object, each object with its name.
+async fn listen<T>(
+    mut signals: mpsc::Receiver<Signal<(Option<String>, T)>>,
+    wrap: impl Fn(Signal<T>) -> Heard,
 ) -> Vec<Heard> {
     let mut heard = Vec::new();
     while let Some(signal) = signals.recv().await {
-        let is = |object: &K, name: &str| object.meta().name.as_deref() == Some(name);
+        let is = |name: &Option<String>, expected| name.as_deref() == Some(expected);
         if let Signal::Listed(objects) = &signal {
-            assert!(
-                objects.iter().any(|object| is(object, LISTED)),
-                "an odd object hides another"
-            );
+            let is_there = objects.iter().any(|(name, _)| is(name, LISTED));
+            assert!(is_there, "an odd object hides another");
         }
-        let is_last = matches!(&signal, Signal::Applied(object) if is(object, TOLD));
-        heard.push(wrap(signal));
+        let is_last = matches!(&signal, Signal::Applied((name, _)) if is(name, TOLD));
+        heard.push(wrap(signal.map(|(_, object)| object)));
         if is_last {
             break;
         }
     }
     heard
+}
+
+fn it<K>(object: K) -> K {
+    object
+}
+
+/// What is read straight from the text is what is read from the typed object.
+fn is_read_alike(slice: &Value) {
+    // Kubernetes' types do without metadata, which no API server does.
+    if !slice["metadata"].is_object() {
+        return;
+    }
+    let text = slice.to_string();
+    if let Ok(typed) = serde_json::from_str::<EndpointSlice>(&text) {
+        let wire =
+            serde_json::from_str::<WireSlice>(&text).expect("it decodes as the typed object does");
+        let (typed, wire) = (ObservedSlice::read(&typed), ObservedSlice::from(wire));
+        assert_eq!(format!("{wire:?}"), format!("{typed:?}"));
+    }
 }
 
 /// An object that is fine, whatever its kind.
