@@ -13,11 +13,13 @@ GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 KEEP ?=
 # ONLY=webhook measures that part.
 ONLY ?=
+# T=600 fuzzes each target for ten minutes.
+T ?=
 
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo test bench lint manifests testbed rust go
+.PHONY: help demo test bench fuzz lint manifests testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -34,6 +36,12 @@ test: rust go testbed ## Run every test, unit to multi-cluster
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook
 	$(TARGET)/release/causeway-bench $(ONLY)
+
+fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=envelope for one)
+	@$(call need,c++,install a C++ compiler; on Debian: apt-get install build-essential)
+	@$(call need,cargo-fuzz,cargo install --locked cargo-fuzz)
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || { echo "the nightly toolchain is missing: rustup toolchain install nightly" >&2; exit 1; }
+	@fuzz/run $(or $(T),60) $(or $(ONLY),envelope admission planning watching)
 
 lint: rust go ## Check formats, lints, generated files, licences and advisories
 	$(CARGO) fmt --all --check
