@@ -13,13 +13,13 @@ GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 KEEP ?=
 # ONLY=webhook measures that part.
 ONLY ?=
-# T=600 fuzzes each target for ten minutes.
+# T=600 fuzzes each target, or soaks, for ten minutes.
 T ?=
 
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo test bench fuzz lint manifests testbed rust go
+.PHONY: help demo test soak bench fuzz lint manifests testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -32,6 +32,10 @@ demo: rust go ## Show the whole way on real API servers (KEEP=1 leaves it runnin
 test: rust go testbed ## Run every test, unit to multi-cluster
 	$(CARGO) build --workspace --bins
 	$(CARGO) test --workspace --no-fail-fast
+
+soak: rust go testbed ## Run the long forms of tests (T=600 seconds at least, each)
+	$(CARGO) build --workspace --bins
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling -- --nocapture
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook
