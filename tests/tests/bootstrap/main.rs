@@ -8,7 +8,7 @@
 )]
 
 mod absence;
-
+mod orders;
 mod relay;
 mod waiting;
 
