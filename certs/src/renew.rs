@@ -214,8 +214,11 @@ impl Situation<'_> {
     }
 
     /// The stored leaf, where this process should serve it: it is good, and it is trusted, or at least no less than the
-    /// one that is served.
+    /// one that is served; and that one is known on, for others may serve it yet.
     pub fn servable(&self) -> Option<&Served> {
+        if self.stored.signing(self.now).is_ok() && self.forgotten().is_some() {
+            return None;
+        }
         let leaf = self.stored.leaf(self.names, self.now).ok()?;
         let serving = self.serving;
         let serving = serving.filter(|serving| serving.period.check(self.now).is_ok());

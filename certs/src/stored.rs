@@ -126,17 +126,26 @@ impl Signer {
     }
 
     /// The authority among those whose key this is.
-    fn read(contents: &Contents, bundle: &Bundle, key: &str) -> Result<Self, Fault> {
-        let first = bundle.authorities.first();
+    fn read(
+        contents: &Contents,
+        certificate: &str,
+        key: &str,
+        bundle: &Bundle,
+    ) -> Result<Self, Fault> {
         let key = contents.text(key)?;
-        first.ok_or(Fault::Undecodable)?;
+        contents.get(certificate).ok_or(Fault::Missing)?;
         let pair = KeyPair::from_pem(key).map_err(|_| Fault::Undecodable)?;
         let matches = |authority: &&Trusted| {
             authority.with_parsed(|parsed| is_key_of(&pair, parsed)) == Some(true)
         };
         let authority = bundle.authorities.iter().find(matches);
+        let none = if bundle.authorities.is_empty() {
+            Fault::Undecodable
+        } else {
+            Fault::KeyMismatch
+        };
         Ok(Self {
-            certificate: authority.ok_or(Fault::KeyMismatch)?.clone(),
+            certificate: authority.ok_or(none)?.clone(),
             key: key.to_owned(),
         })
     }
@@ -266,8 +275,8 @@ impl Stored {
             contents.get(NEXT_CERTIFICATE).is_some() || contents.get(NEXT_KEY).is_some();
         Self {
             exists,
-            signing: Signer::read(&contents, &trusted, CA_KEY),
-            next: awaits_next.then(|| Signer::read(&contents, &next, NEXT_KEY)),
+            signing: Signer::read(&contents, CA_CERTIFICATE, CA_KEY, &trusted),
+            next: awaits_next.then(|| Signer::read(&contents, NEXT_CERTIFICATE, NEXT_KEY, &next)),
             leaf: Served::read(&contents, &trusted),
             old_until: contents.text(OLD_UNTIL).ok().and_then(read_moment),
             trusted,

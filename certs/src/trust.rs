@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pem::Pem;
+use pem::{EncodeConfig, LineEnding, Pem};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
@@ -88,9 +88,15 @@ impl Trusted {
         self.period
     }
 
+    /// The certificate as DER.
+    pub fn der(&self) -> &[u8] {
+        &self.der
+    }
+
     /// The certificate as PEM.
     pub fn pem(&self) -> String {
-        pem::encode(&Pem::new(CERTIFICATE, self.der.as_slice()))
+        let style = EncodeConfig::new().set_line_ending(LineEnding::LF);
+        pem::encode_config(&Pem::new(CERTIFICATE, self.der.as_slice()), style)
     }
 
     /// Looks into the certificate, which was decoded before.

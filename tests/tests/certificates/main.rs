@@ -7,4 +7,7 @@
 )]
 
 mod beginnings;
+mod cert_manager;
+mod repairs;
+mod rotation;
 mod stage;

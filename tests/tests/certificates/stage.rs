@@ -1,11 +1,11 @@
-//! A hub whose webhooks keep their own certificates.
+//! A hub whose webhooks keep their own certificates, and what may be done to those.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::time::Duration;
+use std::time::SystemTime;
 
-use causeway_certs::{Bundle, Contents, Stored};
+use causeway_certs::{Bundle, CERTIFICATE, Contents, KEY, Names, Stored, Trusted};
 use causeway_tests::causeway::{Launch, NAMESPACE};
 use causeway_tests::{Cluster, Fleet, Installation, Running, SOON, eventually};
 use k8s_openapi::ByteString;
@@ -13,9 +13,10 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Config};
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// The Secret of the manifests.
 pub(crate) const SECRET: &str = "causeway-webhook-tls";
@@ -26,15 +27,35 @@ pub(crate) const REGISTRATION: &str = "causeway";
 pub(crate) struct Stage {
     pub(crate) installation: Installation,
     pub(crate) fleet: Fleet,
+    turn: Mutex<()>,
+}
+
+/// The stage that the tests share, one after the other: nothing is stored or registered at the beginning of a turn.
+pub(crate) async fn stage() -> (&'static Stage, MutexGuard<'static, ()>) {
+    static STAGE: OnceCell<Stage> = OnceCell::const_new();
+    let made = || async {
+        let fleet = Fleet::builder().start().await;
+        let installation = Installation::new(&fleet).await;
+        Stage {
+            installation,
+            fleet,
+            turn: Mutex::new(()),
+        }
+    };
+    let stage = STAGE.get_or_init(made).await;
+    let turn = stage.turn.lock().await;
+    stage.clear().await;
+    (stage, turn)
 }
 
 impl Stage {
-    pub(crate) async fn new() -> Self {
-        let fleet = Fleet::builder().start().await;
-        let installation = Installation::new(&fleet).await;
-        Self {
-            installation,
-            fleet,
+    pub(crate) async fn clear(&self) {
+        let of_webhook = ["-n", NAMESPACE, "secret", SECRET];
+        let configurations = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
+        for what in [&of_webhook[..], &[configurations, REGISTRATION]] {
+            let delete = ["delete", "--ignore-not-found"];
+            let args = delete.into_iter().chain(what.iter().copied());
+            self.hub().kubectl(args).await.ok();
         }
     }
 
@@ -50,7 +71,7 @@ impl Stage {
             .arg("--certificate-name=127.0.0.1")
     }
 
-    /// The same, with lifetimes of so many seconds.
+    /// The same, with lifetimes of so many seconds. Trust settles in a tenth of the leaf's.
     pub(crate) fn short_lived(&self, authority: u64, leaf: u64) -> Launch {
         self.launch()
             .arg(format!("--ca-validity={authority}s"))
@@ -74,11 +95,16 @@ impl Stage {
     /// What is stored; nothing where there is no Secret.
     pub(crate) async fn stored(&self) -> Stored {
         let secret = self.secrets().get_opt(SECRET).await.expect("an answer");
-        let contents = secret.map(|secret| {
-            let data = secret.data.unwrap_or_default();
-            Contents::gather(|key| Some(data.get(key)?.0.as_slice()))
-        });
-        Stored::read(contents)
+        match secret {
+            Some(secret) => Self::decode(&secret.data.unwrap_or_default()),
+            None => Stored::read(None),
+        }
+    }
+
+    /// What a Secret with these data says.
+    pub(crate) fn decode(data: &BTreeMap<String, ByteString>) -> Stored {
+        let contents = Contents::gather(|key| Some(data.get(key)?.0.as_slice()));
+        Stored::read(Some(contents))
     }
 
     /// What the configurations hold: the mutating one's first.
@@ -98,11 +124,15 @@ impl Stage {
             .collect()
     }
 
-    /// Replaces the data of the Secret, or makes it with these.
-    pub(crate) async fn put(&self, data: BTreeMap<String, ByteString>) {
+    /// Replaces the data of the Secret, or makes it with these. Where the Secret is of the type for TLS, the API server
+    /// wants the keys of a leaf, if only empty ones.
+    pub(crate) async fn put(&self, mut data: BTreeMap<String, ByteString>) {
         let secrets = self.secrets();
         match secrets.get_opt(SECRET).await.expect("an answer") {
             Some(mut secret) => {
+                for key in [CERTIFICATE, KEY] {
+                    data.entry(key.to_owned()).or_default();
+                }
                 secret.data = Some(data);
                 secret.metadata.resource_version = None;
                 let params = PostParams::default();
@@ -152,13 +182,12 @@ impl Stage {
         self.hub().kubectl(args).await.ok();
     }
 
-    /// Waits until a webhook's leaf is stored and every one of so many caBundles holds the authority that signed it and
-    /// nothing but what is stored.
+    /// Waits until a good leaf is stored and every one of so many caBundles holds just the authorities that are stored.
     pub(crate) async fn settled(&self, bundles: usize) -> Stored {
         eventually("the certificates are as they should be", SOON, || async {
             let stored = self.stored().await;
-            let now = std::time::SystemTime::now();
-            let leaf = stored.leaf(&Default::default(), now);
+            let now = SystemTime::now();
+            let leaf = stored.leaf(&Names::default(), now);
             leaf.map_err(|fault| format!("the leaf: {fault}"))?;
             let trust = stored.trust(now);
             let published = self.bundles().await;
@@ -170,6 +199,28 @@ impl Stage {
         })
         .await
     }
+
+    /// A new connection to a webhook by somebody who trusts what a caBundle holds; fails as a handshake does.
+    pub(crate) async fn call(&self, webhook: &Running, bundle: &Bundle) -> Result<(), String> {
+        let url = format!("https://{}", webhook.bind());
+        let mut config = Config::new(url.parse().expect("a URL"));
+        let trusted = bundle.authorities.iter().map(|one| one.der().to_vec());
+        config.root_cert = Some(trusted.collect());
+        config.default_retry = false;
+        let client = Client::try_from(config).expect("a client");
+        let request = http::Request::get("/validate").body(Vec::new());
+        match client.request_text(request.expect("a request")).await {
+            // It wants a POST, and says so through the TLS that was to be tried.
+            Ok(_) | Err(kube::Error::Api(_)) => Ok(()),
+            Err(error) => Err(format!("{error:?}")),
+        }
+    }
+}
+
+/// The authority that signed the stored leaf.
+pub(crate) fn issuer(stored: &Stored) -> Trusted {
+    let leaf = stored.leaf(&Names::default(), SystemTime::now());
+    leaf.expect("a good leaf").issuer.clone()
 }
 
 /// What a webhook counted.
@@ -178,5 +229,21 @@ pub(crate) async fn count(webhook: &Running, metric: &str, labels: &[(&str, &str
     metrics.get(metric, labels).unwrap_or_default()
 }
 
-/// How long what takes the settling time of long-lived certificates may take.
-pub(crate) const LATER: Duration = Duration::from_secs(60);
+/// How often these put right what was wrong for that reason.
+pub(crate) async fn repairs(webhooks: &[Running], reason: &str) -> f64 {
+    let mut all = 0.0;
+    for webhook in webhooks {
+        all += count(
+            webhook,
+            "causeway_certificate_repairs_total",
+            &[("reason", reason)],
+        )
+        .await;
+    }
+    all
+}
+
+/// How often these took up another leaf.
+pub(crate) async fn rotations(webhook: &Running) -> f64 {
+    count(webhook, "causeway_certificate_rotations_total", &[]).await
+}
