@@ -168,6 +168,10 @@ impl Cluster {
         }
     }
 
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
     /// What the administrator's kubeconfig holds.
     pub(crate) fn admin_access(&self) -> Access<'_> {
         self.access(&self.admin_token)

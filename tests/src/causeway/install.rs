@@ -100,12 +100,9 @@ impl Installation {
 
     /// [`Installation::webhook`], which reaches the hub at another URL than its API server's.
     pub fn webhook_through(&self, hub: &Cluster, url: &str) -> Launch {
-        let kubeconfig = self.kubeconfig("causeway-webhook");
-        let text = std::fs::read_to_string(&kubeconfig).expect("a kubeconfig");
-        let through = kubeconfig.with_extension(format!("{}.kubeconfig", ports::fresh()));
-        std::fs::write(&through, text.replace(hub.url(), url)).expect("a kubeconfig");
+        let account = "causeway-webhook";
         let tls = self.fresh_certificate();
-        let launch = self.launch_with("causeway-webhook", &through);
+        let launch = self.launch_with(account, &self.kubeconfig_through(account, hub, url));
         serving(launch, Ipv4Addr::LOCALHOST.into(), &tls)
             .arg(format!("--tls-dir={}", tls.display()))
     }
@@ -113,6 +110,12 @@ impl Installation {
     /// A controller to be started, with the rights of its ServiceAccount.
     pub fn controller(&self) -> Launch {
         self.launch("causeway-controller")
+    }
+
+    /// [`Installation::controller`], which reaches the hub at another URL than its API server's.
+    pub fn controller_through(&self, hub: &Cluster, url: &str) -> Launch {
+        let account = "causeway-controller";
+        self.launch_with(account, &self.kubeconfig_through(account, hub, url))
     }
 
     /// Has the hub's API server ask this webhook: applies the manifest for hubs without nodes. Until the
@@ -156,6 +159,15 @@ spec: {types: [CrossCluster]}
     pub async fn join(&self, member: &Cluster) {
         let kubeconfig = member.kubeconfig().display().to_string();
         self.kubectl_mcs(["join", member.name(), "--member-kubeconfig", &kubeconfig])
+            .await
+            .ok();
+    }
+
+    /// [`Installation::join`], for a controller that reaches the member at another address.
+    pub async fn join_at(&self, member: &Cluster, url: &str) {
+        let kubeconfig = member.kubeconfig().display().to_string();
+        let join = ["join", member.name(), "--member-kubeconfig", &kubeconfig];
+        self.kubectl_mcs(join.into_iter().chain(["--api-endpoint", url]))
             .await
             .ok();
     }
@@ -266,6 +278,14 @@ spec: {types: [CrossCluster]}
     fn kubeconfig(&self, program: &str) -> PathBuf {
         self.hub_kubeconfig
             .with_file_name(format!("{program}.kubeconfig"))
+    }
+
+    fn kubeconfig_through(&self, account: &str, hub: &Cluster, url: &str) -> PathBuf {
+        let kubeconfig = self.kubeconfig(account);
+        let text = std::fs::read_to_string(&kubeconfig).expect("a kubeconfig");
+        let through = kubeconfig.with_extension(format!("{}.kubeconfig", ports::fresh()));
+        std::fs::write(&through, text.replace(hub.url(), url)).expect("a kubeconfig");
+        through
     }
 
     fn launch(&self, program: &str) -> Launch {

@@ -1,6 +1,7 @@
 //! What a member's task tells, gathered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use causeway::domain::ClusterName;
 use causeway_controller::event::{Event, Generation, MemberEvent};
@@ -78,6 +79,7 @@ impl Said {
                 let listed = self.listed.entry(kind).or_default();
                 listed.retain(|name| *name != gone);
             }
+            Signal::Held(missing) => panic!("{missing} {kind} are missing at once"),
             Signal::Connected => *self.connected.entry(kind).or_default() += 1,
             Signal::Failed(failure) => self.failed.entry(kind).or_default().push(failure.kind),
         }
@@ -130,7 +132,10 @@ impl Told {
     pub(crate) fn by(member: &Cluster, client: Client, settings: Settings) -> Self {
         let name = ClusterName::try_from(member.name()).unwrap();
         let (tell, events) = mpsc::channel(64);
-        let task = tokio::spawn(member::run(name, client, GENERATION, tell, settings));
+        let same = client.clone();
+        let connect = Arc::new(move || Ok(same.clone()));
+        let watches = member::run(name, client, connect, GENERATION, tell, settings);
+        let task = tokio::spawn(watches);
         Self {
             events,
             said: Said::default(),

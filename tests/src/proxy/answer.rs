@@ -1,0 +1,134 @@
+//! What a proxy answers: what the API server says, or something worse.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::Fault;
+use crate::cluster::Cluster;
+use crate::kubeconfig::der;
+
+type Body = BoxBody<Bytes, io::Error>;
+
+/// The API server behind a proxy.
+pub(super) struct Upstream {
+    authority: String,
+    tls: TlsConnector,
+}
+
+impl Upstream {
+    pub(super) fn new(cluster: &Cluster) -> Self {
+        let mut roots = RootCertStore::empty();
+        let root = CertificateDer::from(der(cluster.ca_pem()));
+        roots.add(root).expect("the authority of a cluster");
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let authority = cluster.url().trim_start_matches("https://").to_owned();
+        Self {
+            authority,
+            tls: TlsConnector::from(Arc::new(config)),
+        }
+    }
+
+    /// # Errors
+    /// Where the connection is to break off.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        fault: Fault,
+    ) -> io::Result<Response<Body>> {
+        let is_read = request.method() == Method::GET;
+        let query = request.uri().query().unwrap_or_default();
+        let watches = query.split('&').any(|pair| pair.starts_with("watch="));
+        match fault {
+            Fault::Reset | Fault::Refused => Err(io::ErrorKind::ConnectionReset.into()),
+            Fault::Answers(code) => Ok(status(code)),
+            Fault::Forgetful | Fault::Expired if watches => Ok(status(410)),
+            Fault::Forgetful if is_read => empty(self.forward(request).await?).await,
+            Fault::Torn => {
+                let (head, body) = self.forward(request).await?.into_parts();
+                let broken = stream::once(async { Err(io::ErrorKind::ConnectionAborted.into()) });
+                let first = BodyStream::new(body).take(1).map(halved);
+                let body = StreamBody::new(first.chain(broken));
+                Ok(Response::from_parts(head, BodyExt::boxed(body)))
+            }
+            _ => self.forward(request).await,
+        }
+    }
+
+    async fn forward(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+        let stream = TcpStream::connect(&self.authority).await?;
+        let (host, _) = self.authority.rsplit_once(':').unwrap_or_default();
+        let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        let stream = self.tls.connect(name, stream).await?;
+        let handshake = http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(io::Error::other)?;
+        tokio::spawn(connection);
+        let response = sender.send_request(request).await;
+        let (head, body) = response.map_err(io::Error::other)?.into_parts();
+        let body = body.map_err(io::Error::other);
+        Ok(Response::from_parts(head, BodyExt::boxed(body)))
+    }
+}
+
+fn halved(frame: io::Result<Frame<Bytes>>) -> io::Result<Frame<Bytes>> {
+    Ok(frame?.map_data(|data| data.slice(..data.len() / 2)))
+}
+
+/// A list without its items; another object as it is.
+async fn empty(response: Response<Body>) -> io::Result<Response<Body>> {
+    let (mut head, body) = response.into_parts();
+    let body = body.collect().await?.to_bytes();
+    let mut object: Value = match serde_json::from_slice(&body) {
+        Ok(object) => object,
+        Err(_) => return Ok(Response::from_parts(head, whole(body))),
+    };
+    if object["items"].is_array() {
+        object["items"] = json!([]);
+        object["metadata"]["continue"] = json!("");
+    }
+    head.headers.remove(http::header::CONTENT_LENGTH);
+    Ok(Response::from_parts(head, whole(object.to_string().into())))
+}
+
+fn status(code: u16) -> Response<Body> {
+    let reason = match code {
+        401 => "Unauthorized",
+        410 => "Expired",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let body = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "as the test says", "reason": reason, "code": code,
+    });
+    let mut response = Response::new(whole(body.to_string().into()));
+    *response.status_mut() = StatusCode::from_u16(code).expect("a status code");
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
+
+fn whole(body: Bytes) -> Body {
+    let body = Full::new(body).map_err(|never| match never {});
+    BodyExt::boxed(body)
+}
