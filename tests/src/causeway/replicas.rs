@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::causeway::{Launch, NAMESPACE, Running, manifest};
 use crate::eventually::{SOON, eventually};
@@ -22,6 +22,9 @@ use crate::{Cluster, http};
 
 const NAME: &str = "causeway-webhook";
 const ENDED: Duration = Duration::from_secs(60);
+
+/// How long it takes until everybody knows that an endpoint is no longer ready, as in a large or busy cluster.
+const LAG: Duration = Duration::from_secs(3);
 
 /// Webhooks that the hub's API server reaches through their Service: it sends new connections to those that were ready
 /// when their kubelet last asked.
@@ -61,8 +64,8 @@ impl<'a> Replicas<'a> {
     }
 
     /// A rolling restart as a Deployment with `maxUnavailable: 0, maxSurge: 1` makes it: one after the other gets a
-    /// successor and, once that is among the endpoints, SIGTERM. Nobody takes it out of the endpoints but its kubelet,
-    /// when it has seen it unready.
+    /// successor and, once that is among the endpoints, SIGTERM; its end is not waited for. Nobody takes it out of the
+    /// endpoints but its kubelet, three seconds after it has seen it unready.
     pub async fn restart(&mut self) {
         for _ in 0..self.running.len() {
             self.add().await;
@@ -162,6 +165,9 @@ impl Probe {
             missed = if well { 0 } else { missed + 1 };
             let now = well || (ready && missed < self.misses);
             if now != ready {
+                if !now {
+                    sleep(LAG).await;
+                }
                 endpoint.set_ready(now).await;
                 ready = now;
                 tell.send_replace(now);

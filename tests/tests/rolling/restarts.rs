@@ -71,9 +71,9 @@ async fn no_request_is_lost_while_webhooks_and_their_certificates_are_replaced()
         || begun.elapsed() < extent.time
     {
         replicas.restart().await;
-        replicas.settled().await;
         restarts += 1;
     }
+    replicas.settled().await;
     let replaced = rotations.stop().await;
     let seen = writer.stop().await;
     let (leaves, authorities) = (replaced.leaves(), replaced.authorities());
@@ -82,6 +82,6 @@ async fn no_request_is_lost_while_webhooks_and_their_certificates_are_replaced()
         begun.elapsed()
     );
     assert!(seen.errors.is_empty(), "{seen}: {:#?}", seen.errors);
-    assert!(seen.took.len() > 100 * restarts, "hardly any load: {seen}");
+    assert!(seen.took.len() > 20 * restarts, "hardly any load: {seen}");
     assert!(authorities > 0, "no authority was replaced");
 }
