@@ -346,6 +346,19 @@ mod tests {
     }
 
     #[test]
+    fn what_another_flag_says_is_causeways_own_namespace_outside_of_a_pod() {
+        let all = All::try_parse_from(["process"]).expect("no flags are needed");
+        for (otherwise, own) in [(None, DEFAULT_NAMESPACE), (Some("elsewhere"), "elsewhere")] {
+            let own = pod_namespace().unwrap_or_else(|| own.to_owned());
+            let mut checks = Checks::default();
+            let protection = all.protection.check_beside(otherwise, &mut checks);
+            let protection = protection.expect("nothing is wrong");
+            assert!(protection.check(&own, "foo").is_err(), "{own}");
+            assert!(protection.check("another", "foo").is_ok());
+        }
+    }
+
+    #[test]
     fn durations_are_written_as_people_write_them() {
         for (text, seconds) in [
             ("30s", Some(30)),

@@ -19,7 +19,10 @@ async fn agree(stage: &Stage) {
     }
     let stored = stage.settled(2).await;
     let signing = &stored.signing(SystemTime::now()).unwrap().certificate;
-    assert_eq!(stored.trust(SystemTime::now()), [signing.clone()]);
+    assert_eq!(
+        stored.trust(SystemTime::now()),
+        std::slice::from_ref(signing)
+    );
     assert_eq!(&issuer(&stored), signing);
     for bundle in stage.bundles().await {
         for replica in &replicas {

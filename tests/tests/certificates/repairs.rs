@@ -59,14 +59,14 @@ fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// What somebody may do to the Secret, and what that is called.
-fn mischief() -> Vec<(
-    &'static str,
-    &'static str,
-    Box<dyn Fn(&mut BTreeMap<String, ByteString>)>,
-)> {
+type Data = BTreeMap<String, ByteString>;
+/// What it is, what it is called when it is mended, and how it is done.
+type Mischief = (&'static str, &'static str, Box<dyn Fn(&mut Data)>);
+
+/// What somebody may do to the Secret.
+fn mischief() -> Vec<Mischief> {
     let spoilt = |key: &'static str| {
-        move |data: &mut BTreeMap<String, ByteString>| {
+        move |data: &mut Data| {
             data.insert(key.to_owned(), ByteString(b"rubbish".to_vec()));
         }
     };

@@ -162,3 +162,46 @@ async fn the_deployments_use_flags_that_the_programs_have() {
     }
     assert!(checked > 4);
 }
+
+#[tokio::test]
+async fn the_patch_for_cert_manager_makes_the_webhook_serve_what_it_mounts() {
+    let hub = fleet().await.hub();
+    let apply = ["apply", "-f", &manifest("hub/workloads.yaml")];
+    hub.kubectl(apply).await.ok();
+    let patch = manifest("hub/options/cert-manager.patch.yaml");
+    let patched = hub
+        .kubectl([
+            "patch",
+            "deployment",
+            "causeway-webhook",
+            "-n",
+            NAMESPACE,
+            "--dry-run=server",
+            "-o",
+            "json",
+            "--patch-file",
+            &patch,
+        ])
+        .await
+        .ok();
+    let patched: Deployment = serde_json::from_str(&patched).expect("a Deployment");
+    let pod = patched.spec.unwrap().template.spec.unwrap();
+    let container = &pod.containers[0];
+    let args = container.args.clone().unwrap();
+    assert!(args.contains(&"--tls-dir=/etc/causeway/tls".to_owned()));
+    assert!(
+        !args
+            .iter()
+            .any(|arg| arg.starts_with("--self-managed-certs"))
+    );
+    let mounts = container.volume_mounts.clone().unwrap();
+    assert_eq!(mounts[0].mount_path, "/etc/causeway/tls");
+    let certificate: Vec<serde_json::Value> =
+        serde_saphyr::from_multiple(&read("hub/options/cert-manager.yaml")).expect("YAML");
+    let secret = pod.volumes.unwrap()[0].secret.clone().unwrap();
+    let kept = certificate
+        .iter()
+        .find(|one| one["metadata"]["name"] == "causeway-webhook")
+        .expect("a Certificate");
+    assert_eq!(kept["spec"]["secretName"], secret.secret_name.unwrap());
+}

@@ -131,3 +131,99 @@ fn read_secret(text: &str, checks: &mut Checks) -> Option<(String, String)> {
 fn is_dns_name(name: &str) -> bool {
     name.len() <= NAME_MAX && name.split('.').all(|label| dns1123_label(label).is_ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct All {
+        #[command(flatten)]
+        certificates: CertificateArgs,
+        #[arg(long)]
+        tls_dir: Option<String>,
+    }
+
+    fn check(args: &[&str]) -> Result<SelfManaged, String> {
+        let all = All::try_parse_from([&["webhook"], args].concat())
+            .map_err(|error| error.to_string())?;
+        let secret = all.certificates.self_managed_certs.clone();
+        let mut checks = Checks::default();
+        let checked = all
+            .certificates
+            .check(&secret.unwrap_or_default(), &mut checks);
+        checks.finish(|| checked).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_certificate_is_for_the_service_of_the_namespace_unless_names_are_given() {
+        let managed = check(&["--self-managed-certs=ns/tls"]).expect("good flags");
+        assert_eq!(
+            (managed.namespace.as_str(), managed.secret.as_str()),
+            ("ns", "tls")
+        );
+        let expected = [
+            "causeway-webhook.ns.svc",
+            "causeway-webhook.ns.svc.cluster.local",
+        ];
+        assert_eq!(managed.names.names, expected);
+        assert_eq!(
+            managed.lifetimes.leaf(),
+            std::time::Duration::from_secs(90 * 24 * 3600)
+        );
+        let named = check(&[
+            "--self-managed-certs=ns/tls",
+            "--certificate-name=Hook.Example,192.0.2.1",
+            "--certificate-name=2001:db8::1",
+        ]);
+        let names = named.expect("good flags").names;
+        assert_eq!(names.names, ["hook.example"]);
+        assert_eq!(names.addresses.len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_would_be_right() {
+        for (args, why) in [
+            (
+                &["--self-managed-certs=tls"][..],
+                "must be the NAMESPACE/NAME of a Secret",
+            ),
+            (
+                &["--self-managed-certs=Ns/tls"],
+                "must be the NAMESPACE/NAME of a Secret",
+            ),
+            (
+                &["--self-managed-certs=ns/"],
+                "must be the NAMESPACE/NAME of a Secret",
+            ),
+            (
+                &[
+                    "--self-managed-certs=ns/tls",
+                    "--certificate-name=https://hook.example",
+                ],
+                "without scheme and port",
+            ),
+            (
+                &["--self-managed-certs=ns/tls", "--leaf-validity=soon"],
+                "must be a length of time",
+            ),
+            (
+                &["--self-managed-certs=ns/tls", "--leaf-validity=1s"],
+                "ten seconds at least",
+            ),
+            (
+                &["--self-managed-certs=ns/tls", "--ca-validity=24h"],
+                "at least 3 times as long as what it signs",
+            ),
+            (
+                &["--self-managed-certs=ns/tls", "--tls-dir=tls"],
+                "cannot be used with",
+            ),
+        ] {
+            let error = check(args).expect_err("it is wrong");
+            assert!(error.contains(why), "{args:?}: {error}");
+        }
+    }
+}
