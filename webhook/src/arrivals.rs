@@ -1,18 +1,20 @@
 //! Requests that still arrive while the process is leaving.
 //!
 //! An API server learns of endpoints that go some time after they went, the longer the larger the cluster is, and keeps
-//! idle connections for later. So the end waits until nothing arrives any more, rather than for a fixed time.
+//! idle connections for later. So the end waits until nothing arrives any more, rather than for a fixed time. It is
+//! patient: connections are kept, so an endpoint that is still known may be without a new one for seconds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Without a request for this long, nobody sends any more.
-const QUIET: Duration = Duration::from_secs(3);
+/// Without a request for this long, nobody sends any more: two seconds until a kubelet has noticed, with the readiness
+/// probe of the manifests, and five until everybody knows.
+const QUIET: Duration = Duration::from_secs(7);
 
 /// The end does not wait for longer: somebody may ask for ever.
-const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(15);
 
 /// When the last request arrived while the process was leaving. Clones are the same.
 #[derive(Clone, Debug)]
@@ -30,7 +32,7 @@ impl Arrivals {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Waits until no request has arrived for three seconds, counted from now on; for ten seconds at most.
+    /// Waits until no request has arrived for seven seconds, counted from now on; for fifteen seconds at most.
     pub async fn cease(self) {
         let begun = Instant::now();
         loop {
@@ -53,15 +55,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_three_seconds_after_the_last_request_and_within_ten() {
+    fn the_end_is_seven_seconds_after_the_last_request_and_within_fifteen() {
         let second = Duration::from_secs;
         let begun = Instant::now() + second(60);
         for (last, expected) in [
-            (begun - second(50), 3),
-            (begun, 3),
-            (begun + second(1), 4),
-            (begun + second(7), 10),
-            (begun + second(9), 10),
+            (begun - second(50), 7),
+            (begun, 7),
+            (begun + second(1), 8),
+            (begun + second(8), 15),
+            (begun + second(14), 15),
         ] {
             assert_eq!(end(begun, last) - begun, second(expected));
         }
