@@ -24,7 +24,7 @@ pub(crate) enum BodyError {
     NoRoom,
     #[error("the body did not arrive in time")]
     Slow,
-    #[error("the body broke off: {0}")]
+    #[error("the body broke off")]
     Broken(#[source] BoxError),
 }
 

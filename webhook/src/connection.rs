@@ -88,10 +88,10 @@ impl Connection {
             return Err(Ended::PlainHttp);
         }
         let handshake = self.tls.accept(stream).into_fallible();
-        match unless_cut(progress, handshake).await? {
+        match Box::pin(unless_cut(progress, handshake)).await? {
             Ok(stream) => {
                 progress.enter(Phase::Unused);
-                self.serve_http(stream).await
+                Box::pin(self.serve_http(stream)).await
             }
             Err((error, mut stream)) => {
                 self.webhook.metrics().turned_away(TurnedAway::Handshake);
@@ -177,7 +177,7 @@ async fn begins_tls(stream: &TcpStream, progress: &Progress) -> Result<bool, End
 
 /// Says something last and closes, but not before the other side has: what it still sends would answer it with a
 /// reset, which may take from it what was said.
-async fn end<T>(stream: &mut T, last: &[u8], progress: &Progress) -> Result<(), Ended>
+async fn end<T>(stream: &mut T, last: &'static [u8], progress: &Progress) -> Result<(), Ended>
 where
     T: AsyncRead + AsyncWrite + Unpin,
 {
@@ -189,7 +189,7 @@ where
         while stream.read(&mut ignored).await? > 0 {}
         Ok(())
     };
-    unless_cut(progress, ending).await?
+    Box::pin(unless_cut(progress, ending)).await?
 }
 
 /// Awaits something, unless the connection is told to leave.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use causeway::process::args::Checks;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::body::BODY_MAX;
@@ -23,10 +24,50 @@ pub struct Limits {
     pub body_bytes: usize,
 }
 
+/// File descriptors that are no clients' connections: the hub's, the admin server's, logs.
+const OTHER_FILES: usize = 64;
+
+impl Limits {
+    /// Raises how many files the process may open as far as it may, and takes on no more connections than that allows.
+    #[must_use]
+    pub fn within_open_files(mut self) -> Self {
+        let possible = raise_open_files().saturating_sub(OTHER_FILES).max(1);
+        if self.connections > possible {
+            tracing::warn!(
+                asked_for = self.connections,
+                possible,
+                "fewer connections are possible: raise the limit of open files (ulimit -n)"
+            );
+            self.connections = possible;
+        }
+        self
+    }
+}
+
+/// Raises how many files the process may open to what it may raise it to, and says how many that is.
+pub fn raise_open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(error) => {
+            tracing::warn!("the limit of open files stays as it is: {error}");
+            limit.current
+        }
+    };
+    let unlimited = || usize::MAX;
+    current.map_or_else(unlimited, |files| {
+        usize::try_from(files).unwrap_or(usize::MAX)
+    })
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 4096,
+            connections: 2048,
             in_flight: 1024,
             body_bytes: 32 * 1024 * 1024,
         }
@@ -42,7 +83,7 @@ pub struct LimitArgs {
         long,
         env = "CAUSEWAY_MAX_CONNECTIONS",
         value_name = "NUMBER",
-        default_value = "4096"
+        default_value = "2048"
     )]
     max_connections: String,
     /// Requests that are answered at one time. Beyond them new ones are refused with 429, which an API server repeats

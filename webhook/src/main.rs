@@ -45,7 +45,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         }
     };
 
-    let webhook = Webhook::new(hub, config.policy, &config.limits, metrics, tasks.clone());
+    let limits = config.limits.within_open_files();
+    let webhook = Webhook::new(hub, config.policy, &limits, metrics, tasks.clone());
     if let Some(callers) = &config.callers {
         let following = Arc::clone(callers).follow(tasks.shutdown());
         tasks.spawn("client authorities", following);

@@ -15,7 +15,7 @@ use futures::FutureExt;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::coop::unconstrained;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use crate::arrivals::Arrivals;
@@ -124,6 +124,10 @@ impl Server {
                     place,
                 };
                 tasks.spawn_job("connection", connection.serve(stream));
+                // Longer than a moment only where one that has to go is still being answered.
+                if timeout(TICK, connections.settle()).await.is_err() {
+                    tracing::debug!("more connections are open than should be");
+                }
             }
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {

@@ -81,7 +81,7 @@ impl From<BodyError> for Rejection {
             BodyError::Slow => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
             BodyError::Broken(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
         };
-        Self::new(code, reason, error.to_string())
+        Self::new(code, reason, with_causes(&error))
     }
 }
 
@@ -236,13 +236,16 @@ impl Webhook {
                     change.namespace.as_str(),
                     change.object.metadata.name.as_str(),
                 );
-                self.hub.is_id_taken(id, own).await?
+                Box::pin(self.hub.is_id_taken(id, own)).await?
             }
             None => false,
         };
         Ok(decide::mutate(change, id_taken))
     }
 
+    /// Each connection has room for the future of a request, so the rare look at the hub is boxed here and in
+    /// [`Webhook::mutate`].
+    ///
     /// Judges by the cache; what would be refused on its account, or cannot be judged by it, by the hub itself.
     async fn validate(&self, change: Change) -> Result<Decision, Fault> {
         let question = Question::from(change);
@@ -251,7 +254,7 @@ impl Webhook {
         if verdict.doubts.stake().is_none() {
             return Ok(verdict.decision);
         }
-        let live = self.hub.look(&question, verdict.doubts, cached).await?;
+        let live = Box::pin(self.hub.look(&question, verdict.doubts, cached)).await?;
         let verdict = question.judge(&live, &self.policy);
         if verdict.doubts.stake() == Some(Stake::Refusal) {
             return Err(Fault::Undecided);

@@ -1,0 +1,97 @@
+//! What nobody means well, each with the answer that it gets: over TLS, all from one server, which does not grow by it.
+
+mod envelope;
+mod http;
+mod objects;
+mod syntax;
+
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client, fine};
+use crate::running::{Webhook, files, nobody};
+
+/// What the allocator may keep of the largest requests, of up to 7 MiB each.
+const KEPT_KIB: i64 = 64 * 1024;
+
+/// What the server may have grown by when all but the largest is said again and again.
+const GROWTH_KIB: i64 = 4 * 1024;
+
+/// What is sent, and the answer as [`told`] tells it.
+type Row = (&'static str, Vec<u8>, &'static str);
+
+/// An answer in one line: of a review the verdict, of anything else the status and its message.
+fn told(answer: &Answer) -> String {
+    let Ok(body) = serde_json::from_str::<Value>(&answer.body) else {
+        return format!("{} {}", answer.code, answer.body.trim());
+    };
+    let response = &body["response"];
+    if answer.code != 200 {
+        assert_eq!(body["kind"], "Status", "{answer:?}");
+        assert_eq!(body["code"], answer.code, "{answer:?}");
+        return format!("{} {}", answer.code, text(&body["message"]));
+    }
+    assert_eq!(body["kind"], "AdmissionReview", "{answer:?}");
+    let status = &response["status"];
+    if response["allowed"] == json!(true) {
+        let patch = if response["patch"].is_null() {
+            ""
+        } else {
+            ", patched"
+        };
+        return format!("allowed{patch}");
+    }
+    format!("denied {} {}", status["code"], text(&status["message"]))
+}
+
+/// A text; a long one by its end.
+fn text(value: &Value) -> String {
+    let all = value.as_str().expect("a text");
+    let skipped = all.chars().count().saturating_sub(200);
+    all.chars().skip(skipped).collect()
+}
+
+/// A usual request with one part of its text replaced.
+fn fine_with(from: &str, to: &str) -> String {
+    let text = fine().to_string();
+    assert_eq!(text.matches(from).count(), 1, "{from} in {text}");
+    text.replace(from, to)
+}
+
+#[tokio::test]
+async fn every_hostile_request_gets_the_right_answer_and_the_server_does_not_grow() {
+    let files = files(nobody());
+    let webhook = Webhook::start(files.path(), &[]);
+    let client = Client::new(&webhook, files.path());
+    let rows = [
+        http::rows(),
+        syntax::rows(),
+        envelope::rows(),
+        objects::rows(),
+    ]
+    .concat();
+    assert!(rows.len() >= 60);
+    client.asks().await;
+    let before = webhook.memory();
+    let mut wrong = Vec::new();
+    for (what, bytes, expected) in &rows {
+        let found = told(&client.say(bytes).await);
+        if found != *expected {
+            wrong.push(format!("{what}: {found}\n  instead of {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let growth = webhook.memory() - before;
+    assert!(growth < KEPT_KIB, "it grew by {growth} KiB");
+    let small = rows.iter().filter(|(_, bytes, _)| bytes.len() < 64 * 1024);
+    for (_, bytes, _) in small.cycle().take(2 * rows.len()) {
+        client.say(bytes).await;
+    }
+    client.asks().await;
+    let again = webhook.memory() - before - growth;
+    assert!(again < GROWTH_KIB, "it grew by {again} KiB in the end");
+    assert!(!webhook.log().contains("panicked"), "{}", webhook.log());
+    println!(
+        "{} requests, grown by {growth} KiB and then by {again} KiB",
+        rows.len()
+    );
+}
