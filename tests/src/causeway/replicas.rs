@@ -24,7 +24,7 @@ const NAME: &str = "causeway-webhook";
 const ENDED: Duration = Duration::from_secs(60);
 
 /// How long it takes until everybody knows that an endpoint is no longer ready, as in a large or busy cluster.
-const LAG: Duration = Duration::from_secs(3);
+const LAG: Duration = Duration::from_secs(2);
 
 /// Webhooks that the hub's API server reaches through their Service: it sends new connections to those that were ready
 /// when their kubelet last asked.
@@ -65,7 +65,7 @@ impl<'a> Replicas<'a> {
 
     /// A rolling restart as a Deployment with `maxUnavailable: 0, maxSurge: 1` makes it: one after the other gets a
     /// successor and, once that is among the endpoints, SIGTERM; its end is not waited for. Nobody takes it out of the
-    /// endpoints but its kubelet, three seconds after it has seen it unready.
+    /// endpoints but its kubelet, two seconds after it has seen it unready.
     pub async fn restart(&mut self) {
         for _ in 0..self.running.len() {
             self.add().await;
