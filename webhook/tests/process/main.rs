@@ -9,5 +9,6 @@ mod client;
 mod flags;
 mod floods;
 mod hostile;
+mod leaving;
 mod memory;
 mod running;
