@@ -29,11 +29,22 @@ impl TryFrom<&str> for ClusterName {
     type Error = NameError;
 
     fn try_from(name: &str) -> Result<Self, NameError> {
+        Self::check(name)?;
+        Ok(Self(name.into()))
+    }
+}
+
+impl ClusterName {
+    /// Whether a text is the name of a cluster.
+    ///
+    /// # Errors
+    /// [`NameError`] where it is none.
+    pub fn check(name: &str) -> Result<(), NameError> {
         dns1123_label(name)?;
         if name.len() > CLUSTER_NAME_MAX {
             return Err(NameError("a cluster name has at most 48 characters"));
         }
-        Ok(Self(name.into()))
+        Ok(())
     }
 }
 

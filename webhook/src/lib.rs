@@ -12,6 +12,7 @@ pub mod certificates;
 mod connection;
 pub mod connections;
 pub mod decide;
+mod depth;
 mod fields;
 pub mod load;
 pub mod metrics;

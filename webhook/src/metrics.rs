@@ -45,7 +45,16 @@ struct RepairLabels {
     reason: &'static str,
 }
 
+fn labels(webhook: Call, verdict: Outcome) -> RequestLabels {
+    RequestLabels {
+        webhook: webhook.label(),
+        verdict: verdict.label(),
+    }
+}
+
 impl Call {
+    const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
+
     fn label(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -55,6 +64,8 @@ impl Call {
 }
 
 impl Outcome {
+    const ALL: [Self; 3] = [Self::Allowed, Self::Denied, Self::Error];
+
     fn label(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -123,7 +134,8 @@ impl Refused {
 /// The metrics of the webhook. Clones are the same metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    durations: Family<RequestLabels, Histogram, fn() -> Histogram>,
+    /// By [`Call`] and [`Outcome`], so that no request looks its labels up.
+    durations: [[Histogram; 3]; 2],
     in_flight: Gauge,
     refused: Family<ReasonLabels, Counter>,
     connections: Gauge,
@@ -136,9 +148,12 @@ pub struct Metrics {
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let durations: fn() -> Histogram = || Histogram::new(DURATIONS);
+        let new: fn() -> Histogram = || Histogram::new(DURATIONS);
+        let durations = Family::<RequestLabels, Histogram, _>::new_with_constructor(new);
         let metrics = Self {
-            durations: Family::new_with_constructor(durations),
+            durations: Call::ALL.map(|webhook| {
+                Outcome::ALL.map(|verdict| durations.get_or_create_owned(&labels(webhook, verdict)))
+            }),
             in_flight: Gauge::default(),
             refused: Family::default(),
             connections: Gauge::default(),
@@ -150,7 +165,7 @@ impl Metrics {
         registry.register(
             "causeway_webhook_request_duration_seconds",
             "How long admission requests took, from their head to their answer",
-            metrics.durations.clone(),
+            durations,
         );
         registry.register(
             "causeway_webhook_requests_in_flight",
@@ -197,13 +212,7 @@ impl Metrics {
     }
 
     pub(crate) fn answered(&self, webhook: Call, verdict: Outcome, took: Duration) {
-        let labels = RequestLabels {
-            webhook: webhook.label(),
-            verdict: verdict.label(),
-        };
-        self.durations
-            .get_or_create(&labels)
-            .observe(took.as_secs_f64());
+        self.durations[webhook as usize][verdict as usize].observe(took.as_secs_f64());
     }
 
     pub(crate) fn request_refused(&self, why: Refused) {

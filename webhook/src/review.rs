@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::decide::{Change, Decision, Metadata, Object, Refusal, Stored};
+use crate::depth;
 use crate::fields::{Fields, fields};
 
 /// How deep JSON may be nested; what an API server stores is far below.
@@ -127,7 +128,7 @@ pub enum Subject {
 /// [`EnvelopeError`] where it is no AdmissionReview v1 with a uid.
 pub fn read(body: &[u8]) -> Result<Request<'_>, EnvelopeError> {
     let text = std::str::from_utf8(body)?;
-    if is_too_deep(body) {
+    if depth::is_deeper(body, DEPTH_MAX) {
         return Err(EnvelopeError::TooDeep);
     }
     // What an API server sends decodes in one go. Where that fails the parts are read one by one, to tell what is wrong.
@@ -212,28 +213,6 @@ impl Piece for &RawValue {
             },
         }
     }
-}
-
-/// Whether brackets outside of strings are nested too deep.
-fn is_too_deep(json: &[u8]) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > DEPTH_MAX {
-                    return true;
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
 }
 
 impl<O: Piece> Wire<'_, O> {
@@ -435,20 +414,4 @@ pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Erro
         kind: META_KIND,
         response,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn depth_counts_brackets_outside_of_strings_only() {
-        let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
-        assert!(!is_too_deep(&nested(DEPTH_MAX)));
-        assert!(is_too_deep(&nested(DEPTH_MAX + 1)));
-        let text = format!(r#"{{"a": "{}\"{}"}}"#, "[".repeat(200), "{".repeat(200));
-        assert!(!is_too_deep(text.as_bytes()));
-        let wide = "[],".repeat(1000);
-        assert!(!is_too_deep(wide.as_bytes()));
-    }
 }

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1 as core;
 use kube::api::{ListParams, ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use tokio::time::timeout;
 
 use crate::decide::{Clusters, Doubts, Question, Seen, ServiceFacts, ServiceKind, Stake, View};
@@ -26,6 +26,9 @@ use crate::watch::{ClusterFold, ServiceFold, follow};
 
 /// How long the hub may take for all that is asked of it on account of one request.
 const LOOK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// How many objects are listed at one time: what a page takes of memory is gone once it is read, and yet counts.
+const LIST_PAGE: u32 = 100;
 
 /// Up to this many clusters are asked for one by one, more by one list.
 const CLUSTER_GETS_MAX: usize = 8;
@@ -50,6 +53,7 @@ pub enum HubError {
 #[derive(Clone, Debug, Resource, Deserialize)]
 #[resource(inherit = "core::Service")]
 pub(crate) struct Service {
+    #[serde(deserialize_with = "identity")]
     pub(crate) metadata: ObjectMeta,
     #[serde(default)]
     spec: Option<ServiceSpec>,
@@ -61,6 +65,27 @@ struct ServiceSpec {
     type_: Option<String>,
     #[serde(default)]
     ports: Option<Vec<core::ServicePort>>,
+}
+
+/// What a watch needs of the metadata. The rest, managed fields above all, would be most of what a list takes of memory.
+fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Identity {
+        #[serde(default)]
+        name: Option<String>,
+        #[serde(default)]
+        namespace: Option<String>,
+        #[serde(default)]
+        resource_version: Option<String>,
+    }
+    let identity = Identity::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        name: identity.name,
+        namespace: identity.namespace,
+        resource_version: identity.resource_version,
+        ..ObjectMeta::default()
+    })
 }
 
 impl Service {
@@ -101,7 +126,7 @@ impl Hub {
 
     /// Begins to fill the caches; the process is ready once they are.
     pub fn watch(&self, tasks: &Tasks, readiness: &Readiness) {
-        let config = watcher::Config::default;
+        let config = || watcher::Config::default().page_size(LIST_PAGE);
         let services = watcher(Api::<Service>::all(self.client.clone()), config());
         let fold = ServiceFold::new(Arc::clone(&self.services));
         let listed = readiness.awaits("the Services of the hub");

@@ -14,7 +14,8 @@ const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consume
 
 /// A cluster that is named and was not before.
 pub(super) struct Entry<'a> {
-    path: String,
+    field: ClusterField,
+    index: usize,
     pub(super) name: &'a str,
 }
 
@@ -33,16 +34,14 @@ pub(super) fn new_names(question: &Question) -> impl Iterator<Item = Entry<'_>> 
     ROLES.into_iter().flat_map(move |role| {
         let field = effective(question, role);
         let before = question.named_before(role);
-        let mut seen = HashSet::new();
-        let names = field.names(&question.spec).into_iter().enumerate();
+        let names = field.names(&question.spec);
+        let mut seen = HashSet::with_capacity(names.len());
+        let names = names.into_iter().enumerate();
         names
             .filter(move |(_, name)| {
-                seen.insert(*name) && ClusterName::try_from(*name).is_ok() && !before.contains(name)
+                seen.insert(*name) && ClusterName::check(name).is_ok() && !before.contains(name)
             })
-            .map(move |(index, name)| Entry {
-                path: field.entry_path(index),
-                name,
-            })
+            .map(move |(index, name)| Entry { field, index, name })
     })
 }
 
@@ -70,7 +69,7 @@ fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &m
             }
         };
         let detail = format!("{detail}; join it first, or mend the name");
-        let error = FieldError::invalid(entry.path, entry.name, detail);
+        let error = FieldError::invalid(entry.field.entry_path(entry.index), entry.name, detail);
         stake = stake.max(Some(findings.fault(error, refuse)));
     }
     if let (Some(stake), false) = (stake, seen.live) {
@@ -89,8 +88,9 @@ fn warn_of_repeated(question: &Question, role: ClusterField, findings: &mut Find
     let field = effective(question, role);
     let stored = question.before.spec().into_iter();
     let mut stored = times(stored.flat_map(|spec| role.names(spec)));
-    let mut seen = HashSet::new();
-    for (index, name) in field.names(&question.spec).into_iter().enumerate() {
+    let names = field.names(&question.spec);
+    let mut seen = HashSet::with_capacity(names.len());
+    for (index, name) in names.into_iter().enumerate() {
         let is_stored = take(&mut stored, name);
         if !seen.insert(name) && !is_stored {
             let (path, name) = (field.entry_path(index), quoted(name));

@@ -1,5 +1,6 @@
 //! V5: the ports are those of the Service. What is wrong in the list itself (V3) the parser says.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use causeway::api::ExposurePort;
@@ -68,33 +69,49 @@ fn without_service(path: &str, port: &ExposurePort, why: String) -> FieldError {
 /// A Service, by what its ports are looked for.
 struct Known<'a> {
     kind: ServiceKind,
-    whole: String,
     numbers: HashSet<u16>,
     names: HashMap<&'a str, u16>,
+    service: &'a ServiceFacts,
+    key: (&'a str, &'a str),
+    words: OnceCell<Words>,
+}
+
+/// A Service in the words of an error.
+struct Words {
+    whole: String,
     has: String,
 }
 
 impl<'a> Known<'a> {
-    fn of(service: &'a ServiceFacts, (namespace, name): (&str, &str)) -> Self {
+    fn of(service: &'a ServiceFacts, key: (&'a str, &'a str)) -> Self {
         let ports = service.ports.iter();
         Self {
             kind: service.kind,
-            whole: format!("Service {namespace}/{name}"),
             numbers: ports.clone().map(|port| port.id.number).collect(),
-            names: ports
-                .clone()
-                .map(|port| (&*port.name, port.id.number))
-                .collect(),
-            has: describe_ports(ports),
+            names: ports.map(|port| (&*port.name, port.id.number)).collect(),
+            service,
+            key,
+            words: OnceCell::new(),
         }
+    }
+
+    /// Found when they are needed, and once for all errors.
+    fn words(&self) -> &Words {
+        self.words.get_or_init(|| {
+            let (namespace, name) = self.key;
+            Words {
+                whole: format!("Service {namespace}/{name}"),
+                has: describe_ports(self.service.ports.iter()),
+            }
+        })
     }
 
     /// What is wrong with a port; names and numbers that are wrong in themselves are left to the parser.
     fn mismatch(&self, path: &str, port: &ExposurePort) -> Option<FieldError> {
         let number = u16::try_from(port.port).ok().filter(|number| *number > 0)?;
-        let Self { whole, has, .. } = self;
         let Some(name) = name_of(port) else {
             return (!self.numbers.contains(&number)).then(|| {
+                let Words { whole, has } = self.words();
                 let detail = format!("{whole} has no port {number}; it has {has}");
                 FieldError::invalid(format!("{path}.port"), number, detail)
             });
@@ -104,10 +121,12 @@ impl<'a> Known<'a> {
         }
         match self.names.get(name) {
             None => {
+                let Words { whole, has } = self.words();
                 let detail = format!("{whole} has no port named {name:?}; it has {has}");
                 Some(FieldError::invalid(format!("{path}.name"), name, detail))
             }
             Some(known) if *known != number => {
+                let Words { whole, has } = self.words();
                 let detail = format!("port {name:?} of {whole} is {known}; the Service has {has}");
                 Some(FieldError::invalid(format!("{path}.port"), number, detail))
             }

@@ -11,7 +11,7 @@ use crate::caller::{Called, UID, create, patch, webhook};
 use crate::hub::{self, FakeHub};
 
 const SERVICE: &str = "/api/v1/namespaces/shop/services/foo";
-const SERVICES: &str = "/api/v1/services?&limit=500";
+const SERVICES: &str = "/api/v1/services?&limit=100";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters?";
 const BEARERS: &str = "/apis/networking.karmada.io/v1alpha1/multiclusterservices?&labelSelector=multiclusterservice.karmada.io%2Fpermanent-id%3Dcopied&limit=2";
 
