@@ -70,6 +70,12 @@ pub(crate) enum Command {
     /// Show the members and the services, and what is wrong with them
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// Show where each endpoint of a service is, and why it is not where it should be
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(ExplainArgs),
+    /// Stop using what a cluster provides, whether or not it can be reached
+    #[command(after_help = DRAIN_EXAMPLES)]
+    Drain(DrainArgs),
     /// Show the versions of this program and of the hub
     Version(VersionArgs),
     /// Print a completion script for kubectl-mcs
@@ -100,6 +106,86 @@ const STATUS_EXAMPLES: &str = "Examples:
 Exports and imports are read in the members, with the credentials that the hub keeps for each; members that do not \
 answer are named and the rest is shown. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster \
 Services API, so they are well.";
+
+const EXPLAIN_EXAMPLES: &str = "Examples:
+  # Which endpoints of Service shop/foo reach which clusters, and what to do about those that do not
+  kubectl mcs explain foo -n shop
+
+  # Every endpoint on a line of its own
+  kubectl mcs explain foo -n shop --endpoints
+
+It reads the hub, and the members with the credentials that the hub keeps for each, and changes nothing. Needed on the hub: get \
+MultiClusterService and Service in the namespace, list Clusters, get the Secrets of the members; and, to judge more, get \
+namespace kube-system and the Lease of the controller.
+
+Exit code: 0 every ready endpoint is in every consumer, and there is one; 1 not so; 2 wrong usage; 3 the hub could not be asked.";
+
+const DRAIN_EXAMPLES: &str = "Examples:
+  # See what would become of it
+  kubectl mcs drain member1 --dry-run
+
+  # Before maintenance: wait until no other cluster sends traffic there through causeway
+  kubectl mcs drain member1 --wait
+
+  # Use it again
+  kubectl mcs drain member1 --undo
+
+It sets the annotation mcs.causeway.dev/withdraw on the Cluster, and --undo removes it. What the cluster consumes stays as it is, \
+and so do its own Services and pods. Needed on the hub: list and patch Clusters; list MultiClusterServices, to be told what \
+is affected; for --wait get namespace kube-system and the Secrets of the members.";
+
+/// Where the manifests have the controller keep its Lease.
+const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
+
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// Name of a service: of the MultiClusterService, or of the ServiceExports
+    pub name: String,
+    /// Show every endpoint, not one line for those with the same fate
+    #[arg(long, env = "CAUSEWAY_ENDPOINTS", hide_env = true)]
+    pub endpoints: bool,
+    /// The Lease of causeway-controller on the hub, by which it is told whether it runs; empty where it runs without
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
+    pub lease: Lease,
+    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
+    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
+    pub allow_insecure_members: bool,
+    /// For programs: field names that stay as they are
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        env = "CAUSEWAY_OUTPUT",
+        hide_env = true
+    )]
+    pub output: Option<Format>,
+}
+
+/// The Lease of the controller, if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lease(pub Option<(String, String)>);
+
+#[derive(Args, Debug)]
+pub(crate) struct DrainArgs {
+    /// Name of the member
+    #[arg(value_name = "CLUSTER")]
+    pub name: String,
+    /// Use what it provides again
+    #[arg(long, env = "CAUSEWAY_UNDO", hide_env = true)]
+    pub undo: bool,
+    /// Only say what would become of it; the hub checks the change and does not carry it out
+    #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
+    pub dry_run: bool,
+    /// Wait until nothing of it is left in the members that can be reached
+    #[arg(long, conflicts_with_all = ["undo", "dry_run"], env = "CAUSEWAY_WAIT", hide_env = true)]
+    pub wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
+    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
+    pub allow_insecure_members: bool,
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct JoinArgs {
@@ -223,6 +309,18 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(parsed).map_err(|_| wrong())
 }
 
+fn lease(text: &str) -> Result<Lease, String> {
+    match text.split_once('/') {
+        _ if text.is_empty() => Ok(Lease(None)),
+        Some((namespace, name))
+            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+        {
+            Ok(Lease(Some((namespace.to_owned(), name.to_owned()))))
+        }
+        _ => Err("write it as NAMESPACE/NAME".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -274,6 +372,16 @@ mod tests {
             ),
             (
                 "kubectl-mcs status --timeout=-5s",
+                ErrorKind::ValueValidation,
+            ),
+            ("kubectl-mcs drain", ErrorKind::MissingRequiredArgument),
+            (
+                "kubectl-mcs drain a --undo --wait",
+                ErrorKind::ArgumentConflict,
+            ),
+            ("kubectl-mcs explain", ErrorKind::MissingRequiredArgument),
+            (
+                "kubectl-mcs explain foo --lease x",
                 ErrorKind::ValueValidation,
             ),
             (

@@ -2,6 +2,8 @@
 
 use crate::ask::AskError;
 use crate::definitions::DefinitionError;
+use crate::drain::DrainError;
+use crate::explain::ExplainError;
 use crate::hub::HubError;
 use crate::join::JoinError;
 use crate::member::MemberError;
@@ -27,6 +29,10 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Status(#[from] StatusError),
     #[error(transparent)]
+    Explain(#[from] ExplainError),
+    #[error(transparent)]
+    Drain(#[from] DrainError),
+    #[error(transparent)]
     Version(#[from] VersionError),
     #[error("cannot start: {0}")]
     Runtime(std::io::Error),
@@ -40,10 +46,11 @@ impl Failure {
         match self {
             Self::Join(error) => join(error),
             Self::Unjoin(error) => unjoin(error),
-            Self::Status(StatusError::Ask(error)) | Self::Version(VersionError::Ask(error)) => {
-                ask(error)
-            }
-            Self::Status(_) | Self::Version(_) => NOT_WELL,
+            Self::Drain(error) => drain(error),
+            Self::Status(StatusError::Ask(error))
+            | Self::Explain(ExplainError::Ask(error))
+            | Self::Version(VersionError::Ask(error)) => ask(error),
+            Self::Status(_) | Self::Explain(_) | Self::Version(_) => NOT_WELL,
             Self::Runtime(_) | Self::Cryptography => NOT_ASKED,
         }
     }
@@ -120,6 +127,18 @@ fn unjoin(error: &UnjoinError) -> u8 {
     }
 }
 
+fn drain(error: &DrainError) -> u8 {
+    match error {
+        DrainError::Name(error) => join(error),
+        DrainError::Ask(error) => ask(error),
+        DrainError::Hub(error) => hub(error),
+        DrainError::Io(_)
+        | DrainError::NotJoined(_)
+        | DrainError::Removed(_)
+        | DrainError::NotWithdrawn { .. } => NOT_WELL,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +184,9 @@ mod tests {
                 UnjoinError::from(cause()).into(),
                 UnjoinError::from(MemberError::from(cause())).into(),
                 StatusError::from(cause()).into(),
+                ExplainError::from(cause()).into(),
+                DrainError::from(cause()).into(),
+                DrainError::from(HubError::from(cause())).into(),
                 VersionError::from(cause()).into(),
             ];
             for end in ends {

@@ -4,12 +4,15 @@ mod age;
 mod args;
 mod ask;
 mod definitions;
+mod drain;
 mod exit;
+mod explain;
 mod follow;
 mod hub;
 mod join;
 mod member;
 mod objects;
+mod reach;
 mod say;
 mod status;
 mod table;
@@ -52,6 +55,8 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Join(args) => join::run(&line.hub, args).await?,
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
+            Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
+            Command::Drain(args) => drain::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,
             Command::Completion { shell } => complete(*shell),
         }

@@ -2,8 +2,8 @@
 
 mod clusterset;
 #[cfg(test)]
-mod fixtures;
-mod members;
+pub(crate) mod fixtures;
+pub(crate) mod members;
 mod mirror;
 pub(crate) mod report;
 mod text;

@@ -2,24 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, SyncMode, condition, labels};
-use causeway::process::target::Target;
-use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::core::DynamicResourceScope;
-use kube::{Api, Resource, ResourceExt as _};
+use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::ask::{ApiServer, AskError, Side};
-
-/// How long one member may take, all its answers together.
-const READ_WITHIN: Duration = Duration::from_secs(5);
-const AT_ONCE: usize = 32;
+use crate::ask::{ApiServer, AskError};
+use crate::reach;
 
 /// What a member holds.
 #[derive(Clone, Debug, Default)]
@@ -49,15 +43,10 @@ pub(crate) struct Wanted {
 /// Reads all members at once, each within 5 seconds.
 pub(crate) async fn read(hub: &ApiServer, clusters: &[Cluster], wanted: &Wanted) -> Readings {
     let parts = clusters.iter().filter(|cluster| takes_part(cluster));
-    let readings = parts.map(|cluster| async {
-        let reading = tokio::time::timeout(READ_WITHIN, holdings(hub, cluster, wanted)).await;
-        let late = || format!("no answer within {} s", READ_WITHIN.as_secs());
-        (cluster.name_any(), reading.unwrap_or_else(|_| Err(late())))
-    });
-    futures::stream::iter(readings)
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await
+    reach::each(hub, parts, wanted.allow_insecure, |member| {
+        wanted.read(member)
+    })
+    .await
 }
 
 /// Whether a member may export or import: it is reached from the hub, and is not known to serve neither kind.
@@ -74,54 +63,9 @@ fn takes_part(cluster: &Cluster) -> bool {
     cluster.spec.sync_mode != Some(SyncMode::Pull) && !serves_neither
 }
 
-async fn holdings(hub: &ApiServer, cluster: &Cluster, wanted: &Wanted) -> Result<Holdings, String> {
-    let secret = secret(hub, cluster).await?;
-    let target = Target::new(cluster, &secret, wanted.allow_insecure);
-    let target = target.map_err(|error| error.to_string())?;
-    let member = ApiServer::new(Side::Member, target.config()).map_err(trouble)?;
-    wanted.read(&member).await.map_err(trouble)
-}
-
-async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, String> {
-    let Some(reference) = &cluster.spec.secret_ref else {
-        return Err(
-            "the Cluster names no Secret with credentials; join it again with kubectl mcs join"
-                .to_owned(),
-        );
-    };
-    let namespace = &reference.namespace;
-    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), namespace);
-    match hub.ask(secrets.get(&reference.name)).await {
-        Ok(secret) => Ok(secret),
-        Err(AskError::NotAllowed { .. }) => Err(format!(
-            "you may not read the Secrets with the members' credentials in namespace {namespace} of the hub"
-        )),
-        Err(AskError::NotFound { .. }) => Err(format!(
-            "Secret {namespace}/{} is not on the hub; join it again with kubectl mcs join",
-            reference.name
-        )),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// The error of a member that the person did not name, in words that do not speak of a kubeconfig.
-fn trouble(error: AskError) -> String {
-    match error {
-        AskError::Unreachable { why, .. } | AskError::Kubeconfig { why, .. } => why,
-        AskError::NotAllowed { message, .. } => {
-            format!(
-                "the credentials on the hub do not allow it: {message}; join it again with kubectl mcs join"
-            )
-        }
-        AskError::NotFound { message, .. }
-        | AskError::Refused { message, .. }
-        | AskError::Busy { message, .. } => message,
-        other @ AskError::NoKubeconfig(_) => other.to_string(),
-    }
-}
-
 impl Wanted {
-    async fn read(&self, member: &ApiServer) -> Result<Holdings, AskError> {
+    async fn read(&self, member: ApiServer) -> Result<Holdings, AskError> {
+        let member = &member;
         let (exports, imports) = tokio::try_join!(self.served(member), self.served(member))?;
         let mut holdings = Holdings {
             exports,
@@ -147,7 +91,7 @@ impl Wanted {
     }
 
     /// The objects of one kind of the Multi-Cluster Services API, in the newest version that the member serves.
-    async fn served<K>(&self, member: &ApiServer) -> Result<Vec<K>, AskError>
+    pub(crate) async fn served<K>(&self, member: &ApiServer) -> Result<Vec<K>, AskError>
     where
         K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
             + Clone
@@ -208,28 +152,5 @@ mod tests {
         let mut pull = synced("a");
         pull.spec.sync_mode = Some(SyncMode::Pull);
         assert!(!takes_part(&pull));
-    }
-
-    #[tokio::test]
-    async fn a_member_that_cannot_be_asked_is_told_with_what_to_do() {
-        let hub = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
-        let hub = ApiServer::new(Side::Hub, hub).expect("a client");
-        let wanted = Wanted {
-            namespace: None,
-            name: None,
-            allow_insecure: false,
-        };
-        let readings = read(&hub, &[synced("a")], &wanted).await;
-        let why = readings["a"].as_ref().expect_err("it has no Secret");
-        assert!(why.contains("kubectl mcs join"), "{why}");
-        let refused = AskError::NotAllowed {
-            side: Side::Member,
-            message: "services is forbidden".to_owned(),
-        };
-        let why = trouble(refused);
-        assert!(
-            why.contains("services is forbidden") && why.contains("kubectl mcs join"),
-            "{why}"
-        );
     }
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::clusterset::{self, ExportedReport};
 use super::members::Readings;
+use crate::drain;
 
 /// What is so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -51,6 +52,8 @@ pub(crate) struct MemberReport {
     pub since: Option<Timestamp>,
     pub kubernetes_version: String,
     pub api_endpoint: String,
+    /// Whether a person said that nothing it provides is to be used (`kubectl mcs drain`).
+    pub drained: bool,
     /// Push or Pull; what causeway cannot reach by design does not count as unwell.
     pub sync_mode: String,
     /// Whether it takes part in the clusterset; absent where the hub does not tell.
@@ -113,6 +116,8 @@ pub(crate) struct PartReport {
     pub consumer: bool,
     /// As [`MemberReport::state`]; NotJoined where the hub knows no such cluster, Unknown where the person may not see it.
     pub state: String,
+    /// As [`MemberReport::drained`].
+    pub drained: bool,
     /// Whether the member has the Service, as far as the hub knows.
     pub service: Presence,
 }
@@ -211,6 +216,7 @@ fn member(cluster: &Cluster) -> MemberReport {
         since: verdict.since,
         kubernetes_version: status.kubernetes_version.unwrap_or_default(),
         api_endpoint: cluster.spec.api_endpoint.clone().unwrap_or_default(),
+        drained: drain::is_drained(cluster),
         sync_mode: match cluster.spec.sync_mode {
             Some(SyncMode::Pull) => "Pull".to_owned(),
             Some(SyncMode::Push) | None => "Push".to_owned(),
@@ -389,6 +395,7 @@ fn parts(
             provider: wish.providers.includes(name),
             consumer: wish.consumers.includes(name),
             state: state.to_owned(),
+            drained: member.is_some_and(|member| member.drained),
             service: presence(name, member, conditions),
         }
     });

@@ -64,7 +64,7 @@ fn member_table(members: &[MemberReport], now: Timestamp) -> String {
         let cells = [
             member.name.clone(),
             member.kubernetes_version.clone(),
-            member.state.clone(),
+            state(&member.state, member.drained),
             ago(member.since, now),
             clusterset.map(|one| one.reason.clone()).unwrap_or_default(),
             member.api_endpoint.clone(),
@@ -79,6 +79,15 @@ fn member_table(members: &[MemberReport], now: Timestamp) -> String {
         );
     }
     table.render()
+}
+
+/// As kubectl shows a node that is cordoned.
+fn state(state: &str, drained: bool) -> String {
+    if drained {
+        format!("{state},Drained")
+    } else {
+        state.to_owned()
+    }
 }
 
 fn service_table(services: &[ServiceReport], now: Timestamp) -> String {
@@ -179,7 +188,7 @@ fn part_table(parts: &[PartReport]) -> String {
             [
                 part.name.clone(),
                 role.to_owned(),
-                part.state.clone(),
+                state(&part.state, part.drained),
                 service.to_owned(),
             ],
             None,
@@ -290,6 +299,31 @@ c        v1.36.3   Synced   5m      Refused      https://c:6443
 ";
         let report = Report::new(Scope::All, Some(&clusters), &[]);
         assert_eq!(overview(&report, now()), expected);
+    }
+
+    #[test]
+    fn a_drained_member_is_shown_as_such_everywhere() {
+        let mut drained = synced("member1");
+        drained.metadata.annotations =
+            Some([("mcs.causeway.dev/withdraw".to_owned(), "true".to_owned())].into());
+        let clusters = [drained, synced("m2")];
+        let report = Report::new(Scope::All, Some(&clusters), &[]);
+        let text = overview(&report, now());
+        assert!(
+            text.contains("member1   v1.36.3   Synced,Drained "),
+            "{text}"
+        );
+        let members = report.members.as_deref().unwrap_or_default();
+        let drained = |name: &str| members.iter().any(|one| one.name == name && one.drained);
+        assert!(drained("member1") && !drained("m2"));
+        assert!(report.ready, "a person asked for it");
+        let service = service("foo", cross(&["member1"], &["m2"]), json!([]));
+        let report = Report::new(Scope::One, Some(&clusters), &[service]);
+        let text = details(&report.services[0], now());
+        assert!(
+            text.contains("member1   provider   Synced,Drained"),
+            "{text}"
+        );
     }
 
     #[test]

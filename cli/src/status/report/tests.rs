@@ -153,7 +153,7 @@ fn programs_read_stable_names() {
         json!({
             "ready": true,
             "members": [{
-                "name": "a", "ready": true, "state": "Synced", "message": "watched", "since": "2026-11-20T23:55:00Z",
+                "name": "a", "ready": true, "state": "Synced", "drained": false, "message": "watched", "since": "2026-11-20T23:55:00Z",
                 "kubernetesVersion": "v1.36.3", "apiEndpoint": "https://a:6443", "syncMode": "Push",
             }],
             "services": [{
@@ -165,7 +165,7 @@ fn programs_read_stable_names() {
                     "since": "2026-11-20T23:55:00Z",
                 }],
                 "members": [{
-                    "name": "a", "provider": true, "consumer": true, "state": "Synced", "service": "unknown",
+                    "name": "a", "provider": true, "consumer": true, "state": "Synced", "drained": false, "service": "unknown",
                 }],
             }],
             "exports": [],

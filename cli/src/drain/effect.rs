@@ -1,0 +1,127 @@
+//! What it means for the services of the hub that a cluster is drained.
+
+use causeway::api::{Cluster, MultiClusterService, SyncMode};
+use causeway::domain::{ClusterName, ServiceKey};
+use kube::ResourceExt as _;
+
+const SHOWN: usize = 10;
+
+/// The services that a cluster provides for, in order.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Effect {
+    /// All of them.
+    pub provides: Vec<ServiceKey>,
+    /// Those for which no other cluster is in use.
+    pub alone: Vec<ServiceKey>,
+}
+
+impl Effect {
+    /// What it means for these services, among these clusters.
+    pub(super) fn of(
+        name: &ClusterName,
+        clusters: &[Cluster],
+        services: &[MultiClusterService],
+    ) -> Self {
+        let others: Vec<_> = clusters
+            .iter()
+            .filter(|cluster| is_used(cluster) && cluster.name_any() != name.as_str())
+            .filter_map(|cluster| ClusterName::try_from(cluster.name_any().as_str()).ok())
+            .collect();
+        let mut effect = Self::default();
+        let wishes = services
+            .iter()
+            .filter(|service| service.metadata.deletion_timestamp.is_none())
+            .filter_map(super::wish);
+        for (key, wish) in wishes.filter(|(_, wish)| wish.providers.includes(name)) {
+            if !others.iter().any(|other| wish.providers.includes(other)) {
+                effect.alone.push(key.clone());
+            }
+            effect.provides.push(key);
+        }
+        effect.provides.sort();
+        effect.alone.sort();
+        effect
+    }
+}
+
+/// Whether what a cluster provides is used.
+fn is_used(cluster: &Cluster) -> bool {
+    !super::is_drained(cluster)
+        && cluster.spec.sync_mode != Some(SyncMode::Pull)
+        && cluster.metadata.deletion_timestamp.is_none()
+}
+
+/// The services by name; of many the first few and how many more.
+pub(super) fn listed(keys: &[ServiceKey]) -> String {
+    let shown = keys.iter().take(SHOWN).map(ToString::to_string);
+    let mut shown: Vec<_> = shown.collect();
+    if keys.len() > SHOWN {
+        shown.push(format!("and {} more", keys.len() - SHOWN));
+    }
+    if shown.is_empty() {
+        return "none".to_owned();
+    }
+    shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::labels;
+    use serde_json::json;
+
+    use super::*;
+    use crate::status::fixtures::{cross, service, synced};
+
+    fn name(text: &str) -> ClusterName {
+        ClusterName::try_from(text).expect("a name")
+    }
+
+    fn drained(name: &str) -> Cluster {
+        let mut cluster = synced(name);
+        cluster.metadata.annotations =
+            Some([(labels::WITHDRAW.to_owned(), "true".to_owned())].into());
+        cluster
+    }
+
+    #[test]
+    fn a_service_is_lost_where_no_other_cluster_in_use_provides_it() {
+        let mut pull = synced("pull");
+        pull.spec.sync_mode = Some(SyncMode::Pull);
+        let clusters = [synced("a"), synced("b"), drained("c"), pull];
+        for (providers, provides, alone) in [
+            (&["a"][..], true, true),
+            (&["a", "b"], true, false),
+            (&["a", "c"], true, true),
+            (&["a", "pull"], true, true),
+            (&["a", "nowhere"], true, true),
+            (&["b"], false, false),
+            (&[], true, false),
+        ] {
+            let services = [service("foo", cross(providers, &["b"]), json!([]))];
+            let effect = Effect::of(&name("a"), &clusters, &services);
+            let found = (!effect.provides.is_empty(), !effect.alone.is_empty());
+            assert_eq!(found, (provides, alone), "{providers:?}");
+        }
+    }
+
+    #[test]
+    fn every_member_is_alone_when_there_is_no_other() {
+        let services = [service("foo", cross(&[], &[]), json!([]))];
+        let effect = Effect::of(&name("a"), &[synced("a")], &services);
+        assert_eq!(effect.alone, [ServiceKey::new("shop", "foo")]);
+        let mut leaving = services;
+        leaving[0].metadata.deletion_timestamp = leaving[0].metadata.creation_timestamp.clone();
+        let effect = Effect::of(&name("a"), &[synced("a")], &leaving);
+        assert_eq!(effect, Effect::default(), "it is on its way out");
+    }
+
+    #[test]
+    fn of_many_services_the_first_are_named() {
+        let keys: Vec<_> = (0..12)
+            .map(|number| ServiceKey::new("shop", format!("s{number}")))
+            .collect();
+        assert_eq!(listed(&[]), "none");
+        assert_eq!(listed(&keys[..2]), "shop/s0, shop/s1");
+        assert!(listed(&keys).ends_with("shop/s9, and 2 more"));
+    }
+}

@@ -1,0 +1,104 @@
+//! What ServiceExports ask for.
+
+use causeway::api::SyncMode;
+use causeway::domain::ServicePort;
+use k8s_openapi::api::core::v1 as core;
+use kube::ResourceExt as _;
+
+use super::super::report::{Finding, Path, Reason, Way};
+use super::super::scene::{Held, Scene};
+use super::super::standing;
+use super::way::Plan;
+
+/// The way by the name of the clusterset, if a person exports the service, or copies of an export are there.
+pub(super) fn way(scene: &Scene) -> Option<Way> {
+    let derived = scene.key.derived();
+    let read = || {
+        let members = scene.members.iter();
+        members.filter_map(|(name, held)| Some((name, held.as_ref().ok()?)))
+    };
+    let exporters: Vec<String> = read()
+        .filter(|(_, held)| exports(scene, held))
+        .map(|(name, _)| name.clone())
+        .collect();
+    let recorded: Vec<String> = read()
+        .flat_map(|(_, held)| &held.imports)
+        .flat_map(|import| import.status.iter().flat_map(|status| &status.clusters))
+        .map(|one| one.cluster.clone())
+        .filter(|name| scene.wish.is_none() && scene.held(name).is_none())
+        .collect();
+    let mut providers = [exporters, recorded].concat();
+    providers.sort();
+    providers.dedup();
+    if providers.is_empty() {
+        return None;
+    }
+    let plan = Plan {
+        scene,
+        path: Path::Clusterset,
+        service: derived.name.to_string(),
+        consumers: consumers(scene),
+        obstacle: None,
+        exposed: read()
+            .find_map(|(_, held)| imported(held))
+            .unwrap_or_default(),
+        all_sources: false,
+        providers,
+    };
+    let address = format!(
+        "{}.{}.svc.clusterset.local",
+        scene.key.name, scene.key.namespace
+    );
+    Some(plan.carry_out(not_exported(scene, &plan.providers), address))
+}
+
+/// Every member that is reached from the hub and has the namespace, or of which that is not known.
+fn consumers(scene: &Scene) -> Vec<String> {
+    let pushed = scene
+        .clusters
+        .iter()
+        .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let mut names: Vec<_> = pushed
+        .map(|cluster| cluster.name_any())
+        .filter(|name| scene.held(name).is_none_or(|held| held.namespace.is_some()))
+        .collect();
+    names.sort();
+    names
+}
+
+fn exports(scene: &Scene, held: &Held) -> bool {
+    held.exports.iter().any(|export| !scene.is_ours(export))
+}
+
+/// The ports of the import.
+fn imported(held: &Held) -> Option<Vec<ServicePort>> {
+    let import = held.imports.first()?;
+    let ports = import.spec.ports.iter().map(|port| core::ServicePort {
+        name: port.name.clone(),
+        protocol: port.protocol.clone(),
+        port: port.port,
+        ..core::ServicePort::default()
+    });
+    Some(ports.filter_map(|port| ServicePort::read(&port)).collect())
+}
+
+/// Members with a backed Service of the name that do not export it.
+fn not_exported(scene: &Scene, exporters: &[String]) -> Vec<Finding> {
+    let (namespace, name) = (&scene.key.namespace, &scene.key.name);
+    let others = scene.members.keys().filter(|member| {
+        let held = scene.held(member);
+        let backed =
+            held.is_some_and(|held| held.sources(name).any(|slice| !slice.endpoints.is_empty()));
+        backed && !exporters.contains(member) && standing::clusterset(scene, member).is_none()
+    });
+    others
+        .map(|member| {
+            let message = format!(
+                "{member} has endpoints of its own for {namespace}/{name} and does not export them"
+            );
+            Finding::new(Reason::NotNamed, message).mend(format!(
+                "in {member}: make a ServiceExport {namespace}/{name} (multicluster.x-k8s.io)"
+            ))
+        })
+        .collect()
+}

@@ -1,0 +1,198 @@
+//! What a MultiClusterService asks for.
+
+use std::collections::BTreeSet;
+
+use causeway::api::condition::{self, reason};
+use causeway::api::{MultiClusterService, labels};
+use causeway::domain::{self, ClusterName, ServicePort, describe_ports};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt as _;
+
+use super::super::ports;
+use super::super::report::{Finding, Path, Reason, Way};
+use super::super::scene::Scene;
+use super::way::{Plan, is_external_name};
+
+/// The way by the service's own name, if the hub has a MultiClusterService of it.
+pub(super) fn way(scene: &Scene) -> Option<Way> {
+    let object = scene.wish.as_ref()?;
+    let address = format!("{}.{}.svc", scene.key.name, scene.key.namespace);
+    let wish = match domain::MultiClusterService::try_from(object) {
+        Ok(wish) => wish,
+        Err(errors) => return Some(invalid(scene, address, &errors)),
+    };
+    let joined = scene
+        .clusters
+        .iter()
+        .filter_map(|cluster| ClusterName::try_from(cluster.name_any().as_str()).ok());
+    let named = wish
+        .providers
+        .named()
+        .chain(wish.consumers.named())
+        .cloned();
+    let names: BTreeSet<ClusterName> = joined.chain(named).collect();
+    let chosen = |of: &domain::ClusterSelection| {
+        let chosen = names.iter().filter(|name| of.includes(name));
+        chosen.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let service = scene.service.as_ref();
+    let all = service.map(ports::of).unwrap_or_default();
+    let (exposed, hidden) = all.into_iter().partition(|port| wish.ports.include(port));
+    let plan = Plan {
+        scene,
+        path: Path::Native,
+        service: scene.key.name.to_string(),
+        providers: chosen(&wish.providers),
+        consumers: chosen(&wish.consumers),
+        obstacle: obstacle(scene, object, &wish, service),
+        exposed,
+        all_sources: service
+            .and_then(|service| service.annotations().get(labels::SOURCES))
+            .is_some_and(|value| value == "all"),
+    };
+    let mut findings: Vec<_> = not_exposed(scene, &hidden).into_iter().collect();
+    findings.extend(behind(object));
+    findings.extend(not_named(scene, &plan.providers));
+    Some(plan.carry_out(findings, address))
+}
+
+fn invalid(scene: &Scene, address: String, errors: &domain::FieldErrors) -> Way {
+    let message = format!("MultiClusterService {} cannot be read: {errors}", scene.key);
+    let finding = Finding::new(Reason::NotCarriedOut, message).mend(edit(scene));
+    Way {
+        path: Path::Native,
+        address,
+        findings: vec![finding],
+        consumers: Vec::new(),
+        providers: Vec::new(),
+    }
+}
+
+/// What keeps every endpoint from every other cluster.
+fn obstacle(
+    scene: &Scene,
+    object: &MultiClusterService,
+    wish: &domain::MultiClusterService,
+    service: Option<&Service>,
+) -> Option<Finding> {
+    let (key, namespace) = (&scene.key, &scene.key.namespace);
+    if object.metadata.deletion_timestamp.is_some() {
+        let message = format!("MultiClusterService {key} is being deleted");
+        return Some(Finding::new(Reason::Deleting, message));
+    }
+    let ready = ready(object).filter(|one| one.status == condition::FALSE);
+    if let Some(ready) = ready.filter(|one| one.reason == reason::MANAGED_BY_KARMADA) {
+        let finding = Finding::new(Reason::ManagedByKarmada, ready.message.clone());
+        return Some(finding.mend(
+            "switch off Karmada's own controllers for it: --feature-gates=MultiClusterService=false on \
+             karmada-controller-manager",
+        ));
+    }
+    let Some(service) = service else {
+        let message =
+            format!("the hub has no Service {key}, which the MultiClusterService is about");
+        return Some(Finding::new(Reason::NoHubService, message).mend(format!(
+            "kubectl -n {namespace} create service clusterip {} --tcp=PORT:TARGETPORT",
+            key.name
+        )));
+    };
+    if is_external_name(service) {
+        let message =
+            format!("Service {key} of the hub is an ExternalName, which has no endpoints");
+        return Some(Finding::new(Reason::ExternalName, message).mend(format!(
+            "kubectl -n {namespace} edit service {}: give it a selector and another type",
+            key.name
+        )));
+    }
+    let ports = ports::of(service);
+    let missing: Vec<_> = wish
+        .ports
+        .missing_from(&ports)
+        .map(ToString::to_string)
+        .collect();
+    let none = !ports.iter().any(|port| wish.ports.include(port));
+    (!missing.is_empty() && none).then(|| {
+        let message = format!(
+            "spec.ports names {}, which Service {key} of the hub has not; it has {}",
+            missing.join(", "),
+            describe_ports(&ports)
+        );
+        Finding::new(Reason::PortNotFound, message).mend(edit(scene))
+    })
+}
+
+fn not_exposed(scene: &Scene, hidden: &[ServicePort]) -> Option<Finding> {
+    let first = hidden.first()?;
+    let (key, namespace) = (&scene.key, &scene.key.namespace);
+    let message = format!(
+        "spec.ports of the MultiClusterService does not expose {} of Service {key}",
+        describe_ports(hidden)
+    );
+    let name = match &*first.name {
+        "" => String::new(),
+        name => format!("\"name\":\"{name}\","),
+    };
+    let entry = format!("{{{name}\"port\":{}}}", first.id.number);
+    Some(Finding::new(Reason::PortNotExposed, message).mend(format!(
+        "kubectl -n {namespace} patch mcs {} --type=json -p \
+         '[{{\"op\":\"add\",\"path\":\"/spec/ports/-\",\"value\":{entry}}}]'",
+        key.name
+    )))
+}
+
+/// Whether the controller has still to judge the object as it is.
+fn behind(object: &MultiClusterService) -> Option<Finding> {
+    let key = format!(
+        "{}/{}",
+        object.namespace().unwrap_or_default(),
+        object.name_any()
+    );
+    let behind = match ready(object) {
+        None => "has not judged it yet",
+        Some(ready) if ready.observed_generation < object.metadata.generation => {
+            "has not judged its last change yet"
+        }
+        Some(_) => return None,
+    };
+    let message = format!("MultiClusterService {key}: the controller {behind}");
+    Some(Finding::new(Reason::NotCarriedOut, message).mend(format!(
+        "kubectl mcs status {} -n {} --wait",
+        object.name_any(),
+        object.namespace().unwrap_or_default()
+    )))
+}
+
+/// Members with pods of their own behind a Service of the name, which are not named as providers.
+fn not_named(scene: &Scene, providers: &[String]) -> Vec<Finding> {
+    let (namespace, name) = (&scene.key.namespace, &scene.key.name);
+    let members = scene.members.keys();
+    let others = members.filter(|member| !providers.contains(member));
+    let backed = others.filter(|member| {
+        let held = scene.held(member);
+        held.is_some_and(|held| held.sources(name).any(|slice| !slice.endpoints.is_empty()))
+    });
+    backed
+        .map(|member| {
+            let message = format!(
+                "{member} has endpoints of its own for {namespace}/{name}, and spec.providerClusters does not name it"
+            );
+            Finding::new(Reason::NotNamed, message).mend(format!(
+                "kubectl -n {namespace} patch mcs {name} --type=json -p \
+                 '[{{\"op\":\"add\",\"path\":\"/spec/providerClusters/-\",\"value\":{{\"name\":\"{member}\"}}}}]'"
+            ))
+        })
+        .collect()
+}
+
+fn ready(object: &MultiClusterService) -> Option<&Condition> {
+    let conditions = object.status.as_ref()?.conditions.as_ref()?;
+    condition::find(conditions, condition::READY)
+}
+
+fn edit(scene: &Scene) -> String {
+    format!(
+        "kubectl -n {} edit mcs {}",
+        scene.key.namespace, scene.key.name
+    )
+}

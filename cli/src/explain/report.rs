@@ -1,0 +1,174 @@
+//! What is told; also the form that programs read, so names of fields stay as they are.
+
+use serde::Serialize;
+
+/// Where the endpoints of a service are.
+#[derive(Debug, Serialize)]
+pub(super) struct Explanation {
+    pub namespace: String,
+    pub name: String,
+    /// Whether every ready endpoint is in every consumer, there is one, and nothing is known to be wrong.
+    pub ready: bool,
+    /// What concerns the service as a whole.
+    pub findings: Vec<Finding>,
+    /// The ways in which it reaches other clusters.
+    pub ways: Vec<Way>,
+}
+
+/// A reason, in words, and what would mend it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Finding {
+    pub reason: Reason,
+    pub message: String,
+    /// A command, and where it is to be run if not on the hub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// What is so, in one word; the words stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) enum Reason {
+    /// The consumer has it.
+    Copied,
+    /// The consumer is its own cluster.
+    Own,
+    /// The consumer has it; it gets no traffic for it is not ready.
+    NotReady,
+    /// The consumer has what the provider gave last.
+    Kept,
+    /// The hub has no MultiClusterService of the name, and no member exports it.
+    NotAsked,
+    NoHubService,
+    NoEndpoints,
+    ExternalName,
+    PortNotFound,
+    PortNotExposed,
+    PortNotInProvider,
+    PortNotInConsumer,
+    PortNotInSlice,
+    ManagedByKarmada,
+    Deleting,
+    ControllerNotRunning,
+    NotCarriedOut,
+    NotJoined,
+    /// A cluster has endpoints of its own, and nobody asked for them.
+    NotNamed,
+    LeftOut,
+    Drained,
+    MemberUnreachable,
+    MemberRefused,
+    MemberPending,
+    MemberNotRead,
+    ListNotBelieved,
+    NoProviderService,
+    NotManagedByKubernetes,
+    AddressTypeNotCarried,
+    AddressNotRoutable,
+    AddressOutsideRanges,
+    NamespaceMissing,
+    NamespaceTerminating,
+    ForeignService,
+    ServiceMissing,
+    DefinitionMissing,
+    ExportRefused,
+    UnderWay,
+}
+
+impl Reason {
+    /// Whether a ready endpoint with this reason is where it should be, or there is nothing to mend.
+    pub(super) fn is_well(self) -> bool {
+        matches!(
+            self,
+            Self::Copied
+                | Self::Own
+                | Self::NotReady
+                | Self::Kept
+                | Self::PortNotExposed
+                | Self::NotNamed
+                | Self::ListNotBelieved
+        )
+    }
+}
+
+impl Finding {
+    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            remedy: None,
+        }
+    }
+
+    #[must_use]
+    pub(super) fn mend(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// By which name clients reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Path {
+    /// Its own, for a MultiClusterService.
+    Native,
+    /// That of the clusterset, for ServiceExports.
+    Clusterset,
+}
+
+/// One way in which a service reaches other clusters.
+#[derive(Debug, Serialize)]
+pub(super) struct Way {
+    pub path: Path,
+    /// The name by which clients reach it.
+    pub address: String,
+    pub findings: Vec<Finding>,
+    pub consumers: Vec<ConsumerReport>,
+    pub providers: Vec<ProviderReport>,
+}
+
+/// A cluster whose clients may reach it.
+#[derive(Debug, Serialize)]
+pub(super) struct ConsumerReport {
+    pub cluster: String,
+    pub findings: Vec<Finding>,
+}
+
+/// A cluster whose pods back it.
+#[derive(Debug, Serialize)]
+pub(super) struct ProviderReport {
+    pub cluster: String,
+    pub findings: Vec<Finding>,
+    pub endpoints: Vec<EndpointReport>,
+}
+
+/// An endpoint.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EndpointReport {
+    pub addresses: Vec<String>,
+    /// The EndpointSlice in the provider; absent where only what the consumers hold is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    pub ready: bool,
+    pub serving: bool,
+    pub terminating: bool,
+    pub consumers: Vec<Fate>,
+}
+
+/// What became of an endpoint in a consumer.
+#[derive(Debug, Serialize)]
+pub(super) struct Fate {
+    pub cluster: String,
+    /// Whether it is there.
+    pub there: bool,
+    /// The EndpointSlice in the consumer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<String>,
+    #[serde(flatten)]
+    pub finding: Finding,
+}

@@ -1,0 +1,121 @@
+//! All that an explanation rests on: objects as they are stored.
+
+use std::collections::BTreeMap;
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::ServiceKey;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::jiff::Timestamp;
+use kube::{Resource, ResourceExt as _};
+
+/// What is so in all clusters.
+#[derive(Debug)]
+pub(super) struct Scene {
+    /// The service that is asked about.
+    pub key: ServiceKey,
+    pub now: Timestamp,
+    /// The UID of the hub's kube-system namespace, if the person may see it.
+    pub hub_uid: Option<String>,
+    pub wish: Option<MultiClusterService>,
+    /// The Service on the hub.
+    pub service: Option<Service>,
+    pub clusters: Vec<Cluster>,
+    pub controller: Controller,
+    /// What each member holds of the service, or why that is not known.
+    pub members: BTreeMap<String, Result<Held, String>>,
+}
+
+/// The Lease of the controller.
+#[derive(Debug)]
+pub(super) enum Controller {
+    /// It has none, or the person may not see it.
+    NotAsked,
+    /// The Lease of that name, as it is.
+    Lease(String, Option<Box<Lease>>),
+}
+
+/// What a member holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    pub namespace: Option<Namespace>,
+    /// The Service of the service's name, and the derived one.
+    pub services: Vec<Service>,
+    /// The slices of both.
+    pub slices: Vec<EndpointSlice>,
+    pub exports: Vec<ServiceExport>,
+    pub imports: Vec<ServiceImport>,
+}
+
+impl Scene {
+    /// The Cluster of that name.
+    pub(super) fn cluster(&self, name: &str) -> Option<&Cluster> {
+        let mut clusters = self.clusters.iter();
+        clusters.find(|cluster| cluster.name_any() == name)
+    }
+
+    /// What a member holds, if it was read.
+    pub(super) fn held(&self, name: &str) -> Option<&Held> {
+        self.members.get(name)?.as_ref().ok()
+    }
+
+    /// Whether causeway wrote the object, for this hub.
+    pub(super) fn is_ours<K: Resource>(&self, object: &K) -> bool {
+        let hub = object.labels().get(labels::HUB);
+        hub.is_some_and(|hub| self.hub_uid.as_ref().is_none_or(|own| own == hub))
+    }
+
+    /// The copies that a member holds for that Service, from that cluster.
+    pub(super) fn copies<'a>(
+        &'a self,
+        held: &'a Held,
+        service: &'a str,
+        provider: &'a str,
+    ) -> impl Iterator<Item = &'a EndpointSlice> {
+        held.slices_of(service).filter(move |slice| {
+            is_copy(slice)
+                && self.is_ours(*slice)
+                && slice
+                    .labels()
+                    .get(labels::SOURCE_CLUSTER)
+                    .map(String::as_str)
+                    == Some(provider)
+        })
+    }
+}
+
+impl Held {
+    /// The Service of that name.
+    pub(super) fn service(&self, name: &str) -> Option<&Service> {
+        self.services.iter().find(|one| one.name_any() == name)
+    }
+
+    /// The slices of the Service of that name.
+    pub(super) fn slices_of<'a>(
+        &'a self,
+        service: &'a str,
+    ) -> impl Iterator<Item = &'a EndpointSlice> {
+        self.slices.iter().filter(move |slice| {
+            slice.labels().get(labels::SERVICE_NAME).map(String::as_str) == Some(service)
+        })
+    }
+
+    /// The slices that back the Service of that name with this cluster's own endpoints.
+    pub(super) fn sources<'a>(
+        &'a self,
+        service: &'a str,
+    ) -> impl Iterator<Item = &'a EndpointSlice> {
+        let foreign = |slice: &&EndpointSlice| {
+            is_copy(slice) || slice.labels().contains_key(labels::SOURCE_CLUSTER)
+        };
+        self.slices_of(service).filter(move |slice| !foreign(slice))
+    }
+}
+
+/// Whether the slice is managed as copies are.
+fn is_copy(slice: &EndpointSlice) -> bool {
+    let manager = slice.labels().get(labels::SLICE_MANAGED_BY);
+    manager.is_some_and(|manager| manager == labels::SLICE_DISPATCHER)
+}

@@ -1,0 +1,221 @@
+//! Why a member as a whole, the hub, or the controller keeps endpoints from where they should be.
+
+use causeway::api::condition::{self, reason};
+use causeway::api::{Cluster, SyncMode, labels};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::SignedDuration;
+use kube::ResourceExt as _;
+
+use super::report::{Finding, Reason};
+use super::scene::{Controller, Scene};
+use crate::drain;
+
+/// A Lease that was not renewed for so long is nobody's, whatever clocks differ by.
+const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+const OLDEST: (u32, u32) = (1, 21);
+
+/// Why a member cannot take part, be it as provider or as consumer.
+pub(super) fn member(scene: &Scene, name: &str) -> Option<Finding> {
+    let Some(cluster) = scene.cluster(name) else {
+        let message = format!("{name} is not joined: no Cluster of the hub bears the name");
+        return Some(
+            Finding::new(Reason::NotJoined, message)
+                .mend(format!("kubectl mcs join {name} --member-kubeconfig FILE")),
+        );
+    };
+    left_out(name, cluster)
+        .or_else(|| unready(name, cluster))
+        .or_else(|| unread(scene, name))
+}
+
+/// Why nothing is used of what a member provides, beside what [`member`] tells.
+pub(super) fn drained(scene: &Scene, name: &str) -> Option<Finding> {
+    let cluster = scene.cluster(name).filter(|one| drain::is_drained(one))?;
+    let message = format!(
+        "{} is drained: a person said that nothing it provides is to be used",
+        cluster.name_any()
+    );
+    Some(Finding::new(Reason::Drained, message).mend(format!("kubectl mcs drain {name} --undo")))
+}
+
+fn left_out(name: &str, cluster: &Cluster) -> Option<Finding> {
+    if cluster.spec.sync_mode == Some(SyncMode::Pull) {
+        let message = format!("{name} is in Pull mode, which causeway leaves out");
+        return Some(Finding::new(Reason::LeftOut, message).mend(format!(
+            "join {name} in Push mode: karmadactl join, or kubectl mcs join"
+        )));
+    }
+    let version = cluster.status.as_ref()?.kubernetes_version.as_deref()?;
+    let mut parts = version.trim_start_matches('v').split('.');
+    let mut part = || parts.next()?.parse::<u32>().ok();
+    let release = (part()?, part()?);
+    (release < OLDEST).then(|| {
+        let message = format!("{name} runs Kubernetes {version}; causeway needs 1.21 or later");
+        Finding::new(Reason::LeftOut, message)
+    })
+}
+
+fn unready(name: &str, cluster: &Cluster) -> Option<Finding> {
+    let Some(ready) = ready(cluster) else {
+        let message = format!("the controller has not taken up {name} yet");
+        return Some(Finding::new(Reason::MemberPending, message).mend(look_at_controller()));
+    };
+    let since = ready.last_transition_time.0;
+    let told = format!("{} ({}) since {since:.0}", ready.reason, ready.message);
+    if ready.status == condition::TRUE {
+        return None;
+    }
+    Some(match ready.reason.as_str() {
+        reason::UNREACHABLE => {
+            let message = format!(
+                "{name} is unreachable for the controller since {since:.0} ({}); what it last gave, and what it has, is kept",
+                ready.message
+            );
+            Finding::new(Reason::MemberUnreachable, message).mend(format!(
+                "restore the API server of {name}, or, if it has another address: kubectl mcs join {name} \
+                 --member-kubeconfig FILE --api-endpoint URL; to give up what it provides: kubectl mcs drain {name}"
+            ))
+        }
+        reason::REFUSED => {
+            let message = format!("{name} cannot be used: {told}");
+            Finding::new(Reason::MemberRefused, message)
+                .mend(format!("kubectl mcs join {name} --member-kubeconfig FILE"))
+        }
+        _ => Finding::new(
+            Reason::MemberPending,
+            format!("{name} is not synced: {told}"),
+        )
+        .mend("kubectl mcs status --wait"),
+    })
+}
+
+fn unread(scene: &Scene, name: &str) -> Option<Finding> {
+    let why = scene.members.get(name)?.as_ref().err()?;
+    let message = format!("{name} could not be read from here: {why}");
+    let finding = Finding::new(Reason::MemberNotRead, message);
+    Some(finding.mend("look from where its API server can be reached, with the right to read its Secret on the hub"))
+}
+
+/// What is told of a member that takes part.
+pub(super) fn not_believed(scene: &Scene, name: &str) -> Option<Finding> {
+    let ready = ready(scene.cluster(name)?)?;
+    let lacks = ready.message.contains("which are kept until a second list");
+    (lacks && ready.status == condition::TRUE).then(|| {
+        let message = format!(
+            "{name}: {}; endpoints that are gone may still be offered",
+            ready.message
+        );
+        let finding = Finding::new(Reason::ListNotBelieved, message);
+        finding.mend(format!(
+            "wait half a minute; if it was not meant, look at the API server of {name} (a restored etcd?)"
+        ))
+    })
+}
+
+/// Why a member cannot hold what is delivered to it: its namespace.
+pub(super) fn namespace(scene: &Scene, name: &str) -> Option<Finding> {
+    let held = scene.held(name)?;
+    let wanted = &scene.key.namespace;
+    let Some(namespace) = &held.namespace else {
+        let message = format!("{name} has no namespace {wanted}");
+        return Some(
+            Finding::new(Reason::NamespaceMissing, message).mend(format!(
+                "in {name}: kubectl create namespace {wanted}; or let causeway make it: \
+                 kubectl mcs join {name} --member-kubeconfig FILE --allow-namespace-creation"
+            )),
+        );
+    };
+    namespace.metadata.deletion_timestamp.as_ref().map(|since| {
+        let message = format!(
+            "namespace {wanted} of {name} is terminating since {:.0}",
+            since.0
+        );
+        Finding::new(Reason::NamespaceTerminating, message).mend(format!(
+            "in {name}: kubectl describe namespace {wanted} says what it waits for"
+        ))
+    })
+}
+
+/// Whether the controller seems to run.
+pub(super) fn controller(scene: &Scene) -> Option<Finding> {
+    let Controller::Lease(name, lease) = &scene.controller else {
+        return None;
+    };
+    let not_running = |message: String| {
+        Some(Finding::new(Reason::ControllerNotRunning, message).mend(look_at_controller()))
+    };
+    let Some(lease) = lease else {
+        return not_running(format!(
+            "the hub has no Lease {name}: causeway-controller has never run, or with another --lease"
+        ));
+    };
+    let spec = lease.spec.as_ref();
+    let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
+    let renewed = spec.and_then(|spec| spec.renew_time.as_ref());
+    match (holder.filter(|holder| !holder.is_empty()), renewed) {
+        (Some(_), Some(renewed)) if scene.now.duration_since(renewed.0) <= RENEWED_WITHIN => None,
+        (Some(holder), Some(renewed)) => not_running(format!(
+            "causeway-controller does not run: {holder} renewed Lease {name} last at {:.0}",
+            renewed.0
+        )),
+        _ => not_running(format!(
+            "causeway-controller does not run: nobody holds Lease {name}"
+        )),
+    }
+}
+
+fn look_at_controller() -> String {
+    "kubectl -n causeway-system get pods; the log of causeway-controller, and its /readyz, say more"
+        .to_owned()
+}
+
+fn ready(cluster: &Cluster) -> Option<&Condition> {
+    condition::find(&cluster.status.as_ref()?.conditions, condition::READY)
+}
+
+/// Why a member takes no part in the clusterset.
+pub(super) fn clusterset(scene: &Scene, name: &str) -> Option<Finding> {
+    let conditions = &scene.cluster(name)?.status.as_ref()?.conditions;
+    let served = condition::find(conditions, condition::CLUSTERSET_API)?;
+    (served.status != condition::TRUE).then(|| {
+        let message = format!(
+            "{name} takes no part in the clusterset: {} ({})",
+            served.reason, served.message
+        );
+        Finding::new(Reason::DefinitionMissing, message)
+            .mend(format!("kubectl mcs join {name} --member-kubeconfig FILE"))
+    })
+}
+
+/// Why an export of a member is not used.
+pub(super) fn export(scene: &Scene, name: &str) -> Option<Finding> {
+    let namespace = &*scene.key.namespace;
+    let allowed = scene
+        .cluster(name)?
+        .annotations()
+        .get(labels::EXPORT_NAMESPACES);
+    if let Some(allowed) = allowed
+        && !allowed.split(',').any(|one| one.trim() == namespace)
+    {
+        let message = format!("the hub does not let {name} export from namespace {namespace}");
+        return Some(Finding::new(Reason::ExportRefused, message).mend(format!(
+            "kubectl annotate cluster {name} --overwrite {}={allowed},{namespace}",
+            labels::EXPORT_NAMESPACES
+        )));
+    }
+    let exports = &scene.held(name)?.exports;
+    let export = exports.iter().find(|export| !scene.is_ours(*export))?;
+    let conditions = &export.status.as_ref()?.conditions;
+    let unmet =
+        |kind: &str| condition::find(conditions, kind).filter(|one| one.status == condition::FALSE);
+    let unmet = unmet(condition::VALID).or_else(|| unmet(condition::READY))?;
+    let message = format!(
+        "the ServiceExport of {name} is not carried out: {} ({})",
+        unmet.reason, unmet.message
+    );
+    let finding = Finding::new(Reason::ExportRefused, message);
+    Some(finding.mend(format!(
+        "kubectl mcs status {} -n {namespace}",
+        scene.key.name
+    )))
+}

@@ -1,0 +1,140 @@
+use causeway::api::MultiClusterService;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn what_is_wrong_on_the_hub_is_told() {
+    hold(&[
+        (
+            "no MultiClusterService",
+            |s| s.wish = None,
+            false,
+            Reason::NotAsked,
+            "apply -f mcs.yaml",
+        ),
+        (
+            "no Service",
+            |s| {
+                s.service = None;
+                s.without_copies();
+            },
+            false,
+            Reason::NoHubService,
+            "kubectl -n shop create service clusterip foo",
+        ),
+        (
+            "an ExternalName",
+            |s| {
+                let spec = s
+                    .service
+                    .as_mut()
+                    .and_then(|one| one.spec.as_mut())
+                    .expect("a spec");
+                spec.type_ = Some("ExternalName".to_owned());
+                s.without_copies();
+            },
+            false,
+            Reason::ExternalName,
+            "edit service foo",
+        ),
+        (
+            "spec.ports names a port that the Service has not",
+            |s| {
+                s.wish.as_mut().expect("it").spec.ports =
+                    from(json!([{ "name": "web", "port": 81 }]));
+                s.without_copies();
+            },
+            false,
+            Reason::PortNotFound,
+            "edit mcs foo",
+        ),
+        (
+            "a port that is not exposed",
+            |s| {
+                s.service = Some(core_service(false, &[("http", 80), ("metrics", 9090)]));
+                s.wish.as_mut().expect("it").spec.ports =
+                    from(json!([{ "name": "http", "port": 80 }]));
+            },
+            true,
+            Reason::PortNotExposed,
+            "\"value\":{\"name\":\"metrics\",\"port\":9090}",
+        ),
+        (
+            "Karmada carries it",
+            |s| {
+                let conditions = json!([ready("False", "ManagedByKarmada", "Works exist")]);
+                s.wish = Some(service("foo", cross(&["a"], &["b"]), conditions));
+                s.without_copies();
+            },
+            false,
+            Reason::ManagedByKarmada,
+            "karmada-controller-manager",
+        ),
+        (
+            "it is being deleted",
+            |s| {
+                let wish = s.wish.as_mut().expect("it");
+                wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
+                s.without_copies();
+            },
+            false,
+            Reason::Deleting,
+            "",
+        ),
+        (
+            "the last change is not judged",
+            |s| s.wish.as_mut().expect("it").metadata.generation = Some(2),
+            false,
+            Reason::NotCarriedOut,
+            "kubectl mcs status foo -n shop --wait",
+        ),
+    ]);
+}
+
+#[test]
+fn a_controller_that_does_not_run_is_told() {
+    const LOOK: &str = "kubectl -n causeway-system get pods";
+    let old = |s: &mut Scene| s.controller = lease("one", "2026-11-20T23:00:00.000000Z");
+    let released = |s: &mut Scene| s.controller = lease("", "2026-11-20T23:59:59.000000Z");
+    let never = |s: &mut Scene| s.controller = Controller::Lease("a/b".to_owned(), None);
+    let not_asked = |s: &mut Scene| s.controller = Controller::NotAsked;
+    hold(&[
+        (
+            "not renewed",
+            old,
+            false,
+            Reason::ControllerNotRunning,
+            LOOK,
+        ),
+        (
+            "released",
+            released,
+            false,
+            Reason::ControllerNotRunning,
+            LOOK,
+        ),
+        (
+            "never run",
+            never,
+            false,
+            Reason::ControllerNotRunning,
+            LOOK,
+        ),
+        ("not known", not_asked, true, Reason::Copied, ""),
+    ]);
+}
+
+#[test]
+fn an_object_that_does_not_read_is_told() {
+    let mut scene = healthy();
+    let wish: MultiClusterService = service("foo", json!({ "types": ["Nonsense"] }), json!([]));
+    scene.wish = Some(wish);
+    let explanation = explain(&scene);
+    assert!(!explanation.ready);
+    assert!(
+        all(&explanation)
+            .iter()
+            .any(|one| one.reason == Reason::NotCarriedOut)
+    );
+}
