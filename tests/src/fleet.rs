@@ -42,6 +42,7 @@ pub struct Builder {
     dual_stack: BTreeSet<String>,
     packets: bool,
     clusterset: bool,
+    hub_flags: Vec<String>,
 }
 
 impl Builder {
@@ -80,6 +81,13 @@ impl Builder {
         self
     }
 
+    /// The hub's API server gets this flag too.
+    #[must_use]
+    pub fn hub_flag(mut self, flag: impl Into<String>) -> Self {
+        self.hub_flags.push(flag.into());
+        self
+    }
+
     /// Starts it and waits until every API server is ready.
     pub async fn start(self) -> Fleet {
         assert!(self.members.len() < 60, "a fleet has fewer than 60 members");
@@ -97,6 +105,10 @@ impl Builder {
         let clusters = names.zip(0..).map(|(name, number)| {
             let plan = Plan {
                 role: if number == 0 { Role::Hub } else { Role::Member },
+                flags: match number {
+                    0 => self.hub_flags.clone(),
+                    _ => Vec::new(),
+                },
                 number,
                 dual_stack: self.dual_stack.contains(&name),
                 clusterset: self.clusterset && number > 0,

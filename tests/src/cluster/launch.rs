@@ -28,6 +28,8 @@ const HUB_CONTROLLERS: &str = "namespace-controller,garbage-collector-controller
 pub(crate) struct Plan {
     pub(crate) name: String,
     pub(crate) role: Role,
+    /// Of its API server, beside those that every one has.
+    pub(crate) flags: Vec<String>,
     /// Distinguishes the address ranges of the clusters of a fleet; below 60.
     pub(crate) number: u8,
     pub(crate) dual_stack: bool,
@@ -148,6 +150,7 @@ pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
         "--audit-log-maxsize=10000".to_owned(),
         "--profiling=false".to_owned(),
     ])
+    .args(plan.flags.iter().cloned())
 }
 
 pub(super) fn controller_manager(plan: &Plan) -> Program {

@@ -7,6 +7,7 @@
     reason = "a test: what fails here fails it"
 )]
 
+mod callers;
 mod creation;
 mod disturbance;
 mod hub;
