@@ -90,15 +90,20 @@ impl Client {
 
     /// Sends bytes over a new connection and reads one answer.
     pub(crate) async fn say(&self, bytes: &[u8]) -> Answer {
-        let mut stream = self.connect().await;
+        self.try_say(bytes).await.unwrap_or_else(|| {
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(500)]);
+            panic!("no answer to {shown}")
+        })
+    }
+
+    /// The same; `None` where there is no connection, or no answer over it.
+    pub(crate) async fn try_say(&self, bytes: &[u8]) -> Option<Answer> {
+        let mut stream = self.try_connect().await.ok()?;
         let (mut from, mut to) = tokio::io::split(&mut stream);
         // Where the answer comes first, the rest need not be taken.
         let saying = async { to.write_all(bytes).await.and(to.flush().await) };
         let (_, answer) = tokio::join!(saying, read_answer(&mut from));
-        answer.unwrap_or_else(|| {
-            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(500)]);
-            panic!("no answer to {shown}")
-        })
+        answer
     }
 
     /// Asks something usual over a new connection.

@@ -13,7 +13,9 @@ use causeway_webhook::view::Hub;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -366,4 +368,50 @@ async fn a_request_in_flight_is_answered_before_the_end() {
         answer.starts_with("HTTP/1.1 200") && answer.to_lowercase().contains("connection: close"),
         "{answer}"
     );
+}
+
+/// A certificate that nobody gets: the handshake panics.
+#[derive(Debug)]
+struct Panics;
+
+impl ResolvesServerCert for Panics {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_a_connection_ends_that_connection_and_is_counted() {
+    let serving = serving().await;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(Panics));
+    let called = &serving.called;
+    let tasks = &called.process.tasks;
+    let webhook = webhook(
+        Hub::new(hub::nobody().await),
+        &called.metrics,
+        &called.process,
+    );
+    let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), config, webhook)
+        .await
+        .expect("a port");
+    let address = server.address();
+    tasks.spawn("panicking server", server.run(tasks.clone()));
+    for count in 1..=2 {
+        let stream = TcpStream::connect(address).await.expect("it listens");
+        let name = ServerName::try_from(NAME).expect("a name");
+        let ended = serving.connector.connect(name, stream).await;
+        assert!(ended.is_err());
+        until("the panic is counted", async || {
+            serving.metric("causeway_panics_total{task=\"connection\"}") == count
+        })
+        .await;
+    }
+    assert!(!tasks.shutdown().is_cancelled());
+    let mut other = serving.connect().await;
+    assert!(ask(&mut other).await.starts_with("HTTP/1.1 200"));
 }

@@ -1,8 +1,14 @@
 //! What is no admission request, and how one is answered.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
+use causeway_webhook::connections::Progress;
 use http::{Request, StatusCode};
 use http_body_util::Full;
+use hyper::body::{Body, Frame};
 use serde_json::{Value, json};
 
 use crate::caller::{Called, UID, create, patch, post, read};
@@ -402,4 +408,45 @@ async fn requests_are_counted_by_webhook_and_verdict() {
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
+}
+
+/// A body that panics when it is read.
+struct Panics;
+
+impl Body for Panics {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        panic!("on purpose");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_a_request_is_its_internal_error_and_is_counted() {
+    let called = called().await;
+    for count in 1..=2 {
+        let request = post("/mutate").body(Panics).expect("a request");
+        let response = called.webhook.respond(request, &Progress::default()).await;
+        let (code, status) = read(response).await;
+        assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR, "{status}");
+        assert_eq!(
+            status["message"],
+            "an internal fault; the log of the webhook has it"
+        );
+        let text = called.process.metrics.encode().expect("metrics");
+        for line in [
+            format!("causeway_panics_total{{task=\"request\"}} {count}"),
+            "causeway_webhook_requests_in_flight 0".to_owned(),
+        ] {
+            assert!(text.contains(&line), "{line} is not in\n{text}");
+        }
+    }
+    let (code, _) = called
+        .review("/mutate", &kube_system(json!({"types": []})))
+        .await;
+    assert_eq!(code, StatusCode::OK);
 }
