@@ -118,7 +118,8 @@ It reads the hub, and the members with the credentials that the hub keeps for ea
 MultiClusterService and Service in the namespace, list Clusters, get the Secrets of the members; and, to judge more, get \
 namespace kube-system and the Lease of the controller.
 
-Exit code: 0 every ready endpoint is in every consumer, and there is one; 1 not so; 2 wrong usage; 3 the hub could not be asked.";
+Exit code: 0 every ready endpoint is in every consumer, there is one, and nothing is known to be wrong; 1 not so; 2 wrong usage; \
+3 the hub could not be asked.";
 
 const DRAIN_EXAMPLES: &str = "Examples:
   # See what would become of it

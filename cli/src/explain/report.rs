@@ -49,7 +49,10 @@ pub(super) enum Reason {
     ManagedByKarmada,
     Deleting,
     ControllerNotRunning,
+    /// The controller has not judged the object as it is.
     NotCarriedOut,
+    /// The object cannot be read.
+    Invalid,
     NotJoined,
     /// A cluster has endpoints of its own, and nobody asked for them.
     NotNamed,
@@ -85,6 +88,7 @@ impl Reason {
                 | Self::Kept
                 | Self::PortNotExposed
                 | Self::NotNamed
+                | Self::NotCarriedOut
                 | Self::ListNotBelieved
         )
     }

@@ -10,10 +10,12 @@ use crate::table::Table;
 /// Endpoints with the same fate are one line, unless all are to be listed; below it what is to be said of them, and what mends it.
 pub(super) fn render(explanation: &Explanation, endpoints: bool) -> String {
     let mut blocks = Vec::new();
-    let verdict = if explanation.ready {
-        "every ready endpoint is in every consumer"
-    } else {
-        "not every ready endpoint is in every consumer, see below"
+    let verdict = match (explanation.ready, all_are_there(explanation)) {
+        (true, _) => "every ready endpoint is in every consumer",
+        (false, true) => {
+            "something is wrong, see below; every ready endpoint that is known is in every consumer"
+        }
+        (false, false) => "not every ready endpoint is in every consumer, see below",
     };
     blocks.push(format!(
         "{}/{}: {verdict}\n",
@@ -26,6 +28,15 @@ pub(super) fn render(explanation: &Explanation, endpoints: bool) -> String {
     }
     blocks.extend(findings(explanation));
     blocks.join("\n")
+}
+
+/// Whether there are ready endpoints, and all of them are where they should be.
+fn all_are_there(explanation: &Explanation) -> bool {
+    let providers = explanation.ways.iter().flat_map(|way| &way.providers);
+    let endpoints = providers.flat_map(|one| &one.endpoints);
+    let ready = endpoints.filter(|endpoint| endpoint.ready);
+    let fates: Vec<_> = ready.flat_map(|endpoint| &endpoint.consumers).collect();
+    !fates.is_empty() && fates.iter().all(|fate| fate.there)
 }
 
 fn heading(way: &Way) -> String {

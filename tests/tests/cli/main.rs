@@ -8,6 +8,7 @@
 
 mod clusterset;
 mod definitions;
+mod explain;
 mod joining;
 mod status;
 mod trouble;

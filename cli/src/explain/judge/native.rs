@@ -59,7 +59,7 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
 
 fn invalid(scene: &Scene, address: String, errors: &domain::FieldErrors) -> Way {
     let message = format!("MultiClusterService {} cannot be read: {errors}", scene.key);
-    let finding = Finding::new(Reason::NotCarriedOut, message).mend(edit(scene));
+    let finding = Finding::new(Reason::Invalid, message).mend(edit(scene));
     Way {
         path: Path::Native,
         address,

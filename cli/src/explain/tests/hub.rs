@@ -85,7 +85,7 @@ fn what_is_wrong_on_the_hub_is_told() {
         (
             "the last change is not judged",
             |s| s.wish.as_mut().expect("it").metadata.generation = Some(2),
-            false,
+            true,
             Reason::NotCarriedOut,
             "kubectl mcs status foo -n shop --wait",
         ),
@@ -135,6 +135,6 @@ fn an_object_that_does_not_read_is_told() {
     assert!(
         all(&explanation)
             .iter()
-            .any(|one| one.reason == Reason::NotCarriedOut)
+            .any(|one| one.reason == Reason::Invalid)
     );
 }

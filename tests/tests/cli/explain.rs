@@ -1,0 +1,272 @@
+use causeway_tests::kubectl::Output;
+use causeway_tests::{
+    Fleet, Installation, Running, SOON, Space, eventually, multi_cluster_service, service,
+};
+
+use crate::{ends, join, json};
+
+/// A hub and members called a, b and c, of which a and c provide and b consumes.
+struct Bed {
+    fleet: Fleet,
+    installation: Installation,
+    _controller: Running,
+}
+
+impl Bed {
+    async fn start() -> Self {
+        let fleet = Fleet::builder()
+            .named_members(["a", "b", "c"])
+            .start()
+            .await;
+        let installation = Installation::new(&fleet).await;
+        let controller = installation.controller().start().await;
+        for member in fleet.members() {
+            ends(
+                &join(&installation, member.name(), member, &[]).await,
+                0,
+                "",
+            );
+        }
+        Self {
+            fleet,
+            installation,
+            _controller: controller,
+        }
+    }
+
+    async fn mcs<const N: usize>(&self, args: [&str; N]) -> Output {
+        self.installation.kubectl_mcs(args).await
+    }
+
+    async fn explain(&self, space: &Space<'_>) -> Output {
+        self.mcs(["explain", "foo", "-n", space.name()]).await
+    }
+
+    /// Waits until the explanation says all of this.
+    async fn says(&self, space: &Space<'_>, code: i32, said: &str) {
+        let what = format!("the explanation says {said}");
+        let output = eventually(&what, SOON, || async {
+            let output = self.explain(space).await;
+            let text = format!("{}{}", output.stdout, output.stderr);
+            match said
+                .split('|')
+                .map(str::trim)
+                .find(|part| !text.contains(part))
+            {
+                None => Ok(output),
+                Some(part) => Err(format!("no {part:?} in:\n{text}")),
+            }
+        })
+        .await;
+        ends(&output, code, said);
+    }
+
+    /// A service of two ready backends in each provider.
+    async fn service(&self, prefix: &str, providers: &[&str]) -> Space<'_> {
+        let space = self.fleet.space(prefix).await;
+        for name in providers {
+            space
+                .backends("foo")
+                .count(2)
+                .create(self.fleet.member(name))
+                .await;
+        }
+        space
+    }
+}
+
+#[tokio::test]
+async fn endpoints_are_followed_to_every_consumer_and_what_keeps_them_is_named() {
+    let bed = Bed::start().await;
+    a_healthy_service(&bed).await;
+    a_service_of_somebody_else(&bed).await;
+    a_port_that_differs(&bed).await;
+    a_service_that_nobody_asked_for(&bed).await;
+    a_drained_provider(&bed).await;
+    // It takes an API server away, so it is the last.
+    an_unreachable_provider(&bed).await;
+}
+
+async fn a_healthy_service(bed: &Bed) {
+    let space = bed.service("healthy", &["a"]).await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["a"])
+        .consumers(["b"])
+        .create(&space)
+        .await;
+    bed.says(
+        &space,
+        0,
+        "every ready endpoint is in every consumer | 2 ready | Copied | a-foo-",
+    )
+    .await;
+    let output = bed
+        .mcs(["explain", "foo", "-n", space.name(), "-o", "json"])
+        .await;
+    ends(&output, 0, "");
+    let endpoints = &json(&output)["ways"][0]["providers"][0]["endpoints"];
+    let here = space.ready_addresses(bed.fleet.member("a"), "foo").await;
+    for address in &here {
+        let endpoints = endpoints.as_array().expect("endpoints");
+        let found = endpoints
+            .iter()
+            .find(|one| one["addresses"][0] == address.as_str());
+        let found = found.unwrap_or_else(|| panic!("{address} is not in {endpoints:?}"));
+        let slices = space.slices(bed.fleet.member("b"), "foo").await;
+        let copied = slices
+            .iter()
+            .any(|slice| slice.metadata.name.as_deref() == found["consumers"][0]["slice"].as_str());
+        assert!(copied, "{found} names a slice that b has");
+    }
+    let every = bed
+        .mcs(["explain", "foo", "-n", space.name(), "--endpoints"])
+        .await;
+    for address in &here {
+        ends(&every, 0, address);
+    }
+}
+
+async fn a_service_of_somebody_else(bed: &Bed) {
+    let space = bed.service("foreign", &["a"]).await;
+    service("foo")
+        .port("other", 81)
+        .create(bed.fleet.member("b"), &space)
+        .await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["a"])
+        .consumers(["b"])
+        .create(&space)
+        .await;
+    let said = format!(
+        "2 ready | ForeignService: Service {0}/foo of b is somebody else's and lacks http 80/TCP; it has other 81/TCP | \
+         in b: kubectl -n {0} edit service foo",
+        space.name()
+    );
+    bed.says(&space, 1, &said).await;
+}
+
+async fn a_port_that_differs(bed: &Bed) {
+    let space = bed.service("ports", &["a"]).await;
+    service("foo")
+        .port("http", 8080)
+        .create(bed.fleet.member("a"), &space)
+        .await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["a"])
+        .consumers(["b"])
+        .create(&space)
+        .await;
+    bed.says(
+        &space,
+        1,
+        "PortNotInProvider: | of a has no port 80/TCP; it has http 8080/TCP | in a: kubectl",
+    )
+    .await;
+}
+
+async fn a_service_that_nobody_asked_for(bed: &Bed) {
+    let space = bed.fleet.space("nothing").await;
+    ends(
+        &bed.explain(&space).await,
+        1,
+        "NotAsked: the hub has no MultiClusterService | apply -f mcs.yaml",
+    );
+}
+
+async fn a_drained_provider(bed: &Bed) {
+    let space = bed.service("drained", &["a"]).await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["a"])
+        .consumers(["b"])
+        .create(&space)
+        .await;
+    bed.says(&space, 0, "Copied").await;
+
+    let alone = format!(
+        "warning: no other joined cluster that is not drained provides | {}/foo",
+        space.name()
+    );
+    ends(
+        &bed.mcs(["drain", "a", "--dry-run"]).await,
+        0,
+        &format!("drained (dry run) | {alone}"),
+    );
+    ends(&bed.explain(&space).await, 0, "Copied");
+    let said = format!("cluster.cluster.karmada.io/a drained | a is withdrawn | {alone}");
+    ends(&bed.mcs(["drain", "a", "--wait"]).await, 0, &said);
+    let left = space.ready_addresses(bed.fleet.member("b"), "foo").await;
+    assert!(left.is_empty(), "{left:?}");
+    ends(&bed.mcs(["drain", "a"]).await, 0, "a is drained already");
+    bed.says(
+        &space,
+        1,
+        "Drained: a is drained | kubectl mcs drain a --undo",
+    )
+    .await;
+    ends(&bed.mcs(["status"]).await, 0, "Synced,Drained");
+
+    ends(
+        &bed.mcs(["drain", "a", "--undo"]).await,
+        0,
+        "a in use again",
+    );
+    ends(
+        &bed.mcs(["drain", "a", "--undo"]).await,
+        0,
+        "a is not drained",
+    );
+    bed.says(&space, 0, "Copied").await;
+    ends(
+        &bed.mcs(["drain", "nobody"]).await,
+        1,
+        "nobody is not joined; kubectl mcs status",
+    );
+}
+
+async fn an_unreachable_provider(bed: &Bed) {
+    let space = bed.service("away", &["a", "c"]).await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.fleet.hub(), &space)
+        .await;
+    multi_cluster_service("foo")
+        .providers(["a", "c"])
+        .consumers(["b"])
+        .create(&space)
+        .await;
+    bed.says(&space, 0, "a-foo- | c-foo-").await;
+    bed.fleet.member("c").stop().await;
+    bed.says(&space, 1, "Kept: b keeps what c gave last | MemberUnreachable: c is unreachable for the controller since | kubectl mcs drain c").await;
+    // A dead provider is dropped by a person.
+    ends(
+        &bed.mcs(["drain", "c", "--wait"]).await,
+        0,
+        "c drained | c is withdrawn",
+    );
+    let left = space.slices(bed.fleet.member("b"), "foo").await;
+    let of_c = left.iter().filter(|slice| {
+        slice
+            .metadata
+            .name
+            .as_deref()
+            .is_some_and(|name| name.starts_with("c-"))
+    });
+    assert_eq!(of_c.count(), 0, "what c provided is withdrawn");
+    bed.says(&space, 1, "Drained: c is drained | Copied").await;
+}
