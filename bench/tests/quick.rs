@@ -17,8 +17,8 @@ fn a_quick_run_measures_every_scenario_and_writes_its_report() {
     let text = std::fs::read_to_string(file).expect("a report");
     let rows: Vec<serde_json::Value> = serde_json::from_str(&text).expect("a list");
     for words in [
-        "mutate, 1.8 KB, 32 connections: requests",
-        "validate, 200 KB, 512 connections: p99",
+        "mutate, 1.8 KB, 2 connections: requests",
+        "validate, 200 KB, 8 connections: p99",
         "resident memory at rest",
         "create at 200/s, added: p99",
     ] {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use causeway::api::{Cluster, ClusterSpec};
 use causeway_tests::keeper::{Process, Program};
-use causeway_tests::{Fleet, Installation, Running, service};
+use causeway_tests::{Fleet, Installation, Running, SOON, eventually, service};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::api::{ObjectMeta, PostParams};
@@ -16,6 +16,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 use serde::de::DeserializeOwned;
+use tokio::net::TcpStream;
 
 use super::reviews;
 use crate::cores;
@@ -62,8 +63,13 @@ impl Bed {
             .arg(format!("--tls-dir={}", directory.display()))
             .on_core(cores::SERVER);
         fleet.add_log(&fleet.directory().join("noop.log"));
+        let noop = fleet.keeper().run(program);
+        eventually("the floor listens", SOON, || async {
+            TcpStream::connect(noop_address).await.map(drop)
+        })
+        .await;
         Ok(Self {
-            noop: fleet.keeper().run(program),
+            noop,
             webhook,
             noop_address,
             tls: Arc::new(client_config(installation.authority().pem())?),

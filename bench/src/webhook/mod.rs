@@ -30,9 +30,12 @@ pub(crate) struct Args {
     /// A few seconds, to see that it works; the numbers mean little
     #[arg(long)]
     quick: bool,
-    /// Leave out what goes through an API server
+    /// Only kinds of load whose name holds this text, and nothing through an API server
     #[arg(long)]
-    only_load: bool,
+    only: Option<String>,
+    /// Before anything is measured say what runs and wait for a line of standard input: to have a profiler look on
+    #[arg(long)]
+    hold: bool,
     /// Where webhook.json goes; target/bench of the repository if not given
     #[arg(long)]
     output: Option<PathBuf>,
@@ -42,6 +45,8 @@ pub(crate) struct Args {
 pub(crate) struct Extent {
     /// Services on the hub.
     services: usize,
+    /// How many connections there are, few and many.
+    connections: [usize; 2],
     /// Rounds of each server in each scenario, in turns.
     rounds: usize,
     warm_up: Duration,
@@ -53,6 +58,7 @@ pub(crate) struct Extent {
 
 const FULL: Extent = Extent {
     services: 10_000,
+    connections: [32, 512],
     rounds: 5,
     warm_up: Duration::from_millis(300),
     measured: Duration::from_millis(1500),
@@ -62,6 +68,7 @@ const FULL: Extent = Extent {
 
 const QUICK: Extent = Extent {
     services: 200,
+    connections: [2, 8],
     rounds: 1,
     warm_up: Duration::from_millis(20),
     measured: Duration::from_millis(150),
@@ -78,10 +85,12 @@ struct Scenario {
 }
 
 impl Scenario {
-    fn all() -> impl Iterator<Item = Self> {
-        [Call::Mutate, Call::Validate].into_iter().flat_map(|call| {
+    fn all(extent: &Extent) -> impl Iterator<Item = Self> {
+        let connections = extent.connections;
+        let calls = [Call::Mutate, Call::Validate].into_iter();
+        calls.flat_map(move |call| {
             [SMALL, LARGE].into_iter().flat_map(move |size| {
-                [32, 512].map(|connections| Self {
+                connections.map(|connections| Self {
                     call,
                     size,
                     connections,
@@ -103,9 +112,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let bed = runtime.block_on(Bed::start(extent.services))?;
+    if args.hold {
+        let (webhook, floor) = (bed.webhook()?, bed.floor());
+        eprintln!("webhook: {webhook:?}, floor: {floor:?}; Enter goes on");
+        std::io::stdin().read_line(&mut String::new())?;
+    }
     let mut rows = vec![memory(&bed, "resident memory at rest")?];
     bed.fleet.hub().pause();
-    for scenario in Scenario::all() {
+    let wanted = args.only.as_deref().unwrap_or_default();
+    for scenario in Scenario::all(&extent).filter(|scenario| scenario.name("").contains(wanted)) {
         rows.extend(measure(&bed, &scenario, &extent)?);
         // The webhook's watches are not to find the hub gone.
         bed.fleet.hub().resume();
@@ -113,7 +128,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     bed.fleet.hub().resume();
     rows.push(memory(&bed, "resident memory after all of this load")?);
-    if !args.only_load {
+    if args.only.is_none() {
         rows.extend(runtime.block_on(creates::measure(&bed, &extent))?);
     }
     runtime.block_on(nothing_was_refused(&bed))?;

@@ -50,6 +50,9 @@ pub(crate) const LARGE: Size = Size {
     variety: 50,
 };
 
+/// How many more managers of fields a large object has.
+const MANAGERS: usize = 8;
+
 /// Which webhook is asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Call {
@@ -124,7 +127,8 @@ fn review(call: Call, size: Size, number: usize) -> Value {
 }
 
 /// The object as the API server has it at that moment: with managed fields, and with the annotation of `kubectl apply`. What is
-/// missing to its size, half of it is in more managed fields and half in an annotation.
+/// missing to its size is in more managed fields, as many as there are in practice, and in two annotations: JSON that a tool
+/// keeps there, and text.
 fn object(call: Call, size: Size, number: usize, id: &str) -> Value {
     let half = size.clusters / 2;
     let clusters = |begin: usize, count: usize| -> Vec<_> {
@@ -181,20 +185,25 @@ fn managed(manager: &str, version: &str) -> Value {
 
 fn fill(object: &mut Value, bytes: usize) {
     let missing = |object: &Value| bytes.saturating_sub(object.to_string().len());
-    let half = missing(object) / 2;
-    let entry = managed("manager-0000", "v1alpha1");
-    let count = half / (entry.to_string().len() + 1);
-    for number in 0..count {
-        let entry = managed(&format!("manager-{number:04}"), "v1alpha1");
+    let length = managed("manager-0", "v1alpha1").to_string().len() + 1;
+    for number in 0..MANAGERS.min(missing(object) / 4 / length) {
+        let entry = managed(&format!("manager-{number}"), "v1alpha1");
         if let Some(entries) = object["metadata"]["managedFields"].as_array_mut() {
             entries.push(entry);
         }
     }
-    let name = "example.com/notes";
-    object["metadata"]["annotations"][name] = json!("");
-    let note = "What the service is for, and whom to call. ".repeat(missing(object) / 40 + 1);
-    let note = &note[..missing(object)];
-    object["metadata"]["annotations"][name] = json!(note);
+    let (state, notes) = ("example.com/state", "example.com/notes");
+    for annotation in [state, notes] {
+        object["metadata"]["annotations"][annotation] = json!("");
+    }
+    let item = json!({"kind": "Deployment", "name": "shop/frontend", "replicas": 3, "ready": true});
+    let item = item.to_string();
+    // A quote takes two bytes within a string.
+    let length = json!(item).to_string().len();
+    let items = vec![item; missing(object) / 2 / length];
+    object["metadata"]["annotations"][state] = json!(format!("[{}]", items.join(",")));
+    let text = "What the service is for, and whom to call. ".repeat(missing(object) / 40 + 1);
+    object["metadata"]["annotations"][notes] = json!(text[..missing(object)]);
 }
 
 #[cfg(test)]
