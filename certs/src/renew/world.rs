@@ -240,7 +240,6 @@ impl World {
 
     fn somebody_stores(&mut self, change: impl FnOnce(&mut Contents, &[Contents])) {
         let version = self.next_version();
-        let before = self.stored().trust(self.now);
         let secret = self.secret.get_or_insert_with(|| Secret {
             version,
             contents: Contents::default(),
@@ -250,7 +249,8 @@ impl World {
         secret.version = version;
         let after = self.stored().trust(self.now);
         let looks_whole = !after.is_empty();
-        self.excused |= looks_whole && before.iter().any(|known| !after.contains(known));
+        let mut serving = self.replicas.iter().filter_map(|one| one.serving.as_ref());
+        self.excused |= looks_whole && serving.any(|leaf| !after.contains(&leaf.issuer));
     }
 
     fn advance(&mut self, by: Duration) {
@@ -333,6 +333,10 @@ impl World {
 
     fn decide(&mut self, replica: usize, configurations: &[Option<Configuration>]) {
         let stored = self.stored();
+        let current = self.configurations.clone();
+        // Where nothing can sign the configurations are read again after the Secret.
+        let signs = stored.signing(self.now).is_ok();
+        let configurations = if signs { configurations } else { &current };
         let (published, read) = self.observe(replica, configurations);
         let wish = self.secret.as_ref().and_then(|secret| secret.wish);
         let situation = self.situation(replica, &stored, &published, wish);
@@ -358,6 +362,10 @@ impl World {
             writes.push_back(Write::Store(version, contents, fulfilled));
         }
         self.replicas[replica].writes = writes;
+        // That somebody makes a Secret, publishes, serves and deletes it between these two requests is left out.
+        if self.secret.is_none() {
+            self.step(replica);
+        }
     }
 
     fn write(&mut self, replica: usize, write: Write) {

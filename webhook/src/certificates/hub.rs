@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use causeway::api::labels::{MANAGED_BY, MANAGER};
 use causeway::process::readiness::Readiness;
 use causeway::process::supervise::Tasks;
-use causeway_certs::{Bundle, CERTIFICATE, Contents, KEY, Trusted, bundle_pem};
+use causeway_certs::{Bundle, CERTIFICATE, Contents, KEY, Stored, Trusted, bundle_pem};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -163,6 +163,11 @@ pub(super) fn contents(secret: &Secret) -> Contents {
     Contents::gather(|key| Some(data?.get(key)?.0.as_slice()))
 }
 
+type Configurations = (
+    Option<MutatingWebhookConfiguration>,
+    Option<ValidatingWebhookConfiguration>,
+);
+
 /// The API of the hub.
 pub(super) struct Hub {
     secrets: Api<Secret>,
@@ -216,20 +221,31 @@ impl Hub {
     }
 
     /// Reads all of it from the hub: the configurations first, so that nothing is unknown of the Secret that a
-    /// configuration shows already.
+    /// configuration shows already; and once more where nothing in the Secret can sign, so that whoever was served by what
+    /// it held is known by the configurations.
     pub(super) async fn look(&self) -> Result<Look, HubError> {
-        let mutating = self.mutating.get_opt(REGISTRATION);
-        let validating = self.validating.get_opt(REGISTRATION);
-        let configurations = async { tokio::try_join!(mutating, validating) };
-        let (mutating, validating) =
-            in_time("read the webhook configurations", configurations).await?;
+        let before = self.configurations().await?;
         let read = format!("read {}", self.secret());
         let secret = in_time(&read, self.secrets.get_opt(&self.name)).await?;
+        let stored = Stored::read(secret.as_ref().map(contents));
+        let signs = stored.signing(SystemTime::now()).is_ok();
+        let (mutating, validating) = if signs {
+            before
+        } else {
+            self.configurations().await?
+        };
         Ok(Look::new(
             mutating.as_ref(),
             validating.as_ref(),
             secret.map(Arc::new),
         ))
+    }
+
+    async fn configurations(&self) -> Result<Configurations, HubError> {
+        let mutating = self.mutating.get_opt(REGISTRATION);
+        let validating = self.validating.get_opt(REGISTRATION);
+        let both = async { tokio::try_join!(mutating, validating) };
+        in_time("read the webhook configurations", both).await
     }
 
     /// Has a configuration hold these authorities.
