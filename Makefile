@@ -36,6 +36,8 @@ test: rust go testbed ## Run every test, unit to multi-cluster
 soak: rust go testbed ## Run the long forms of tests (T=600 seconds at least, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-certs --lib world
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-properties --test seeds
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-webhook --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test matrix -- --nocapture
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine

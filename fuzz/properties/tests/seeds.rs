@@ -1,13 +1,15 @@
 //! The properties hold for every seed, and for documents made of it that are the same in every run.
 
 use std::fs;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use causeway_properties::{admission, envelope, mutation, planning, watching};
 
-/// How many documents are made of each seed, each of the one before; CAUSEWAY_SOAK multiplies it.
-const MADE: u64 = 400;
+/// How many documents are made of each seed, each of the one before.
+const MADE: u64 = 250;
 
 /// As libFuzzer's limit for the same seeds.
 const LENGTH_MAX: usize = 4096;
@@ -28,11 +30,12 @@ fn seeds(target: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn rounds() -> u64 {
-    let soak = std::env::var("CAUSEWAY_SOAK")
+/// How long to go on: CAUSEWAY_SOAK seconds, else through the seeds once.
+fn soak() -> Duration {
+    let seconds = std::env::var("CAUSEWAY_SOAK")
         .ok()
-        .and_then(|text| text.parse::<u64>().ok());
-    MADE * soak.map_or(1, |soak| soak.max(1))
+        .and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or_default())
 }
 
 #[track_caller]
@@ -47,32 +50,43 @@ fn check(holds: fn(&[u8]), input: &[u8], what: &str) {
 
 /// Every seed, then for each a chain of documents, each made of the one before it; every so often it begins anew.
 fn hold(target: &str, holds: fn(&[u8])) {
-    let mut made = 0_u64;
-    for (number, path) in (0_u64..).zip(seeds(target)) {
-        let seed = fs::read(&path).expect("a seed");
-        check(holds, &seed, &path.display().to_string());
-        let mut current = seed.clone();
-        for round in 0..rounds() {
-            if round % 20 == 0 {
-                current.clone_from(&seed);
-            }
-            let Some(next) = mutation::mutate(&current, LENGTH_MAX, (number << 32) | round, 64)
-            else {
-                continue;
-            };
-            check(
-                holds,
-                &next,
-                &format!("round {round} of {}", path.display()),
-            );
-            current = next;
-            made += 1;
+    let (begun, mut made) = (Instant::now(), 0_u64);
+    let seeds = seeds(target);
+    for pass in 0_u64.. {
+        for (number, path) in (0_u64..).zip(&seeds) {
+            let first = pass << 48 | number << 32;
+            made += hold_for(path, first..first + MADE, holds);
+        }
+        if begun.elapsed() >= soak() {
+            break;
         }
     }
     assert!(
         made > 1000,
         "only {made} documents were made of the seeds of {target}"
     );
+}
+
+fn hold_for(path: &Path, numbers: Range<u64>, holds: fn(&[u8])) -> u64 {
+    let seed = fs::read(path).expect("a seed");
+    check(holds, &seed, &path.display().to_string());
+    let (mut current, mut made) = (seed.clone(), 0);
+    for number in numbers {
+        if number % 20 == 0 {
+            current.clone_from(&seed);
+        }
+        let Some(next) = mutation::mutate(&current, LENGTH_MAX, number, 64) else {
+            continue;
+        };
+        check(
+            holds,
+            &next,
+            &format!("document {number} of {}", path.display()),
+        );
+        current = next;
+        made += 1;
+    }
+    made
 }
 
 #[test]
