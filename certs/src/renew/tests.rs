@@ -7,6 +7,8 @@ use crate::stored::{
 use crate::trust::{Bundle, Witness};
 use crate::{Authority, Leaf};
 
+mod succession;
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LEAF: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 const AUTHORITY: Duration = Duration::from_secs(3650 * 24 * 60 * 60);
@@ -356,87 +358,6 @@ fn who_remembers_writes_back_what_was_stored() {
     // What is remembered is of no use any more.
     let case = Case::new(None, begin() + AUTHORITY).remembering(&well);
     assert_eq!(case.verdict(), (Some(Change::Begin), Some(Fault::NoSecret)));
-}
-
-#[test]
-fn a_successor_signs_only_once_it_is_known_everywhere_and_for_long_enough() {
-    let (ours, next) = (authority(begin()), authority(begin()));
-    let now = begin() + DAY;
-    let mut stored = good(&ours, begin());
-    stored.set(NEXT_CERTIFICATE, next.pem());
-    stored.set(NEXT_KEY, next.key_pem());
-    let both = format!("{}{}", ours.pem(), next.pem());
-    let mut one_lacks_it = vec![Bundle::read(both.as_bytes())];
-    one_lacks_it.push(Bundle::read(ours.pem().as_bytes()));
-    let mut witness = Witness::default();
-    let since = Instant::now();
-    witness.observe(one_lacks_it.clone(), since);
-    for (what, published, expected) in [
-        ("nowhere", published(ours.pem(), DAY), None),
-        ("in one", witness.observe(one_lacks_it, since + DAY), None),
-        ("everywhere", published(&both, Duration::from_secs(9)), None),
-        (
-            "and settled",
-            published(&both, Duration::from_secs(10)),
-            Some(Change::Replace),
-        ),
-        (
-            "there is no configuration",
-            Publication::default(),
-            Some(Change::Replace),
-        ),
-    ] {
-        let case = Case::new(stored.clone(), now).published(published);
-        assert_eq!(case.verdict(), (expected, None), "{what}");
-        let trust = case.look(|situation| decide(situation).trust).unwrap();
-        assert!(Bundle::read(both.as_bytes()).is_just(&trust), "{what}");
-    }
-    // Where the other is lost the successor signs at once, and its leaf waits.
-    stored.set(CA_KEY, "rubbish");
-    let case = Case::new(stored, now);
-    assert_eq!(
-        case.verdict(),
-        (Some(Change::Promote), Some(Fault::Undecodable))
-    );
-    let promoted = case.changed();
-    let case = Case::new(promoted.clone(), now).published(published(ours.pem(), DAY));
-    assert_eq!(
-        case.verdict(),
-        (None, None),
-        "its authority is not published"
-    );
-    let case = Case::new(promoted, now);
-    assert_eq!(case.verdict(), (Some(Change::Renew), None));
-}
-
-#[test]
-fn an_authority_that_was_replaced_is_trusted_until_its_last_leaf_has_expired() {
-    let (ours, next) = (authority(begin()), authority(begin()));
-    let now = begin() + DAY * 10;
-    let mut stored = good(&ours, begin());
-    stored.set(NEXT_CERTIFICATE, next.pem());
-    stored.set(NEXT_KEY, next.key_pem());
-    let both = format!("{}{}", ours.pem(), next.pem());
-    let replaced = Case::new(stored, now)
-        .published(published(&both, DAY))
-        .changed();
-    let read = Stored::read(Some(replaced.clone()));
-    let authorities = |pem: String| Bundle::read(pem.as_bytes()).authorities;
-    let in_order = authorities(format!("{}{}", next.pem(), ours.pem()));
-    assert_eq!(read.trust(now), in_order, "the one that signs is first");
-    assert_eq!(read.leaf(&names(), now).unwrap().issuer, in_order[0]);
-    assert!(read.next(now).is_none());
-    for (days, expected) in [(10, None), (69, None), (70, Some(Change::Renew))] {
-        let case = Case::new(replaced.clone(), begin() + DAY * days);
-        assert_eq!(case.verdict(), (expected, None), "after {days} days");
-    }
-    let renewed = Case::new(replaced, begin() + DAY * 70).changed();
-    let case = Case::new(renewed.clone(), begin() + DAY * 99);
-    assert_eq!(case.verdict(), (None, None));
-    let case = Case::new(renewed, begin() + DAY * 100);
-    assert_eq!(case.verdict(), (Some(Change::Tidy), None));
-    let tidied = Stored::read(Some(case.changed()));
-    assert_eq!(tidied.trust(case.now), in_order[..1]);
 }
 
 #[test]
