@@ -114,8 +114,8 @@ const EXPLAIN_EXAMPLES: &str = "Examples:
   # Every endpoint on a line of its own
   kubectl mcs explain foo -n shop --endpoints
 
-It reads the hub, and the members with the credentials that the hub keeps for each, and changes nothing. Needed on the hub: get \
-MultiClusterService and Service in the namespace, list Clusters, get the Secrets of the members; and, to judge more, get \
+It reads the hub, and the members with the credentials that the hub keeps for each, and changes nothing. Needed on the hub: list \
+MultiClusterServices and get Services in the namespace, list Clusters, get the Secrets of the members; and, to judge more, get \
 namespace kube-system and the Lease of the controller.
 
 Exit code: 0 every ready endpoint is in every consumer, there is one, and nothing is known to be wrong; 1 not so; 2 wrong usage; \

@@ -1,12 +1,13 @@
 //! What became of one endpoint in one consumer.
 
-use causeway::api::labels;
+use causeway::api::{condition, labels};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
 use super::super::ports;
 use super::super::ranges;
 use super::super::report::{Fate, Finding, Path, Reason};
+use super::native;
 use super::way::{Plan, is_external_name};
 
 /// An endpoint of a provider's slice, and a consumer.
@@ -176,9 +177,21 @@ impl Question<'_> {
         let message = if older {
             format!("{consumer} has a copy of an older version of this EndpointSlice of {provider}")
         } else {
-            format!("nothing stands in the way, and {consumer} has no copy of it yet")
+            format!("nothing that is seen stands in the way, and {consumer} has no copy of it yet")
         };
-        Finding::new(Reason::UnderWay, message).mend(self.wait())
+        let told = self.told().unwrap_or_default();
+        Finding::new(Reason::UnderWay, format!("{message}{told}")).mend(self.wait())
+    }
+
+    /// What the controller says of the service, if it is not content.
+    fn told(&self) -> Option<String> {
+        let wish = self.plan.scene.wish.as_ref();
+        let wish = wish.filter(|_| self.plan.path == Path::Native)?;
+        let ready = native::ready(wish).filter(|one| one.status == condition::FALSE)?;
+        Some(format!(
+            "; the controller says {} ({})",
+            ready.reason, ready.message
+        ))
     }
 
     fn wait(&self) -> String {

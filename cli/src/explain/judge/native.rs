@@ -185,7 +185,8 @@ fn not_named(scene: &Scene, providers: &[String]) -> Vec<Finding> {
         .collect()
 }
 
-fn ready(object: &MultiClusterService) -> Option<&Condition> {
+/// Its condition Ready, if it has one.
+pub(super) fn ready(object: &MultiClusterService) -> Option<&Condition> {
     let conditions = object.status.as_ref()?.conditions.as_ref()?;
     condition::find(conditions, condition::READY)
 }

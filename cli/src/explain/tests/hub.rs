@@ -93,6 +93,22 @@ fn what_is_wrong_on_the_hub_is_told() {
 }
 
 #[test]
+fn what_nothing_explains_is_told_in_the_controllers_words() {
+    let mut scene = healthy();
+    let conditions = json!([ready("False", "ServiceAppliedFailed", "b: quota exceeded")]);
+    scene.wish = Some(service("foo", cross(&["a"], &["b"]), conditions));
+    scene.without_copies();
+    let findings = all(&explain(&scene));
+    let told = |one: &Finding| {
+        one.reason == Reason::UnderWay
+            && one
+                .message
+                .contains("the controller says ServiceAppliedFailed (b: quota exceeded)")
+    };
+    assert!(findings.iter().any(told), "{findings:#?}");
+}
+
+#[test]
 fn a_controller_that_does_not_run_is_told() {
     const LOOK: &str = "kubectl -n causeway-system get pods";
     let old = |s: &mut Scene| s.controller = lease("one", "2026-11-20T23:00:00.000000Z");
