@@ -151,20 +151,32 @@ impl Connection {
             Pin::new(&mut connection).poll(context).map_err(Ended::from)
         })
         .await;
-        let mut stream = connection.into_parts().io.into_inner().stream;
-        match &ended {
-            Err(Ended::Http(error)) if error.is_parse_version_h2() => {
-                end(&mut stream, HTTP2, progress).await?;
-            }
-            Err(Ended::Http(error)) if error.is_parse() => end(&mut stream, b"", progress).await?,
-            Ok(()) if progress.is_body_unread() => end(&mut stream, b"", progress).await?,
-            Ok(()) => {
-                progress.enter(Phase::Closing);
-                unless_cut(progress, stream.shutdown()).await??;
-            }
-            Err(_) => {}
-        }
+        let stream = connection.into_parts().io.into_inner().stream;
+        close(stream, &ended, progress).await?;
         ended
+    }
+}
+
+/// Closes a connection on which HTTP has ended so.
+async fn close<T>(
+    mut stream: T,
+    ended: &Result<(), Ended>,
+    progress: &Progress,
+) -> Result<(), Ended>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    match ended {
+        Err(Ended::Http(error)) if error.is_parse_version_h2() => {
+            end(&mut stream, HTTP2, progress).await
+        }
+        Err(Ended::Http(error)) if error.is_parse() => end(&mut stream, b"", progress).await,
+        Ok(()) if progress.is_body_unread() => end(&mut stream, b"", progress).await,
+        Ok(()) => {
+            progress.enter(Phase::Closing);
+            Ok(unless_cut(progress, stream.shutdown()).await??)
+        }
+        Err(_) => Ok(()),
     }
 }
 
