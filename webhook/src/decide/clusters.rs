@@ -35,11 +35,13 @@ pub(super) fn new_names(question: &Question) -> impl Iterator<Item = Entry<'_>> 
         let field = effective(question, role);
         let before = question.named_before(role);
         let names = field.names(&question.spec);
-        let mut seen = HashSet::with_capacity(names.len());
+        let mut seen = has_repetition(&names).then(HashSet::new);
         let names = names.into_iter().enumerate();
         names
             .filter(move |(_, name)| {
-                seen.insert(*name) && ClusterName::check(name).is_ok() && !before.contains(name)
+                seen.as_mut().is_none_or(|seen| seen.insert(*name))
+                    && ClusterName::check(name).is_ok()
+                    && !before.contains(name)
             })
             .map(move |(index, name)| Entry { field, index, name })
     })
@@ -84,11 +86,21 @@ fn effective(question: &Question, role: ClusterField) -> ClusterField {
         .unwrap_or(role)
 }
 
+/// Whether a list names something twice, which it hardly ever does.
+fn has_repetition(names: &[&str]) -> bool {
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 fn warn_of_repeated(question: &Question, role: ClusterField, findings: &mut Findings) {
     let field = effective(question, role);
     let stored = question.before.spec().into_iter();
     let mut stored = times(stored.flat_map(|spec| role.names(spec)));
     let names = field.names(&question.spec);
+    if !has_repetition(&names) {
+        return;
+    }
     let mut seen = HashSet::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         let is_stored = take(&mut stored, name);
