@@ -9,7 +9,6 @@ pub mod clusterset;
 pub mod finalizers;
 pub mod hub;
 pub mod member;
-pub mod ranges;
 pub mod served;
 pub mod service;
 pub mod slice;

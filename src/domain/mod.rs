@@ -9,6 +9,7 @@ mod multi_cluster_service;
 mod name;
 mod port;
 pub mod protected;
+mod ranges;
 
 pub use deprecated::{ClusterField, same_clusters};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
@@ -17,3 +18,4 @@ pub use name::{ClusterName, NameError, ServiceKey, dns1035_label, dns1123_label,
 pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
 };
+pub use ranges::{AddressRefusal, Declared, Ranges};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use causeway::api::{Cluster, labels};
-use ipnet::IpNet;
+use causeway::domain::{AddressRefusal, ClusterName, Declared, Ranges};
 use kube::ResourceExt as _;
 
 use super::report::{Finding, Reason};
@@ -11,32 +11,43 @@ use super::report::{Finding, Reason};
 /// Why causeway does not carry an address of this provider, if it does not.
 pub(super) fn refusal(address: &str, provider: &Cluster, clusters: &[Cluster]) -> Option<Finding> {
     let name = provider.name_any();
-    let ip = address.parse::<IpAddr>().ok()?.to_canonical();
-    if !is_routable(ip) {
-        let message = format!("{ip} of {name} does not lead to another node");
-        let finding = Finding::new(Reason::AddressNotRoutable, message);
-        return Some(finding.mend(format!(
-            "in {name}: give the pods, or the EndpointSlice, addresses that other clusters can reach"
-        )));
-    }
+    let others = clusters.iter().filter(|other| other.name_any() != name);
+    let others = others.filter_map(|other| {
+        let name = ClusterName::try_from(&*other.name_any()).ok()?;
+        Some((name, declared(other)))
+    });
+    let others: Vec<_> = others.collect();
     let own = declared(provider);
-    let host = IpNet::from(ip);
-    if !own.is_empty() {
-        let outside = !own.iter().any(|range| range.contains(&ip));
-        return outside.then(|| {
-            let ranges: Vec<_> = own.iter().chain([&host]).map(ToString::to_string).collect();
+    let others = others.iter().map(|(name, ranges)| (name, ranges));
+    let refusal = Ranges::new(&own, others).refusal(address.parse().ok()?)?;
+    Some(match refusal {
+        AddressRefusal::NotRoutable(ip) => {
+            let message = format!("{ip} of {name} does not lead to another node");
+            let finding = Finding::new(Reason::AddressNotRoutable, message);
+            finding.mend(format!(
+                "in {name}: give the pods, or the EndpointSlice, addresses that other clusters can reach"
+            ))
+        }
+        AddressRefusal::Outside(ip) => {
             let message = format!("{ip} is outside the endpoint-cidrs of {name}");
+            let ranges = own.ranges.iter().map(ToString::to_string);
+            let ranges: Vec<_> = ranges.chain([host(ip)]).collect();
             Finding::new(Reason::AddressOutsideRanges, message).mend(annotate(&name, &ranges))
-        });
-    }
-    let mut others = clusters.iter().filter(|other| other.name_any() != name);
-    let other = others.find(|other| declared(other).iter().any(|range| range.contains(&ip)))?;
-    let message = format!(
-        "{ip} of {name} is in the endpoint-cidrs of {}, which alone may give it",
-        other.name_any()
-    );
-    let finding = Finding::new(Reason::AddressOutsideRanges, message);
-    Some(finding.mend(annotate(&name, &[host.to_string()])))
+        }
+        AddressRefusal::OfAnother(ip, other) => {
+            let message = format!(
+                "{ip} of {name} is in the endpoint-cidrs of {other}, which alone may give it"
+            );
+            let finding = Finding::new(Reason::AddressOutsideRanges, message);
+            finding.mend(annotate(&name, &[host(ip)]))
+        }
+    })
+}
+
+/// The range of that address alone.
+fn host(address: IpAddr) -> String {
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    format!("{address}/{bits}")
 }
 
 fn annotate(cluster: &str, ranges: &[String]) -> String {
@@ -47,26 +58,7 @@ fn annotate(cluster: &str, ranges: &[String]) -> String {
     )
 }
 
-fn declared(cluster: &Cluster) -> Vec<IpNet> {
+fn declared(cluster: &Cluster) -> Declared {
     let text = cluster.annotations().get(labels::ENDPOINT_CIDRS);
-    let parts = text.into_iter().flat_map(|text| text.split(','));
-    parts.filter_map(|part| part.trim().parse().ok()).collect()
-}
-
-fn is_routable(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            !(v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_multicast()
-                || v4.is_unspecified()
-                || v4.is_broadcast())
-        }
-        IpAddr::V6(v6) => {
-            !(v6.is_loopback()
-                || v6.is_unicast_link_local()
-                || v6.is_multicast()
-                || v6.is_unspecified())
-        }
-    }
+    text.map(|text| Declared::read(text)).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use causeway::api::{self, labels};
-use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, ServiceKey};
+use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, Ranges, ServiceKey};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
@@ -16,7 +16,6 @@ use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::apply::Ack;
 use crate::event::HubEvent;
-use crate::index::ranges::Ranges;
 use crate::index::watch_state::WatchState;
 use crate::watch::Signal;
 

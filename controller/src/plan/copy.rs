@@ -5,14 +5,13 @@ mod recipe;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, ServiceKey, ServicePort, short_hash};
+use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort, short_hash};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use string_cache::DefaultAtom;
 
 use self::recipe::Recipe;
 use crate::index::member::Member;
-use crate::index::ranges::Ranges;
 use crate::index::slice::{
     AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceSlice,
     SourceVersion,

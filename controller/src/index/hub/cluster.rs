@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use causeway::api::{self, SyncMode, labels};
+use causeway::domain::Declared;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::index::finalizers::Finalizers;
-use crate::index::ranges::Declared;
 
 /// A Cluster as it is stored.
 #[derive(Clone, Debug)]

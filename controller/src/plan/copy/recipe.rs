@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey, ServicePort};
+use causeway::domain::{AddressRefusal, ClusterName, Ranges, ServiceKey, ServicePort};
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
@@ -12,7 +12,6 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::{Consumer, Origin, Provider};
-use crate::index::ranges::Ranges;
 use crate::index::slice::{
     ContentHash, Remembered, SlicePort, SourceEndpoint, SourceSlice, content_hash,
 };
@@ -74,7 +73,7 @@ impl Recipe {
             content: content_hash(&self.slice("", source, None)),
             refused: source
                 .endpoints()
-                .filter(|endpoint| self.ranges.refusal(endpoint).is_some())
+                .filter(|endpoint| self.refusal(endpoint).is_some())
                 .count(),
         })
     }
@@ -96,19 +95,23 @@ impl Recipe {
             metadata: self.metadata(name, source, import),
             address_type: source.address_type.as_str().to_owned(),
             endpoints: endpoints
-                .filter(|endpoint| self.ranges.refusal(endpoint).is_none())
+                .filter(|endpoint| self.refusal(endpoint).is_none())
                 .map(|endpoint| self.endpoint(&endpoint))
                 .collect(),
             ports: Some(self.ports(source).collect()),
         }
     }
 
-    /// The first endpoint that is not carried, and why.
+    /// Why the first endpoint that is not carried is not.
     pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
-        let mut refused = source
-            .endpoints()
-            .filter_map(|endpoint| self.ranges.refusal(&endpoint));
-        refused.next()
+        let mut endpoints = source.endpoints();
+        let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint))?;
+        Some(refusal.to_string())
+    }
+
+    fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
+        let mut addresses = endpoint.addresses();
+        addresses.find_map(|address| self.ranges.refusal(address))
     }
 
     fn metadata(

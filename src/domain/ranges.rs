@@ -1,11 +1,11 @@
 //! Which addresses a member may give to others: what a member says is checked, endpoint by endpoint.
 
+use std::fmt;
 use std::net::IpAddr;
 
-use causeway::domain::ClusterName;
 use ipnet::IpNet;
 
-use super::slice::SourceEndpoint;
+use super::ClusterName;
 
 /// The address ranges of a Cluster, as its annotation declares them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -21,6 +21,31 @@ pub struct Declared {
 pub struct Ranges {
     own: Vec<IpNet>,
     others: Vec<(ClusterName, Vec<IpNet>)>,
+}
+
+/// Why an address is not carried to other clusters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressRefusal {
+    /// Traffic to it does not leave the node.
+    NotRoutable(IpAddr),
+    /// The Cluster declares ranges, and it is in none of them.
+    Outside(IpAddr),
+    /// It is in a range that another Cluster declares.
+    OfAnother(IpAddr, ClusterName),
+}
+
+impl fmt::Display for AddressRefusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRoutable(address) => write!(out, "{address} does not lead to another node"),
+            Self::Outside(address) => {
+                write!(out, "{address} is outside the cluster's endpoint-cidrs")
+            }
+            Self::OfAnother(address, other) => {
+                write!(out, "{address} is in the endpoint-cidrs of {other}")
+            }
+        }
+    }
 }
 
 impl Declared {
@@ -53,27 +78,20 @@ impl Ranges {
         }
     }
 
-    /// Why the endpoint is not carried, if it is not.
-    pub fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<String> {
-        let mut refusals = endpoint
-            .addresses()
-            .filter_map(|address| self.refusal_of(address));
-        refusals.next()
-    }
-
-    fn refusal_of(&self, address: IpAddr) -> Option<String> {
+    /// Why an address is not carried, if it is not.
+    pub fn refusal(&self, address: IpAddr) -> Option<AddressRefusal> {
         let address = address.to_canonical();
         if !is_routable(address) {
-            return Some(format!("{address} does not lead to another node"));
+            return Some(AddressRefusal::NotRoutable(address));
         }
         let within = |ranges: &[IpNet]| ranges.iter().any(|range| range.contains(&address));
         if !self.own.is_empty() {
             let outside = !within(&self.own);
-            return outside.then(|| format!("{address} is outside the cluster's endpoint-cidrs"));
+            return outside.then_some(AddressRefusal::Outside(address));
         }
         let mut others = self.others.iter();
         let (other, _) = others.find(|(_, ranges)| within(ranges))?;
-        Some(format!("{address} is in the endpoint-cidrs of {other}"))
+        Some(AddressRefusal::OfAnother(address, other.clone()))
     }
 }
 
@@ -105,7 +123,8 @@ mod tests {
     }
 
     fn refused(ranges: &Ranges, address: &str) -> Option<String> {
-        ranges.refusal_of(address.parse().expect("an address"))
+        let refusal = ranges.refusal(address.parse().expect("an address"));
+        refusal.map(|refusal| refusal.to_string())
     }
 
     #[test]
