@@ -98,25 +98,10 @@ async fn start(
     };
     watches.start(&config.secret_namespaces);
     let announcer = Announcer::new(tasks.clone(), identity);
-    let members = member::Settings {
-        unreadable: metrics.unreadable(),
-        ..member::Settings::default()
-    };
     let parts = Parts {
         index: Index::new(&known.uid),
-        settings: Settings {
-            protection: config.protection,
-            service_grace: config.service_grace,
-            provider_ttl: config.provider_ttl,
-            publish_exports: config.publish_exports,
-        },
-        fleet: Fleet::new(
-            config.allow_insecure_members,
-            config.secret_namespaces,
-            members,
-            events.clone(),
-            tasks.clone(),
-        ),
+        settings: settings(&config),
+        fleet: fleet(&config, &tasks, &events, &metrics),
         outbox: Outbox::new(Limits {
             qps: config.member_qps,
             burst: config.member_qps,
@@ -134,6 +119,34 @@ async fn start(
     };
     Controller::new(parts, events).run(received, shutdown).await;
     written.cancel();
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        protection: config.protection.clone(),
+        service_grace: config.service_grace,
+        provider_ttl: config.provider_ttl,
+        publish_exports: config.publish_exports,
+    }
+}
+
+fn fleet(
+    config: &Config,
+    tasks: &Tasks,
+    events: &mpsc::Sender<Event>,
+    metrics: &Metrics,
+) -> Fleet {
+    let members = member::Settings {
+        unreadable: metrics.unreadable(),
+        ..member::Settings::default()
+    };
+    Fleet::new(
+        config.allow_insecure_members,
+        config.secret_namespaces.clone(),
+        members,
+        events.clone(),
+        tasks.clone(),
+    )
 }
 
 fn stand_for_election(

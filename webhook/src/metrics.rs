@@ -40,11 +40,6 @@ struct RequestLabels {
     verdict: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RepairLabels {
-    reason: &'static str,
-}
-
 fn labels(webhook: Call, verdict: Outcome) -> RequestLabels {
     RequestLabels {
         webhook: webhook.label(),
@@ -142,7 +137,7 @@ pub struct Metrics {
     turned_away: Family<ReasonLabels, Counter>,
     certificate_expiry: Gauge,
     certificate_rotations: Counter,
-    certificate_repairs: Family<RepairLabels, Counter>,
+    certificate_repairs: Family<ReasonLabels, Counter>,
 }
 
 impl Metrics {
@@ -244,7 +239,7 @@ impl Metrics {
     }
 
     pub(crate) fn certificate_repaired(&self, reason: &'static str) {
-        let labels = RepairLabels { reason };
+        let labels = ReasonLabels { reason };
         self.certificate_repairs.get_or_create(&labels).inc();
     }
 }
