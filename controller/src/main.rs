@@ -130,12 +130,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn fleet(
-    config: &Config,
-    tasks: &Tasks,
-    events: &mpsc::Sender<Event>,
-    metrics: &Metrics,
-) -> Fleet {
+fn fleet(config: &Config, tasks: &Tasks, events: &mpsc::Sender<Event>, metrics: &Metrics) -> Fleet {
     let members = member::Settings {
         unreadable: metrics.unreadable(),
         ..member::Settings::default()
