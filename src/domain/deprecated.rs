@@ -101,7 +101,7 @@ impl ClusterField {
 
     /// The fields that say who this field's clusters are: the field itself, else the first deprecated one that is not empty.
     pub(super) fn effective(self, spec: &MultiClusterServiceSpec) -> Self {
-        let filled = |field: &Self| !field.names(spec).is_empty();
+        let filled = |field: &Self| field.name(spec, 0).is_some();
         let stand_ins = Self::DEPRECATED
             .into_iter()
             .filter(|field| field.successor() == self);
@@ -120,10 +120,11 @@ pub fn same_clusters(one: &[&str], other: &[&str]) -> bool {
 /// A deprecated field that disagrees with what takes its place.
 pub(super) fn disagreements(spec: &MultiClusterServiceSpec) -> impl Iterator<Item = FieldError> {
     ClusterField::DEPRECATED.into_iter().filter_map(|field| {
+        field.name(spec, 0)?;
         let names = field.names(spec);
         let effective = field.successor().effective(spec);
         let others = effective.names(spec);
-        if names.is_empty() || same_clusters(&names, &others) {
+        if same_clusters(&names, &others) {
             return None;
         }
         let detail = format!(

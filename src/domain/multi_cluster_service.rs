@@ -18,6 +18,17 @@ pub enum ExposureType {
     LoadBalancer,
 }
 
+impl ExposureType {
+    /// The type that is called so, where there is one.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "CrossCluster" => Some(Self::CrossCluster),
+            "LoadBalancer" => Some(Self::LoadBalancer),
+            _ => None,
+        }
+    }
+}
+
 /// Clusters by name, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterSelection {
@@ -108,12 +119,11 @@ fn exposure(
     let mut distinct = BTreeSet::new();
     for (index, type_) in spec.types.iter().enumerate() {
         distinct.insert(type_.as_str());
-        match type_.as_str() {
-            "CrossCluster" => known = Some(ExposureType::CrossCluster),
-            "LoadBalancer" => known = Some(ExposureType::LoadBalancer),
-            other => tell(FieldError::not_supported(
+        match ExposureType::named(type_) {
+            Some(type_) => known = Some(type_),
+            None => tell(FieldError::not_supported(
                 format!("spec.types[{index}]"),
-                other,
+                type_.as_str(),
                 TYPES,
             )),
         }

@@ -1,6 +1,6 @@
 //! V6: clusters that nobody knows; V9: clusters listed twice, and a service that never leaves its cluster.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError, quoted};
 
@@ -82,7 +82,7 @@ fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &m
 /// The field that says who a role's clusters are.
 fn effective(question: &Question, role: ClusterField) -> ClusterField {
     fields_of(role)
-        .find(|field| !field.names(&question.spec).is_empty())
+        .find(|field| field.name(&question.spec, 0).is_some())
         .unwrap_or(role)
 }
 
@@ -119,12 +119,10 @@ fn one_cluster_only(question: &Question) -> Option<String> {
     if !changed || type_of(&question.spec) != Some(ExposureType::CrossCluster) {
         return None;
     }
-    let [providers, consumers] = ROLES.map(|role| {
-        let names = effective(question, role).names(&question.spec);
-        names.into_iter().collect::<BTreeSet<_>>()
-    });
-    let only = providers.first().filter(|_| providers.len() == 1)?;
-    (providers == consumers).then(|| {
+    let [providers, consumers] = ROLES.map(|role| effective(question, role).names(&question.spec));
+    let only = providers.first()?;
+    let is_only = |names: &[&str]| !names.is_empty() && names.iter().all(|name| name == only);
+    (is_only(&providers) && is_only(&consumers)).then(|| {
         format!(
             "spec: cluster {only:?} is the only provider and the only consumer, so there is nothing to do; its own Service serves it already"
         )

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use causeway::api::MultiClusterServiceSpec;
-use causeway::domain::{ExposureType, FieldError, MultiClusterService, quoted};
+use causeway::domain::{ExposureType, FieldError, quoted};
 
 use super::findings::Findings;
 use super::question::{take, times};
@@ -40,13 +40,9 @@ fn changed_type(question: &Question) -> Option<FieldError> {
 
 /// The type that a spec asks for, where it asks for exactly one.
 pub(super) fn type_of(spec: &MultiClusterServiceSpec) -> Option<ExposureType> {
-    let types_only = MultiClusterServiceSpec {
-        types: spec.types.clone(),
-        ..MultiClusterServiceSpec::default()
-    };
-    MultiClusterService::try_from(&types_only)
-        .ok()
-        .map(|parsed| parsed.exposure)
+    let (first, others) = spec.types.split_first()?;
+    let is_one = others.iter().all(|other| other == first);
+    is_one.then(|| ExposureType::named(first)).flatten()
 }
 
 /// V9: a LoadBalancer type without a Service of that type.
