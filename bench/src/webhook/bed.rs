@@ -138,10 +138,11 @@ fn member() -> ClusterSpec {
     }
 }
 
-/// A Service as a Helm chart has it.
+/// A Service as a Helm chart has it. Headless, for an API server gives out no more than a hundred addresses a second.
 fn object(number: usize) -> Service {
     let name = reviews::service(number);
     let mut object = service(&name)
+        .headless()
         .port("http", 80)
         .port("metrics", 9090)
         .annotation("meta.helm.sh/release-name", &name)

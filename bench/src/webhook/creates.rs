@@ -1,7 +1,7 @@
 //! What the webhook adds to a create, through a real API server.
 //!
 //! The same creates go into three namespaces: one that no webhook is asked for, one for which the floor is asked, and one for which
-//! the webhook is. They take turns in short blocks, so that what else the machine does hits all three.
+//! the webhook is. They take turns one by one, so that what else the API server and the machine do hits all three alike.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use super::load::{Load, ask, percentile};
 use super::{Extent, median, noop, reviews};
 use crate::report::Row;
 
-/// Creates per second.
+/// Creates per second, a third of them for each namespace.
 const RATE: usize = 200;
 /// What the webhook may add at p99, in milliseconds.
 const ADDED: f64 = 1.0;
@@ -77,8 +77,8 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
     let mut blocks: [Blocks; 3] = Default::default();
     // The first round opens the connections and is not counted.
     for round in 0..=extent.create_rounds {
-        for (asked, blocks) in ALL.into_iter().zip(&mut blocks) {
-            let mut latencies = block(&client, asked, &services, extent.create_time).await?;
+        let latencies = block(&client, &services, extent.create_time).await?;
+        for (mut latencies, blocks) in latencies.into_iter().zip(&mut blocks) {
             latencies.sort_unstable();
             if round > 0 {
                 let of = |part| percentile(&latencies, part);
@@ -216,45 +216,49 @@ fn object(number: usize) -> MultiClusterService {
     MultiClusterService::new(&reviews::service(number), spec)
 }
 
-/// Creates at the rate, whether earlier ones are answered or not; then deletes all of it.
+/// Creates at the rate, whether earlier ones are answered or not; then deletes all of it. The latencies of each kind.
 async fn block(
     client: &Client,
-    asked: Asked,
     services: &Services,
     time: Duration,
-) -> anyhow::Result<Vec<Duration>> {
+) -> anyhow::Result<[Vec<Duration>; 3]> {
     let count = (RATE as f64 * time.as_secs_f64()) as usize;
     ensure!(
-        count <= services.in_each,
+        count <= services.in_each * ALL.len(),
         "{count} creates need as many Services"
     );
     let mut ticks = interval(Duration::from_secs(1) / RATE as u32);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let mut creates = JoinSet::new();
     for turn in 0..count {
-        let object = object(turn * reviews::NAMESPACES + asked.namespace());
+        let asked = ALL[turn % ALL.len()];
+        let object = object(turn / ALL.len() * reviews::NAMESPACES + asked.namespace());
         let api = api(client, asked);
         ticks.tick().await;
         creates.spawn(async move {
             let begun = Instant::now();
             let made = api.create(&PostParams::default(), &object).await;
-            made.map(|_| begun.elapsed())
+            made.map(|_| (asked, begun.elapsed()))
         });
     }
-    let mut latencies = Vec::with_capacity(count);
+    let mut latencies: [Vec<_>; 3] = Default::default();
     while let Some(created) = creates.join_next().await {
-        latencies.push(created??);
+        let (asked, latency) = created??;
+        latencies[asked as usize].push(latency);
     }
-    api(client, asked)
-        .delete_collection(&DeleteParams::default(), &ListParams::default())
-        .await?;
+    for asked in ALL {
+        api(client, asked)
+            .delete_collection(&DeleteParams::default(), &ListParams::default())
+            .await?;
+    }
+    tokio::time::sleep(time / 8).await;
     Ok(latencies)
 }
 
 fn rows(blocks: &[Blocks; 3]) -> Vec<Row> {
     let [nobody, floor, webhook] = blocks;
     let of = |blocks: &Blocks, pick: Pick| median(blocks.0.iter().map(pick));
-    // Each block is compared with its neighbour, which had the same machine.
+    // Each block is compared with the one of the same moments, which had the same machine.
     let added = |blocks: &Blocks, pick: Pick| {
         let pairs = blocks.0.iter().zip(&nobody.0);
         median(pairs.map(|(with, without)| pick(with) - pick(without)))
