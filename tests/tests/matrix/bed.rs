@@ -192,8 +192,25 @@ impl Bed {
         .await;
     }
 
-    /// Waits until every consumer holds exactly what it should, and the hub says so.
+    /// Waits until the controllers know every member: one that has just started has nothing to compare a list with.
+    async fn known(&self) {
+        for controller in &self.controllers {
+            controller.ready().await;
+            for member in self.fleet.members() {
+                let labels = [("cluster", member.name()), ("state", "synced")];
+                let what = format!("{} is known", member.name());
+                eventually(&what, HEALED, async || {
+                    let metrics = controller.metrics().await;
+                    metrics.get("causeway_controller_member_state", &labels) == Some(1.0)
+                })
+                .await;
+            }
+        }
+    }
+
+    /// Waits until every consumer holds exactly what it should, the hub says so, and the controllers know it.
     async fn settled(&self, when: &str) {
+        self.known().await;
         let space = Space::existing(&self.fleet, &self.space);
         for (name, ..) in SERVICES {
             self.reaches(name, HEALED).await;
