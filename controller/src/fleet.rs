@@ -1,6 +1,6 @@
 //! Which members are engaged: one client, one set of watches each, made anew when its address or credentials change.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,8 +117,10 @@ impl Fleet {
         match signal {
             Signal::Listed(objects) => {
                 self.unlisted_namespaces.remove(namespace);
-                self.secrets
-                    .retain(|reference, _| reference.namespace != namespace);
+                let in_use = self.in_use();
+                self.secrets.retain(|reference, _| {
+                    reference.namespace != namespace || in_use.contains(reference)
+                });
                 self.secrets.extend(
                     objects
                         .into_iter()
@@ -140,6 +142,15 @@ impl Fleet {
             Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
         touched
+    }
+
+    /// The Secrets by which members are engaged.
+    fn in_use(&self) -> HashSet<SecretReference> {
+        let engaged = self.engagements.keys();
+        let clusters = engaged.filter_map(|name| self.clusters.get(name));
+        clusters
+            .filter_map(|cluster| cluster.spec.secret_ref.clone())
+            .collect()
     }
 
     fn users_of(&self, secret: &SecretReference) -> Vec<ClusterName> {

@@ -92,7 +92,7 @@ fn table(whole: bool) -> Vec<Case> {
 impl Case {
     /// A complete and most recent list is all that a process knows that has just started.
     fn is_a_lie_to_a_newcomer(&self) -> bool {
-        self.fault == Fault::Forgetful && self.at == At::Members && self.when == When::Start
+        self.fault == Fault::Forgetful && matches!(self.when, When::Start | When::HandOver)
     }
 }
 
