@@ -7,11 +7,12 @@ use causeway::process::supervise::Tasks;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::event::Generation;
+use crate::lease::{Leadership, while_leading};
 use crate::outbox::{Announcement, Lane};
 
 const WAITING_AT_MOST: usize = 1024;
@@ -25,6 +26,7 @@ const NOTE_MAX: usize = 1024;
 pub struct Announcer {
     tasks: Tasks,
     reporter: Reporter,
+    leadership: watch::Receiver<Leadership>,
     writers: HashMap<Lane, Writer>,
 }
 
@@ -35,14 +37,15 @@ struct Writer {
 }
 
 impl Announcer {
-    /// An announcer in the name of this instance of the controller.
-    pub fn new(tasks: Tasks, instance: String) -> Self {
+    /// An announcer in the name of this instance of the controller, which writes only while that leads.
+    pub fn new(tasks: Tasks, instance: String, leadership: watch::Receiver<Leadership>) -> Self {
         Self {
             tasks,
             reporter: Reporter {
                 controller: "causeway-controller".to_owned(),
                 instance: Some(instance),
             },
+            leadership,
             writers: HashMap::new(),
         }
     }
@@ -71,7 +74,8 @@ impl Announcer {
         if !self.writers.get(lane).is_some_and(is_current) {
             self.writers.retain(|_, writer| !writer.waiting.is_closed());
             let recorder = Recorder::new(client.clone(), reporter.clone());
-            let writer = Writer::start(tasks, recorder, generation);
+            let leadership = self.leadership.clone();
+            let writer = Writer::start(tasks, recorder, generation, leadership);
             if let Some(former) = self.writers.insert(lane.clone(), writer) {
                 // What still waits is for a client that is not used any more.
                 former.task.abort();
@@ -86,17 +90,26 @@ impl Announcer {
 }
 
 impl Writer {
-    fn start(tasks: &Tasks, recorder: Recorder, generation: Generation) -> Self {
+    fn start(
+        tasks: &Tasks,
+        recorder: Recorder,
+        generation: Generation,
+        leadership: watch::Receiver<Leadership>,
+    ) -> Self {
         let (waiting, receiver) = mpsc::channel(WAITING_AT_MOST);
         Self {
             generation,
             waiting,
-            task: tasks.spawn_job("announcer", write(recorder, receiver)),
+            task: tasks.spawn_job("announcer", write(recorder, receiver, leadership)),
         }
     }
 }
 
-async fn write(recorder: Recorder, mut waiting: mpsc::Receiver<(ObjectReference, Announcement)>) {
+async fn write(
+    recorder: Recorder,
+    mut waiting: mpsc::Receiver<(ObjectReference, Announcement)>,
+    leadership: watch::Receiver<Leadership>,
+) {
     loop {
         let next = match timeout(IDLE, waiting.recv()).await {
             Ok(next) => next,
@@ -120,10 +133,11 @@ async fn write(recorder: Recorder, mut waiting: mpsc::Receiver<(ObjectReference,
             action: "Reconcile".to_owned(),
             secondary: None,
         };
-        match timeout(DEADLINE, recorder.publish(&event, &about)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "an event could not be written"),
-            Err(_) => tracing::warn!("an event could not be written in time"),
+        let published = timeout(DEADLINE, recorder.publish(&event, &about));
+        match while_leading(&leadership, published).await {
+            None | Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) => tracing::warn!(%error, "an event could not be written"),
+            Some(Err(_)) => tracing::warn!("an event could not be written in time"),
         }
     }
 }

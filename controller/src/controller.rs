@@ -66,7 +66,8 @@ pub struct Controller {
     parts: Parts,
     events: mpsc::Sender<Event>,
     queue: Queue,
-    writes: JoinSet<WriteResult>,
+    /// `None` where leadership ended before the answer.
+    writes: JoinSet<Option<WriteResult>>,
     asked: HashSet<ServiceKey>,
     sources_changed: HashMap<ServiceKey, SourceChange>,
     leads: bool,
@@ -148,9 +149,13 @@ impl Controller {
         self.measure(now.instant);
     }
 
-    /// Leadership gates writing, here alone. What is under way when it ends is dropped.
+    /// Leadership gates writing, here; each write asks again when it is sent ([`crate::lease::while_leading`]).
     fn note_leadership(&mut self, leadership: &Leadership) {
-        let leads = leadership.may_write(Instant::now());
+        self.lead(leadership.may_write(Instant::now()));
+    }
+
+    /// Begins to write, or stops. What is under way then is dropped.
+    fn lead(&mut self, leads: bool) {
         if leads == self.leads {
             return;
         }

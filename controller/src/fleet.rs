@@ -185,7 +185,7 @@ impl Fleet {
         {
             return Outcome::Unchanged;
         }
-        match member::client(&target, CONNECT_DEADLINE) {
+        match member::client(&target, CONNECT_DEADLINE, &self.settings.agent) {
             Ok(client) => Outcome::Engaged(self.engage(name, target, client)),
             Err(failure) => Outcome::Refused(format!("no client can be made for it: {failure}")),
         }
@@ -209,7 +209,8 @@ impl Fleet {
     fn engage(&mut self, name: &ClusterName, target: Target, client: Client) -> Generation {
         self.generation += 1;
         let confirmed = target.clone();
-        let connect = Arc::new(move || member::client(&confirmed, CONNECT_DEADLINE));
+        let agent = self.settings.agent.clone();
+        let connect = Arc::new(move || member::client(&confirmed, CONNECT_DEADLINE, &agent));
         let watches = member::run(
             name.clone(),
             client.clone(),

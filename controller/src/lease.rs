@@ -5,7 +5,12 @@
 //!   matter. A holder stops by itself [`Settings::renew_deadline`] after it *sent* its last good renewal; others wait
 //!   [`Settings::duration`], which is longer, from when they *saw* it.
 //! - The Lease is only ever replaced at the version that was read, so of two that reach for it one fails.
-//! - On shutdown it is released, and a successor takes over at its next look.
+//! - Every write asks whether this process leads in the moment in which it is sent ([`while_leading`]), so one that was stopped
+//!   for a while sends nothing that waited.
+//! - A holder that is gone is followed within 15 s of its last renewal: [`Settings::duration`] from when that was seen, which is at
+//!   the next look. On shutdown the Lease is released, and a successor takes over at its next look.
+
+mod leadership;
 
 use std::time::Duration;
 
@@ -18,29 +23,8 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
+pub use self::leadership::{Leadership, while_leading};
 use crate::failure::{Failure, FailureKind, random, spread};
-
-/// Whether this process may write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leadership {
-    /// It may, until then; each renewal moves that forward.
-    Leader {
-        /// When writing has to stop, whatever is under way.
-        until: Instant,
-    },
-    /// It may not.
-    Follower {
-        /// Who may, as far as is known.
-        holder: Option<String>,
-    },
-}
-
-impl Leadership {
-    /// Whether this process may write at that moment.
-    pub fn may_write(&self, now: Instant) -> bool {
-        matches!(self, Self::Leader { until } if now < *until)
-    }
-}
 
 /// Who stands for election, and how patient it is.
 #[derive(Clone, Debug)]
@@ -51,8 +35,10 @@ pub struct Settings {
     pub duration: Duration,
     /// How long after its last renewal the holder goes on; less than `duration`.
     pub renew_deadline: Duration,
-    /// The time between two looks at the Lease, give or take a quarter.
+    /// The time between two renewals by the holder, give or take a quarter.
     pub period: Duration,
+    /// The time between two looks at the Lease by the others, give or take a quarter.
+    pub look: Duration,
     /// How long a request may take.
     pub request_deadline: Duration,
 }
@@ -61,9 +47,10 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             identity: identity(),
-            duration: Duration::from_secs(15),
+            duration: Duration::from_secs(12),
             renew_deadline: Duration::from_secs(10),
             period: Duration::from_secs(4),
+            look: Duration::from_secs(2),
             request_deadline: Duration::from_secs(4),
         }
     }
@@ -325,15 +312,15 @@ impl Election {
     }
 
     fn until_next(&self, leadership: &Leadership) -> Duration {
-        let period = self.jitter(self.settings.period);
         match (
             leadership,
             decide(self.seen.as_ref(), Instant::now(), &self.settings),
         ) {
-            (Leadership::Follower { .. }, Move::Wait { expires, .. }) => {
-                period.min(expires.saturating_duration_since(Instant::now()))
-            }
-            _ => period,
+            (Leadership::Leader { .. }, _) => self.jitter(self.settings.period),
+            (Leadership::Follower { .. }, Move::Wait { expires, .. }) => self
+                .jitter(self.settings.look)
+                .min(expires.saturating_duration_since(Instant::now())),
+            (Leadership::Follower { .. }, _) => self.jitter(self.settings.look),
         }
     }
 

@@ -23,6 +23,7 @@ use causeway_controller::plan::Settings;
 use causeway_controller::watch::{self, Connect, Signal, Watch};
 use causeway_controller::{failure, member};
 use clap::Parser as _;
+use http::HeaderValue;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, Resource};
@@ -55,29 +56,53 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let hub_lists = process
         .readiness
         .awaits("the hub's MultiClusterServices, Services and Clusters");
-    let access = kube_client::hub_config(&config.hub, "causeway-controller").await?;
+    let election = lease::Settings::default();
+    let agent = kube_client::replica("causeway-controller", &election.identity)?;
+    let access = kube_client::replica_config(&config.hub, agent.clone()).await?;
     let client = Client::try_from(access.clone())?;
     let connect: Connect = Arc::new(move || Ok(Client::try_from(access.clone())?));
     let tasks = process.tasks.clone();
     process.tasks.spawn(
         "controller",
         start(
-            config, client, connect, tasks, metrics, hub_known, hub_lists,
+            Start {
+                config,
+                election,
+                agent,
+                client,
+                connect,
+                tasks,
+                metrics,
+            },
+            hub_known,
+            hub_lists,
         ),
     );
     Ok(process.run(UNREADY_WAIT).await?)
 }
 
-/// Runs the controller as soon as the hub answers, until the process ends.
-async fn start(
+/// What the controller starts with.
+struct Start {
     config: Config,
+    election: lease::Settings,
+    agent: HeaderValue,
     client: Client,
     connect: Connect,
     tasks: Tasks,
     metrics: Metrics,
-    hub_known: Awaited,
-    hub_lists: Awaited,
-) {
+}
+
+/// Runs the controller as soon as the hub answers, until the process ends.
+async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
+    let Start {
+        config,
+        election,
+        agent,
+        client,
+        connect,
+        tasks,
+        metrics,
+    } = with;
     let shutdown = tasks.shutdown();
     let known = tokio::select! {
         known = Hub::ask_until_known(&client) => known,
@@ -85,7 +110,6 @@ async fn start(
     };
     hub_known.ready();
     let written = CancellationToken::new();
-    let election = lease::Settings::default();
     let identity = election.identity.clone();
     let leadership = stand_for_election(&config, election, &client, &tasks, written.clone());
     let (events, received) = mpsc::channel(EVENTS_WAITING);
@@ -97,11 +121,11 @@ async fn start(
         metrics: &metrics,
     };
     watches.start(&config.secret_namespaces);
-    let announcer = Announcer::new(tasks.clone(), identity);
+    let announcer = Announcer::new(tasks.clone(), identity, leadership.clone());
     let parts = Parts {
         index: Index::new(&known.uid),
         settings: settings(&config),
-        fleet: fleet(&config, &tasks, &events, &metrics),
+        fleet: fleet(&config, agent, &tasks, &events, &metrics),
         outbox: Outbox::new(Limits {
             qps: config.member_qps,
             burst: config.member_qps,
@@ -130,9 +154,16 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-fn fleet(config: &Config, tasks: &Tasks, events: &mpsc::Sender<Event>, metrics: &Metrics) -> Fleet {
+fn fleet(
+    config: &Config,
+    agent: HeaderValue,
+    tasks: &Tasks,
+    events: &mpsc::Sender<Event>,
+    metrics: &Metrics,
+) -> Fleet {
     let members = member::Settings {
         unreadable: metrics.unreadable(),
+        agent,
         ..member::Settings::default()
     };
     Fleet::new(

@@ -7,6 +7,7 @@ use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::ClusterName;
 use futures::FutureExt;
 use futures::future::pending;
+use http::HeaderValue;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::core::PartialObjectMeta;
@@ -41,7 +42,12 @@ pub struct Settings {
     pub watch: watches::Settings,
     /// Counts the objects that cannot be read.
     pub unreadable: Counter,
+    /// What the clients call themselves.
+    pub agent: HeaderValue,
 }
+
+/// What the clients of a controller without a name call themselves.
+const NAMELESS: &str = concat!("causeway-controller/", env!("CARGO_PKG_VERSION"));
 
 impl Default for Settings {
     fn default() -> Self {
@@ -51,6 +57,7 @@ impl Default for Settings {
             schema_every: Duration::from_secs(600),
             watch: watches::Settings::default(),
             unreadable: Counter::default(),
+            agent: HeaderValue::from_static(NAMELESS),
         }
     }
 }

@@ -53,11 +53,39 @@ pub async fn hub_client(access: &HubAccess, component: &str) -> Result<Client, H
     Ok(Client::try_from(hub_config(access, component).await?)?)
 }
 
+/// What a replica of a component calls itself, `<component>/<version> (<identity>)`, so that audit logs tell one from
+/// another. What of the identity may not stand in a header is left out.
+///
+/// # Errors
+/// [`HubError::UserAgent`] where the name of the component is no header value.
+pub fn replica(component: &str, identity: &str) -> Result<HeaderValue, HubError> {
+    let is_plain = |c: &char| c.is_ascii_graphic() && !matches!(c, '(' | ')' | '\\');
+    let identity: String = identity.chars().filter(is_plain).collect();
+    let name = format!("{component}/{} ({identity})", env!("CARGO_PKG_VERSION"));
+    HeaderValue::from_str(&name).map_err(|error| HubError::UserAgent(name, error))
+}
+
 /// What [`hub_client`] makes its client of.
 ///
 /// # Errors
 /// [`HubError`] where the access cannot be used.
 pub async fn hub_config(access: &HubAccess, component: &str) -> Result<Config, HubError> {
+    let mut config = hardened(access).await?;
+    name_client(&mut config, component)?;
+    Ok(config)
+}
+
+/// [`hub_config`] of a client that calls itself by [`replica`].
+///
+/// # Errors
+/// [`HubError`] where the access cannot be used.
+pub async fn replica_config(access: &HubAccess, agent: HeaderValue) -> Result<Config, HubError> {
+    let mut config = hardened(access).await?;
+    config.headers.push((USER_AGENT, agent));
+    Ok(config)
+}
+
+async fn hardened(access: &HubAccess) -> Result<Config, HubError> {
     let mut config = match access {
         HubAccess::Kubeconfig(kubeconfig) => {
             let options = KubeConfigOptions::default();
@@ -66,7 +94,6 @@ pub async fn hub_config(access: &HubAccess, component: &str) -> Result<Config, H
         HubAccess::InCluster => Config::incluster()?,
     };
     harden(&mut config);
-    name_client(&mut config, component)?;
     Ok(config)
 }
 
@@ -116,5 +143,19 @@ mod tests {
             config.headers[0].1,
             format!("causeway-webhook/{}", env!("CARGO_PKG_VERSION"))
         );
+    }
+
+    #[test]
+    fn a_replica_is_named_whatever_its_host_is_called() {
+        let cases = [
+            ("node-1_ab", "node-1_ab"),
+            ("n\u{f6}de\n(1)", "nde1"),
+            ("", ""),
+        ];
+        for (identity, named) in cases {
+            let agent = replica("causeway-controller", identity).expect("it is a header value");
+            let version = env!("CARGO_PKG_VERSION");
+            assert_eq!(agent, format!("causeway-controller/{version} ({named})"));
+        }
     }
 }

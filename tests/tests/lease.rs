@@ -38,6 +38,7 @@ impl Candidate {
             duration: Duration::from_secs(5),
             renew_deadline: Duration::from_secs(3),
             period: Duration::from_millis(400),
+            look: Duration::from_millis(400),
             request_deadline: Duration::from_secs(1),
         };
         let (lease, leadership) = Lease::new(cluster.client(), namespace, "controller", settings);

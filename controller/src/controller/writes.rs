@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::{Controller, Parts};
 use crate::apply::{ObjectId, apply};
 use crate::index::{Item, Standing};
+use crate::lease::while_leading;
 use crate::outbox::{Announcement, Dispatch, Lane, WriteResult};
 use crate::reconcile::Now;
 
@@ -20,6 +21,7 @@ impl Controller {
             outbox,
             hub,
             write_deadline,
+            leadership,
             ..
         } = &mut self.parts;
         let open = |lane: &Lane| match lane {
@@ -35,24 +37,21 @@ impl Controller {
                 Lane::Member(name) => fleet.client(name).map(|(client, _)| client.clone()),
             };
             if let Some(client) = client {
-                let deadline = *write_deadline;
+                let (deadline, leadership) = (*write_deadline, leadership.clone());
                 self.writes.spawn(async move {
-                    let answer = apply(
-                        &client,
-                        &dispatch.write.object,
-                        &dispatch.write.action,
-                        deadline,
-                    )
-                    .await;
-                    WriteResult { dispatch, answer }
+                    let (object, action) = (&dispatch.write.object, &dispatch.write.action);
+                    let answer = apply(&client, object, action, deadline);
+                    let answer = while_leading(&leadership, answer).await?;
+                    Some(WriteResult { dispatch, answer })
                 });
             }
         }
     }
 
-    pub(super) fn joined(&mut self, result: Result<WriteResult, tokio::task::JoinError>) {
+    pub(super) fn joined(&mut self, result: Result<Option<WriteResult>, tokio::task::JoinError>) {
         match result {
-            Ok(result) => self.written(result),
+            Ok(Some(result)) => self.written(result),
+            Ok(None) => self.lead(false),
             Err(error) if error.is_cancelled() => {}
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }

@@ -31,19 +31,19 @@ fn what_is_done_about_a_lease_follows_from_who_holds_it_and_when_it_was_seen_to_
     };
     let cases = [
         ("no Lease", None, 0, Move::Create),
-        ("nobody's", Some(lease(None, Some(15))), 0, Move::Take),
+        ("nobody's", Some(lease(None, Some(12))), 0, Move::Take),
         ("released", Some(lease(Some(""), Some(1))), 0, Move::Take),
-        ("its own", Some(lease(Some("a"), Some(15))), 60, Move::Renew),
+        ("its own", Some(lease(Some("a"), Some(12))), 60, Move::Renew),
         (
             "another's, fresh",
-            Some(lease(Some("b"), Some(15))),
-            14,
-            wait(15),
+            Some(lease(Some("b"), Some(12))),
+            11,
+            wait(12),
         ),
         (
             "another's, expired",
-            Some(lease(Some("b"), Some(15))),
-            15,
+            Some(lease(Some("b"), Some(12))),
+            12,
             Move::Take,
         ),
         (
@@ -55,14 +55,14 @@ fn what_is_done_about_a_lease_follows_from_who_holds_it_and_when_it_was_seen_to_
         (
             "another's, without a duration",
             Some(lease(Some("b"), None)),
-            14,
-            wait(15),
+            11,
+            wait(12),
         ),
         (
             "another's, of a senseless duration",
             Some(lease(Some("b"), Some(-5))),
-            14,
-            wait(15),
+            11,
+            wait(12),
         ),
     ];
     for (case, object, seconds, expected) in cases {
@@ -91,11 +91,11 @@ fn a_takeover_counts_as_a_transition_and_a_renewal_does_not() {
     let cases = [
         (None, (me.clone(), Some(0), now_.clone(), now_.clone())),
         (
-            Some(lease(Some("a"), Some(15))),
+            Some(lease(Some("a"), Some(12))),
             (me.clone(), Some(3), epoch, now_.clone()),
         ),
         (
-            Some(lease(Some("b"), Some(15))),
+            Some(lease(Some("b"), Some(12))),
             (me.clone(), Some(4), now_.clone(), now_.clone()),
         ),
         (
@@ -105,7 +105,7 @@ fn a_takeover_counts_as_a_transition_and_a_renewal_does_not() {
     ];
     for (object, expected) in cases {
         let spec = claim(object.as_ref(), &settings("a"), now);
-        assert_eq!(spec.lease_duration_seconds, Some(15));
+        assert_eq!(spec.lease_duration_seconds, Some(12));
         assert_eq!(summary(spec), expected);
     }
 }
@@ -113,7 +113,7 @@ fn a_takeover_counts_as_a_transition_and_a_renewal_does_not() {
 #[test]
 fn a_released_lease_is_anybodys_at_once_and_remembers_its_transitions() {
     let now = Timestamp::from_second(1_000).unwrap();
-    let spec = released(&lease(Some("a"), Some(15)), now);
+    let spec = released(&lease(Some("a"), Some(12)), now);
     assert_eq!(spec.lease_transitions, Some(3));
     let seen = Seen {
         object: LeaseObject {
@@ -140,4 +140,80 @@ fn a_holder_stops_before_anybody_else_may_begin() {
     let settings = Settings::default();
     assert!(settings.renew_deadline < settings.duration);
     assert!(settings.period.mul_f64(1.25) + settings.request_deadline < settings.renew_deadline);
+    let followed = settings.duration + settings.look.mul_f64(1.25);
+    assert!(followed < Duration::from_secs(15), "{followed:?}");
+}
+
+#[test]
+fn what_clocks_show_decides_nothing() {
+    let at = Instant::now();
+    let year = 365 * 24 * 3600;
+    let now = Timestamp::from_second(1_800_000_000).unwrap();
+    // What the holder's clock showed when it renewed, against this process's: both may jump at any time.
+    for jump in [0, 3600, -3600, 40 * year, -40 * year] {
+        let shown = now.checked_add(jiff_seconds(jump)).unwrap();
+        let mut object = lease(Some("b"), Some(12));
+        if let Some(spec) = &mut object.spec {
+            spec.renew_time = Some(MicroTime(shown));
+            spec.acquire_time = Some(MicroTime(shown));
+        }
+        let seen = Seen { object, at };
+        for (seconds, is_taken) in [(0, false), (11, false), (12, true)] {
+            let decided = decide(
+                Some(&seen),
+                at + Duration::from_secs(seconds),
+                &settings("a"),
+            );
+            assert_eq!(decided == Move::Take, is_taken, "{jump} {seconds}");
+        }
+        let claimed = claim(Some(&lease(Some("a"), Some(12))), &settings("a"), shown);
+        let seen = Seen {
+            object: LeaseObject {
+                spec: Some(claimed),
+                ..LeaseObject::default()
+            },
+            at,
+        };
+        assert_eq!(decide(Some(&seen), at, &settings("a")), Move::Renew);
+    }
+}
+
+fn jiff_seconds(seconds: i64) -> k8s_openapi::jiff::SignedDuration {
+    k8s_openapi::jiff::SignedDuration::from_secs(seconds)
+}
+
+#[tokio::test]
+async fn no_step_of_a_request_is_taken_after_the_deadline() {
+    let now = Instant::now();
+    let (leads, led) = (
+        Leadership::Leader {
+            until: now + Duration::from_secs(3600),
+        },
+        // Nobody has told yet that this claim is over.
+        Leadership::Leader { until: now },
+    );
+    let follows = Leadership::Follower { holder: None };
+    // What is so before each step, and how many steps are taken of three.
+    let cases = [
+        ([&leads, &leads, &leads], 3),
+        ([&leads, &leads, &led], 2),
+        ([&leads, &follows, &leads], 1),
+        ([&led, &leads, &leads], 0),
+        ([&follows, &leads, &leads], 0),
+    ];
+    for (claims, expected) in cases {
+        let (leadership, receiver) = watch::channel(claims[0].clone());
+        let steps = std::cell::Cell::new(0);
+        let request = async {
+            for next in 1..=claims.len() {
+                steps.set(next);
+                if let Some(claim) = claims.get(next) {
+                    leadership.send_replace((*claim).clone());
+                    tokio::task::yield_now().await;
+                }
+            }
+        };
+        let answer = while_leading(&receiver, request).await;
+        assert_eq!((steps.get(), answer.is_some()), (expected, expected == 3));
+    }
 }

@@ -12,12 +12,12 @@ use crate::watch;
 /// A connection on which nothing was heard for this much longer than a watch lasts is dead.
 const READ_MARGIN: Duration = Duration::from_secs(30);
 
-/// A client for the member, which gives up connecting after `timeout`. Requests are not retried by it, and
+/// A client for the member, which gives up connecting after `timeout` and calls itself `agent`. Requests are not retried by it, and
 /// each needs a deadline of its own. To be called within a tokio runtime.
 ///
 /// # Errors
 /// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
-pub fn client(target: &Target, timeout: Duration) -> Result<Client, Failure> {
+pub fn client(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result<Client, Failure> {
     let mut config = target.config();
     let by_system = config.root_cert.is_none();
     config.connect_timeout = Some(timeout);
@@ -25,9 +25,7 @@ pub fn client(target: &Target, timeout: Duration) -> Result<Client, Failure> {
     config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
     config.reset_reader_on_write = true;
     config.default_retry = false;
-    let agent =
-        HeaderValue::from_static(concat!("causeway-controller/", env!("CARGO_PKG_VERSION")));
-    config.headers.push((USER_AGENT, agent));
+    config.headers.push((USER_AGENT, agent.clone()));
     Client::try_from(config).map_err(|error| match error {
         kube::Error::RustlsTls(why) if by_system => Failure::new(
             FailureKind::Tls,

@@ -312,7 +312,12 @@ async fn what_is_wrong_with_a_members_address_or_credentials_is_told_apart() {
     for (endpoint, token, ca, kind, text) in cases {
         let (cluster, secret) = cluster_and_secret(member, endpoint, token, ca);
         let target = Target::new(&cluster, &secret, false).unwrap();
-        let client = member::client(&target, Duration::from_secs(1)).unwrap();
+        let client = member::client(
+            &target,
+            Duration::from_secs(1),
+            &member::Settings::default().agent,
+        )
+        .unwrap();
         let answer = Api::<EndpointSlice>::all(client)
             .list(&ListParams::default())
             .await;
