@@ -10,7 +10,7 @@ use causeway::api::multicluster::{ServiceExport, Version};
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_controller::apply::{Ack, Action};
-use causeway_controller::diff::{Diff, diff};
+use causeway_controller::diff::{Diff, Moment, diff};
 use causeway_controller::event::{HubEvent, Identity, MemberEvent};
 use causeway_controller::index::Index;
 use causeway_controller::index::member::Member;
@@ -206,7 +206,8 @@ fn stored(action: Action, uid: u64) -> Anything<Ack> {
 }
 
 fn wanted(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp) -> Diff {
-    let mut diff = diff(&plan(index, settings, key, now), index, key, false);
+    let moment = Moment { now, busy: false };
+    let mut diff = diff(&plan(index, settings, key, now), index, key, moment);
     diff.writes
         .retain(|lane, _| matches!(lane, Lane::Member(_)));
     diff

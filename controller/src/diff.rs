@@ -3,6 +3,8 @@
 //! A copy goes only if its source's cluster was seen without the source, or the hub was seen to want it no more;
 //! a member that is not synced is written to by nobody, for what it holds is not known.
 
+mod ending;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use causeway::api::multicluster::Version;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use crate::apply::{Action, ObjectId};
@@ -32,17 +35,28 @@ pub struct Diff {
     pub writes: BTreeMap<Lane, Vec<Write>>,
     /// Something bears causeway's label and no MultiClusterService is known that wants it: the hub has to be asked outright.
     pub ask_hub: bool,
+    /// When time alone will change it.
+    pub again_at: Option<Timestamp>,
 }
 
-/// Compares. `busy` says whether writes for the service are under way: until they are answered its finalizer stays.
-pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, busy: bool) -> Diff {
+/// When a comparison is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The time.
+    pub now: Timestamp,
+    /// Whether writes for the service are under way: until they are answered its finalizer stays.
+    pub busy: bool,
+}
+
+/// Compares.
+pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) -> Diff {
     let mut diff = Diff::default();
     let mcs = index.hub.multi_cluster_services.get(key);
     let unasked = mcs.is_none() && !index.hub.confirmed_gone.contains(key);
     diff.ask_hub = unasked && index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {
         matches!(desired.members, Members::Wanted(_))
-            && !mcs.deleting
+            && !mcs.is_deleting()
             && !mcs.finalizers.have_ours()
     });
     if let Some(mcs) = unguarded {
@@ -62,35 +76,17 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, busy: bool) -> D
             key,
         };
         let of_native = native.map(|wishes| target.native_writes(wishes.get(name)));
+        let leaves = native.is_some_and(|wishes| !wishes.contains_key(name));
         let imported = target.clusterset_writes(&desired.clusterset, native.is_some());
-        let writes = target.in_namespace(of_native.unwrap_or_default(), imported);
+        let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
         if !writes.is_empty() {
             diff.writes.insert(Lane::Member(name.clone()), writes);
         }
     }
-    if let Some(mcs) = mcs.filter(|mcs| mcs.deleting && mcs.finalizers.have_ours())
-        && !busy
-        && is_cleaned(index, key)
-    {
-        let patch = mcs.finalizers.without_ours(&mcs.resource_version);
-        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
+    if let Some(mcs) = mcs {
+        ending::let_go(&mut diff, index, key, mcs, moment);
     }
     diff
-}
-
-/// Whether no member that answers holds anything of the service. One that does not answer never blocks a deletion.
-fn is_cleaned(index: &Index, key: &ServiceKey) -> bool {
-    index
-        .members
-        .iter()
-        .all(|(name, member)| match index.standing(name) {
-            Standing::Synced => !member.owns_native(key, &index.hub.uid),
-            Standing::Syncing => false,
-            Standing::Unreachable { .. }
-            | Standing::Refused(_)
-            | Standing::LeftOut(_)
-            | Standing::NotJoined => true,
-        })
 }
 
 fn hub_write(key: &ServiceKey, patch: Value) -> Write {
@@ -178,14 +174,16 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Nothing can be made where the namespace is missing, but for the namespace, if a MultiClusterService asks for it.
-    fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>) -> Vec<Write> {
+    /// Nothing can be made where the namespace is missing, but for the namespace, if a MultiClusterService asks for it. One that
+    /// is on its way out may be so for long, and is left alone unless the service `leaves` the member.
+    fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>, leaves: bool) -> Vec<Write> {
         let makes = |write: &Write| write.action.verb() == "create";
         match self.member.namespace(&self.key.namespace) {
             NamespaceState::Active => native.into_iter().chain(imported).collect(),
             NamespaceState::Missing if native.iter().any(makes) => {
                 vec![create_namespace(&self.key.namespace)]
             }
+            NamespaceState::Terminating if leaves => native,
             NamespaceState::Missing | NamespaceState::Terminating => Vec::new(),
         }
     }

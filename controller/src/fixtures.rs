@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
 use self::server::{Change, Server, decode};
-use crate::diff::{Diff, diff};
+use crate::departure::Leftovers;
+use crate::diff::{Diff, Moment, diff};
 use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
@@ -61,8 +62,8 @@ pub(crate) struct World {
     /// What was written since the last [`World::forget_writes`], and the failures.
     pub(crate) written: Vec<(String, Write)>,
     pub(crate) announced: Vec<Announcement>,
-    /// Members that were seen out, and the services left in them.
-    pub(crate) seen_out: Vec<(String, Vec<ServiceKey>)>,
+    /// Members that were seen out, and what may be left in them.
+    pub(crate) seen_out: Vec<(String, Leftovers)>,
     pub(crate) asked: BTreeSet<ServiceKey>,
     pub(crate) keeps_clusters: bool,
     now: Now,
@@ -440,7 +441,11 @@ impl World {
 
     /// What would be written now.
     pub(crate) fn diff(&self, service: &str) -> Diff {
-        diff(&self.plan(service), &self.index, &key(service), false)
+        let moment = Moment {
+            now: self.now.wall,
+            busy: false,
+        };
+        diff(&self.plan(service), &self.index, &key(service), moment)
     }
 
     /// What would be written into a member now.

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod args;
 pub mod ask;
 pub mod controller;
+pub mod departure;
 pub mod diff;
 pub mod event;
 pub mod failure;

@@ -117,7 +117,7 @@ fn native(
         .hub
         .multi_cluster_services
         .get(key)
-        .filter(|mcs| !mcs.deleting)
+        .filter(|mcs| !mcs.is_deleting())
     else {
         return Desired {
             members: Members::Wanted(BTreeMap::new()),

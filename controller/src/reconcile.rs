@@ -1,6 +1,6 @@
 //! One item at a time: plan, diff, offer the writes, word the status.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -8,11 +8,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::apply::{Action, ObjectId};
-use crate::diff::{Diff, diff};
+use crate::departure::{Departure, Leftovers, departure};
+use crate::diff::{Diff, Moment, diff};
 use crate::index::hub::{ClusterView, McsView};
 use crate::index::member::{Member, NamespaceState};
 use crate::index::slice::Path;
-use crate::index::{Index, Item, Standing};
+use crate::index::{Index, Item};
 use crate::outbox::{Lane, Offer, Outbox, Write};
 use crate::plan::clusterset::conditions;
 use crate::plan::copy::CopyWish;
@@ -65,12 +66,18 @@ pub fn reconcile_service(
 ) -> Outcome {
     let item = Item::Service(key.clone());
     let desired = plan(index, settings, key, now.wall);
-    let mut diff = diff(&desired, index, key, outbox.is_busy_with(&item));
+    let moment = Moment {
+        now: now.wall,
+        busy: outbox.is_busy_with(&item),
+    };
+    let mut diff = diff(&desired, index, key, moment);
     let mut outcome = Outcome {
         ask_hub: diff.ask_hub,
         ..Outcome::default()
     };
-    outcome.again_at = desired.again_at.map(|at| now.instant_of(at));
+    let again_at = [desired.again_at, diff.again_at];
+    let again_at = again_at.into_iter().flatten().min();
+    outcome.again_at = again_at.map(|at| now.instant_of(at));
     let progress = |path| {
         let progresses = Progresses {
             index,
@@ -88,7 +95,7 @@ pub fn reconcile_service(
         .chain(imported.values())
         .any(Progress::is_pending);
     let mcs = index.hub.multi_cluster_services.get(key);
-    if let Some(mcs) = mcs.filter(|mcs| !mcs.deleting)
+    if let Some(mcs) = mcs.filter(|mcs| !mcs.is_deleting())
         && !diff.writes.contains_key(&Lane::Hub)
     {
         let wish = status(index, key, mcs, &desired, &native, now.wall);
@@ -322,9 +329,6 @@ fn status_write(key: &ServiceKey, mcs: &McsView, wish: StatusWish) -> Option<Wri
     })
 }
 
-/// How long the clean-up of a member that leaves may take.
-const LEAVING_AT_MOST: SignedDuration = SignedDuration::from_secs(30);
-
 /// What came of looking at a member.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ClusterOutcome {
@@ -332,8 +336,8 @@ pub enum ClusterOutcome {
     Stays,
     /// Look again then, if nothing happens.
     LookAgain(Instant),
-    /// Its Cluster is gone and it is clean, or could not be cleaned in time: forget it. Services of which something is left.
-    Gone(Vec<ServiceKey>),
+    /// Its Cluster is gone and it is clean, or could not be cleaned in time: forget it.
+    Gone(Leftovers),
 }
 
 /// Keeps a Cluster's status and finalizer, and sees a member out that leaves.
@@ -358,9 +362,10 @@ pub fn reconcile_cluster(
             .again_at
             .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain);
     };
-    let departure = departure(index, name, since, now);
-    if cluster.gone || matches!(departure, ClusterOutcome::LookAgain(_)) {
-        return departure;
+    match departure(index, name, since, now.wall) {
+        Departure::UnderWay(until) => return ClusterOutcome::LookAgain(now.instant_of(until)),
+        Departure::Over(left) if cluster.gone => return ClusterOutcome::Gone(left),
+        Departure::Over(_) => {}
     }
     if cluster.finalizers.have_ours() {
         let patch = cluster.finalizers.without_ours(&cluster.resource_version);
@@ -377,24 +382,12 @@ pub fn reconcile_cluster(
 pub fn follow_departure(index: &Index, name: &ClusterName, now: Now) -> ClusterOutcome {
     let cluster = index.hub.clusters.get(name);
     match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
-        Some((cluster, since)) if cluster.gone => departure(index, name, since, now),
+        Some((cluster, since)) if cluster.gone => match departure(index, name, since, now.wall) {
+            Departure::UnderWay(until) => ClusterOutcome::LookAgain(now.instant_of(until)),
+            Departure::Over(left) => ClusterOutcome::Gone(left),
+        },
         _ => ClusterOutcome::Stays,
     }
-}
-
-/// Whether a member that leaves is still being cleaned, or may go.
-fn departure(index: &Index, name: &ClusterName, since: Timestamp, now: Now) -> ClusterOutcome {
-    let member = index.members.get(name);
-    let left = member.map(|member| member.own_keys(&index.hub.uid));
-    let left: BTreeSet<_> = left.into_iter().flatten().collect();
-    let until = since
-        .saturating_add(LEAVING_AT_MOST)
-        .unwrap_or(Timestamp::MAX);
-    let reachable = index.standing(name) == Standing::Synced;
-    if !left.is_empty() && reachable && now.wall < until {
-        return ClusterOutcome::LookAgain(now.instant_of(until));
-    }
-    ClusterOutcome::Gone(left.into_iter().collect())
 }
 
 fn keep(

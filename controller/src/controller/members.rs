@@ -1,15 +1,19 @@
 //! Members come, say who they are and what they hold, and leave.
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::api;
+use causeway::domain::ClusterName;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Resource as _;
 
-use super::{Controller, SourceChange};
+use super::{Controller, Parts, SourceChange};
+use crate::departure::Leftovers;
 use crate::event::{Generation, HubEvent, MemberEvent};
 use crate::fleet::Outcome;
 use crate::index::member::Member;
 use crate::index::slice::SliceRole;
 use crate::index::{Item, Standing};
 use crate::metrics::MemberState;
-use crate::outbox::Lane;
+use crate::outbox::{Announcement, Lane};
 use crate::reconcile::{ClusterOutcome, Now, follow_departure};
 use crate::watch::Signal;
 
@@ -135,15 +139,42 @@ impl Controller {
         }
     }
 
-    /// The member has left: what it provided is withdrawn elsewhere.
-    pub(super) fn forget(&mut self, name: &ClusterName, left: &[ServiceKey]) {
-        if !left.is_empty() {
-            tracing::warn!(cluster = %name, ?left, "a member left before it was cleaned; these services are left in it");
+    /// The member has left: what it provided is withdrawn elsewhere, and what may be left in it is named.
+    pub(super) fn forget(&mut self, name: &ClusterName, left: &Leftovers) {
+        if let Some(note) = left.note(name, &self.parts.index.hub.uid) {
+            tracing::warn!(cluster = %name, services = ?left.services, "{note}");
+            if self.leads {
+                self.announce_leftovers(name, note);
+            }
         }
         self.parts.fleet.disengage(name);
         self.parts.index.forget(name);
         self.parts.outbox.reset(&Lane::Member(name.clone()));
         self.parts.metrics.forget_member(name);
+    }
+
+    /// Tells that a member left before it was clean, about the Cluster that it was.
+    fn announce_leftovers(&mut self, name: &ClusterName, note: String) {
+        let Parts {
+            index,
+            hub,
+            announcer,
+            ..
+        } = &mut self.parts;
+        let uid = index.hub.clusters.get(name).map(|cluster| &*cluster.uid);
+        let about = ObjectReference {
+            api_version: Some(api::Cluster::api_version(&()).into_owned()),
+            kind: Some(api::Cluster::kind(&()).into_owned()),
+            name: Some(name.to_string()),
+            uid: uid.map(ToOwned::to_owned),
+            ..ObjectReference::default()
+        };
+        let announcement = Announcement {
+            warning: true,
+            reason: "LeftoversRemain".to_owned(),
+            note,
+        };
+        announcer.announce(&Lane::Hub, (&*hub, 0), about, announcement);
     }
 }
 

@@ -57,8 +57,8 @@ pub struct McsView {
     pub resource_version: Box<str>,
     /// The generation of its spec.
     pub generation: i64,
-    /// Whether it is on its way out.
-    pub deleting: bool,
+    /// Since when it is seen on its way out.
+    pub deleting_since: Option<Timestamp>,
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// Karmada's identity of it.
@@ -152,7 +152,7 @@ impl Hub {
     pub(super) fn fold(&mut self, event: HubEvent, now: Timestamp) -> Change {
         let mut change = Change::default();
         match event {
-            HubEvent::MultiClusterServices(signal) => self.fold_mcs(signal, &mut change),
+            HubEvent::MultiClusterServices(signal) => self.fold_mcs(signal, now, &mut change),
             HubEvent::Services(signal) => self.fold_services(signal, now, &mut change),
             HubEvent::Clusters(signal) => self.fold_clusters(signal, now, &mut change),
             HubEvent::Secrets(..) => {}
@@ -163,21 +163,27 @@ impl Hub {
         change
     }
 
-    fn fold_mcs(&mut self, signal: Signal<api::MultiClusterService>, change: &mut Change) {
+    fn fold_mcs(
+        &mut self,
+        signal: Signal<api::MultiClusterService>,
+        now: Timestamp,
+        change: &mut Change,
+    ) {
         self.watches.multi_cluster_services.note(&signal);
         match signal {
             Signal::Listed(objects) => {
                 let old = std::mem::take(&mut self.multi_cluster_services);
-                change.services.extend(old.into_keys());
                 change.placement = true;
                 for object in objects {
-                    self.put_mcs(&object, change);
+                    let old = key_of(&object.metadata).and_then(|key| old.get(&key));
+                    self.put_mcs(&object, old, now, change);
                 }
+                change.services.extend(old.into_keys());
                 let stored = &self.multi_cluster_services;
                 self.lost.retain(|key, _| stored.contains_key(key));
                 self.karmada_works.retain(|key, _| stored.contains_key(key));
             }
-            Signal::Applied(object) => self.put_mcs(&object, change),
+            Signal::Applied(object) => self.put_mcs(&object, None, now, change),
             Signal::Deleted(object) => {
                 let Some(key) = key_of(&object.metadata) else {
                     return;
@@ -197,11 +203,23 @@ impl Hub {
         }
     }
 
-    fn put_mcs(&mut self, object: &api::MultiClusterService, change: &mut Change) {
-        let (Some(key), Some(view)) = (key_of(&object.metadata), McsView::read(object)) else {
+    /// Puts it in the place of the one that is stored, or of `former`.
+    fn put_mcs(
+        &mut self,
+        object: &api::MultiClusterService,
+        former: Option<&McsView>,
+        now: Timestamp,
+        change: &mut Change,
+    ) {
+        let (Some(key), Some(mut view)) = (key_of(&object.metadata), McsView::read(object, now))
+        else {
             return;
         };
         let old = self.multi_cluster_services.get(&key);
+        if let Some(same) = old.or(former).filter(|old| old.uid == view.uid) {
+            let since = view.deleting_since;
+            view.deleting_since = since.map(|since| same.deleting_since.unwrap_or(since));
+        }
         if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
             return;
         }
@@ -367,7 +385,7 @@ impl Hub {
                     .and_then(|key| self.multi_cluster_services.get(&key))
                     .is_some_and(|known| is(&known.uid, &object.metadata));
                 if known {
-                    self.put_mcs(&object, &mut Change::default());
+                    self.put_mcs(&object, None, now, &mut Change::default());
                 }
             }
             Ack::Cluster(object) => {
@@ -391,14 +409,19 @@ impl Hub {
 }
 
 impl McsView {
-    fn read(object: &api::MultiClusterService) -> Option<Self> {
+    /// Whether it is on its way out.
+    pub fn is_deleting(&self) -> bool {
+        self.deleting_since.is_some()
+    }
+
+    fn read(object: &api::MultiClusterService, now: Timestamp) -> Option<Self> {
         let meta = &object.metadata;
         let status = object.status.clone().unwrap_or_default();
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
-            deleting: meta.deletion_timestamp.is_some(),
+            deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),
             permanent_id: meta
                 .labels

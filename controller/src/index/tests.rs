@@ -131,7 +131,7 @@ fn a_member_that_was_forgotten_is_not_joined() {
         .hub
         .multi_cluster_services
         .iter()
-        .map(|(key, mcs)| (key.clone(), mcs.deleting))
+        .map(|(key, mcs)| (key.clone(), mcs.is_deleting()))
         .collect();
     assert_eq!(all.len(), 2);
     assert_eq!(

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::*;
 use crate::failure::{Failure, FailureKind};
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
-use crate::fixtures::{World, name, world};
+use crate::fixtures::{World, key, name, world};
 
 fn foo() -> Object {
     service("foo").port("http", 80)
@@ -133,7 +133,10 @@ fn a_member_that_leaves_is_cleaned_first_and_then_what_it_gave_is_withdrawn() {
         );
         assert_eq!(world.copies("member2", "foo"), []);
         assert!(world.hub.get(Kind::Cluster, "", "member1").is_none());
-        assert_eq!(world.seen_out, [("member1".to_owned(), Vec::new())]);
+        assert_eq!(
+            world.seen_out,
+            [("member1".to_owned(), Leftovers::default())]
+        );
         let log = world.log();
         let at = |line: &str| log.iter().position(|other| other == line);
         assert!(
@@ -161,26 +164,149 @@ fn a_member_that_cannot_be_cleaned_in_time_leaves_with_a_list_of_leftovers() {
             "it still provides"
         );
         world.pass(Duration::from_secs(2));
+        let (left, leftovers) = &world.seen_out[0];
         assert_eq!(
-            world.seen_out,
-            [("member1".to_owned(), vec![crate::fixtures::key("foo")])]
+            (left.as_str(), &leftovers.services),
+            ("member1", &vec![key("foo")])
         );
         assert_eq!(world.copies("member2", "foo"), []);
         assert!(world.hub.get(Kind::Cluster, "", "member1").is_none());
     }
 }
 
+/// A moment ago, and longer ago than a member that leaves is waited for.
+const LONG_AGO: Duration = Duration::from_secs(31);
+const JUST_NOW: Duration = Duration::from_secs(1);
+
 #[test]
-fn an_unreachable_member_leaves_at_once_with_what_it_holds() {
-    let mut world = both(true);
-    world.lose("member1").settle();
-    world.off_hub(Kind::Cluster, "member1").settle();
-    assert_eq!(
-        world.seen_out,
-        [("member1".to_owned(), vec![crate::fixtures::key("foo")])]
+fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_is_left_is_named() {
+    type Change = fn(&mut World);
+    /// What, how, how long ago, whether the member leaves at once, the services named, and why.
+    type Row<'a> = (
+        &'a str,
+        Change,
+        Duration,
+        bool,
+        &'a Vec<ServiceKey>,
+        &'a str,
     );
-    assert_eq!(world.copies("member2", "foo"), []);
-    assert!(world.service("member1", "foo").is_some());
+    let lost = |world: &mut World| {
+        world.lose("member1");
+    };
+    let lost_at_the_start = |world: &mut World| {
+        world.lose("member1").restart();
+    };
+    let unheard = |world: &mut World| {
+        world.silence("member1").restart().engage("member1");
+    };
+    let refused = |world: &mut World| {
+        world.identify("member1", "uid-of-a-stranger", (1, 34));
+    };
+    let none = Vec::new();
+    let some = vec![key("foo")];
+    let rows: [Row<'_>; 6] = [
+        (
+            "lost for long",
+            lost,
+            LONG_AGO,
+            true,
+            &some,
+            "connection refused",
+        ),
+        (
+            "just lost",
+            lost,
+            JUST_NOW,
+            false,
+            &some,
+            "connection refused",
+        ),
+        (
+            "lost before the controller started",
+            lost_at_the_start,
+            LONG_AGO,
+            true,
+            &none,
+            "connection refused",
+        ),
+        (
+            "lost as the controller started",
+            lost_at_the_start,
+            JUST_NOW,
+            false,
+            &none,
+            "connection refused",
+        ),
+        (
+            "not heard since the controller started",
+            unheard,
+            LONG_AGO,
+            false,
+            &none,
+            "not heard in time",
+        ),
+        (
+            "another cluster by now",
+            refused,
+            JUST_NOW,
+            true,
+            &some,
+            "is another cluster's now",
+        ),
+    ];
+    for (what, change, ago, at_once, services, why) in rows {
+        let mut world = both(true);
+        change(&mut world);
+        world.pass(ago).off_hub(Kind::Cluster, "member1").settle();
+        assert_eq!(world.seen_out.len(), usize::from(at_once), "{what}");
+        let copies = world.copies("member2", "foo").len();
+        assert_eq!(copies, usize::from(!at_once), "{what}");
+        world.pass(LONG_AGO);
+        let (_, left) = &world.seen_out[0];
+        assert_eq!(&left.services, services, "{what}");
+        let note = left.note(&name("member1"), "hub-uid").unwrap_or_default();
+        assert!(
+            note.contains(why) && note.contains("mcs.causeway.dev/hub=hub-uid"),
+            "{what}: {note}"
+        );
+        assert_eq!(world.copies("member2", "foo"), [], "{what}");
+        assert!(
+            world.hub.get(Kind::Cluster, "", "member1").is_none(),
+            "{what}"
+        );
+        assert!(world.service("member1", "foo").is_some(), "{what}");
+    }
+}
+
+#[test]
+fn a_member_that_is_heard_again_in_time_is_cleaned_before_it_leaves() {
+    for restarted in [true, false] {
+        let mut world = both(true);
+        if restarted {
+            // Its Cluster was deleted while nobody was there to clean the member.
+            world
+                .off_hub(Kind::Cluster, "member1")
+                .silence("member1")
+                .restart();
+            world.engage("member1");
+        } else {
+            world.lose("member1").off_hub(Kind::Cluster, "member1");
+        }
+        world.settle();
+        assert!(world.hub.get(Kind::Cluster, "", "member1").is_some());
+        world
+            .hear_again("member1")
+            .identify("member1", "uid-of-member1", (1, 34));
+        world.list("member1").settle();
+        assert!(
+            world.service("member1", "foo").is_none() && world.copies("member1", "foo").is_empty()
+        );
+        assert_eq!(
+            world.seen_out,
+            [("member1".to_owned(), Leftovers::default())]
+        );
+        assert_eq!(world.copies("member2", "foo"), []);
+    }
 }
 
 #[test]
@@ -232,7 +358,7 @@ fn an_outcome_says_when_to_look_again() {
             &world.index,
             &mut world.outbox,
             &world.settings,
-            &crate::fixtures::key("foo"),
+            &key("foo"),
             now,
         )
     };

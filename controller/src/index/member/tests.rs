@@ -338,7 +338,7 @@ fn an_event_of_an_older_version_does_not_bring_an_older_service_back() {
 fn what_is_deleted_is_not_deleted_twice_and_counts_until_it_is_seen_gone() {
     let mut world = provided();
     world.silence("member3").off_hub(Kind::Mcs, "foo").settle();
-    world.pass(GRACE);
+    world.pass(Duration::from_secs(50));
     let deletions = world
         .log()
         .iter()
