@@ -1,0 +1,372 @@
+//! A fleet behind proxies, two controllers, and one round after the other.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use causeway_tests::causeway::{Installation, Running};
+use causeway_tests::eventually::eventually;
+use causeway_tests::keeper::Exit;
+use causeway_tests::{
+    Cluster, Fault, Fleet, Proxy, Space, multi_cluster_service, service, service_export,
+};
+use kube::Client;
+use tokio::time::sleep;
+
+use super::churn::{Churn, make_namespace};
+use super::faults::{Blow, Trouble};
+use super::memory::{Memory, resident};
+use super::oracle::{self, Lines};
+use super::random::Random;
+use super::scene::Scene;
+use super::witness::{Sight, Witness};
+
+const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+const CLUSTERS: [&str; 4] = ["hub", "member1", "member2", "member3"];
+/// The member that leaves and comes back.
+const GUEST: &str = MEMBERS[2];
+
+/// What nobody ever changes.
+const ROCK: &str = "rock";
+/// Objects that nobody exposes, so many that a list without them is no small loss.
+const CROWD: &str = "crowd";
+const CROWDED: usize = 20;
+
+/// After the faults of a round: the longest back-off, a probe, a lease, and a busy machine.
+const HEALED: Duration = Duration::from_secs(180);
+const SAID: Duration = Duration::from_secs(20);
+
+pub(super) struct Bed {
+    seed: u64,
+    random: Random,
+    begun: Instant,
+    rounds: usize,
+    joined: bool,
+    churn: Churn,
+    memory: Memory,
+    witnesses: Vec<Witness>,
+    controllers: [Running; 2],
+    proxies: BTreeMap<String, Proxy>,
+    clients: BTreeMap<String, Client>,
+    installation: Installation,
+    fleet: Fleet,
+}
+
+impl Bed {
+    pub(super) async fn start(seed: u64) -> Self {
+        eprintln!("seed {seed}: CAUSEWAY_SOAK_SEED={seed} makes the same choices");
+        let begun = Instant::now();
+        let fleet = Fleet::builder()
+            .members(MEMBERS.len())
+            .clusterset()
+            .start()
+            .await;
+        let installation = Installation::new(&fleet).await;
+        let (mut proxies, mut clients) = (BTreeMap::new(), BTreeMap::new());
+        for cluster in fleet.clusters() {
+            let name = cluster.name().to_owned();
+            proxies.insert(name.clone(), Proxy::before(cluster).await);
+            clients.insert(name, cluster.client());
+            crowd(cluster).await;
+        }
+        let url = proxies["hub"].url();
+        let controller = || installation.controller_through(fleet.hub(), &url).start();
+        let controllers = [controller().await, controller().await];
+        rock(&fleet).await;
+        let witness = |member: &Cluster| Witness::of(member, member.client());
+        let mut bed = Self {
+            seed,
+            random: Random::new(seed),
+            begun,
+            rounds: 0,
+            joined: true,
+            churn: Churn::new(&fleet, MEMBERS.to_vec()).await,
+            memory: Memory::default(),
+            witnesses: fleet.members().iter().map(witness).collect(),
+            controllers,
+            proxies,
+            clients,
+            installation,
+            fleet,
+        };
+        for name in MEMBERS {
+            bed.join(name).await;
+        }
+        bed.settled(&mut Vec::new(), false).await;
+        bed
+    }
+
+    async fn join(&self, name: &str) {
+        let member = self.fleet.member(name);
+        let url = self.proxies[name].url();
+        self.installation.join_at(member, &url).await;
+    }
+
+    /// Changes, faults, and how they end.
+    pub(super) async fn round(&mut self) {
+        self.rounds += 1;
+        let trouble = Trouble::choose(&mut self.random, &CLUSTERS);
+        let moved = self.random.once_in(6);
+        self.churn
+            .note(format!("-- round {}: {trouble:?}", self.rounds));
+        if moved {
+            self.guest().await;
+        }
+        let mut sights = Vec::new();
+        self.suffer(&trouble).await;
+        sights.extend(self.witnesses.iter().flat_map(Witness::noted));
+        let begun = Instant::now();
+        let lines = self.settled(&mut sights, moved).await;
+        self.sample().await;
+        let (native, imported) = (
+            lines.count("native endpoint"),
+            lines.count("imported endpoint"),
+        );
+        let held: Vec<_> = self
+            .held()
+            .iter()
+            .map(|held| format!("{held:.0}"))
+            .collect();
+        eprintln!(
+            "{:4} s, round {}: {trouble:?}; {} steps so far; as it should be after {:.1} s: {native} native and {imported} imported \
+             endpoints; MiB {}",
+            self.begun.elapsed().as_secs(),
+            self.rounds,
+            self.churn.count(),
+            begun.elapsed().as_secs_f64(),
+            held.join(" and "),
+        );
+    }
+
+    /// One member leaves, or comes back.
+    async fn guest(&mut self) {
+        if self.joined {
+            let kubeconfig = self.fleet.member(GUEST).kubeconfig().display().to_string();
+            let unjoin = ["unjoin", GUEST, "--member-kubeconfig", &kubeconfig];
+            self.installation.kubectl_mcs(unjoin).await.ok();
+        } else {
+            self.join(GUEST).await;
+        }
+        self.joined = !self.joined;
+        self.churn
+            .note(format!("{GUEST} is joined: {}", self.joined));
+    }
+
+    async fn suffer(&mut self, trouble: &Trouble) {
+        let begun = Instant::now();
+        for (cluster, fault) in &trouble.faults {
+            self.proxies[*cluster].set(*fault);
+        }
+        let stopped = match trouble.blow {
+            Blow::None => None,
+            Blow::Kill => {
+                self.controllers[1].process().restart().await;
+                None
+            }
+            Blow::End => {
+                let process = self.controllers[1].process();
+                process.terminate();
+                assert_eq!(
+                    process.exited(HEALED).await,
+                    Exit::Code(0),
+                    "{}",
+                    process.log_tail(30)
+                );
+                process.restart().await;
+                None
+            }
+            Blow::Stop => {
+                let leader = self.leader().await;
+                self.controllers[leader].process().pause();
+                Some(leader)
+            }
+        };
+        let most = if trouble.lies() { 3 } else { 24 };
+        for _ in 0..=self.random.below(most) {
+            self.churn.step(&self.fleet, &mut self.random).await;
+            sleep(
+                self.random
+                    .between(Duration::ZERO, Duration::from_millis(300)),
+            )
+            .await;
+        }
+        sleep(trouble.lasting.saturating_sub(begun.elapsed())).await;
+        for proxy in self.proxies.values() {
+            proxy.set(Fault::None);
+        }
+        if let Some(leader) = stopped {
+            self.controllers[leader].process().resume();
+        }
+    }
+
+    async fn leader(&self) -> usize {
+        let metrics = self.controllers[0].metrics().await;
+        let leads = metrics.get("causeway_controller_leader", &[]) == Some(1.0);
+        usize::from(!leads)
+    }
+
+    /// Waits until every cluster holds exactly what it should, and judges what was seen meanwhile.
+    async fn settled(&mut self, sights: &mut Vec<Sight>, moved: bool) -> Lines {
+        self.known().await;
+        let deadline = Instant::now() + HEALED;
+        let mut said = Instant::now();
+        let lines = loop {
+            let scene = Scene::now(&self.fleet, &self.clients).await;
+            let mut differences = self.churn.still_there(&scene);
+            match oracle::judge(&scene) {
+                Ok(lines) if differences.is_empty() => break lines,
+                Ok(_) => {}
+                Err(found) => differences.extend(found),
+            }
+            if Instant::now() > deadline {
+                self.violated(
+                    &format!("not within {HEALED:?} as it should be"),
+                    &differences,
+                );
+            }
+            if said.elapsed() > SAID {
+                said = Instant::now();
+                eprintln!(
+                    "{:4} s, {} differences",
+                    self.begun.elapsed().as_secs(),
+                    differences.len()
+                );
+            }
+            sleep(Duration::from_millis(200)).await;
+        };
+        sights.extend(self.witnesses.iter().flat_map(Witness::noted));
+        let is_odd = |sight: &&Sight| !self.churn.explains(sight) && !(moved && touches(sight));
+        let odd: Vec<_> = sights
+            .iter()
+            .filter(is_odd)
+            .map(ToString::to_string)
+            .collect();
+        // The first copies come one after the other.
+        if !odd.is_empty() && self.rounds > 0 {
+            self.violated("of services that nobody changed", &odd);
+        }
+        self.churn.settled();
+        lines
+    }
+
+    fn violated(&self, what: &str, found: &[String]) -> ! {
+        let first: String = found
+            .iter()
+            .take(40)
+            .map(|line| format!("  {line}\n"))
+            .collect();
+        for controller in &self.controllers {
+            eprintln!(
+                "---- the end of a controller's log\n{}",
+                controller.process().log_tail(60)
+            );
+        }
+        panic!(
+            "round {} of seed {}: {what}, {} findings:\n{first}the last steps:\n{}",
+            self.rounds,
+            self.seed,
+            found.len(),
+            self.churn.steps()
+        );
+    }
+
+    /// Waits until the controllers know every member: one that has just started has nothing to compare a list with.
+    async fn known(&self) {
+        for controller in &self.controllers {
+            controller.ready().await;
+            for name in MEMBERS
+                .into_iter()
+                .filter(|name| self.joined || *name != GUEST)
+            {
+                let labels = [("cluster", name), ("state", "synced")];
+                eventually(&format!("{name} is known"), HEALED, async || {
+                    let metrics = controller.metrics().await;
+                    metrics.get("causeway_controller_member_state", &labels) == Some(1.0)
+                })
+                .await;
+            }
+        }
+    }
+
+    async fn sample(&mut self) {
+        for controller in &self.controllers {
+            let metrics = controller.metrics().await;
+            let panics = metrics
+                .get("causeway_panics_total", &[])
+                .unwrap_or_default();
+            assert_eq!(panics, 0.0, "{}", controller.process().log_tail(60));
+        }
+        // The first is never started anew.
+        self.memory.sample(self.held()[0]);
+    }
+
+    fn held(&self) -> [f64; 2] {
+        self.controllers
+            .each_ref()
+            .map(|controller| resident(controller.process().pid()))
+    }
+
+    /// Whether memory stayed as it was is asked only of a run that was long enough.
+    pub(super) fn judge_memory(&self, long: bool) {
+        eprintln!(
+            "{} rounds, {} steps; of the first controller's memory the means of the first and the last third, in MiB: {:.1?}",
+            self.rounds,
+            self.churn.count(),
+            self.memory.thirds()
+        );
+        assert!(
+            !long || self.memory.is_flat(),
+            "memory grows: {:?}",
+            self.memory.thirds()
+        );
+    }
+}
+
+/// Whether it may come of a member that leaves or comes.
+fn touches(sight: &Sight) -> bool {
+    sight.service.0 != ROCK || sight.member == GUEST
+}
+
+/// Services that stay as they are, with pods in members that stay.
+async fn rock(fleet: &Fleet) {
+    make_namespace(fleet, ROCK).await;
+    let space = Space::existing(fleet, ROCK);
+    service("native")
+        .port("http", 80)
+        .create(fleet.hub(), &space)
+        .await;
+    let steady = [MEMBERS[0], MEMBERS[1]];
+    let object = multi_cluster_service("native")
+        .providers(steady)
+        .consumers(steady);
+    object.create(&space).await;
+    for name in steady {
+        let member = fleet.member(name);
+        service("exported")
+            .port("http", 80)
+            .create(member, &space)
+            .await;
+        service_export("exported").create(member, &space).await;
+        space.backends("native").count(3).create(member).await;
+        space.backends("exported").count(3).create(member).await;
+    }
+}
+
+async fn crowd(cluster: &Cluster) {
+    let mut objects = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {CROWD}}}\n");
+    for number in 0..CROWDED {
+        objects.push_str(&format!(
+            "---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {CROWD}-{number}}}\n\
+             ---\napiVersion: v1\nkind: Service\nmetadata: {{name: crowd-{number}, namespace: {CROWD}}}\nspec: {{ports: [{{port: 80}}]}}\n\
+             ---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+             metadata: {{name: crowd-{number}, namespace: {CROWD}, labels: {{kubernetes.io/service-name: crowd-{number}}}}}\n\
+             addressType: IPv4\nendpoints: [{{addresses: [10.200.0.{number}]}}]\nports: [{{port: 80}}]\n"
+        ));
+        if cluster.name() != "hub" {
+            // Of no Service.
+            objects.push_str(&format!(
+                "---\napiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata: {{name: export-{number}, namespace: {CROWD}}}\n"
+            ));
+        }
+    }
+    cluster.apply(&objects).await;
+}

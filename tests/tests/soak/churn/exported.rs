@@ -1,0 +1,81 @@
+//! Services of members, and their ServiceExports.
+
+use causeway_tests::{Fleet, Space, service, service_export};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::{Churn, EXPORTED};
+use crate::random::Random;
+
+/// A Service that a member has.
+#[derive(Clone, Copy)]
+pub(super) struct Exported {
+    exports: bool,
+    metrics: bool,
+}
+
+fn fixture(name: &str, metrics: bool) -> causeway_tests::fixtures::ServiceFixture {
+    let fixture = service(name).port_to("http", 80, 8080);
+    let fixture = if metrics {
+        fixture.port("metrics", 9090)
+    } else {
+        fixture
+    };
+    let headless = EXPORTED.last() == Some(&name);
+    if headless {
+        fixture.headless()
+    } else {
+        fixture
+    }
+}
+
+impl Churn {
+    pub(super) async fn exports(&mut self, fleet: &Fleet, random: &mut Random) -> String {
+        let namespace = self.somewhere(random);
+        let (name, member) = (*random.of(&EXPORTED), *random.of(&self.members));
+        self.touch(namespace, name);
+        let space = Space::existing(fleet, namespace);
+        let cluster = fleet.member(member);
+        let place = (namespace, name, member);
+        let what = format!("{namespace}/{name} of {member}");
+        let Some(before) = self.exported.get(&place).copied() else {
+            let metrics = random.once_in(2);
+            fixture(name, metrics).create(cluster, &space).await;
+            service_export(name).create(cluster, &space).await;
+            let exports = true;
+            self.exported.insert(place, Exported { exports, metrics });
+            return format!("{what} is made and exported, with metrics: {metrics}");
+        };
+        let (after, said) = if random.once_in(3) {
+            let metrics = !before.metrics;
+            let spec = fixture(name, metrics).object().spec.unwrap_or_default();
+            let patch = Patch::Merge(json!({ "spec": { "ports": spec.ports } }));
+            let services = space.api::<Service>(cluster);
+            let patched = services.patch(name, &PatchParams::default(), &patch).await;
+            patched.unwrap_or_else(|e| panic!("cannot change {what}: {e}"));
+            (
+                Exported { metrics, ..before },
+                format!("{what} has metrics: {metrics}"),
+            )
+        } else if before.exports {
+            let exports = space.exports(cluster);
+            let deleted = exports.delete(name, &DeleteParams::default()).await;
+            deleted.unwrap_or_else(|e| panic!("cannot delete the export of {what}: {e}"));
+            let exports = false;
+            (
+                Exported { exports, ..before },
+                format!("{what} is not exported any more"),
+            )
+        } else {
+            service_export(name).create(cluster, &space).await;
+            let exports = true;
+            (
+                Exported { exports, ..before },
+                format!("{what} is exported again"),
+            )
+        };
+        self.exported.insert(place, after);
+        said
+    }
+}

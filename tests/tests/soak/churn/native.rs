@@ -1,0 +1,169 @@
+//! MultiClusterServices and the Services that they are named after.
+
+use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService};
+use causeway_tests::fixtures::ServiceFixture;
+use causeway_tests::{Fleet, Space, multi_cluster_service, service};
+use k8s_openapi::api::core::v1::Service;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::{Churn, NATIVE};
+use crate::random::Random;
+
+/// The ports that every such Service has. One more comes and goes, and is never named.
+const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("metrics", 9090, 9090)];
+
+/// A service that is exposed.
+#[derive(Clone, Copy)]
+pub(super) struct Exposed {
+    headless: bool,
+    more: bool,
+}
+
+impl Exposed {
+    fn service(self, name: &str) -> ServiceFixture {
+        let all = PORTS
+            .into_iter()
+            .chain(self.more.then_some(("more", 7070, 7070)));
+        let fixture = all.fold(service(name), |fixture, (port, number, target)| {
+            fixture.port_to(port, number, target)
+        });
+        if self.headless {
+            fixture.headless()
+        } else {
+            fixture
+        }
+    }
+}
+
+impl Churn {
+    pub(super) async fn native(&mut self, fleet: &Fleet, random: &mut Random) -> String {
+        let (namespace, name) = (self.somewhere(random), *random.of(&NATIVE));
+        let space = Space::existing(fleet, namespace);
+        let key = (namespace.to_owned(), name.to_owned());
+        let objects = space.api::<MultiClusterService>(fleet.hub());
+        let services = space.api::<Service>(fleet.hub());
+        let Some(exposed) = self.exposed.get(&(namespace, name)).copied() else {
+            if self.leaving.contains(&key) {
+                return "nothing".to_owned();
+            }
+            self.touch(namespace, name);
+            return self.expose(&space, name, random).await;
+        };
+        self.touch(namespace, name);
+        match random.below(7) {
+            0 => {
+                delete(&objects, name).await;
+                delete(&services, name).await;
+                self.exposed.remove(&(namespace, name));
+                self.leaving.insert(key);
+                format!("{namespace}/{name} is not exposed any more")
+            }
+            1 => {
+                delete(&services, name).await;
+                exposed.service(name).create(fleet.hub(), &space).await;
+                format!("the Service of {namespace}/{name} is replaced by force")
+            }
+            2 => {
+                let more = !exposed.more;
+                let exposed = Exposed { more, ..exposed };
+                let spec = exposed.service(name).object().spec.unwrap_or_default();
+                merge(&services, name, json!({ "spec": { "ports": spec.ports } })).await;
+                self.exposed.insert((namespace, name), exposed);
+                format!("the Service of {namespace}/{name} has one port more: {more}")
+            }
+            3 => {
+                let ports = some_ports(random);
+                merge(&objects, name, json!({ "spec": { "ports": ports } })).await;
+                format!("{namespace}/{name} exposes {ports:?}")
+            }
+            _ => {
+                let (providers, consumers) = (self.placed(random), self.placed(random));
+                let spec = json!({ "providerClusters": providers, "consumerClusters": consumers });
+                merge(&objects, name, json!({ "spec": spec })).await;
+                format!("{namespace}/{name}: from {providers:?} to {consumers:?}")
+            }
+        }
+    }
+
+    async fn expose(
+        &mut self,
+        space: &Space<'_>,
+        name: &'static str,
+        random: &mut Random,
+    ) -> String {
+        let exposed = Exposed {
+            headless: random.once_in(5),
+            more: false,
+        };
+        let type_ = if random.once_in(8) {
+            "LoadBalancer"
+        } else {
+            "CrossCluster"
+        };
+        let (ports, providers, consumers) =
+            (some_ports(random), self.placed(random), self.placed(random));
+        let object = multi_cluster_service(name).type_(type_).with(|spec| {
+            spec.ports.clone_from(&ports);
+            spec.provider_clusters.clone_from(&providers);
+            spec.consumer_clusters.clone_from(&consumers);
+        });
+        exposed
+            .service(name)
+            .create(space.fleet().hub(), space)
+            .await;
+        object.create(space).await;
+        let namespace = super::NAMESPACES
+            .into_iter()
+            .find(|known| *known == space.name());
+        self.exposed
+            .insert((namespace.expect("a namespace of these"), name), exposed);
+        format!(
+            "{}/{name} is exposed as {type_} (headless: {}), {ports:?}, from {providers:?} to {consumers:?}",
+            space.name(),
+            exposed.headless
+        )
+    }
+
+    fn placed(&self, random: &mut Random) -> Vec<ClusterSelector> {
+        let names = random.some(&self.members).into_iter();
+        names
+            .map(|name| ClusterSelector {
+                name: name.to_owned(),
+            })
+            .collect()
+    }
+}
+
+fn some_ports(random: &mut Random) -> Vec<ExposurePort> {
+    let chosen = random.some(&PORTS);
+    let mut ports = Vec::new();
+    for (name, number, _) in chosen {
+        // A number alone means the same.
+        let name = random.once_in(2).then(|| name.to_owned());
+        ports.push(ExposurePort {
+            name,
+            port: number.into(),
+        });
+    }
+    ports
+}
+
+async fn delete<K>(api: &Api<K>, name: &str)
+where
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let deleted = api.delete(name, &DeleteParams::default()).await;
+    deleted.unwrap_or_else(|e| panic!("cannot delete {name}: {e}"));
+}
+
+async fn merge<K>(api: &Api<K>, name: &str, patch: serde_json::Value)
+where
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let patched = api
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await;
+    patched.unwrap_or_else(|e| panic!("cannot change {name}: {e}"));
+}

@@ -1,0 +1,96 @@
+//! What goes wrong in a round: with the network or the API servers, and with the process that leads.
+
+use std::time::Duration;
+
+use causeway_tests::Fault;
+
+use crate::random::Random;
+
+const ALL: [Fault; 13] = [
+    Fault::Refused,
+    Fault::Silent,
+    Fault::Late(Duration::from_millis(700)),
+    Fault::Reset,
+    Fault::Answers(401),
+    Fault::Answers(403),
+    Fault::Answers(429),
+    Fault::Answers(500),
+    Fault::Answers(503),
+    Fault::Torn,
+    Fault::Expired,
+    Fault::Impostor,
+    Fault::Forgetful,
+];
+
+/// Longer than a lease lasts.
+const LEASE: Duration = Duration::from_secs(14);
+/// Shorter than the controller waits for a second opinion about a list that lacks much: then nothing tells a lie that is
+/// repeated from the truth.
+const BRIEF: Duration = Duration::from_secs(5);
+
+/// What happens to the processes of the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blow {
+    /// Nothing.
+    None,
+    /// The second is killed, and started again.
+    Kill,
+    /// The second is asked to end, and started again.
+    End,
+    /// The one that leads is stopped for longer than the lease, and goes on.
+    Stop,
+}
+
+/// What goes wrong in one round, and for how long.
+#[derive(Clone, Debug)]
+pub(super) struct Trouble {
+    pub(super) faults: Vec<(&'static str, Fault)>,
+    pub(super) blow: Blow,
+    pub(super) lasting: Duration,
+}
+
+impl Trouble {
+    /// Chosen at random, at some of these clusters.
+    pub(super) fn choose(random: &mut Random, clusters: &[&'static str]) -> Self {
+        let blows = [
+            Blow::None,
+            Blow::None,
+            Blow::None,
+            Blow::Kill,
+            Blow::End,
+            Blow::Stop,
+        ];
+        let blow = *random.of(&blows);
+        // A process that has just started has nothing to compare a list with: it believes a complete and most recent one.
+        let possible = if blow == Blow::None {
+            ALL.len()
+        } else {
+            ALL.len() - 1
+        };
+        let mut faults: Vec<(&'static str, Fault)> = Vec::new();
+        for _ in 0..random.below(4) {
+            let cluster = *random.of(clusters);
+            if !faults.iter().any(|(hurt, _)| *hurt == cluster) {
+                faults.push((cluster, ALL[random.below(possible)]));
+            }
+        }
+        let brief = random.between(Duration::from_secs(1), BRIEF);
+        let lasting = if blow == Blow::Stop {
+            LEASE + brief / 2
+        } else {
+            brief
+        };
+        Self {
+            faults,
+            blow,
+            lasting,
+        }
+    }
+
+    /// Whether a list lies in it: then it has to be brief.
+    pub(super) fn lies(&self) -> bool {
+        self.faults
+            .iter()
+            .any(|(_, fault)| *fault == Fault::Forgetful)
+    }
+}

@@ -1,0 +1,35 @@
+//! Services, clusters, leaders and faults come and go at random, and an oracle says what every cluster should hold.
+//!
+//! A round: people and workloads change things while networks and API servers are at fault and leaders are killed or stopped; then all
+//! is mended, and in the end every cluster holds exactly what the objects that are there say. Throughout, no endpoint of a service that
+//! nobody changed in the round goes away anywhere, or is there twice. Nothing panics, and memory does not grow.
+//!
+//! `make soak T=600` goes on for ten minutes. A run prints its seed; `CAUSEWAY_SOAK_SEED` makes the same choices again.
+
+mod bed;
+mod churn;
+mod faults;
+mod memory;
+mod oracle;
+mod random;
+mod scene;
+mod witness;
+
+use std::time::{Duration, Instant};
+
+use causeway_tests::soak;
+
+use self::bed::Bed;
+
+/// Of the short form, its start included.
+const SHORT: Duration = Duration::from_secs(110);
+
+#[tokio::test]
+async fn every_cluster_holds_what_the_objects_say_whatever_happens() {
+    let end = Instant::now() + soak().unwrap_or(SHORT);
+    let mut bed = Bed::start(random::seed()).await;
+    while Instant::now() < end {
+        bed.round().await;
+    }
+    bed.judge_memory(soak().is_some());
+}

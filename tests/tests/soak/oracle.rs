@@ -1,0 +1,68 @@
+//! What every cluster should hold, recomputed from scratch: from design rules alone and the objects that are there now, and with none
+//! of the controller's code. What should be and what is are both told in lines, and the lines have to be the same.
+
+mod actual;
+mod clusterset;
+mod native;
+mod ports;
+
+use std::collections::BTreeMap;
+
+use self::ports::Port;
+use super::scene::Scene;
+
+/// Lines, and how often each is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lines(BTreeMap<String, usize>);
+
+impl Lines {
+    fn tell(&mut self, line: String) {
+        *self.0.entry(line).or_default() += 1;
+    }
+
+    pub(super) fn count(&self, contains: &str) -> usize {
+        let those = self.0.iter().filter(|(line, _)| line.contains(contains));
+        those.map(|(_, count)| count).sum()
+    }
+
+    /// What is to be there and is not, and what is there and is not to be; empty where they agree.
+    fn differences(expected: &Self, actual: &Self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (line, wanted) in &expected.0 {
+            let there = actual.0.get(line).copied().unwrap_or_default();
+            if there < *wanted {
+                found.push(format!("missing ({there} of {wanted}): {line}"));
+            }
+        }
+        for (line, there) in &actual.0 {
+            let wanted = expected.0.get(line).copied().unwrap_or_default();
+            if *there > wanted {
+                found.push(format!("too many ({there} of {wanted}): {line}"));
+            }
+        }
+        found
+    }
+}
+
+/// Compares what is with what should be.
+///
+/// # Errors
+/// The differences.
+pub(super) fn judge(scene: &Scene) -> Result<Lines, Vec<String>> {
+    let mut expected = Lines::default();
+    native::tell(scene, &mut expected);
+    clusterset::tell(scene, &mut expected);
+    let actual = actual::tell(scene);
+    let differences = Lines::differences(&expected, &actual);
+    if differences.is_empty() {
+        Ok(expected)
+    } else {
+        Err(differences)
+    }
+}
+
+fn listed(ports: &[Port]) -> String {
+    let mut all: Vec<String> = ports.iter().map(ToString::to_string).collect();
+    all.sort();
+    all.join(",")
+}

@@ -1,0 +1,140 @@
+//! What causeway's objects are, told in the oracle's words.
+
+use std::collections::BTreeSet;
+
+use causeway::api::labels;
+use causeway::api::multicluster::{HEADLESS, ServiceImport};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use super::ports::{self, Port, endpoint, is_headless};
+use super::{Lines, clusterset, native};
+use crate::scene::{Key, Member, Scene, label};
+
+pub(super) fn tell(scene: &Scene) -> Lines {
+    let mut lines = Lines::default();
+    for (key, exposed) in &scene.exposed {
+        let ready = native::is_ready(exposed);
+        lines.tell(native::object(scene, key, exposed, ready));
+    }
+    for (name, member) in &scene.members {
+        let services = member.services.iter();
+        for (key, service) in services.filter(|(_, service)| scene.is_ours(*service)) {
+            tell_service(name, key, service, &mut lines);
+        }
+        let imports = member.imports.iter();
+        for (key, object) in imports.filter(|(_, object)| scene.is_ours(*object)) {
+            tell_import(name, member, key, object, &mut lines);
+        }
+        tell_copies(scene, name, member, &mut lines);
+    }
+    lines
+}
+
+fn tell_service(member: &str, key: &Key, service: &Service, lines: &mut Lines) {
+    let spec = service.spec.clone().unwrap_or_default();
+    let selector = spec.selector.unwrap_or_default().into_iter();
+    let selector: Vec<_> = selector
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let ports = ports::of_service(service);
+    lines.tell(native::service(
+        member,
+        key,
+        &ports,
+        is_headless(service),
+        &selector,
+    ));
+}
+
+fn tell_import(name: &str, member: &Member, key: &Key, object: &ServiceImport, lines: &mut Lines) {
+    let ports: Vec<Port> = object
+        .spec
+        .ports
+        .iter()
+        .map(|port| Port {
+            name: port.name.clone().unwrap_or_default(),
+            number: port.port,
+            protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+        })
+        .collect();
+    let clusters = object.status.iter().flat_map(|status| &status.clusters);
+    let mut from: Vec<&str> = clusters.map(|status| status.cluster.as_str()).collect();
+    from.sort_unstable();
+    let headless = object.spec.type_ == HEADLESS;
+    lines.tell(clusterset::import(name, key, headless, &ports, &from));
+    let derived = (key.0.clone(), format!("derived-{}", key.1));
+    let addresses = member
+        .services
+        .get(&derived)
+        .and_then(|service| service.spec.clone());
+    let addresses = addresses
+        .and_then(|spec| spec.cluster_ips)
+        .unwrap_or_default();
+    let expected: &[String] = if headless { &[] } else { &addresses };
+    if object.spec.ips != expected {
+        lines.tell(format!(
+            "{name}: ServiceImport {key:?} has {:?} and not {expected:?}",
+            object.spec.ips
+        ));
+    }
+}
+
+fn tell_copies(scene: &Scene, name: &str, member: &Member, lines: &mut Lines) {
+    let mut sources = BTreeSet::new();
+    for (key, slice) in &member.slices {
+        if label(slice, labels::SLICE_MANAGED_BY) != labels::SLICE_DISPATCHER {
+            continue;
+        }
+        let from = label(slice, labels::SOURCE_CLUSTER);
+        let service = label(slice, labels::SERVICE_NAME);
+        let (way, service) = match service.strip_prefix("derived-") {
+            Some(imported) => ("imported", imported),
+            None => ("native", service),
+        };
+        let source = source(slice);
+        if !has_slice(scene, from, &source) {
+            lines.tell(format!(
+                "{name}: copy {key:?} of {source}, which {from} has not"
+            ));
+        }
+        if !sources.insert((way, source.clone())) {
+            lines.tell(format!("{name}: copy {key:?} is one more of {source}"));
+        }
+        let mut ports: Vec<String> = Vec::new();
+        for port in slice.ports.iter().flatten() {
+            let name = port.name.as_deref().unwrap_or_default();
+            ports.push(format!("{name}:{}", port.port.unwrap_or_default()));
+        }
+        ports.sort();
+        for address in &slice.endpoints {
+            let address = endpoint(address);
+            lines.tell(native::copied(
+                name,
+                way,
+                (&key.0, service),
+                from,
+                &address,
+                &ports,
+            ));
+        }
+    }
+}
+
+/// The UID of the slice that this is a copy of.
+fn source(copy: &EndpointSlice) -> String {
+    let all = copy.metadata.annotations.as_ref();
+    let source = all.and_then(|all| all.get(labels::SOURCE));
+    let source = source.map(String::as_str).unwrap_or_default();
+    source.split('/').next().unwrap_or_default().to_owned()
+}
+
+fn has_slice(scene: &Scene, member: &str, uid: &str) -> bool {
+    let slices = scene
+        .members
+        .get(member)
+        .into_iter()
+        .flat_map(|member| member.slices.values());
+    let mut uids = slices.filter_map(|slice| slice.metadata.uid.as_deref());
+    uids.any(|known| known == uid)
+}

@@ -1,0 +1,209 @@
+//! What MultiClusterServices should have brought about.
+
+use std::collections::BTreeMap;
+
+use causeway::api::{ClusterSelector, MultiClusterService, condition, labels};
+use k8s_openapi::api::core::v1::Service;
+
+use super::ports::{self, Port, endpoint, is_headless, translated};
+use super::{Lines, listed};
+use crate::scene::{Key, Member, Scene, label};
+
+pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
+    for (key, exposed) in &scene.exposed {
+        lines.tell(object(scene, key, exposed, "True"));
+        if let Some(service) = scene.services.get(key).filter(|_| crosses(exposed)) {
+            let told = Told {
+                scene,
+                key,
+                exposed,
+                service,
+            };
+            told.services(lines);
+            told.copies(lines);
+        }
+    }
+}
+
+fn crosses(exposed: &MultiClusterService) -> bool {
+    exposed
+        .spec
+        .types
+        .iter()
+        .any(|type_| type_ == "CrossCluster")
+}
+
+/// A MultiClusterService, with its Ready where that can be told from the objects.
+pub(super) fn object(
+    scene: &Scene,
+    key: &Key,
+    exposed: &MultiClusterService,
+    ready: &str,
+) -> String {
+    let (namespace, name) = key;
+    let has_namespace = |member: &String| has_namespace(&scene.members[member], namespace);
+    let settled = crosses(exposed)
+        && scene.joined.iter().all(has_namespace)
+        && all_named(exposed).all(|name| scene.joined.contains(name));
+    let ready = if settled { ready } else { "?" };
+    format!("hub: MultiClusterService {namespace}/{name} Ready={ready}")
+}
+
+pub(super) fn is_ready(exposed: &MultiClusterService) -> &str {
+    let status = exposed.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_deref());
+    let ready = conditions.and_then(|conditions| condition::find(conditions, "Ready"));
+    ready.map_or("unsaid", |ready| &ready.status)
+}
+
+fn all_named(exposed: &MultiClusterService) -> impl Iterator<Item = &String> {
+    let both = exposed
+        .spec
+        .provider_clusters
+        .iter()
+        .chain(&exposed.spec.consumer_clusters);
+    both.map(|selector| &selector.name)
+}
+
+pub(super) fn has_namespace(member: &Member, name: &str) -> bool {
+    member.namespaces.iter().any(|known| known == name)
+}
+
+/// One MultiClusterService with its Service.
+struct Told<'a> {
+    scene: &'a Scene,
+    key: &'a Key,
+    exposed: &'a MultiClusterService,
+    service: &'a Service,
+}
+
+impl Told<'_> {
+    /// The joined members that are meant, that have the namespace.
+    fn members(&self, selected: &[ClusterSelector]) -> BTreeMap<&String, &Member> {
+        let meant = |name: &&String| {
+            selected.is_empty() || selected.iter().any(|selector| selector.name == **name)
+        };
+        let joined = self.scene.joined.iter().filter(meant);
+        let members = joined.map(|name| (name, &self.scene.members[name]));
+        members
+            .filter(|(_, member)| has_namespace(member, &self.key.0))
+            .collect()
+    }
+
+    fn ports(&self) -> Vec<Port> {
+        let named = &self.exposed.spec.ports;
+        let mut all = ports::of_service(self.service);
+        all.retain(|port| named.is_empty() || named.iter().any(|entry| entry.port == port.number));
+        all
+    }
+
+    fn services(&self, lines: &mut Lines) {
+        let providers = self.members(&self.exposed.spec.provider_clusters);
+        let mut members = self.members(&self.exposed.spec.consumer_clusters);
+        members.extend(providers.clone());
+        for (name, _) in members {
+            let spec = self.service.spec.clone().unwrap_or_default();
+            let selector = if providers.contains_key(name) {
+                let selector = spec.selector.unwrap_or_default().into_iter();
+                selector
+                    .map(|(key, value)| format!("{key}={value}"))
+                    .collect()
+            } else {
+                vec![format!("{}=true", labels::NO_LOCAL_BACKENDS)]
+            };
+            lines.tell(service(
+                name,
+                self.key,
+                &self.ports(),
+                is_headless(self.service),
+                &selector,
+            ));
+        }
+    }
+
+    fn copies(&self, lines: &mut Lines) {
+        let exposed = self.ports();
+        for (consumer, _) in self.members(&self.exposed.spec.consumer_clusters) {
+            for (provider, member) in self.members(&self.exposed.spec.provider_clusters) {
+                if provider != consumer {
+                    let source = Source {
+                        name: provider,
+                        member,
+                    };
+                    source.copies(consumer, self.key, "native", (&exposed, &exposed), lines);
+                }
+            }
+        }
+    }
+}
+
+/// A provider of endpoints.
+pub(super) struct Source<'a> {
+    pub(super) name: &'a str,
+    pub(super) member: &'a Member,
+}
+
+impl Source<'_> {
+    /// The endpoints that a consumer should have of it; `ports` are those of the provider's Service and of the consumer's.
+    pub(super) fn copies(
+        &self,
+        consumer: &str,
+        (namespace, name): &Key,
+        way: &str,
+        (own, offered): (&[Port], &[Port]),
+        lines: &mut Lines,
+    ) {
+        for slice in self.member.slices.values() {
+            let kept = label(slice, labels::SLICE_MANAGED_BY) == labels::SLICE_CONTROLLER;
+            let is_of = label(slice, labels::SERVICE_NAME) == name
+                && slice.metadata.namespace.as_ref() == Some(namespace);
+            let ports = translated(slice, own, offered);
+            if !kept || !is_of || ports.is_empty() {
+                continue;
+            }
+            for address in &slice.endpoints {
+                let (from, address) = (self.name, endpoint(address));
+                lines.tell(copied(
+                    consumer,
+                    way,
+                    (namespace, name),
+                    from,
+                    &address,
+                    &ports,
+                ));
+            }
+        }
+    }
+}
+
+/// A Service that causeway made.
+pub(super) fn service(
+    member: &str,
+    (namespace, name): &Key,
+    ports: &[Port],
+    headless: bool,
+    selector: &[String],
+) -> String {
+    let (ports, selector) = (listed(ports), selector.join(","));
+    let kind = if headless {
+        "headless"
+    } else {
+        "with addresses"
+    };
+    format!("{member}: Service {namespace}/{name} {kind}, ports {ports}, selector {selector}")
+}
+
+/// An endpoint in a copy.
+pub(super) fn copied(
+    consumer: &str,
+    way: &str,
+    (namespace, name): (&str, &str),
+    from: &str,
+    endpoint: &str,
+    ports: &[String],
+) -> String {
+    let ports = ports.join(",");
+    format!(
+        "{consumer}: {way} endpoint of {namespace}/{name} from {from}: {endpoint}, ports {ports}"
+    )
+}

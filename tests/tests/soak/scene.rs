@@ -1,0 +1,120 @@
+//! What the API servers hold now: the objects from which the oracle says what should be, and those that causeway made.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::{Cluster as ClusterObject, MultiClusterService, labels};
+use causeway_tests::{Cluster, Fleet};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+
+/// Namespace and name.
+pub(super) type Key = (String, String);
+
+/// The hub and its members.
+pub(super) struct Scene {
+    /// The UID of the hub's kube-system namespace, which every object of causeway's bears.
+    pub(super) hub: String,
+    pub(super) namespaces: Vec<String>,
+    pub(super) exposed: BTreeMap<Key, MultiClusterService>,
+    pub(super) services: BTreeMap<Key, Service>,
+    /// The members that are joined, by their Cluster.
+    pub(super) joined: Vec<String>,
+    /// All members, joined or not.
+    pub(super) members: BTreeMap<String, Member>,
+}
+
+/// What one member holds.
+pub(super) struct Member {
+    pub(super) namespaces: Vec<String>,
+    pub(super) services: BTreeMap<Key, Service>,
+    pub(super) slices: BTreeMap<Key, EndpointSlice>,
+    pub(super) exports: BTreeMap<Key, ServiceExport>,
+    pub(super) imports: BTreeMap<Key, ServiceImport>,
+}
+
+impl Scene {
+    pub(super) async fn now(fleet: &Fleet, clients: &BTreeMap<String, Client>) -> Self {
+        let hub = clients["hub"].clone();
+        let everything = ListParams::default();
+        let clusters = Api::<ClusterObject>::all(hub.clone());
+        let (exposed, services, clusters, namespaces, members) = tokio::join!(
+            all(Api::<MultiClusterService>::all(hub.clone())),
+            all(Api::<Service>::all(hub.clone())),
+            clusters.list(&everything),
+            all(Api::<Namespace>::all(hub.clone())),
+            join_all(fleet.members().iter().map(|member| of(member, clients))),
+        );
+        let joined = clusters.expect("the Clusters").items.into_iter();
+        let system = &namespaces[&(String::new(), "kube-system".to_owned())];
+        Self {
+            hub: system.metadata.uid.clone().expect("a UID"),
+            namespaces: names(namespaces),
+            exposed,
+            services,
+            joined: joined.filter_map(|object| object.metadata.name).collect(),
+            members: members.into_iter().collect(),
+        }
+    }
+
+    /// Whether causeway made this object for this hub.
+    pub(super) fn is_ours<K: Resource>(&self, object: &K) -> bool {
+        let all = object.meta().labels.as_ref();
+        all.and_then(|all| all.get(labels::HUB)) == Some(&self.hub)
+    }
+}
+
+async fn of(member: &Cluster, clients: &BTreeMap<String, Client>) -> (String, Member) {
+    let client = clients[member.name()].clone();
+    let (namespaces, services, slices, exports, imports) = tokio::join!(
+        all(Api::<Namespace>::all(client.clone())),
+        all(Api::<Service>::all(client.clone())),
+        all(Api::<EndpointSlice>::all(client.clone())),
+        all(Api::<ServiceExport>::all_with(
+            client.clone(),
+            &Version::V1beta1
+        )),
+        all(Api::<ServiceImport>::all_with(client, &Version::V1beta1)),
+    );
+    let held = Member {
+        namespaces: names(namespaces),
+        services,
+        slices,
+        exports,
+        imports,
+    };
+    (member.name().to_owned(), held)
+}
+
+fn names(namespaces: BTreeMap<Key, Namespace>) -> Vec<String> {
+    namespaces.into_keys().map(|(_, name)| name).collect()
+}
+
+async fn all<K>(api: Api<K>) -> BTreeMap<Key, K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug,
+{
+    let list = api.list(&ListParams::default()).await;
+    let objects = list.unwrap_or_else(|e| panic!("cannot list: {e}")).items;
+    objects
+        .into_iter()
+        .map(|object| (key(&object), object))
+        .collect()
+}
+
+pub(super) fn key<K: Resource>(object: &K) -> Key {
+    let meta = object.meta();
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    (text(&meta.namespace), text(&meta.name))
+}
+
+/// A label of an object; empty where it has none.
+pub(super) fn label<'a, K: Resource>(object: &'a K, name: &str) -> &'a str {
+    let all = object.meta().labels.as_ref();
+    all.and_then(|all| all.get(name)).map_or("", String::as_str)
+}
