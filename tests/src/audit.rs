@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::Cluster;
@@ -40,10 +42,12 @@ pub struct AuditedWrite {
     pub code: u16,
     /// Whether nothing was to be stored.
     pub dry_run: bool,
+    /// When the API server received the request, by the clock of this machine.
+    pub received: Timestamp,
 }
 
-/// A moment, from which on writes are counted.
-#[derive(Clone, Copy, Debug)]
+/// A moment, from which on writes are counted; by default the start of the cluster.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Mark(usize);
 
 #[derive(Deserialize)]
@@ -59,6 +63,7 @@ struct Event {
     object_ref: ObjectRef,
     #[serde(default)]
     response_status: ResponseStatus,
+    request_received_timestamp: MicroTime,
 }
 
 #[derive(Deserialize)]
@@ -94,6 +99,7 @@ impl From<Event> for AuditedWrite {
             user: event.user.username,
             user_agent: event.user_agent,
             code: event.response_status.code,
+            received: event.request_received_timestamp.0,
         }
     }
 }

@@ -234,12 +234,9 @@ impl Bed {
             sleep(Duration::from_millis(200)).await;
         };
         sights.extend(self.witnesses.iter().flat_map(Witness::noted));
-        let is_odd = |sight: &&Sight| !self.churn.explains(sight) && !(moved && touches(sight));
-        let odd: Vec<_> = sights
-            .iter()
-            .filter(is_odd)
-            .map(ToString::to_string)
-            .collect();
+        let known = |sight: &Sight| self.churn.explains(sight) || (moved && touches(sight));
+        let odd = sights.iter().filter(|sight| !known(sight));
+        let odd: Vec<_> = odd.map(ToString::to_string).collect();
         // The first copies come one after the other.
         if !odd.is_empty() && self.rounds > 0 {
             self.violated("of services that nobody changed", &odd);

@@ -1,0 +1,58 @@
+//! Wall clocks of processes that jump.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use causeway_tests::causeway::Launch;
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/handover/clock.c");
+
+/// Clocks that can be set, one a process.
+pub(super) struct Clocks {
+    library: PathBuf,
+    directory: PathBuf,
+}
+
+impl Clocks {
+    pub(super) fn new(directory: &Path) -> Self {
+        let library = directory.join("clock.so");
+        let mut compile = Command::new("cc");
+        compile
+            .args(["-O2", "-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(SOURCE);
+        let done = compile
+            .output()
+            .unwrap_or_else(|e| panic!("cannot run cc: {e}"));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+        Self {
+            library,
+            directory: directory.to_path_buf(),
+        }
+    }
+
+    /// The process that is started has this clock.
+    pub(super) fn give(&self, number: usize, launch: Launch) -> Launch {
+        self.set(number, 0);
+        launch
+            .env("LD_PRELOAD", &self.library.display().to_string())
+            .env("TEST_CLOCK", &self.file(number).display().to_string())
+    }
+
+    /// From now on the clock shows the machine's time and so many seconds.
+    pub(super) fn set(&self, number: usize, seconds: i64) {
+        // Never half written: it is replaced as a whole.
+        let file = self.file(number);
+        let fresh = file.with_extension("new");
+        std::fs::write(&fresh, seconds.to_string()).expect("a file for a clock");
+        std::fs::rename(&fresh, &file).expect("the file of a clock");
+    }
+
+    fn file(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("clock-{number}"))
+    }
+}

@@ -1,0 +1,133 @@
+//! Sees every version of every copy in the consumer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use causeway::api::labels;
+use causeway_tests::Cluster;
+use futures::TryStreamExt as _;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt as _};
+use tokio::task::AbortHandle;
+
+use crate::load::{MOVING, SLICES, number, steady};
+
+/// What was seen.
+#[derive(Default)]
+struct Seen {
+    /// The last change of each slice.
+    numbers: [u32; SLICES],
+    /// The addresses of copies of other slices, by the copy's name.
+    others: BTreeMap<String, Vec<String>>,
+    versions: usize,
+    wrong: Vec<String>,
+}
+
+/// A watch on the copies of the consumer.
+pub(super) struct Witness {
+    seen: Arc<Mutex<Seen>>,
+    task: AbortHandle,
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Witness {
+    pub(super) fn of(consumer: &Cluster, namespace: &str) -> Self {
+        let seen = Arc::<Mutex<Seen>>::default();
+        let api = Api::<EndpointSlice>::namespaced(consumer.client(), namespace);
+        let task = tokio::spawn(watch(api, Arc::clone(&seen))).abort_handle();
+        Self { seen, task }
+    }
+
+    /// The last change of each slice that arrived.
+    pub(super) fn numbers(&self) -> [u32; SLICES] {
+        assert!(!self.task.is_finished(), "the witness has left");
+        lock(&self.seen).numbers
+    }
+
+    /// How many versions it saw. Panics where one of them was wrong.
+    pub(super) fn versions(&self) -> usize {
+        let seen = lock(&self.seen);
+        assert!(seen.wrong.is_empty(), "{:#?}", seen.wrong);
+        seen.versions
+    }
+}
+
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn watch(api: Api<EndpointSlice>, seen: Arc<Mutex<Seen>>) {
+    let copies = format!("{}={}", labels::SLICE_MANAGED_BY, labels::SLICE_DISPATCHER);
+    let config = watcher::Config::default().labels(&copies);
+    let mut events = std::pin::pin!(watcher(api, config));
+    loop {
+        match events.try_next().await {
+            Ok(Some(watcher::Event::Apply(copy) | watcher::Event::InitApply(copy))) => {
+                lock(&seen).look(&copy);
+            }
+            Ok(Some(watcher::Event::Delete(copy))) => {
+                lock(&seen)
+                    .wrong
+                    .push(format!("{} was deleted", copy.name_any()));
+            }
+            Ok(Some(watcher::Event::Init | watcher::Event::InitDone)) => {}
+            Ok(None) => return,
+            Err(error) => eprintln!("the watch of the copies is begun anew: {error}"),
+        }
+    }
+}
+
+impl Seen {
+    fn look(&mut self, copy: &EndpointSlice) {
+        self.versions += 1;
+        let name = copy.name_any();
+        let endpoints = copy.endpoints.iter();
+        let addresses: Vec<String> = endpoints
+            .flat_map(|endpoint| endpoint.addresses.clone())
+            .collect();
+        let moved = addresses.iter().find_map(|address| number(address));
+        let is_moving = copy
+            .labels()
+            .get(labels::SERVICE_NAME)
+            .is_some_and(|of| of == MOVING);
+        match moved {
+            Some((slice, number)) => {
+                let all = steady(slice);
+                if addresses.len() != all.len() + 1
+                    || !all.iter().all(|one| addresses.contains(one))
+                {
+                    self.wrong
+                        .push(format!("{name} lacks an endpoint: {addresses:?}"));
+                }
+                let last = &mut self.numbers[slice];
+                if number < *last {
+                    self.wrong
+                        .push(format!("{name} went back from change {last} to {number}"));
+                }
+                *last = number;
+            }
+            // The slice that Kubernetes itself keeps for the service has no endpoints.
+            None if is_moving && !addresses.is_empty() => {
+                self.wrong.push(format!(
+                    "{name} lacks the endpoint that moves: {addresses:?}"
+                ));
+            }
+            None => self.look_at_other(name, addresses),
+        }
+    }
+
+    fn look_at_other(&mut self, name: String, addresses: Vec<String>) {
+        let before = self.others.insert(name.clone(), addresses.clone());
+        let before = before.unwrap_or_default();
+        if let Some(lost) = before.iter().find(|address| !addresses.contains(address)) {
+            self.wrong
+                .push(format!("{name} lost {lost}: {addresses:?}"));
+        }
+    }
+}
