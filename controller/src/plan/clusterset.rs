@@ -122,16 +122,18 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
     let merged = merge::merge(&constituents);
     let clusters = merged.iter().flat_map(|merged| &merged.clusters);
     let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
-    let record = exports::record_to_hold(index, key, &exports);
-    let unsure = record.is_some();
-    let shape = match record {
-        Some(record) => {
-            exporters.extend(record.exporters);
-            let merged = merged.as_ref().map(|merged| &merged.shape);
-            Some(ImportShape::grown_from(&record.shape, merged))
-        }
-        None => merged.as_ref().map(|merged| merged.shape.clone()),
+    let unknown = exports::recorded_and_unknown(index, key, &exports);
+    let unsure = unknown.is_some();
+    let agreed = merged.as_ref().map(|merged| &merged.shape);
+    // What is imported must neither shrink nor change while an exporter that is recorded in it is unknown.
+    let recorded = unknown
+        .as_ref()
+        .and_then(|_| exports::recorded_shape(index, key));
+    let shape = match recorded {
+        Some(recorded) => Some(ImportShape::grown_from(&recorded, agreed)),
+        None => agreed.cloned(),
     };
+    exporters.extend(unknown.into_iter().flatten());
     let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
     let wishes = wishes(index, key, &exports, &constituents, shape.as_ref());
     Clusterset {

@@ -133,17 +133,15 @@ pub fn validity(service: Option<&ServiceView>) -> Validity {
     }
 }
 
-/// What the clusters import already, where not all of those that it comes from can be asked.
-#[derive(Debug)]
-pub struct Record {
-    /// What is imported.
-    pub shape: ImportShape,
-    /// The exporters that are recorded, of which it is not known whether they still are.
-    pub exporters: Vec<ClusterName>,
-}
-
-/// What is imported and must not shrink or change, because an exporter that is recorded in it is unknown for now.
-pub fn record_to_hold(index: &Index, key: &ServiceKey, exports: &Exports<'_>) -> Option<Record> {
+/// The exporters that are recorded and of which it is not known for now whether they still are; none where all are known.
+///
+/// Where nothing is recorded, the process that made the imports ended before it wrote down where they come from: then any
+/// cluster that is unknown may be one.
+pub fn recorded_and_unknown(
+    index: &Index,
+    key: &ServiceKey,
+    exports: &Exports<'_>,
+) -> Option<Vec<ClusterName>> {
     let unsure: BTreeSet<_> = exports.unknown.union(&exports.lost).collect();
     if unsure.is_empty() {
         return None;
@@ -153,14 +151,15 @@ pub fn record_to_hold(index: &Index, key: &ServiceKey, exports: &Exports<'_>) ->
     let exporters = unsure.into_iter();
     let exporters = exporters.filter(|name| recorded.contains(name.as_str()));
     let exporters: Vec<_> = exporters.cloned().collect();
-    // Where nothing is recorded, the process that made the imports ended before it wrote down where they come from.
-    if exporters.is_empty() && !recorded.is_empty() {
-        return None;
-    }
+    (!exporters.is_empty() || recorded.is_empty()).then_some(exporters)
+}
+
+/// What is imported, of an import that has all fields if there is one.
+pub fn recorded_shape(index: &Index, key: &ServiceKey) -> Option<ImportShape> {
+    let own: Vec<_> = own_imports(index, key).collect();
     let complete = |(member, _): &&(&Member, &ImportView)| knows_all_fields(member);
     let (_, import) = own.iter().find(complete).or_else(|| own.first())?;
-    let shape = import::shape_of(import, None);
-    Some(Record { shape, exporters })
+    Some(import::shape_of(import, None))
 }
 
 fn own_imports<'a>(

@@ -451,3 +451,24 @@ proptest! {
         prop_assert_eq!(members, Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_conflict_is_told_on_though_a_restart_leaves_no_import_that_records_its_exporters() {
+    let mut story = told(false);
+    for wish in [
+        (0, Step::Drain(true)),
+        (2, Step::Export { team: 1 }),
+        (1, Step::Export { team: 0 }),
+        (2, Step::Import { ports: false }),
+    ] {
+        story.take(&wish);
+        story.world.work();
+    }
+    rest(&mut story.world);
+    story.world.forget_writes();
+    for loss in [(1, Step::Lose), (0, Step::Lose), (0, Step::Restart)] {
+        story.take(&loss);
+        story.world.pass(Duration::from_secs(40));
+    }
+    assert_eq!(story.world.log(), Vec::<String>::new());
+}
