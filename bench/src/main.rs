@@ -3,6 +3,7 @@
 //! Every part measures a floor in the same run, the least that the work could cost, so that its ratios mean the same
 //! on any machine.
 
+mod controller;
 mod cores;
 mod proc;
 mod report;
@@ -26,6 +27,11 @@ struct Args {
 enum Part {
     /// The webhook, beside a bare TLS server
     Webhook(webhook::Args),
+    /// The controller, beside a program that makes one write for each event
+    Controller(controller::Args),
+    /// The program that makes one write for each event, which `controller` starts
+    #[command(hide = true)]
+    Relay(controller::relay::Args),
     /// The bare TLS server, which `webhook` starts
     #[command(hide = true)]
     Noop(webhook::noop::Args),
@@ -34,7 +40,12 @@ enum Part {
 fn main() -> anyhow::Result<()> {
     causeway::process::kube_client::install_crypto_provider();
     match Args::parse().part {
-        None => webhook::run(&webhook::Args::default()),
+        None => {
+            webhook::run(&webhook::Args::default())?;
+            controller::run(&controller::Args::default())
+        }
+        Some(Part::Controller(args)) => controller::run(&args),
+        Some(Part::Relay(args)) => controller::relay::run(&args),
         Some(Part::Webhook(args)) => webhook::run(&args),
         Some(Part::Noop(args)) => webhook::noop::run(&args),
     }

@@ -53,6 +53,13 @@ impl Row {
         self
     }
 
+    /// That is to be this or less.
+    pub(crate) fn at_most(mut self, most: f64) -> Self {
+        self.goal = Some(format!("<= {most} {}", self.unit).trim_end().to_owned());
+        self.met = Some(self.value <= most);
+        self
+    }
+
     /// Whose ratio to the floor is to be so much at least.
     pub(crate) fn ratio_at_least(mut self, least: f64) -> Self {
         self.goal = Some(format!("ratio >= {least}"));

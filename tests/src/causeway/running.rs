@@ -21,7 +21,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    pub(crate) fn new(keeper: Arc<Keeper>, program: Program, admin_port: u16) -> Self {
+    /// This program, with its admin endpoints on that port of the loopback.
+    pub fn new(keeper: Arc<Keeper>, program: Program, admin_port: u16) -> Self {
         let admin = format!("127.0.0.1:{admin_port}");
         Self {
             keeper,

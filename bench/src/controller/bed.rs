@@ -1,0 +1,196 @@
+//! The processes that are measured: the controller as it is delivered, and the floor.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use causeway_tests::Running;
+use causeway_tests::binaries;
+use causeway_tests::causeway::Launch;
+use causeway_tests::keeper::{Keeper, Process, Program};
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::relay::{self, Wiring};
+use super::sim::kind::Kind;
+use super::sim::text::member_name;
+use super::sim::world::World;
+use crate::proc;
+
+/// Writes a second into one member: more than any load here, so that what is measured is not this limit.
+pub(crate) const MEMBER_QPS: u32 = 5000;
+
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Where processes are started.
+pub(crate) struct Bed {
+    keeper: Arc<Keeper>,
+    directory: tempfile::TempDir,
+    /// Flags of the controller beside those that it needs.
+    pub(crate) flags: Vec<String>,
+}
+
+/// A program that is measured.
+pub(crate) enum Subject {
+    Controller(Running),
+    Floor(Process),
+}
+
+impl Bed {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            keeper: Keeper::start(),
+            directory: tempfile::tempdir()?,
+            flags: vec![format!("--member-qps={MEMBER_QPS}")],
+        })
+    }
+
+    fn file(&self, name: &str, text: &[u8]) -> anyhow::Result<PathBuf> {
+        let file = self.directory.path().join(name);
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(file)
+    }
+
+    /// Starts the controller for a hub, and does not wait.
+    pub(crate) fn controller(&self, world: &World) -> anyhow::Result<Subject> {
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+            "clusters": [{"name": "hub", "cluster": {"server": world.hub_url()}}],
+            "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}],
+            "users": [{"name": "hub", "user": {"token": "token"}}],
+        });
+        let kubeconfig = self.file("hub.kubeconfig", kubeconfig.to_string().as_bytes())?;
+        let port = std::net::TcpListener::bind(("127.0.0.1", 0))?
+            .local_addr()?
+            .port();
+        let log = self.directory.path().join("controller.log");
+        let program = Program::new(binaries::causeway("causeway-controller"), log)
+            .arg(format!("--kubeconfig={}", kubeconfig.display()))
+            .arg("--allow-insecure-members")
+            .args(self.flags.iter().cloned());
+        let launch = Launch::new(self.keeper.clone(), program, port);
+        Ok(Subject::Controller(launch.start_unready()))
+    }
+
+    fn wiring(&self, world: &World) -> anyhow::Result<PathBuf> {
+        let members = 0..world.members();
+        let mut providers: Vec<_> = world
+            .services
+            .all()
+            .map(|(_, service)| usize::from(service.provider))
+            .collect();
+        providers.sort_unstable();
+        providers.dedup();
+        let wiring = Wiring {
+            members: members
+                .clone()
+                .map(|number| world.member_url(number))
+                .collect(),
+            names: members.map(member_name).collect(),
+            providers,
+            consumers: world
+                .services
+                .all()
+                .map(|(_, service)| service.consumers.to_vec())
+                .collect(),
+        };
+        self.file("wiring.json", &serde_json::to_vec(&wiring)?)
+    }
+
+    fn relay(&self, world: &World, flag: Option<&str>) -> anyhow::Result<Process> {
+        let log = self.directory.path().join("floor.log");
+        let program = Program::new(std::env::current_exe()?, log)
+            .arg("relay")
+            .arg(self.wiring(world)?.display().to_string())
+            .args(flag.map(str::to_owned));
+        Ok(self.keeper.run(program))
+    }
+
+    /// Starts the floor and waits until it watches.
+    pub(crate) async fn floor(&self, world: &World) -> anyhow::Result<Subject> {
+        let floor = self.relay(world, None)?;
+        let providers: Vec<_> = world
+            .services
+            .all()
+            .map(|(_, service)| service.provider)
+            .collect();
+        let begun = Instant::now();
+        for provider in providers {
+            while world.member(provider.into()).watchers(Kind::EndpointSlice) == 0 {
+                ensure!(
+                    begun.elapsed() < PATIENCE && floor.is_running(),
+                    "the floor does not watch: {}",
+                    floor.log_tail(20)
+                );
+                sleep(LOOK_EVERY).await;
+            }
+        }
+        Ok(Subject::Floor(floor))
+    }
+
+    /// How long the floor takes to list all EndpointSlices of all members, and how many bytes they are.
+    pub(crate) async fn list_all(&self, world: &World) -> anyhow::Result<(Duration, f64)> {
+        let begun = Instant::now();
+        let floor = self.relay(world, Some("--list"))?;
+        let exit = floor.exited(PATIENCE).await;
+        let took = begun.elapsed();
+        let said = floor.log_tail(20);
+        ensure!(exit.success(), "the floor cannot list: {said}");
+        let bytes = said.lines().last().unwrap_or_default().trim().parse();
+        Ok((
+            took,
+            bytes.with_context(|| format!("the floor says {said:?}"))?,
+        ))
+    }
+}
+
+impl Subject {
+    pub(crate) fn pid(&self) -> u32 {
+        match self {
+            Self::Controller(running) => running.process().pid(),
+            Self::Floor(process) => process.pid(),
+        }
+    }
+
+    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+        proc::cpu_time(self.pid())
+    }
+
+    /// Waits until the controller leads, all members but some are synced, and nothing is left to be planned.
+    pub(crate) async fn synced(&self, members: usize) -> anyhow::Result<()> {
+        let Self::Controller(running) = self else {
+            return Ok(());
+        };
+        let begun = Instant::now();
+        loop {
+            ensure!(
+                running.process().is_running() && begun.elapsed() < PATIENCE,
+                "the controller is not synced: {}",
+                running.process().log_tail(30)
+            );
+            if matches!(running.get("/readyz").await, Ok((200, _)))
+                && is_synced(running, members).await
+            {
+                return Ok(());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+async fn is_synced(running: &Running, members: usize) -> bool {
+    let metrics = running.metrics().await;
+    let get = |name: &str, labels: &[(&str, &str)]| {
+        let name = format!("causeway_controller_{name}");
+        metrics.get(&name, labels).unwrap_or_default()
+    };
+    let synced = get("member_state", &[("state", "synced")]);
+    get("leader", &[]) == 1.0 && synced >= members as f64 && get("queue_keys", &[]) == 0.0
+}
+
+/// The flag that says what the floor is called.
+pub(crate) fn is_floor(writer: &str) -> bool {
+    writer.starts_with(relay::NAME)
+}

@@ -1,0 +1,89 @@
+//! A hundred consumers of one service, one of which may be in trouble.
+
+use std::sync::Arc;
+
+use super::Extent;
+use super::bed::{Bed, Subject};
+use super::load::{Load, Outcome};
+use super::sim::services::ServiceSpec;
+use super::sim::text::SliceId;
+use super::sim::world::{Shape, World};
+use crate::report::Row;
+
+const ENDPOINTS: u16 = 10;
+const PER_SECOND: f64 = 5.0;
+/// How much later than the floor the last consumer may have a change, in milliseconds.
+const LATER: f64 = 100.0;
+/// Of the p99 where nobody is in trouble, at most: the same, but for what differs from run to run.
+const TROUBLE_RATIO: f64 = 1.5;
+
+/// One provider, and the other members as consumers of everything.
+async fn world(extent: &Extent, dead: Vec<usize>) -> anyhow::Result<World> {
+    let consumers: Arc<[u16]> = (1..=u16::try_from(extent.members)?).collect();
+    let spec = ServiceSpec {
+        provider: 0,
+        slices: 1,
+        endpoints: ENDPOINTS,
+        consumers,
+    };
+    World::serve(Shape {
+        members: extent.members + 1,
+        services: vec![spec; extent.services.min(500)],
+        dead,
+    })
+    .await
+}
+
+async fn load(world: &World, extent: &Extent) -> anyhow::Result<Outcome> {
+    let services = u32::try_from(world.services.all().count())?;
+    let pick = |number: u32| SliceId {
+        service: number % services,
+        slice: 0,
+    };
+    Load::new(PER_SECOND, 1.0).run(world, pick).await;
+    Ok(Load::new(PER_SECOND, extent.load_seconds)
+        .run(world, pick)
+        .await)
+}
+
+async fn controlled(bed: &Bed, world: &World, members: usize) -> anyhow::Result<Subject> {
+    let controller = bed.controller(world)?;
+    controller.synced(members).await?;
+    Ok(controller)
+}
+
+pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+    let last = extent.members;
+    let served = world(extent, Vec::new()).await?;
+    let subject = bed.floor(&served).await?;
+    let floor = load(&served, extent).await?.percentile(0.99);
+    drop(subject);
+
+    let served = world(extent, Vec::new()).await?;
+    let controller = controlled(bed, &served, served.members()).await?;
+    let well = load(&served, extent).await?;
+    served.member(last).hang(true);
+    let hanging = load(&served, extent).await?.percentile(0.99);
+    drop(controller);
+
+    let served = world(extent, vec![last]).await?;
+    served.member(last).hang(true);
+    let controller = controlled(bed, &served, served.members() - 1).await?;
+    let dead = load(&served, extent).await?.percentile(0.99);
+    drop(controller);
+
+    let name = |what: &str| format!("{last} consumers, {PER_SECOND}/s: {what}");
+    let p99 = well.percentile(0.99);
+    let in_trouble = |what: &str, value: f64| {
+        let row = Row::new(name(what), value, "ms").beside(p99);
+        row.ratio_at_most(TROUBLE_RATIO)
+    };
+    Ok(vec![
+        Row::new(name("p50 to the last of them"), well.percentile(0.5), "ms"),
+        Row::new(name("p99 to the last of them"), p99, "ms")
+            .beside(floor)
+            .below(floor + LATER),
+        in_trouble("p99 with one of them hanging, beside without", hanging),
+        in_trouble("p99 with one of them dead, beside without", dead),
+    ])
+}

@@ -1,0 +1,118 @@
+//! A provider that rewrites everything all the time, and the service of another one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Extent;
+use super::bed::{Bed, Subject};
+use super::load::{Load, Outcome, settle};
+use super::sim::services::ServiceSpec;
+use super::sim::text::SliceId;
+use super::sim::world::{Shape, World};
+use crate::report::Row;
+
+const ENDPOINTS: u16 = 10;
+/// Slices of the one provider, each of which is rewritten about once a second.
+const FLOODING: u32 = 1000;
+const FLOOD_PER_SECOND: f64 = 1000.0;
+/// Services of the other provider.
+const OTHERS: u32 = 200;
+const PER_SECOND: f64 = 25.0;
+/// Of the other's p99 without the flood, at most.
+const FLOOD_RATIO: f64 = 2.0;
+
+/// Two providers with one consumer.
+async fn world() -> anyhow::Result<World> {
+    let spec = |provider, count: u32| {
+        let consumers: Arc<[u16]> = Arc::new([2]);
+        let spec = ServiceSpec {
+            provider,
+            slices: 1,
+            endpoints: ENDPOINTS,
+            consumers,
+        };
+        std::iter::repeat_n(spec, count as usize)
+    };
+    let services = spec(0, FLOODING).chain(spec(1, OTHERS)).collect();
+    World::serve(Shape {
+        members: 3,
+        services,
+        dead: Vec::new(),
+    })
+    .await
+}
+
+fn of_other(number: u32) -> SliceId {
+    SliceId {
+        service: FLOODING + number % OTHERS,
+        slice: 0,
+    }
+}
+
+fn of_flood(number: u32) -> SliceId {
+    SliceId {
+        service: number % FLOODING,
+        slice: 0,
+    }
+}
+
+/// The other's changes alone, and during a flood; and how much of the flood was superseded.
+async fn both(world: &World, extent: &Extent) -> [Outcome; 3] {
+    let load = Load::new(PER_SECOND, extent.load_seconds);
+    Load::new(PER_SECOND, 1.0).run(world, of_other).await;
+    let alone = load.run(world, of_other).await;
+    let flood = Load::new(FLOOD_PER_SECOND, extent.load_seconds + 2.0);
+    tokio::join!(flood.make(world, of_flood), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        load.make(world, of_other).await;
+    });
+    let mut mixed = settle(world).await;
+    let flood = mixed.take_services(0..FLOODING);
+    [alone, mixed, flood]
+}
+
+pub(crate) async fn measure(bed: &mut Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+    let served = world().await?;
+    let floor = bed.floor(&served).await?;
+    let [alone, flooded, _] = both(&served, extent).await;
+    let mut rows = vec![
+        Row::new(
+            "the floor during a flood of 1,000/s: p99 of another's service, beside without",
+            flooded.percentile(0.99),
+            "ms",
+        )
+        .beside(alone.percentile(0.99)),
+    ];
+    drop(floor);
+    let flags = bed.flags.clone();
+    for (limit, flags) in [
+        ("", flags.clone()),
+        (", --member-qps as it is by default", Vec::new()),
+    ] {
+        bed.flags = flags;
+        let served = world().await?;
+        let controller: Subject = bed.controller(&served)?;
+        controller.synced(served.members()).await?;
+        let [alone, flooded, flood] = both(&served, extent).await;
+        let row = |what: &str, value: f64, unit| {
+            Row::new(
+                format!("during a flood of 1,000/s{limit}: {what}"),
+                value,
+                unit,
+            )
+        };
+        rows.push(
+            row(
+                "p99 of another's service, beside without",
+                flooded.percentile(0.99),
+                "ms",
+            )
+            .beside(alone.percentile(0.99))
+            .ratio_at_most(FLOOD_RATIO),
+        );
+        rows.push(row("p99 of what floods", flood.percentile(0.99), "ms"));
+        rows.push(row("part of it that is superseded", flood.superseded(), ""));
+    }
+    bed.flags = flags;
+    Ok(rows)
+}

@@ -1,0 +1,247 @@
+//! What hub and members hold at the start: all that the services ask for, as a controller would have left it.
+
+use causeway::api::condition::{
+    CLUSTERSET_API, ENDPOINT_SLICE_APPLIED, ENDPOINT_SLICE_DISPATCHED, READY, SERVICE_APPLIED,
+    reason,
+};
+use causeway::api::labels;
+use serde_json::{Value, json};
+
+use super::kind::{Kind, key};
+use super::services::ServiceSpec;
+use super::store::{Body, Store};
+use super::text::{
+    CREATED, HUB_UID, NAMESPACES, SliceId, member_name, namespace, service_name, sort, uid,
+};
+use super::world::World;
+
+/// The controller's namespace, where the Secrets are.
+const OWN_NAMESPACE: &str = "causeway-system";
+/// An address where nobody listens.
+const NOBODY: &str = "http://127.0.0.1:1";
+
+pub(super) fn hub(world: &World, dead: &[usize]) {
+    let hub = world.hub();
+    put(
+        hub,
+        Kind::Namespace,
+        None,
+        "kube-system",
+        HUB_UID,
+        json!({}),
+    );
+    let definition = "clusters.cluster.karmada.io";
+    let by = json!({"metadata": {"labels": {labels::MANAGED_BY: labels::MANAGER}}, "spec": {
+        "group": "cluster.karmada.io", "scope": "Cluster", "names": {"kind": "Cluster", "plural": "clusters"}, "versions": [],
+    }});
+    put(
+        hub,
+        Kind::Definition,
+        None,
+        definition,
+        &uid(sort::OTHER, 0, 1),
+        by,
+    );
+    for number in 0..world.members() {
+        let name = member_name(number);
+        let place = u32::try_from(number).unwrap_or_default();
+        let url = match dead.contains(&number) {
+            true => NOBODY.to_owned(),
+            false => world.member_url(number),
+        };
+        put(
+            hub,
+            Kind::Cluster,
+            None,
+            &name,
+            &uid(sort::CLUSTER, place, 0),
+            cluster(place, &name, &url),
+        );
+        let secret = json!({"type": "Opaque", "data": {"token": "dG9rZW4="}});
+        put(
+            hub,
+            Kind::Secret,
+            Some(OWN_NAMESPACE),
+            &name,
+            &uid(sort::OTHER, place, 2),
+            secret,
+        );
+    }
+    for (service, spec) in world.services.all() {
+        let (namespace, name) = (namespace(service), service_name(service));
+        let mcs_uid = uid(sort::MCS, service, 0);
+        let mcs = multi_cluster_service(service, spec);
+        put(
+            hub,
+            Kind::MultiClusterService,
+            Some(&namespace),
+            &name,
+            &mcs_uid,
+            mcs,
+        );
+        let own = json!({"spec": service_spec(&json!({"app": name}))});
+        put(
+            hub,
+            Kind::Service,
+            Some(&namespace),
+            &name,
+            &uid(sort::SERVICE, service, 1),
+            own,
+        );
+    }
+}
+
+pub(super) fn members(world: &World) {
+    for number in 0..world.members() {
+        let place = u32::try_from(number).unwrap_or_default();
+        let member = world.member(number);
+        put(
+            member,
+            Kind::Namespace,
+            None,
+            "kube-system",
+            &uid(sort::MEMBER, place, 0),
+            json!({}),
+        );
+        for name in 0..NAMESPACES {
+            let of = uid(sort::MEMBER, place, name + 1);
+            put(
+                member,
+                Kind::Namespace,
+                None,
+                &namespace(name),
+                &of,
+                json!({"status": {"phase": "Active"}}),
+            );
+        }
+    }
+    for (service, spec) in world.services.all() {
+        let name = service_name(service);
+        deliver(
+            world.member(spec.provider.into()),
+            service,
+            &json!({"app": name}),
+        );
+        for consumer in &*spec.consumers {
+            let nothing = json!({labels::NO_LOCAL_BACKENDS: "true"});
+            deliver(world.member(usize::from(*consumer)), service, &nothing);
+        }
+        for slice in 0..spec.slices {
+            slices(world, spec, SliceId { service, slice });
+        }
+    }
+}
+
+fn slices(world: &World, spec: &ServiceSpec, id: SliceId) {
+    let namespace = namespace(id.service);
+    let provider = world.member(spec.provider.into());
+    let source = key(Some(&namespace), &id.name());
+    let version = provider.fill(Kind::EndpointSlice, &source, |_| Body::Source(id, 0));
+    let copy = id.copy_name(world.services.provider_name(id));
+    let copy = key(Some(&namespace), &copy);
+    for consumer in &*spec.consumers {
+        let consumer = world.member(usize::from(*consumer));
+        consumer.fill(Kind::EndpointSlice, &copy, |_| Body::Copy(id, 0, version));
+    }
+}
+
+/// A Service as causeway delivers it and an API server completes it.
+fn deliver(member: &Store, service: u32, selector: &Value) {
+    let object = json!({
+        "metadata": {
+            "labels": {labels::MANAGED_BY: labels::MANAGER, labels::HUB: HUB_UID},
+            "annotations": {labels::OWNER: format!("MultiClusterService/{}", uid(sort::MCS, service, 0))},
+        },
+        "spec": service_spec(selector),
+    });
+    let (namespace, name) = (namespace(service), service_name(service));
+    put(
+        member,
+        Kind::Service,
+        Some(&namespace),
+        &name,
+        &uid(sort::SERVICE, service, 0),
+        object,
+    );
+}
+
+fn service_spec(selector: &Value) -> Value {
+    json!({
+        "type": "ClusterIP", "clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"], "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack", "internalTrafficPolicy": "Cluster", "sessionAffinity": "None",
+        "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
+        "selector": selector,
+    })
+}
+
+fn multi_cluster_service(service: u32, spec: &ServiceSpec) -> Value {
+    let named = |member: u16| json!({"name": member_name(member.into())});
+    let consumers: Vec<_> = spec.consumers.iter().copied().map(named).collect();
+    let key = format!("{}/{}", namespace(service), service_name(service));
+    let reached = match consumers.len() {
+        1 => "1 cluster".to_owned(),
+        many => format!("{many} clusters"),
+    };
+    let ready = format!("{key} can be reached from {reached}, backed by 1 cluster");
+    let applied = "EndpointSlices are propagated to target clusters.";
+    json!({
+        "metadata": {
+            "generation": 1, "finalizers": [labels::FINALIZER],
+            "labels": {labels::PERMANENT_ID: uid(sort::MCS, service, 0)},
+        },
+        "spec": {"types": ["CrossCluster"], "providerClusters": [named(spec.provider)], "consumerClusters": consumers},
+        "status": {"conditions": [
+            condition(SERVICE_APPLIED, reason::SERVICE_APPLIED_SUCCEED, "Service is propagated to target clusters."),
+            condition(ENDPOINT_SLICE_DISPATCHED, reason::DISPATCHED_SUCCEED, "EndpointSlice are dispatched successfully"),
+            condition(ENDPOINT_SLICE_APPLIED, reason::APPLIED_SUCCESS, applied),
+            condition(READY, reason::READY, &ready),
+        ]},
+    })
+}
+
+fn cluster(number: u32, name: &str, url: &str) -> Value {
+    let served = "ServiceExport v1beta1 and ServiceImport v1beta1 are watched";
+    json!({
+        "metadata": {"generation": 1, "finalizers": [labels::FINALIZER]},
+        "spec": {
+            "id": uid(sort::MEMBER, number, 0), "syncMode": "Push", "apiEndpoint": url,
+            "secretRef": {"namespace": OWN_NAMESPACE, "name": name},
+        },
+        "status": {"kubernetesVersion": "v1.34.0", "conditions": [
+            condition(READY, reason::SYNCED, "Services and EndpointSlices are watched"),
+            condition(CLUSTERSET_API, reason::SERVED, served),
+        ]},
+    })
+}
+
+fn condition(type_: &str, reason: &str, message: &str) -> Value {
+    json!({
+        "type": type_, "status": "True", "reason": reason, "message": message,
+        "observedGeneration": 1, "lastTransitionTime": CREATED,
+    })
+}
+
+/// Puts in an object with an identity.
+fn put(
+    store: &Store,
+    kind: Kind,
+    namespace: Option<&str>,
+    name: &str,
+    uid: &str,
+    mut object: Value,
+) {
+    let (api_version, kind_name, _) = kind.names();
+    object["apiVersion"] = api_version.into();
+    object["kind"] = kind_name.into();
+    let metadata = &mut object["metadata"];
+    metadata["name"] = name.into();
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.into();
+    }
+    metadata["uid"] = uid.into();
+    metadata["creationTimestamp"] = CREATED.into();
+    store.fill(kind, &key(namespace, name), |version| {
+        object["metadata"]["resourceVersion"] = version.to_string().into();
+        Body::Text(object.to_string().into())
+    });
+}

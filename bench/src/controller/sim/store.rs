@@ -1,0 +1,396 @@
+//! The objects of one API server, and who watches them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, watch};
+
+use super::kind::Kind;
+use super::services::Services;
+use super::text::{CopyText, SliceId, push_source};
+
+/// Versions begin here, so that none of them is one of those with a meaning.
+const FIRST_VERSION: u64 = 1000;
+/// So many deletions are remembered; a watch that begins earlier has expired.
+const DELETIONS_KEPT: usize = 4096;
+
+/// What an object is made from.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// Its JSON.
+    Text(Bytes),
+    /// A source slice in that version of its content.
+    Source(SliceId, u32),
+    /// A copy as the controller wrote it, from that version of the content and of the source object.
+    Copy(SliceId, u32, u64),
+}
+
+/// An object and its version.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) version: u64,
+    pub(crate) body: Body,
+}
+
+/// What a list or watch asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope {
+    pub(crate) kind: Kind,
+    pub(crate) namespace: Option<String>,
+    /// Metadata alone.
+    pub(crate) partial: bool,
+}
+
+/// A part of a list.
+pub(crate) struct Page {
+    pub(crate) entries: Vec<Entry>,
+    /// The version of the state.
+    pub(crate) version: u64,
+    /// The object after which the list goes on, and how many follow.
+    pub(crate) rest: Option<(String, usize)>,
+}
+
+/// Changes that a watch is to tell, each a line.
+pub(crate) struct Watched {
+    /// What happened since the version that was asked for, or all that is there.
+    pub(crate) before: Vec<Bytes>,
+    /// What happens from now on.
+    pub(crate) events: mpsc::UnboundedReceiver<Bytes>,
+    pub(crate) version: u64,
+}
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// With all that is there.
+    Everything,
+    /// After this version.
+    Version(u64),
+}
+
+/// The version is too old.
+#[derive(Debug)]
+pub(crate) struct Expired;
+
+/// The objects of one API server.
+pub(crate) struct Store {
+    /// 0 for the hub, then the members.
+    pub(crate) number: usize,
+    services: Arc<Services>,
+    state: Mutex<State>,
+    hangs: watch::Sender<bool>,
+}
+
+struct State {
+    version: u64,
+    collections: BTreeMap<Kind, Collection>,
+}
+
+#[derive(Default)]
+struct Collection {
+    objects: BTreeMap<Box<str>, Entry>,
+    deleted: VecDeque<(u64, Bytes)>,
+    /// Deletions up to this version are forgotten.
+    forgotten: u64,
+    watchers: Vec<Watcher>,
+}
+
+struct Watcher {
+    namespace: Option<String>,
+    partial: bool,
+    sender: mpsc::UnboundedSender<Bytes>,
+}
+
+/// A change of one object, under the lock of its API server.
+pub(crate) struct Change<'a> {
+    store: &'a Store,
+    state: MutexGuard<'a, State>,
+    kind: Kind,
+    key: String,
+}
+
+impl Store {
+    pub(crate) fn new(number: usize, services: Arc<Services>) -> Self {
+        Self {
+            number,
+            services,
+            state: Mutex::new(State {
+                version: FIRST_VERSION,
+                collections: BTreeMap::new(),
+            }),
+            hangs: watch::Sender::new(false),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on no request is answered and no watch tells anything, until it is taken back.
+    pub(crate) fn hang(&self, hangs: bool) {
+        self.hangs.send_replace(hangs);
+    }
+
+    pub(crate) fn hangs(&self) -> bool {
+        *self.hangs.borrow()
+    }
+
+    /// Waits while the server hangs.
+    pub(crate) async fn answers(&self) {
+        // The sender lives as long as the store.
+        self.hangs.subscribe().wait_for(|hangs| !hangs).await.ok();
+    }
+
+    /// Puts in an object before anybody asks; `text` is given its version.
+    pub(crate) fn fill(&self, kind: Kind, key: &str, body: impl FnOnce(u64) -> Body) -> u64 {
+        let mut state = self.state();
+        state.version += 1;
+        let version = state.version;
+        let body = body(version);
+        let collection = state.collections.entry(kind).or_default();
+        collection
+            .objects
+            .insert(key.into(), Entry { version, body });
+        version
+    }
+
+    /// How many watch the kind.
+    pub(crate) fn watchers(&self, kind: Kind) -> usize {
+        let mut state = self.state();
+        let collection = state.collections.entry(kind).or_default();
+        collection
+            .watchers
+            .retain(|watcher| !watcher.sender.is_closed());
+        collection.watchers.len()
+    }
+
+    /// The JSON of an object.
+    pub(crate) fn render(&self, entry: &Entry, out: &mut Vec<u8>) {
+        match &entry.body {
+            Body::Text(text) => out.extend_from_slice(text),
+            Body::Source(id, version) => {
+                push_source(out, self.services.content(*id, *version), entry.version);
+            }
+            Body::Copy(id, version, source_version) => {
+                let text = CopyText {
+                    content: self.services.content(*id, *version),
+                    provider: self.services.provider_name(*id),
+                    consumer: u32::try_from(self.number).unwrap_or_default(),
+                    source_version: *source_version,
+                    resource_version: entry.version,
+                };
+                text.push(out);
+            }
+        }
+    }
+
+    fn text(&self, entry: &Entry) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.render(entry, &mut out);
+        out
+    }
+
+    pub(crate) fn get(&self, kind: Kind, key: &str) -> Option<Vec<u8>> {
+        let entry = self.entry(kind, key)?;
+        Some(self.text(&entry))
+    }
+
+    pub(crate) fn entry(&self, kind: Kind, key: &str) -> Option<Entry> {
+        let state = self.state();
+        state.collections.get(&kind)?.objects.get(key).cloned()
+    }
+
+    pub(crate) fn list(&self, scope: &Scope, after: Option<&str>, limit: usize) -> Page {
+        let state = self.state();
+        let version = state.version;
+        let Some(collection) = state.collections.get(&scope.kind) else {
+            return Page {
+                entries: Vec::new(),
+                version,
+                rest: None,
+            };
+        };
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut listed = collection
+            .objects
+            .range::<str, _>((start, Bound::Unbounded))
+            .filter(|(key, _)| is_within(key, scope.namespace.as_deref()));
+        let (mut entries, mut last) = (Vec::new(), None);
+        for (key, entry) in listed.by_ref().take(limit) {
+            entries.push(entry.clone());
+            last = Some(key);
+        }
+        // What is left is counted only where it costs nothing: it is a hint.
+        let more = listed.next().is_some();
+        let rest = last
+            .filter(|_| more)
+            .map(|key| (key.to_string(), collection.objects.len() - entries.len()));
+        Page {
+            entries,
+            version,
+            rest,
+        }
+    }
+
+    /// Begins to watch.
+    ///
+    /// # Errors
+    /// Where deletions since that version are forgotten.
+    pub(crate) fn watch(&self, scope: &Scope, since: Since) -> Result<Watched, Expired> {
+        let mut state = self.state();
+        let version = state.version;
+        let collection = state.collections.entry(scope.kind).or_default();
+        let from = match since {
+            Since::Everything => 0,
+            Since::Version(version) if version < collection.forgotten => return Err(Expired),
+            Since::Version(version) => version,
+        };
+        let mut before: Vec<(u64, Bytes)> = Vec::new();
+        for (key, entry) in &collection.objects {
+            if entry.version > from && is_within(key, scope.namespace.as_deref()) {
+                let text = self.text(entry);
+                let kind = match since {
+                    Since::Everything => "ADDED",
+                    Since::Version(_) => "MODIFIED",
+                };
+                before.push((entry.version, line(kind, &text, scope.partial)));
+            }
+        }
+        if since != Since::Everything {
+            let deleted = collection.deleted.iter();
+            before.extend(deleted.filter(|(at, _)| *at > from).cloned());
+        }
+        before.sort_by_key(|(version, _)| *version);
+        let (sender, events) = mpsc::unbounded_channel();
+        collection
+            .watchers
+            .retain(|watcher| !watcher.sender.is_closed());
+        collection.watchers.push(Watcher {
+            namespace: scope.namespace.clone(),
+            partial: scope.partial,
+            sender,
+        });
+        Ok(Watched {
+            before: before.into_iter().map(|(_, line)| line).collect(),
+            events,
+            version,
+        })
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.state().version
+    }
+
+    /// Begins to change an object; nobody else changes one meanwhile.
+    pub(crate) fn change(&self, kind: Kind, key: &str) -> Change<'_> {
+        Change {
+            store: self,
+            state: self.state(),
+            kind,
+            key: key.to_owned(),
+        }
+    }
+}
+
+impl Change<'_> {
+    /// The object as it is.
+    pub(crate) fn entry(&self) -> Option<&Entry> {
+        let collection = self.state.collections.get(&self.kind)?;
+        collection.objects.get(self.key.as_str())
+    }
+
+    pub(crate) fn text(&self) -> Option<Vec<u8>> {
+        self.entry().map(|entry| self.store.text(entry))
+    }
+
+    /// The version that the change will have.
+    pub(crate) fn next_version(&self) -> u64 {
+        self.state.version + 1
+    }
+
+    /// Stores the object and tells it to those who watch.
+    pub(crate) fn put(mut self, body: Body) -> Vec<u8> {
+        self.state.version += 1;
+        let entry = Entry {
+            version: self.state.version,
+            body,
+        };
+        let text = self.store.text(&entry);
+        let collection = self.state.collections.entry(self.kind).or_default();
+        let before = collection.objects.insert(self.key.as_str().into(), entry);
+        let kind = before.map_or("ADDED", |_| "MODIFIED");
+        collection.tell(&self.key, |partial| line(kind, &text, partial));
+        text
+    }
+
+    /// Removes the object and tells it to those who watch; `text` is its last state, with the version of its removal.
+    pub(crate) fn remove(mut self, text: &[u8]) {
+        self.state.version += 1;
+        let version = self.state.version;
+        let collection = self.state.collections.entry(self.kind).or_default();
+        collection.objects.remove(self.key.as_str());
+        collection
+            .deleted
+            .push_back((version, line("DELETED", text, false)));
+        if collection.deleted.len() > DELETIONS_KEPT {
+            let forgotten = collection.deleted.pop_front();
+            collection.forgotten = forgotten.map_or(0, |(version, _)| version);
+        }
+        collection.tell(&self.key, |partial| line("DELETED", text, partial));
+    }
+}
+
+impl Collection {
+    fn tell(&mut self, key: &str, line: impl Fn(bool) -> Bytes) {
+        let mut lines: [Option<Bytes>; 2] = [None, None];
+        self.watchers.retain(|watcher| {
+            if !is_within(key, watcher.namespace.as_deref()) {
+                return !watcher.sender.is_closed();
+            }
+            let line = lines[usize::from(watcher.partial)]
+                .get_or_insert_with(|| line(watcher.partial))
+                .clone();
+            watcher.sender.send(line).is_ok()
+        });
+    }
+}
+
+fn is_within(key: &str, namespace: Option<&str>) -> bool {
+    namespace.is_none_or(|namespace| {
+        let name = key.strip_prefix(namespace);
+        name.is_some_and(|name| name.starts_with('/'))
+    })
+}
+
+/// A line of a watch.
+pub(crate) fn line(kind: &str, object: &[u8], partial: bool) -> Bytes {
+    let mut line = Vec::with_capacity(object.len() + 40);
+    line.extend_from_slice(b"{\"type\":\"");
+    line.extend_from_slice(kind.as_bytes());
+    line.extend_from_slice(b"\",\"object\":");
+    if partial {
+        push_partial(&mut line, object);
+    } else {
+        line.extend_from_slice(object);
+    }
+    line.extend_from_slice(b"}\n");
+    line.into()
+}
+
+/// The metadata of an object alone, as `PartialObjectMetadata`.
+pub(crate) fn push_partial(out: &mut Vec<u8>, object: &[u8]) {
+    #[derive(serde::Deserialize)]
+    struct Whole<'a> {
+        #[serde(borrow)]
+        metadata: &'a RawValue,
+    }
+    let whole: Whole<'_> = serde_json::from_slice(object).expect("a stored object has metadata");
+    out.extend_from_slice(
+        b"{\"apiVersion\":\"meta.k8s.io/v1\",\"kind\":\"PartialObjectMetadata\",\"metadata\":",
+    );
+    out.extend_from_slice(whole.metadata.get().as_bytes());
+    out.push(b'}');
+}

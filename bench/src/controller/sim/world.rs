@@ -1,0 +1,102 @@
+//! A hub and its members, served.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::task::AbortHandle;
+
+use super::journal::Journal;
+use super::kind::{Kind, key};
+use super::seed;
+use super::server::{Shared, serve};
+use super::services::{ServiceSpec, Services};
+use super::store::{Body, Store};
+use super::text::{SliceId, namespace};
+
+/// A hub and its members. They are served until it is dropped.
+pub(crate) struct World {
+    pub(crate) address: SocketAddr,
+    pub(crate) services: Arc<Services>,
+    pub(crate) journal: Arc<Journal>,
+    shared: Arc<Shared>,
+    task: AbortHandle,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// How many members there are, and what they share.
+pub(crate) struct Shape {
+    pub(crate) members: usize,
+    pub(crate) services: Vec<ServiceSpec>,
+    /// Members that refuse connections.
+    pub(crate) dead: Vec<usize>,
+}
+
+impl World {
+    /// Fills the API servers and serves them. Whatever the services ask for is in place already.
+    pub(crate) async fn serve(shape: Shape) -> anyhow::Result<Self> {
+        let services = Arc::new(Services::new(shape.services));
+        let journal = Arc::new(Journal::default());
+        let stores =
+            (0..=shape.members).map(|number| Arc::new(Store::new(number, services.clone())));
+        let shared = Arc::new(Shared {
+            stores: stores.collect(),
+            journal: journal.clone(),
+        });
+        let (address, task) = serve(shared.clone()).await?;
+        let world = Self {
+            address,
+            services,
+            journal,
+            shared,
+            task,
+        };
+        seed::hub(&world, &shape.dead);
+        seed::members(&world);
+        Ok(world)
+    }
+
+    pub(crate) fn members(&self) -> usize {
+        self.shared.stores.len() - 1
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Store> {
+        &self.shared.stores[0]
+    }
+
+    pub(crate) fn member(&self, number: usize) -> &Arc<Store> {
+        &self.shared.stores[number + 1]
+    }
+
+    /// The URL of the hub's API server.
+    pub(crate) fn hub_url(&self) -> String {
+        format!("http://{}/hub", self.address)
+    }
+
+    /// The URL of a member's API server.
+    pub(crate) fn member_url(&self, number: usize) -> String {
+        format!("http://{}/member/{number}", self.address)
+    }
+
+    /// A pod of the slice is replaced by another. It is awaited in all consumers that answer.
+    pub(crate) fn replace_pod(&self, id: SliceId) {
+        let service = self.services.get(id.service);
+        let key = key(Some(&namespace(id.service)), &id.name());
+        let provider = self.member(service.provider.into());
+        let change = provider.change(Kind::EndpointSlice, &key);
+        let Some(Body::Source(_, version)) = change.entry().map(|entry| &entry.body) else {
+            panic!("there is no slice {key}");
+        };
+        let body = Body::Source(id, version + 1);
+        let version = change.next_version();
+        let answers = |consumer: &u16| !self.member((*consumer).into()).hangs();
+        let consumers = service.consumers.iter().copied().filter(answers).collect();
+        self.journal.changed(id, version, consumers, Instant::now());
+        change.put(body);
+    }
+}

@@ -1,0 +1,203 @@
+//! A start into a hundred clusters whose copies stand already, and what they take of the memory.
+
+use std::time::{Duration, Instant};
+
+use serde::de::IgnoredAny;
+
+use super::Extent;
+use super::bed::{Bed, Subject};
+use super::load::settle;
+use super::sim::kind::Kind;
+use super::sim::services::ServiceSpec;
+use super::sim::text::SliceId;
+use super::sim::world::{Shape, World};
+use crate::proc;
+use crate::report::Row;
+
+/// What a member provides: so many services of so many slices.
+const SERVICES: usize = 200;
+const SLICES: u16 = 10;
+const ENDPOINTS: u16 = 100;
+/// In how many members there are copies of each slice, in the two worlds.
+const FEW: usize = 1;
+const MANY: usize = 5;
+/// Seconds to the first change and to synced, at most.
+const START: f64 = 10.0;
+/// MiB.
+const MEMORY: f64 = 1024.0;
+
+struct Started {
+    synced: f64,
+    first_change: f64,
+    last_change: f64,
+    /// Writes that no change asked for.
+    needless: usize,
+    cpu: Duration,
+    memory: proc::Memory,
+}
+
+async fn world(members: usize, services: usize, consumers: usize) -> anyhow::Result<World> {
+    let spec = |member: usize| {
+        let others = (1..=consumers).map(|step| (member + step) % members);
+        let number = |member: usize| u16::try_from(member).unwrap_or_default();
+        ServiceSpec {
+            provider: number(member),
+            slices: SLICES,
+            endpoints: ENDPOINTS,
+            consumers: others.map(number).collect(),
+        }
+    };
+    let services = (0..members).flat_map(|member| std::iter::repeat_n(spec(member), services));
+    World::serve(Shape {
+        members,
+        services: services.collect(),
+        dead: Vec::new(),
+    })
+    .await
+}
+
+/// Starts the controller into a world in which every member has changed a slice meanwhile.
+async fn start(bed: &Bed, world: &World) -> anyhow::Result<(Started, Subject)> {
+    let each = world.services.all().count() / world.members();
+    for member in 0..world.members() {
+        let service = u32::try_from(member * each)?;
+        world.replace_pod(SliceId { service, slice: 0 });
+    }
+    let begun = Instant::now();
+    let controller = bed.controller(world)?;
+    controller.synced(world.members()).await?;
+    let (synced, cpu) = (begun.elapsed(), controller.cpu()?);
+    let outcome = settle(world).await;
+    anyhow::ensure!(outcome.lost == 0, "{} changes were lost", outcome.lost);
+    let arrivals = outcome
+        .arrived
+        .iter()
+        .flat_map(|one| one.after.iter().map(|after| one.changed_at + *after));
+    let arrivals: Vec<_> = arrivals
+        .map(|at| at.duration_since(begun).as_secs_f64())
+        .collect();
+    let started = Started {
+        synced: synced.as_secs_f64(),
+        first_change: arrivals.iter().copied().fold(f64::INFINITY, f64::min),
+        last_change: arrivals.iter().copied().fold(0.0, f64::max),
+        needless: world.journal.writes_since(begun).len() - arrivals.len(),
+        cpu,
+        memory: proc::memory(controller.pid())?,
+    };
+    Ok((started, controller))
+}
+
+/// Seconds of one core to pass over a gigabyte of such JSON, all of it in memory.
+fn decode_floor(world: &World) -> anyhow::Result<f64> {
+    const ENOUGH: usize = 200_000_000;
+    let mut slice = Vec::new();
+    let key = super::sim::kind::key(
+        Some(&super::sim::text::namespace(0)),
+        &SliceId {
+            service: 0,
+            slice: 0,
+        }
+        .name(),
+    );
+    let entry = world.member(0).entry(Kind::EndpointSlice, &key);
+    let entry = entry.ok_or_else(|| anyhow::anyhow!("there is no slice {key}"))?;
+    world.member(0).render(&entry, &mut slice);
+    let (cpu, mut bytes) = (proc::own_cpu_time()?, 0);
+    while bytes < ENOUGH {
+        serde_json::from_slice::<IgnoredAny>(std::hint::black_box(&slice))?;
+        bytes += slice.len();
+    }
+    let took = proc::own_cpu_time()? - cpu;
+    Ok(took.as_secs_f64() / bytes as f64 * 1e9)
+}
+
+pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+    let (members, services) = (extent.members, extent.services.min(SERVICES));
+    let served = world(members, services, FEW).await?;
+    let decode = decode_floor(&served)?;
+    let (listed, bytes) = bed.list_all(&served).await?;
+    let gigabytes = bytes / 1e9;
+    let (few, controller) = start(bed, &served).await?;
+    drop(controller);
+    let slices = members * services * usize::from(SLICES);
+    let name = |copies: usize, what: &str| {
+        format!("start, {members} clusters, {slices} slices, {copies} copies: {what}")
+    };
+    let floor = listed.as_secs_f64();
+    let mut rows = start_rows(&few, floor, |what| name(slices * FEW, what));
+    rows.push(Row::new(
+        name(slices * FEW, "JSON of slices and copies"),
+        gigabytes,
+        "GB",
+    ));
+    let per_gigabyte = few.cpu.as_secs_f64() / gigabytes;
+    let row = Row::new(
+        name(slices * FEW, "CPU of a GB, beside IgnoredAny from memory"),
+        per_gigabyte,
+        "s",
+    );
+    rows.push(row.beside(decode));
+    drop(served);
+
+    let served = world(members, 1, FEW).await?;
+    let (small, controller) = start(bed, &served).await?;
+    drop((controller, served));
+    let served = world(members, services, MANY).await?;
+    let (listed, _) = bed.list_all(&served).await?;
+    let (many, controller) = start(bed, &served).await?;
+    drop(controller);
+    rows.extend(start_rows(&many, listed.as_secs_f64(), |what| {
+        name(slices * MANY, what)
+    }));
+    rows.extend(memory_rows(
+        &small,
+        &few,
+        &many,
+        slices,
+        members * usize::from(SLICES),
+    ));
+    Ok(rows)
+}
+
+fn start_rows(started: &Started, floor: f64, name: impl Fn(&str) -> String) -> Vec<Row> {
+    let row = |what: &str, value: f64, unit: &'static str| Row::new(name(what), value, unit);
+    vec![
+        row("to the first propagated change", started.first_change, "s").below(START),
+        row("to the last change of meanwhile", started.last_change, "s"),
+        row(
+            "to synced, beside the lists passed over",
+            started.synced,
+            "s",
+        )
+        .beside(floor)
+        .below(START),
+        row("writes that nothing asked for", started.needless as f64, "").at_most(0.0),
+        row("CPU to synced", started.cpu.as_secs_f64(), "s"),
+    ]
+}
+
+/// What a slice and a copy take: of the same slices there are worlds with few copies and with many, and one with few slices.
+fn memory_rows(
+    small: &Started,
+    few: &Started,
+    many: &Started,
+    slices: usize,
+    of_small: usize,
+) -> Vec<Row> {
+    const KIB: f64 = 1024.0;
+    let copies = (slices * (MANY - FEW)) as f64;
+    let copy = (many.memory.resident - few.memory.resident) * KIB / copies;
+    let more = (slices - of_small) as f64;
+    let both = (few.memory.resident - small.memory.resident) * KIB / more.max(1.0);
+    let all = format!("{slices} slices, {} copies", slices * MANY);
+    vec![
+        Row::new(format!("{all}: resident"), many.memory.resident, "MiB").at_most(MEMORY),
+        Row::new(format!("{all}: resident at most"), many.memory.peak, "MiB"),
+        Row::new(
+            "memory of a slice of 100 endpoints",
+            both - FEW as f64 * copy,
+            "KiB",
+        ),
+        Row::new("memory of a copy", copy, "KiB"),
+    ]
+}
