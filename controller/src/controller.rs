@@ -23,10 +23,11 @@ use crate::fleet::Fleet;
 use crate::index::{Index, Item};
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
-use crate::outbox::{Outbox, WriteResult};
+use crate::outbox::{Lane, Outbox, WriteResult};
 use crate::plan::Settings;
 use crate::queue::Queue;
 use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster, reconcile_service};
+use crate::watch::Asks;
 
 /// Events folded in, and items planned, before the other gets its turn.
 const TURN: usize = 256;
@@ -43,6 +44,8 @@ pub struct Parts {
     pub outbox: Outbox,
     /// The hub.
     pub hub: Client,
+    /// What is asked of the hub's watches.
+    pub hub_asks: watch::Sender<Asks>,
     /// How long a write may take.
     pub write_deadline: Duration,
     /// Whether this process may write.
@@ -183,6 +186,12 @@ impl Controller {
             } => self.fold_member(&name, generation, event, now),
             Event::Asked { key, exists } => self.answered(key, exists),
             Event::WorksSought { key, found } => self.works_sought(key, found, now),
+        }
+        for lane in self.parts.index.take_second_lists() {
+            match lane {
+                Lane::Hub => self.parts.hub_asks.send_modify(|asks| asks.again += 1),
+                Lane::Member(name) => self.parts.fleet.ask(&name, |asks| asks.again += 1),
+            }
         }
     }
 

@@ -53,7 +53,8 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     let mut diff = Diff::default();
     let mcs = index.hub.multi_cluster_services.get(key);
     let unasked = mcs.is_none() && !index.hub.confirmed_gone.contains(key);
-    diff.ask_hub = unasked && index.owns_native(key);
+    let in_doubt = index.hub.doubts.leftovers() > 0;
+    diff.ask_hub = unasked && !in_doubt && index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {
         matches!(desired.members, Members::Wanted(_))
             && !mcs.is_deleting()

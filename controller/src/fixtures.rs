@@ -1,6 +1,7 @@
 //! A world of one hub and some members without any server or clock: objects go in as watch events, writes come out of
 //! the outbox and are carried out, and time passes when a test says so.
 
+mod again;
 mod look;
 pub(crate) mod objects;
 pub(crate) mod server;
@@ -68,6 +69,10 @@ pub(crate) struct World {
     pub(crate) keeps_clusters: bool,
     now: Now,
     due: BTreeMap<Item, Instant>,
+    /// When lists that are in doubt are asked for again.
+    again: BTreeMap<Lane, Instant>,
+    /// How many of its objects of a kind a cluster lists at most.
+    forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
     unreachable: BTreeSet<String>,
 }
@@ -96,6 +101,8 @@ pub(crate) fn world() -> World {
             wall,
         },
         due: BTreeMap::new(),
+        again: BTreeMap::new(),
+        forgetful: BTreeMap::new(),
         silent: BTreeSet::new(),
         unreachable: BTreeSet::new(),
     };
@@ -162,7 +169,16 @@ impl World {
     pub(crate) fn list(&mut self, cluster: &str) -> &mut Self {
         let server = self.members.get_mut(cluster).expect("a member");
         server.untold.clear();
-        let all = |kind| Signal::Listed(server.all(kind).cloned().collect::<Vec<_>>());
+        let most = |kind| self.forgetful.get(&(cluster.to_owned(), kind)).copied();
+        let most = |kind| most(kind).unwrap_or(usize::MAX);
+        let all = |kind| {
+            server
+                .all(kind)
+                .take(most(kind))
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let all = |kind| Signal::Listed(all(kind));
         let events = MEMBER_KINDS.map(|kind| member_event(kind, all(kind)));
         self.hear(cluster, MemberEvent::Served(serves_all()));
         for event in events {
@@ -178,7 +194,9 @@ impl World {
     fn list_hub(&mut self) {
         self.hub.untold.clear();
         for kind in [Kind::Mcs, Kind::Service, Kind::Cluster] {
-            let all = self.hub.all(kind).cloned().collect();
+            let most = self.forgetful.get(&("hub".to_owned(), kind));
+            let most = most.copied().unwrap_or(usize::MAX);
+            let all = self.hub.all(kind).take(most).cloned().collect();
             self.index
                 .fold_hub(hub_event(kind, Signal::Listed(all)), self.now.wall);
         }
@@ -242,6 +260,7 @@ impl World {
         self.index = Index::new(HUB_UID);
         self.outbox = outbox();
         self.due.clear();
+        self.again.clear();
         self.list_hub();
         let names: Vec<_> = self.members.keys().cloned().collect();
         for name in names {
@@ -297,7 +316,7 @@ impl World {
         let end = self.now.instant + time;
         loop {
             self.work();
-            let next = self.due.values().min().copied();
+            let next = self.due.values().chain(self.again.values()).min().copied();
             let rate = self.outbox.next_at(self.now.instant);
             match next
                 .into_iter()
@@ -325,7 +344,7 @@ impl World {
     /// All that can be done without time passing.
     pub(crate) fn work(&mut self) -> &mut Self {
         for _ in 0..100 {
-            let heard = self.deliver();
+            let heard = self.deliver() | self.list_again();
             let reconciled = self.reconcile();
             let wrote = self.write();
             if !heard && !reconciled && !wrote {

@@ -10,12 +10,12 @@ use causeway::process::supervise::Tasks;
 use causeway::process::target::Target;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::event::{Event, Generation};
 use crate::member;
-use crate::watch::Signal;
+use crate::watch::{Asks, Signal};
 
 /// What the fleet does for a member when its Cluster or its Secret changed.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,6 +47,7 @@ struct Engagement {
     target: Target,
     generation: Generation,
     client: Client,
+    asks: watch::Sender<Asks>,
     task: AbortHandle,
 }
 
@@ -85,7 +86,11 @@ impl Fleet {
         let listed = match signal {
             Signal::Listed(objects) => objects.as_slice(),
             Signal::Applied(object) => std::slice::from_ref(object),
-            Signal::Deleted(_) | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => &[],
+            Signal::Deleted(_)
+            | Signal::Confirmed
+            | Signal::Held(_)
+            | Signal::Connected
+            | Signal::Failed(_) => &[],
         };
         let mut names = BTreeSet::new();
         for object in listed {
@@ -139,7 +144,7 @@ impl Fleet {
                     self.secrets.remove(&reference);
                 }
             }
-            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
         touched
     }
@@ -211,12 +216,14 @@ impl Fleet {
         let confirmed = target.clone();
         let agent = self.settings.agent.clone();
         let connect = Arc::new(move || member::client(&confirmed, CONNECT_DEADLINE, &agent));
+        let (asks, asked) = watch::channel(Asks::default());
         let watches = member::run(
             name.clone(),
             client.clone(),
             connect,
             self.generation,
             self.events.clone(),
+            asked,
             self.settings.clone(),
         );
         let task = self.tasks.spawn("member", watches);
@@ -224,10 +231,18 @@ impl Fleet {
             target,
             generation: self.generation,
             client,
+            asks,
             task,
         };
         self.engagements.insert(name.clone(), engagement);
         self.generation
+    }
+
+    /// Asks something of the watches of a member.
+    pub fn ask(&self, name: &ClusterName, ask: impl FnOnce(&mut Asks)) {
+        if let Some(engagement) = self.engagements.get(name) {
+            engagement.asks.send_modify(ask);
+        }
     }
 
     /// Who the Cluster says that the member is: the UID of its kube-system namespace.

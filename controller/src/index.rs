@@ -9,6 +9,7 @@ pub mod clusterset;
 pub mod finalizers;
 pub mod hub;
 pub mod member;
+mod newcomer;
 pub mod served;
 pub mod service;
 pub mod slice;
@@ -23,6 +24,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use self::hub::Hub;
 use self::member::{DerivedRefusal, Member};
+use self::newcomer::Heard;
 use crate::apply::{Ack, Action, ObjectId};
 use crate::event::{HubEvent, MemberEvent};
 use crate::failure::Failure;
@@ -45,6 +47,7 @@ pub struct Index {
     /// The engaged members.
     pub members: BTreeMap<ClusterName, Member>,
     dirty: HashSet<Item>,
+    second_lists: HashSet<Lane>,
 }
 
 /// How a member stands, as far as planning is concerned.
@@ -76,6 +79,7 @@ impl Index {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
             dirty: HashSet::new(),
+            second_lists: HashSet::new(),
         }
     }
 
@@ -108,7 +112,11 @@ impl Index {
 
     /// Folds in what the hub said.
     pub fn fold_hub(&mut self, event: HubEvent, now: Timestamp) {
+        let heard = Heard::of_hub(&event);
         let change = self.hub.fold(event, now);
+        if let Some(heard) = heard {
+            self.compare_hub(heard);
+        }
         self.dirty
             .extend(change.services.into_iter().map(Item::Service));
         self.dirty
@@ -120,6 +128,10 @@ impl Index {
 
     /// Folds in what a member said.
     pub fn fold_member(&mut self, name: &ClusterName, event: MemberEvent, now: Timestamp) {
+        let heard = Heard::of_member(&event);
+        if matches!(event, MemberEvent::Identified(_)) {
+            self.await_lists(name);
+        }
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
@@ -128,7 +140,11 @@ impl Index {
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let changed = member.fold(event, now);
         let stands = (member.standing(), member.membership());
-        let is_new = member.identity != identity;
+        let now_is = member.identity.clone();
+        if let Some(heard) = heard {
+            self.compare_member(name, heard);
+        }
+        let is_new = now_is != identity;
         if is_new {
             self.judge_duplicates();
         }

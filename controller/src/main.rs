@@ -20,7 +20,7 @@ use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
 use causeway_controller::outbox::{Limits, Outbox};
 use causeway_controller::plan::Settings;
-use causeway_controller::watch::{self, Connect, Signal, Watch};
+use causeway_controller::watch::{self, Asks, Connect, Signal, Watch};
 use causeway_controller::{failure, member};
 use clap::Parser as _;
 use http::HeaderValue;
@@ -113,8 +113,10 @@ async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
     let identity = election.identity.clone();
     let leadership = stand_for_election(&config, election, &client, &tasks, written.clone());
     let (events, received) = mpsc::channel(EVENTS_WAITING);
+    let (hub_asks, asked) = tokio::sync::watch::channel(Asks::default());
     let watches = HubWatches {
         client: &client,
+        asked,
         connect,
         tasks: &tasks,
         events: &events,
@@ -132,6 +134,7 @@ async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
             width: WRITES_AT_ONCE,
         }),
         hub: client,
+        hub_asks,
         write_deadline: config.member_timeout,
         leadership,
         tasks,
@@ -192,6 +195,7 @@ fn stand_for_election(
 
 struct HubWatches<'a> {
     client: &'a Client,
+    asked: Receiver<Asks>,
     connect: Connect,
     tasks: &'a Tasks,
     events: &'a mpsc::Sender<Event>,
@@ -205,30 +209,38 @@ impl HubWatches<'_> {
         let clusters = Api::<api::Cluster>::all(self.client.clone());
         self.watch(
             "watch-multiclusterservices",
-            mcs,
+            self.of(mcs),
             HubEvent::MultiClusterServices,
         );
+        let services = self.of(services).never_empty();
         self.watch("watch-services", services, HubEvent::Services);
-        self.watch("watch-clusters", clusters, HubEvent::Clusters);
+        self.watch("watch-clusters", self.of(clusters), HubEvent::Clusters);
         for namespace in secret_namespaces {
             let secrets = Api::<Secret>::namespaced(self.client.clone(), namespace);
             let namespace = namespace.clone();
             let wrap = move |signal| HubEvent::Secrets(namespace.clone(), signal);
-            self.watch("watch-secrets", secrets, wrap);
+            self.watch("watch-secrets", self.of(secrets), wrap);
         }
+    }
+
+    fn of<K>(&self, api: Api<K>) -> Watch<K>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Debug,
+    {
+        Watch::new(api, watch::Settings::default())
+            .confirming_by(self.connect.clone())
+            .asked_by(self.asked.clone())
+            .counting(self.metrics.unreadable())
     }
 
     fn watch<K>(
         &self,
         task: &'static str,
-        api: Api<K>,
+        watch: Watch<K>,
         wrap: impl Fn(Signal<K>) -> HubEvent + Send + Sync + 'static,
     ) where
         K: Resource<DynamicType = ()> + DeserializeOwned + Debug + Send + Sync + 'static,
     {
-        let watch = Watch::new(api, watch::Settings::default())
-            .confirming_by(self.connect.clone())
-            .counting(self.metrics.unreadable());
         let events = self.events.clone();
         self.tasks.spawn(task, async move {
             watch

@@ -21,7 +21,7 @@ use crate::event::{Event, Generation, Identity, MemberEvent};
 use crate::failure::{Backoff, Failure, FailureKind};
 use crate::index::served::Served;
 use crate::index::slice::{ObservedSlice, WireSlice};
-use crate::watch::{self as watches, Connect, Watch};
+use crate::watch::{self as watches, Asks, Connect, Watch};
 
 mod connection;
 mod discovery;
@@ -68,7 +68,7 @@ const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 /// The namespace by whose UID a cluster is known.
 const IDENTITY_NAMESPACE: &str = "kube-system";
 
-/// Tells what the member says, for as long as somebody listens. Dropping the future ends everything.
+/// Tells what the member says, for as long as somebody listens; its watches do what `asks` asks. Dropping the future ends everything.
 ///
 /// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched, and its
 /// ServiceExports and ServiceImports for as long as it serves them. All the while small requests are made every few
@@ -80,6 +80,7 @@ pub async fn run(
     connect: Connect,
     generation: Generation,
     events: mpsc::Sender<Event>,
+    asks: watch::Receiver<Asks>,
     settings: Settings,
 ) {
     let member = Member {
@@ -88,6 +89,7 @@ pub async fn run(
         connect,
         generation,
         events,
+        asks,
         settings,
     };
     let mut health = Health::default();
@@ -111,6 +113,7 @@ struct Member {
     connect: Connect,
     generation: Generation,
     events: mpsc::Sender<Event>,
+    asks: watch::Receiver<Asks>,
     settings: Settings,
 }
 
@@ -206,6 +209,7 @@ impl Member {
     {
         Watch::new(api, self.settings.watch.clone())
             .reconnect_on(reconnections.clone())
+            .asked_by(self.asks.clone())
             .confirming_by(self.connect.clone())
             .counting(self.settings.unreadable.clone())
     }
@@ -215,6 +219,7 @@ impl Member {
         let of = |event| self.event(event);
         let services = self
             .watch_of(Api::<Service>::all(self.client.clone()), &reconnections)
+            .never_empty()
             .run(
                 |service| service,
                 |signal| of(MemberEvent::Services(signal)),
@@ -233,6 +238,7 @@ impl Member {
                 &reconnections,
             )
             .metadata_only()
+            .never_empty()
             .run(
                 whole_namespace,
                 |signal| of(MemberEvent::Namespaces(signal)),

@@ -286,5 +286,6 @@ fn providers<'a>(
             ranges: index.hub.ranges(name),
         }
     };
-    used.map(provider).collect()
+    let in_doubt = index.hub.doubts.clusters.iter();
+    used.chain(in_doubt).map(provider).collect()
 }

@@ -11,6 +11,7 @@
 //!   its objects are told one by one, and what is missing is gone only if a second list, asked for over a new connection
 //!   half a minute later, says the same. So is every list of a state that is older than what was seen already: a store was
 //!   restored.
+//! - A first list without any object is asked for again in the same way, and not believed where there is always some.
 //! - A silent connection is given up: a server ends each watch by itself, one that does not is not there any more.
 
 use std::fmt;
@@ -25,6 +26,7 @@ use tokio::sync::{mpsc, watch};
 
 use self::follow::Follower;
 use self::guard::Guard;
+pub(crate) use self::guard::is_much;
 pub use self::settings::Settings;
 use self::source::Source;
 use crate::failure::{Backoff, Failure};
@@ -42,6 +44,8 @@ pub type Connect = Arc<dyn Fn() -> Result<Client, Failure> + Send + Sync>;
 pub enum Signal<K> {
     /// All objects that there are, from a complete list of the most recent state: replaces what was known.
     Listed(Vec<K>),
+    /// The list that was told last says what one before it said, that was in doubt; it was asked for later, over a new connection.
+    Confirmed,
     /// So many objects are missing from a list that it was not believed; they are taken to be there until a second list has been
     /// asked for.
     Held(usize),
@@ -60,6 +64,7 @@ impl<K> Signal<K> {
     pub fn map<T>(self, mut convert: impl FnMut(K) -> T) -> Signal<T> {
         match self {
             Self::Listed(objects) => Signal::Listed(objects.into_iter().map(convert).collect()),
+            Self::Confirmed => Signal::Confirmed,
             Self::Held(missing) => Signal::Held(missing),
             Self::Applied(object) => Signal::Applied(convert(object)),
             Self::Deleted(object) => Signal::Deleted(convert(object)),
@@ -67,6 +72,15 @@ impl<K> Signal<K> {
             Self::Failed(failure) => Signal::Failed(failure),
         }
     }
+}
+
+/// What may be asked of a watch while it runs: each time that a number grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    /// A second list, later and over a new connection: there are reasons to doubt the last.
+    pub again: u64,
+    /// A second list at once, that is believed in what it lacks: a person says that the losses are real.
+    pub release: u64,
 }
 
 /// One kind of object of one API server, to be watched.
@@ -77,6 +91,8 @@ pub struct Watch<K> {
     metadata_only: bool,
     settings: Settings,
     reconnect: Option<watch::Receiver<u64>>,
+    asks: Option<watch::Receiver<Asks>>,
+    never_empty: bool,
     connect: Option<Connect>,
     unreadable: Counter,
 }
@@ -94,6 +110,8 @@ where
             metadata_only: false,
             settings,
             reconnect: None,
+            asks: None,
+            never_empty: false,
             connect: None,
             unreadable: Counter::default(),
         }
@@ -135,6 +153,24 @@ where
         }
     }
 
+    /// What may be asked of it while it runs.
+    #[must_use]
+    pub fn asked_by(self, asks: watch::Receiver<Asks>) -> Self {
+        Self {
+            asks: Some(asks),
+            ..self
+        }
+    }
+
+    /// Every API server has an object of this kind at least: a list without any is not believed before a second one says so too.
+    #[must_use]
+    pub fn never_empty(self) -> Self {
+        Self {
+            never_empty: true,
+            ..self
+        }
+    }
+
     /// A list that is not believed is asked for again by such a client.
     #[must_use]
     pub fn confirming_by(self, connect: Connect) -> Self {
@@ -160,7 +196,7 @@ where
     ) {
         let backoff = Backoff::new(self.settings.first_retry, self.settings.last_retry);
         let listener = events.clone();
-        let guard = Guard::new(self.settings.disbelief);
+        let guard = Guard::new(self.settings.disbelief, self.never_empty);
         let mut follower = Follower {
             guard,
             connect: self.connect,
@@ -175,6 +211,11 @@ where
                 objects: PhantomData,
             },
             reconnect: self.reconnect,
+            heeded: self
+                .asks
+                .as_ref()
+                .map_or_else(Asks::default, |asks| *asks.borrow()),
+            asks: self.asks,
             backoff,
             version: String::new(),
             outage: None,

@@ -66,6 +66,7 @@ impl Controller {
                 member.engage_again(generation);
                 member.cluster_uid = cluster_uid;
                 member.recorded_uid = self.parts.fleet.recorded_uid(name);
+                index.await_lists(name);
             }
             Outcome::Disengaged => {
                 index.members.remove(name);

@@ -1,8 +1,9 @@
 //! What is known of the hub.
 
 mod cluster;
+mod newcomer;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use causeway::api::{self, labels};
@@ -13,6 +14,7 @@ use k8s_openapi::jiff::Timestamp;
 
 pub use self::cluster::ClusterView;
 use super::finalizers::Finalizers;
+use super::newcomer::HubDoubts;
 use super::service::{PortShape, ServiceView};
 use crate::apply::Ack;
 use crate::event::HubEvent;
@@ -38,6 +40,10 @@ pub struct Hub {
     pub karmada_works: HashMap<ServiceKey, bool>,
     /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
     pub listed_since: Option<Timestamp>,
+    /// What of its first lists is in doubt.
+    pub doubts: HubDoubts,
+    /// Clusters that were seen to go.
+    seen_out: BTreeSet<ClusterName>,
     watches: Watches,
 }
 
@@ -109,6 +115,8 @@ impl Hub {
             confirmed_gone: HashSet::new(),
             karmada_works: HashMap::new(),
             listed_since: None,
+            doubts: HubDoubts::default(),
+            seen_out: BTreeSet::new(),
             watches: Watches::default(),
         }
     }
@@ -120,7 +128,8 @@ impl Hub {
 
     /// How many objects its last lists lacked without being believed.
     pub fn held(&self) -> usize {
-        self.watches.each().iter().map(|watch| watch.held).sum()
+        let held = self.watches.each().map(|watch| watch.held);
+        held.iter().sum::<usize>() + self.doubts.clusters.len() + self.doubts.leftovers()
     }
 
     /// Whether there is a MultiClusterService of that key.
@@ -199,7 +208,7 @@ impl Hub {
                     change.services.insert(key);
                 }
             }
-            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 
@@ -261,7 +270,7 @@ impl Hub {
                     self.remove_service(&key, now, change);
                 }
             }
-            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 
@@ -340,7 +349,7 @@ impl Hub {
                     self.cluster_is_gone(&name, now, change);
                 }
             }
-            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 
@@ -364,6 +373,8 @@ impl Hub {
         let matters = old.is_none_or(|old| !old.plans_like(&view));
         change.placement |= matters;
         change.clusters.insert(name.clone());
+        self.seen_out.remove(&name);
+        self.doubts.clusters.remove(&name);
         self.clusters.insert(name.clone(), view);
         Some(name)
     }
@@ -371,6 +382,7 @@ impl Hub {
     fn cluster_is_gone(&mut self, name: &ClusterName, now: Timestamp, change: &mut Change) {
         if let Some(cluster) = self.clusters.get_mut(name) {
             cluster.gone = true;
+            self.seen_out.insert(name.clone());
             cluster.leaving_since.get_or_insert(now);
             change.clusters.insert(name.clone());
             change.placement = true;

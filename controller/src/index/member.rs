@@ -4,6 +4,7 @@ mod by_name;
 mod clusterset;
 mod graves;
 mod namespaces;
+mod newcomer;
 mod objects;
 mod owned;
 mod slices;
@@ -30,6 +31,7 @@ use self::watches::Watches;
 use super::Standing;
 use super::clusterset::{ExportView, ImportView};
 use super::hub::key_of;
+use super::newcomer::Told;
 use super::served::ServedImports;
 use super::service::ServiceView;
 use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
@@ -63,6 +65,10 @@ pub struct Member {
     namespaces: Namespaces,
     graves: Graves,
     watches: Watches,
+    /// What its copies say of where they come from, of clusters whose lists were not compared with it yet.
+    pub(super) told: Told,
+    /// How much of what copies elsewhere say its first lists lack.
+    missing: usize,
     probe_failure: Option<Failure>,
     troubled_since: Option<Timestamp>,
 }
@@ -123,6 +129,8 @@ impl Member {
             namespaces: Namespaces::default(),
             graves: Graves::default(),
             watches: Watches::default(),
+            told: Told::default(),
+            missing: 0,
             probe_failure: None,
             troubled_since: None,
         }
@@ -167,7 +175,7 @@ impl Member {
     pub fn held(&self) -> usize {
         let clusterset = [&self.clusterset.export_watch, &self.clusterset.import_watch];
         let watches = self.watches.each().into_iter().chain(clusterset);
-        watches.map(|watch| watch.held).sum()
+        watches.map(|watch| watch.held).sum::<usize>() + self.missing
     }
 
     /// Why the member takes no part, where its version is too old for EndpointSlices.
@@ -179,7 +187,7 @@ impl Member {
 
     /// Whether what the member provides is known, now or from before it became unreachable.
     pub fn sources_are_known(&self) -> bool {
-        self.watches.slices.listed && self.watches.services.listed
+        self.missing == 0 && self.has_listed_natives()
     }
 
     /// The slices that may back a service.
@@ -263,7 +271,8 @@ impl Member {
 
     /// Whether it is known which Services the member exports, now or from before it became unreachable.
     pub fn exports_are_known(&self) -> bool {
-        self.clusterset.exports_are_known() && self.watches.services.listed
+        let known = self.clusterset.exports_are_known() && self.watches.services.listed;
+        known && self.missing == 0
     }
 
     /// What its API server refused of a derived Service.

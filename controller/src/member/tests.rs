@@ -8,10 +8,11 @@ use super::*;
 use crate::watch::Signal;
 use crate::watch::tests::http::{self, Asked, PATIENCE};
 
-/// An API server without objects; what it answers can be changed.
+/// An API server with nothing but a Service and a Namespace; what it answers can be changed.
 struct Server {
     answers: Arc<Mutex<Answers>>,
     events: mpsc::Receiver<Event>,
+    _asks: watch::Sender<Asks>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -50,10 +51,12 @@ impl Server {
         let name = ClusterName::try_from("member1").unwrap();
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
-        let running = tokio::spawn(run(name, client, connect, 1, tell, settings));
+        let (asks, asked) = watch::channel(Asks::default());
+        let running = tokio::spawn(run(name, client, connect, 1, tell, asked, settings));
         Self {
             answers,
             events,
+            _asks: asks,
             tasks: vec![accepting, answering, running],
         }
     }
@@ -94,6 +97,7 @@ impl Server {
 fn told_of<K>(kind: &str, signal: &Signal<K>) -> String {
     match signal {
         Signal::Listed(objects) => format!("{kind}: {}", objects.len()),
+        Signal::Confirmed => format!("{kind} again"),
         Signal::Held(missing) => format!("{kind} held: {missing}"),
         Signal::Connected => format!("{kind} watched"),
         Signal::Applied(_) | Signal::Deleted(_) => format!("{kind} changed"),
@@ -118,6 +122,11 @@ async fn answer(answers: &Mutex<Answers>, asked: Asked) {
         path if path.starts_with("/apis/multicluster.x-k8s.io/") => {
             asked.refuse(403, "Forbidden", "no").await;
         }
+        "/api/v1/services" | "/api/v1/namespaces" => {
+            let list =
+                r#"{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"one"}}]}"#;
+            asked.answer(200, list).await;
+        }
         _ => {
             let list = r#"{"metadata":{"resourceVersion":"1"},"items":[]}"#;
             asked.answer(200, list).await;
@@ -129,8 +138,8 @@ const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCo
     "buildDate":"","goVersion":"","compiler":"","platform":""}"#;
 
 fn natives() -> impl Iterator<Item = String> {
-    let kinds = ["services", "slices", "namespaces"];
-    let told = |kind: &str| [format!("{kind}: 0"), format!("{kind} watched")];
+    let kinds = [("services", 1), ("slices", 0), ("namespaces", 1)];
+    let told = |(kind, count)| [format!("{kind}: {count}"), format!("{kind} watched")];
     kinds.into_iter().flat_map(told)
 }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::guard::{Guard, Verdict};
 use super::source::{Source, identity};
-use super::{Connect, Signal};
+use super::{Asks, Connect, Signal};
 use crate::failure::{Backoff, Failure, FailureKind, spread};
 
 /// A watch that lived this long was a good one.
@@ -44,6 +44,9 @@ pub(super) struct Follower<K, R, W, E> {
     pub(super) guard: Guard,
     pub(super) connect: Option<Connect>,
     pub(super) reconnect: Option<watch::Receiver<u64>>,
+    pub(super) asks: Option<watch::Receiver<Asks>>,
+    /// What was asked for and done.
+    pub(super) heeded: Asks,
     pub(super) backoff: Backoff,
     /// The version up to which everything was told; empty before the first list.
     pub(super) version: String,
@@ -80,6 +83,20 @@ where
         }
     }
 
+    /// What is asked for is a second list, later or at once.
+    fn heed(&mut self) {
+        let Some(asks) = &mut self.asks else { return };
+        let asks = *asks.borrow_and_update();
+        let now = Instant::now();
+        if asks.again != self.heeded.again {
+            self.guard.ask_again(now);
+        }
+        if asks.release != self.heeded.release {
+            self.guard.release(now);
+        }
+        self.heeded = asks;
+    }
+
     /// What was not believed is not asked for again over the connection that said it.
     fn connect_anew(&mut self) {
         let Some(connect) = self
@@ -107,7 +124,13 @@ where
         let present = objects.iter().filter_map(|(object, _)| *object).collect();
         let objects = objects.into_iter().map(|(_, object)| object);
         match self.guard.judge(present, went_back, Instant::now()) {
-            Verdict::Believed => self.tell(Signal::Listed(objects.collect())).await,
+            Verdict::Believed { again } => {
+                self.tell(Signal::Listed(objects.collect())).await?;
+                match again {
+                    true => self.tell(Signal::Confirmed).await,
+                    false => Ok(()),
+                }
+            }
             Verdict::Held(missing) => {
                 let kind = K::kind(&K::DynamicType::default()).into_owned();
                 tracing::warn!(
@@ -190,6 +213,10 @@ where
                 read = timeout_at(dead_at, stream.read_until(b'\n', &mut line)) => read,
                 () = asked(&mut self.reconnect) => return Ok(End::Reconnect),
                 () = at(ask_at) => return Ok(End::Lost),
+                () = asked(&mut self.asks) => {
+                    self.heed();
+                    return Ok(End::Reconnect);
+                }
             };
             match read {
                 Ok(Ok(0)) => return Ok(End::Over),
@@ -295,10 +322,10 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Waits until a new connection is asked for.
-async fn asked(reconnect: &mut Option<watch::Receiver<u64>>) {
-    if let Some(reconnect) = reconnect
-        && reconnect.changed().await.is_ok()
+/// Waits until something is asked for.
+async fn asked<T>(asks: &mut Option<watch::Receiver<T>>) {
+    if let Some(asks) = asks
+        && asks.changed().await.is_ok()
     {
         return;
     }

@@ -18,11 +18,22 @@ type Id = u64;
 /// Objects that are there and expected to stay, and whether they have finalizers.
 pub(super) type Objects = HashMap<Id, bool>;
 
+/// Whether so many of what was there are missing that they are not believed to be gone at once.
+pub(crate) fn is_much(missing: usize, known: usize) -> bool {
+    missing > FEW.max(known / SHARE)
+}
+
 /// What is known to be there, and what is missing from the last list and was not believed to be gone.
 #[derive(Debug)]
 pub(super) struct Guard {
     known: Objects,
     missing: Option<Missing>,
+    /// When a list is to be asked for again although nothing is missing from what is known.
+    again_at: Option<Instant>,
+    /// A person says that what is missing is gone.
+    released: bool,
+    is_new: bool,
+    never_empty: bool,
     patience: Duration,
     hasher: RandomState,
 }
@@ -39,17 +50,25 @@ struct Missing {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It is all that there is.
-    Believed,
+    Believed {
+        /// Whether it says what an earlier list said, that was in doubt.
+        again: bool,
+    },
     /// What it holds is there, but so many are missing that it has to be asked for again.
     Held(usize),
 }
 
 impl Guard {
-    /// A guard that asks again after that time.
-    pub(super) fn new(patience: Duration) -> Self {
+    /// A guard that asks again after that time. Where there is always something, `never_empty`, an empty list is in doubt from
+    /// the first.
+    pub(super) fn new(patience: Duration, never_empty: bool) -> Self {
         Self {
             known: Objects::new(),
             missing: None,
+            again_at: None,
+            released: false,
+            is_new: true,
+            never_empty,
             patience,
             hasher: RandomState::new(),
         }
@@ -84,16 +103,43 @@ impl Guard {
 
     /// When the list is to be asked for again, if it is.
     pub(super) fn ask_at(&self) -> Option<Instant> {
-        self.missing.as_ref().map(|missing| missing.ask_at)
+        let missing = self.missing.as_ref().map(|missing| missing.ask_at);
+        missing.into_iter().chain(self.again_at).min()
+    }
+
+    /// The list is in doubt for reasons that are not seen here: it is to be asked for again.
+    pub(super) fn ask_again(&mut self, now: Instant) {
+        self.again_at.get_or_insert(now + self.patience);
+    }
+
+    /// A person says that what is missing now is gone: the list is to be asked for at once, and believed.
+    pub(super) fn release(&mut self, now: Instant) {
+        if self.ask_at().is_some() {
+            self.again_at = Some(now);
+            self.released = true;
+        }
     }
 
     /// Judges a list: a loss is believed if it is small, or if a list that was asked for later says the same. One of an older
     /// state than was seen before, which `went_back`, is not believed in anything that it lacks; nor is one that lacks an object
-    /// with finalizers, which does not go before it is seen on its way.
+    /// with finalizers, which does not go before it is seen on its way. A first list without anything is asked for again.
     pub(super) fn judge(&mut self, listed: Objects, went_back: bool, now: Instant) -> Verdict {
+        let is_due = self.again_at.is_some_and(|again_at| now >= again_at);
+        let released = std::mem::take(&mut self.released);
+        let is_first = std::mem::take(&mut self.is_new);
+        if is_due {
+            self.again_at = None;
+        }
+        if listed.is_empty() && self.known.is_empty() && (is_first || self.never_empty) && !is_due {
+            self.ask_again(now);
+            return match self.never_empty {
+                true => Verdict::Held(0),
+                false => Verdict::Believed { again: false },
+            };
+        }
         let known = self.known.iter();
         let missing: HashMap<_, _> = known.filter(|(id, _)| !listed.contains_key(id)).collect();
-        let many = |count: usize| count > FEW.max(self.known.len() / SHARE);
+        let many = |count: usize| is_much(count, self.known.len());
         let before = self.missing.as_ref();
         let confirmed = before.is_some_and(|before| {
             let others = missing.keys().filter(|id| !before.objects.contains(id));
@@ -102,15 +148,20 @@ impl Guard {
         let unseen = missing.values().any(|has_finalizers| **has_finalizers);
         let in_doubt = unseen || before.is_some_and(|before| before.in_doubt);
         let believed = !went_back && (confirmed || (!many(missing.len()) && !in_doubt));
-        if believed {
+        if believed || released {
             self.known = listed;
             self.missing = None;
-            return Verdict::Believed;
+            let again = confirmed || is_due;
+            return Verdict::Believed { again };
         }
         let objects: HashSet<_> = missing.into_keys().copied().collect();
         let count = objects.len();
         self.known.extend(listed);
-        if self.ask_at().is_none_or(|ask_at| now >= ask_at) {
+        if self
+            .missing
+            .as_ref()
+            .is_none_or(|before| now >= before.ask_at)
+        {
             self.missing = Some(Missing {
                 objects,
                 in_doubt: went_back || unseen,
@@ -127,13 +178,16 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
+    const BELIEVED: Verdict = Verdict::Believed { again: false };
+    const BELIEVED_AGAIN: Verdict = Verdict::Believed { again: true };
+
     fn listed(objects: impl IntoIterator<Item = Id>) -> Objects {
         objects.into_iter().map(|id| (id, false)).collect()
     }
 
     fn guard(known: u64, now: Instant) -> Guard {
-        let mut guard = Guard::new(PATIENCE);
-        assert_eq!(guard.judge(listed(0..known), false, now), Verdict::Believed);
+        let mut guard = Guard::new(PATIENCE, false);
+        assert_eq!(guard.judge(listed(0..known), false, now), BELIEVED);
         guard
     }
 
@@ -141,12 +195,12 @@ mod tests {
     fn a_loss_is_held_only_if_it_is_more_than_ten_and_more_than_a_fifth() {
         let now = Instant::now();
         for (known, left, verdict) in [
-            (10, 0, Verdict::Believed),
+            (10, 0, BELIEVED),
             (11, 0, Verdict::Held(11)),
-            (12, 2, Verdict::Believed),
-            (100, 80, Verdict::Believed),
+            (12, 2, BELIEVED),
+            (100, 80, BELIEVED),
             (100, 79, Verdict::Held(21)),
-            (1000, 800, Verdict::Believed),
+            (1000, 800, BELIEVED),
             (1000, 0, Verdict::Held(1000)),
         ] {
             let mut guard = guard(known, now);
@@ -168,9 +222,9 @@ mod tests {
         assert_eq!(guard.judge(listed(0..5), false, early), Verdict::Held(95));
         assert_eq!(guard.ask_at(), Some(now + PATIENCE));
         let later = now + PATIENCE;
-        assert_eq!(guard.judge(listed(0..4), false, later), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..4), false, later), BELIEVED_AGAIN);
         assert_eq!(guard.ask_at(), None);
-        assert_eq!(guard.judge(listed([]), false, later), Verdict::Believed);
+        assert_eq!(guard.judge(listed([]), false, later), BELIEVED);
     }
 
     #[test]
@@ -185,7 +239,7 @@ mod tests {
         );
         assert_eq!(guard.ask_at(), Some(later + PATIENCE));
         let last = later + PATIENCE;
-        assert_eq!(guard.judge(listed(0..100), false, last), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..100), false, last), BELIEVED_AGAIN);
     }
 
     #[test]
@@ -197,7 +251,7 @@ mod tests {
         let later = now + PATIENCE;
         assert_eq!(guard.judge(listed(0..3), true, later), Verdict::Held(2));
         let last = later + PATIENCE;
-        assert_eq!(guard.judge(listed(0..3), false, last), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..3), false, last), BELIEVED_AGAIN);
     }
 
     #[test]
@@ -211,16 +265,16 @@ mod tests {
         guard.applied(&meta);
         assert_eq!(guard.judge(listed(0..3), false, now), Verdict::Held(1));
         let later = now + PATIENCE;
-        assert_eq!(guard.judge(listed(0..3), false, later), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..3), false, later), BELIEVED_AGAIN);
         guard.applied(&meta);
         meta.finalizers = None;
         guard.applied(&meta);
-        assert_eq!(guard.judge(listed(0..3), false, later), Verdict::Believed);
+        assert_eq!(guard.judge(listed(0..3), false, later), BELIEVED);
     }
 
     #[test]
     fn what_is_being_deleted_is_expected_to_go() {
-        let mut guard = Guard::new(PATIENCE);
+        let mut guard = Guard::new(PATIENCE, false);
         let now = Instant::now();
         let mut metas: Vec<_> = (0..40)
             .map(|number| ObjectMeta {
@@ -233,8 +287,66 @@ mod tests {
             meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
             guard.applied(meta);
         }
-        assert_eq!(guard.judge(listed([]), false, now), Verdict::Believed);
+        assert_eq!(guard.judge(listed([]), false, now), BELIEVED);
         metas[30..].iter().for_each(|meta| guard.applied(meta));
-        assert_eq!(guard.judge(listed([]), false, now), Verdict::Believed);
+        assert_eq!(guard.judge(listed([]), false, now), BELIEVED);
+    }
+
+    #[test]
+    fn a_first_list_without_anything_is_asked_for_again_and_in_doubt_where_there_is_always_something()
+     {
+        let now = Instant::now();
+        let (early, later) = (now + PATIENCE / 2, now + PATIENCE);
+        let held = Verdict::Held(0);
+        for (never_empty, first) in [(false, BELIEVED), (true, held)] {
+            for (second, at, verdict) in [
+                (
+                    0,
+                    early,
+                    if never_empty {
+                        Verdict::Held(0)
+                    } else {
+                        BELIEVED
+                    },
+                ),
+                (3, early, BELIEVED),
+                (0, later, BELIEVED_AGAIN),
+                (3, later, BELIEVED_AGAIN),
+            ] {
+                let mut guard = Guard::new(PATIENCE, never_empty);
+                assert_eq!(guard.judge(listed([]), false, now), first);
+                assert_eq!(guard.ask_at(), Some(later));
+                let judged = guard.judge(listed(0..second), false, at);
+                assert_eq!(judged, verdict, "{never_empty} {second}");
+                assert_eq!(guard.ask_at(), Some(later).filter(|_| at == early));
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_others_doubt_is_asked_for_again() {
+        let now = Instant::now();
+        let mut guard = guard(3, now);
+        guard.ask_again(now);
+        guard.ask_again(now + PATIENCE / 2);
+        let later = now + PATIENCE;
+        assert_eq!(guard.ask_at(), Some(later));
+        assert_eq!(guard.judge(listed(0..3), false, now), BELIEVED);
+        assert_eq!(guard.judge(listed(0..3), false, later), BELIEVED_AGAIN);
+        assert_eq!(guard.ask_at(), None);
+    }
+
+    #[test]
+    fn what_a_person_releases_is_asked_for_at_once_and_believed_and_later_losses_are_held() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        guard.release(now);
+        assert_eq!(guard.ask_at(), None, "nothing is held");
+        assert_eq!(guard.judge(listed(0..50), false, now), Verdict::Held(50));
+        guard.release(now);
+        assert_eq!(guard.ask_at(), Some(now));
+        assert_eq!(guard.judge(listed(0..40), true, now), BELIEVED_AGAIN);
+        assert_eq!(guard.ask_at(), None);
+        assert_eq!(guard.judge(listed([]), false, now), Verdict::Held(40));
     }
 }

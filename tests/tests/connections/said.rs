@@ -9,7 +9,7 @@ use causeway_controller::failure::FailureKind;
 use causeway_controller::index::served::Served;
 use causeway_controller::index::slice::ObservedSlice;
 use causeway_controller::member::{self, Settings};
-use causeway_controller::watch::Signal;
+use causeway_controller::watch::{Asks, Signal};
 use causeway_tests::{Cluster, SOON};
 use kube::{Client, Resource, ResourceExt as _};
 use tokio::sync::mpsc;
@@ -79,6 +79,7 @@ impl Said {
                 let listed = self.listed.entry(kind).or_default();
                 listed.retain(|name| *name != gone);
             }
+            Signal::Confirmed => {}
             Signal::Held(missing) => panic!("{missing} {kind} are missing at once"),
             Signal::Connected => *self.connected.entry(kind).or_default() += 1,
             Signal::Failed(failure) => self.failed.entry(kind).or_default().push(failure.kind),
@@ -134,7 +135,8 @@ impl Told {
         let (tell, events) = mpsc::channel(64);
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
-        let watches = member::run(name, client, connect, GENERATION, tell, settings);
+        let (_, asked) = tokio::sync::watch::channel(Asks::default());
+        let watches = member::run(name, client, connect, GENERATION, tell, asked, settings);
         let task = tokio::spawn(watches);
         Self {
             events,

@@ -54,7 +54,7 @@ impl Namespaces {
                 self.0.remove(name);
                 changed.insert(name.into());
             }
-            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 

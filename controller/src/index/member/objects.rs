@@ -138,7 +138,7 @@ impl<V: View> Objects<V> {
                     note(changed, &key, old.as_ref(), None);
                 }
             }
-            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 

@@ -56,7 +56,7 @@ impl Slices {
                     self.remove(&slice.namespace, &slice.name, changed);
                 }
             }
-            Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
     }
 

@@ -53,7 +53,10 @@ pub fn gather<'a>(
     grace: Duration,
     now: Timestamp,
 ) -> Exports<'a> {
-    let mut exports = Exports::default();
+    let mut exports = Exports {
+        unknown: index.hub.doubts.clusters.clone(),
+        ..Exports::default()
+    };
     for (name, cluster) in &index.hub.clusters {
         let out = matches!(index.standing(name), Standing::LeftOut(_));
         let drained = cluster.withdrawn;

@@ -1,0 +1,289 @@
+//! What the first lists of a process are compared with. A process that has just started has seen nothing go; but the copies in
+//! the consumers say which sources they were made from, and what of theirs is missing from a first list may be missing from that
+//! list alone.
+//!
+//! A provider that lacks much of what the copies say, or all of it, is taken for unknown until its lists hold it, or a second
+//! list says so too. A cluster that copies name and the hub's first list lacks is unknown likewise, for a Cluster does not go
+//! unseen; and where members hold much of which the hub shows no MultiClusterService, none of it is collected before.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
+use causeway::domain::{ClusterName, ServiceKey};
+use string_cache::DefaultAtom;
+
+use super::member::Member;
+use super::slice::Path;
+use super::{Index, Item};
+use crate::event::{HubEvent, MemberEvent};
+use crate::outbox::Lane;
+use crate::watch::{Signal, is_much};
+
+/// What copies say of the cluster that they come from, or what that cluster's lists hold; everything by a hash.
+#[derive(Debug, Default)]
+pub(super) struct Testimony {
+    /// The UIDs of source slices.
+    sources: Vec<u64>,
+    /// The keys of exported services.
+    exports: Vec<u64>,
+}
+
+/// What a member's copies say, by the cluster that they come from.
+pub(super) type Told = HashMap<DefaultAtom, Testimony>;
+
+/// What of the hub's first lists is in doubt.
+#[derive(Debug, Default)]
+pub struct HubDoubts {
+    /// Clusters that copies come from and the list of Clusters lacks.
+    pub clusters: BTreeSet<ClusterName>,
+    /// Services, by member, of which the member holds something and the list of MultiClusterServices lacks, where these are many.
+    leftovers: HashMap<ClusterName, usize>,
+}
+
+impl HubDoubts {
+    /// How many MultiClusterServices are missing, where these are so many that none of them is believed to be gone.
+    pub fn leftovers(&self) -> usize {
+        self.leftovers.values().copied().max().unwrap_or_default()
+    }
+}
+
+/// What a complete list, or its confirmation, was of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Slices,
+    Services,
+    Exports,
+    MultiClusterServices,
+    Clusters,
+    Confirmation,
+}
+
+impl Heard {
+    pub(super) fn of_member(event: &MemberEvent) -> Option<Self> {
+        match event {
+            MemberEvent::Slices(signal) => Self::of(signal, Self::Slices),
+            MemberEvent::Services(signal) => Self::of(signal, Self::Services),
+            MemberEvent::Exports(signal) => Self::of(signal, Self::Exports),
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_hub(event: &HubEvent) -> Option<Self> {
+        match event {
+            HubEvent::MultiClusterServices(signal) => Self::of(signal, Self::MultiClusterServices),
+            HubEvent::Services(signal) => Self::of(signal, Self::Services),
+            HubEvent::Clusters(signal) => Self::of(signal, Self::Clusters),
+            HubEvent::Secrets(..) => None,
+        }
+    }
+
+    fn of<K>(signal: &Signal<K>, list: Self) -> Option<Self> {
+        match signal {
+            Signal::Listed(_) => Some(list),
+            Signal::Confirmed => Some(Self::Confirmation),
+            _ => None,
+        }
+    }
+}
+
+impl Testimony {
+    /// How many of these are missing from what a cluster holds; none where they are few and there are others.
+    fn missing(told: &[u64], holds: &HashSet<u64>) -> usize {
+        let missing = told.iter().filter(|one| !holds.contains(one)).count();
+        match missing > 0 && (holds.is_empty() || is_much(missing, told.len())) {
+            true => missing,
+            false => 0,
+        }
+    }
+}
+
+impl Member {
+    /// What its copies say, those of one cluster or all.
+    fn told(&self, hub: &str, only: Option<&ClusterName>) -> Told {
+        let mut told = Told::new();
+        for (key, copy) in self.all_copies().filter(|(_, copy)| *copy.hub == *hub) {
+            let Some(source) = &copy.source_cluster else {
+                continue;
+            };
+            if only.is_some_and(|only| *only.as_str() != **source) {
+                continue;
+            }
+            let testimony = told.entry(source.clone()).or_default();
+            testimony
+                .sources
+                .extend(copy.source.as_ref().map(|version| hash(&version.uid)));
+            if copy.path == Path::Clusterset {
+                testimony.exports.push(hash(key));
+            }
+        }
+        for testimony in told.values_mut() {
+            for hashes in [&mut testimony.sources, &mut testimony.exports] {
+                hashes.sort_unstable();
+                hashes.dedup();
+                hashes.shrink_to_fit();
+            }
+        }
+        told
+    }
+}
+
+impl Index {
+    /// Lanes whose API servers are to be listed a second time; those since the last call.
+    pub fn take_second_lists(&mut self) -> HashSet<Lane> {
+        std::mem::take(&mut self.second_lists)
+    }
+
+    /// The member's lists are about to come anew, from watches that remember nothing: they are compared with the copies.
+    pub fn await_lists(&mut self, name: &ClusterName) {
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        if !member.doubt_lists() {
+            return;
+        }
+        for member in self.members.values_mut() {
+            let told = member.told(&self.hub.uid, Some(name));
+            member.told.extend(told);
+        }
+    }
+
+    /// A member told a complete list: what it holds is compared with what others say, and the other way round.
+    pub(super) fn compare_member(&mut self, name: &ClusterName, heard: Heard) {
+        if heard == Heard::Slices
+            && let Some(member) = self.members.get_mut(name)
+        {
+            member.told = member.told(&self.hub.uid, None);
+            let sources: Vec<_> = member.told.keys().cloned().collect();
+            let sources = sources
+                .iter()
+                .filter_map(|source| ClusterName::try_from(&**source).ok());
+            let sources: Vec<_> = sources.filter(|source| source != name).collect();
+            for source in sources {
+                self.judge_cluster(&source);
+                self.judge_member(&source);
+            }
+        }
+        self.judge_member(name);
+        if heard != Heard::Exports {
+            self.judge_leftovers(name);
+        }
+    }
+
+    /// The hub told a complete list.
+    pub(super) fn compare_hub(&mut self, heard: Heard) {
+        let before = self.hub.doubts.clusters.len();
+        if self.hub.clusters_are_confirmed() {
+            self.hub.doubts.clusters.clear();
+        }
+        let clusters = &self.hub.clusters;
+        self.hub
+            .doubts
+            .clusters
+            .retain(|name| !clusters.contains_key(name));
+        if self.hub.doubts.clusters.len() != before {
+            self.mark_all_services();
+        }
+        if matches!(heard, Heard::MultiClusterServices | Heard::Confirmation) {
+            let names: Vec<_> = self.members.keys().cloned().collect();
+            names.iter().for_each(|name| self.judge_leftovers(name));
+        }
+        if heard != Heard::Confirmation && self.hub.lacks_services() {
+            self.second_lists.insert(Lane::Hub);
+        }
+    }
+
+    /// Whether what a provider's lists lack of what the copies say is so much that it is not believed.
+    fn judge_member(&mut self, name: &ClusterName) {
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        let atom = DefaultAtom::from(name.as_str());
+        let told: Vec<_> = self
+            .members
+            .values()
+            .filter_map(|other| other.told.get(&atom))
+            .collect();
+        let missing = |holds: Option<HashSet<u64>>, of: fn(&Testimony) -> &[u64]| {
+            let holds = holds?;
+            let each = told.iter().map(|told| Testimony::missing(of(told), &holds));
+            each.max()
+        };
+        let (sources, exports) = match told.is_empty() {
+            true => (None, None),
+            false => (member.untried_sources(), member.untried_exports()),
+        };
+        let is_compared = member.is_compared();
+        let sources = missing(sources, |told| &told.sources);
+        let exports = missing(exports, |told| &told.exports);
+        let missing = sources.unwrap_or_default() + exports.unwrap_or_default();
+        let before = member.missing();
+        if missing > 0 {
+            self.second_lists.insert(Lane::Member(name.clone()));
+        } else if is_compared {
+            let all = self.members.values_mut();
+            all.for_each(|other| drop(other.told.remove(&atom)));
+        }
+        if missing == before {
+            return;
+        }
+        tracing::warn!(cluster = %name, missing, "what first lists lack of what copies in other members were made from changed");
+        if let Some(member) = self.members.get_mut(name) {
+            member.note_missing(missing);
+        }
+        self.mark(Item::Cluster(name.clone()));
+        self.mark_all_services();
+    }
+
+    /// Whether the hub's list of Clusters lacks one that copies come from.
+    fn judge_cluster(&mut self, name: &ClusterName) {
+        let hub = &mut self.hub;
+        if hub.clusters.contains_key(name) || hub.clusters_are_confirmed() || hub.saw_out(name) {
+            return;
+        }
+        tracing::warn!(cluster = %name, "copies come from a cluster that the hub's first list lacks");
+        hub.doubts.clusters.insert(name.clone());
+        self.second_lists.insert(Lane::Hub);
+    }
+
+    /// Whether the hub's list of MultiClusterServices lacks many of which a member holds something.
+    fn judge_leftovers(&mut self, name: &ClusterName) {
+        let member = self.members.get(name);
+        let Some(member) = member.filter(|member| member.has_listed_natives()) else {
+            return;
+        };
+        let hub = &self.hub;
+        let missing = match hub.multi_cluster_services_are_tried() {
+            true => 0,
+            false => {
+                let owned = || member.own_keys(&hub.uid);
+                let lacks =
+                    |key: &ServiceKey| !hub.exposes(key) && member.owns_native(key, &hub.uid);
+                let lacking: HashSet<_> = owned().filter(lacks).collect();
+                let all = || owned().collect::<HashSet<_>>().len();
+                match !lacking.is_empty() && is_much(lacking.len(), all()) {
+                    true => lacking.len(),
+                    false => 0,
+                }
+            }
+        };
+        let leftovers = &mut self.hub.doubts.leftovers;
+        let before = leftovers.remove(name).unwrap_or_default();
+        if missing > 0 {
+            leftovers.insert(name.clone(), missing);
+            self.second_lists.insert(Lane::Hub);
+        }
+        if missing != before {
+            tracing::warn!(cluster = %name, missing, "services of which a member holds something and the hub's first list shows none changed");
+            self.mark_all_services();
+        }
+    }
+}
+
+pub(super) fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+use std::time::Duration;
+
+use crate::fixtures::objects::{Kind, cluster, export, mcs, service, slice};
+use crate::fixtures::{World, key, name, world};
+
+const EARLY: Duration = Duration::from_secs(20);
+const LATER: Duration = Duration::from_secs(31);
+
+/// So many services that member1 provides and the other members consume.
+fn exposing(services: usize) -> World {
+    let mut world = world();
+    world.member("member1").member("member2").member("member3");
+    for number in 0..services {
+        let name = format!("s{number:02}");
+        let source = slice(&format!("{name}-abc"), &name);
+        world
+            .on_hub(service(&name).port("http", 80))
+            .on_hub(mcs(&name).providers(&["member1"]))
+            .on("member1", service(&name).port("http", 80))
+            .on("member1", source.port("http", 8080).endpoint("10.1.0.5"));
+    }
+    world.settle().forget_writes();
+    world
+}
+
+/// So many services that member1 exports.
+fn exporting(services: usize) -> World {
+    let mut world = world();
+    world.member("member1").member("member2");
+    for number in 0..services {
+        let name = format!("s{number:02}");
+        let source = slice(&format!("{name}-abc"), &name);
+        world
+            .on("member1", service(&name).port("http", 80))
+            .on("member1", export(&name))
+            .on("member1", source.port("http", 8080).endpoint("10.1.0.5"));
+    }
+    world.settle().forget_writes();
+    world
+}
+
+/// What was written into members.
+fn written(world: &World) -> Vec<String> {
+    let log = world.log().into_iter();
+    log.filter(|line| !line.starts_with("hub")).collect()
+}
+
+fn deletions(world: &World) -> usize {
+    let log = world.log();
+    log.iter().filter(|line| line.contains(" delete ")).count()
+}
+
+#[test]
+fn a_first_list_that_lacks_much_of_what_copies_were_made_from_is_believed_when_a_second_one_says_so()
+ {
+    // All slices of member1 are listed by name, its sources before the rest.
+    for (services, left, held) in [
+        (1, 0, true),
+        (3, 0, true),
+        (3, 1, false),
+        (12, 2, false),
+        (12, 1, true),
+        (12, 0, true),
+        (60, 48, false),
+        (60, 47, true),
+    ] {
+        let mut world = exposing(services);
+        world
+            .forgets("member1", Kind::Slice, left)
+            .restart()
+            .pass(EARLY);
+        let case = format!("{left} of {services}");
+        let lost = 2 * (services - left);
+        assert_eq!(deletions(&world), if held { 0 } else { lost }, "{case}");
+        let member = &world.index.members["member1"];
+        assert_eq!(
+            member.held(),
+            if held { services - left } else { 0 },
+            "{case}"
+        );
+        world.pass(LATER);
+        assert_eq!(deletions(&world), lost, "{case}");
+        assert_eq!(world.index.members["member1"].held(), 0, "{case}");
+        world.assert_at_rest();
+    }
+}
+
+#[test]
+fn what_a_first_list_lacked_and_a_second_one_holds_was_never_gone() {
+    let mut world = exposing(12);
+    world
+        .forgets("member1", Kind::Slice, 0)
+        .restart()
+        .pass(EARLY);
+    world.remembers().pass(LATER);
+    assert_eq!(written(&world), Vec::<String>::new());
+    world.assert_at_rest();
+    world.off("member1", Kind::Slice, "s00-abc").settle();
+    assert_eq!(
+        deletions(&world),
+        2,
+        "a deletion that is seen counts at once"
+    );
+}
+
+#[test]
+fn it_does_not_matter_who_is_heard_first() {
+    for late in ["member1", "member2"] {
+        let mut world = exposing(12);
+        world
+            .lose(late)
+            .forgets("member1", Kind::Slice, 0)
+            .restart();
+        world.settle().list(late).pass(EARLY);
+        let from = |member: &str| world.copies(member, "s00").len();
+        assert_eq!((from("member2"), from("member3")), (1, 1), "{late}");
+        world.remembers().pass(LATER);
+        assert_eq!(written(&world), Vec::<String>::new(), "{late}");
+    }
+}
+
+#[test]
+fn a_member_that_is_engaged_anew_is_compared_anew() {
+    let mut world = exposing(12);
+    world.pass(LATER).forgets("member1", Kind::Slice, 0);
+    world.index.await_lists(&name("member1"));
+    world.list("member1").pass(EARLY);
+    assert_eq!(deletions(&world), 0);
+    world.remembers().pass(LATER);
+    assert_eq!(written(&world), Vec::<String>::new());
+}
+
+#[test]
+fn exports_that_copies_name_and_a_first_list_lacks_are_held() {
+    for (left, held) in [(0, true), (1, true), (2, false)] {
+        let mut world = exporting(12);
+        world
+            .forgets("member1", Kind::Export, left)
+            .restart()
+            .pass(EARLY);
+        assert_eq!(deletions(&world) == 0, held, "{left}");
+        world.remembers().pass(LATER);
+        assert_eq!(deletions(&world) == 0, held, "{left}");
+    }
+}
+
+#[test]
+fn a_cluster_that_copies_name_and_the_hubs_first_list_lacks_is_unknown() {
+    let mut world = exposing(1);
+    world.forgets("hub", Kind::Cluster, 0).restart();
+    world.remembers().on_hub(cluster("member2")).pass(EARLY);
+    assert_eq!(deletions(&world), 0);
+    assert_eq!(world.index.hub.held(), 1);
+    world.pass(LATER);
+    assert_eq!((written(&world), world.index.hub.held()), (Vec::new(), 0));
+
+    world
+        .off_hub(Kind::Cluster, "member1")
+        .restart()
+        .pass(EARLY);
+    assert_eq!(deletions(&world), 0);
+    world.pass(LATER);
+    assert_eq!(deletions(&world), 2, "two lists lack it");
+}
+
+#[test]
+fn many_services_that_the_hubs_first_list_lacks_are_not_asked_for_before_a_second_list() {
+    for (services, left, held) in [(12, 2, false), (12, 1, true), (12, 0, true), (3, 0, false)] {
+        let mut world = exposing(services);
+        world.forgets("hub", Kind::Mcs, left).restart().pass(EARLY);
+        let asked = if held { 0 } else { services - left };
+        assert_eq!(world.asked.len(), asked, "{left} of {services}");
+        world.pass(LATER);
+        assert_eq!(world.asked.len(), services - left, "{left} of {services}");
+        assert!(!world.asked.contains(&key("s00")) || left == 0);
+        world.remembers().restart().pass(LATER);
+        assert_eq!(deletions(&world), 0, "nobody said that there are none");
+    }
+}
