@@ -1,6 +1,6 @@
 //! `kubectl mcs unjoin`: the Cluster goes, the controller cleans the member, then the credentials go.
 
-use causeway::api::{Cluster, MultiClusterService, condition};
+use causeway::api::{Cluster, MultiClusterService, condition, labels};
 use causeway::domain::{self, ClusterName};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
@@ -80,8 +80,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     }
     let mut found = stored.is_some();
     if found && objects::delete(&hub, &cluster).await? {
-        gone(&hub, &name, args).await?;
+        let unready = gone(&hub, &name, args).await?;
         say::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
+        if !unready.is_empty() {
+            say_left(&hub, &name, &unready).await?;
+        }
     }
     found |= remove_secret(&hub, &name).await?;
     if !found && member.is_none() {
@@ -100,8 +103,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     still_named(&hub, &name).await
 }
 
-/// Waits until the controller has let go of the Cluster.
-async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<(), UnjoinError> {
+/// Waits until the controller has let go of the Cluster; why the member could not be cleaned, if it was not ready at the end.
+async fn gone(
+    hub: &ApiServer,
+    name: &ClusterName,
+    args: &UnjoinArgs,
+) -> Result<String, UnjoinError> {
     let mut last = None;
     let mut finalizers = String::new();
     let mut shown = Ok(());
@@ -128,7 +135,20 @@ async fn gone(hub: &ApiServer, name: &ClusterName, args: &UnjoinArgs) -> Result<
         seconds,
         finalizers,
         late,
-    })
+    })?;
+    Ok(last.unwrap_or_default())
+}
+
+/// Names the way to what the controller had to leave.
+async fn say_left(hub: &ApiServer, name: &ClusterName, why: &str) -> Result<(), UnjoinError> {
+    // The label's value is the UID of the hub's kube-system, which not everybody may see.
+    let uid = hub.uid().await.unwrap_or_else(|_| "HUB-UID".to_owned());
+    Ok(say::result(format_args!(
+        "note: {name} could not be cleaned{why}; what causeway wrote there is left. When it is back join and unjoin it again, or \
+         run there: kubectl delete services,endpointslices -A -l {}={uid}, and the same of serviceexports,serviceimports if it \
+         serves them",
+        labels::HUB
+    ))?)
 }
 
 fn cleaning(cluster: &Cluster) -> String {

@@ -17,6 +17,8 @@ pub const VALID: &str = "Valid";
 pub const CONFLICT: &str = "Conflict";
 /// On a Cluster: it serves ServiceExport and ServiceImport.
 pub const CLUSTERSET_API: &str = "ClustersetAPI";
+/// Of a Cluster: nothing is kept that the member's last lists lacked; only there once something was.
+pub const LISTS_BELIEVED: &str = "ListsBelieved";
 
 /// Reasons, as Karmada words them where Karmada has them.
 pub mod reason {
@@ -52,6 +54,10 @@ pub mod reason {
     pub const SERVED: &str = "Served";
     /// The member serves no ServiceExport, or no ServiceImport.
     pub const NOT_SERVED: &str = "NotServed";
+    /// [`super::LISTS_BELIEVED`] is True.
+    pub const BELIEVED: &str = "Believed";
+    /// A list lacked so much of what was there that it is kept until a second list lacks it too.
+    pub const LOSS_HELD: &str = "LossHeld";
     /// [`super::VALID`] is True.
     pub const VALID: &str = "Valid";
     /// There is no Service of the export's name.

@@ -18,6 +18,7 @@ pub(super) fn explain(scene: &Scene) -> Explanation {
     let mut findings: Vec<_> = standing::controller(scene).into_iter().collect();
     if ways.is_empty() {
         findings.push(not_asked(scene));
+        findings.extend(leftovers(scene));
     }
     let ready = findings.iter().all(|one| one.reason.is_well()) && ways.iter().all(is_well);
     Explanation {
@@ -39,6 +40,20 @@ fn is_well(way: &Way) -> bool {
         .flat_map(|endpoint| &endpoint.consumers);
     findings.map(|one| one.reason).all(Reason::is_well)
         && fates.all(|fate| fate.there && fate.finding.reason.is_well())
+}
+
+/// What is there though nothing asks for it.
+fn leftovers(scene: &Scene) -> Option<Finding> {
+    let (namespace, name) = (&scene.key.namespace, &scene.key.name);
+    let holders: Vec<_> = scene.holders().collect();
+    (!holders.is_empty()).then(|| {
+        let message = format!(
+            "objects of {namespace}/{name} that causeway wrote are left in {}; the controller collects them when it reaches \
+             these members",
+            holders.join(", ")
+        );
+        Finding::new(Reason::Leftovers, message).mend("kubectl mcs status shows which members are not Synced, and why")
+    })
 }
 
 fn not_asked(scene: &Scene) -> Finding {

@@ -54,6 +54,16 @@ pub(super) enum Reason {
     /// The object cannot be read.
     Invalid,
     NotJoined,
+    /// Its Cluster is being deleted.
+    Leaving,
+    /// Nothing asks for these objects any more, and they are there.
+    Leftovers,
+    /// It is of type LoadBalancer, by which no endpoint goes to another cluster.
+    LoadBalancer,
+    /// A cluster without the namespace imports nothing of it.
+    NotImported,
+    /// The exports differ; the oldest decides.
+    ExportsDisagree,
     /// A cluster has endpoints of its own, and nobody asked for them.
     NotNamed,
     LeftOut,
@@ -88,6 +98,9 @@ impl Reason {
                 | Self::Kept
                 | Self::PortNotExposed
                 | Self::NotNamed
+                | Self::LoadBalancer
+                | Self::NotImported
+                | Self::ExportsDisagree
                 | Self::NotCarriedOut
                 | Self::ListNotBelieved
         )

@@ -61,10 +61,33 @@ impl Scene {
         self.members.get(name)?.as_ref().ok()
     }
 
+    /// The members that hold something of the service that causeway wrote for this hub, as far as they were read.
+    pub(super) fn holders(&self) -> impl Iterator<Item = &str> {
+        let read = self.members.iter();
+        let read = read.filter_map(|(name, held)| Some((name.as_str(), held.as_ref().ok()?)));
+        let holders = read.filter(|(_, held)| self.wrote_any(held));
+        holders.map(|(name, _)| name)
+    }
+
+    fn wrote_any(&self, held: &Held) -> bool {
+        held.services.iter().any(|one| self.is_ours(one))
+            || held.exports.iter().any(|one| self.is_ours(one))
+            || held.imports.iter().any(|one| self.is_ours(one))
+            || held
+                .slices
+                .iter()
+                .any(|one| is_copy(one) && self.is_ours(one))
+    }
+
     /// Whether causeway wrote the object, for this hub.
     pub(super) fn is_ours<K: Resource>(&self, object: &K) -> bool {
         let hub = object.labels().get(labels::HUB);
         hub.is_some_and(|hub| self.hub_uid.as_ref().is_none_or(|own| own == hub))
+    }
+
+    /// Whether the object is no causeway's, of this hub or of another.
+    pub(super) fn is_a_persons<K: Resource>(&self, object: &K) -> bool {
+        !object.labels().contains_key(labels::HUB)
     }
 
     /// The copies that a member holds for that Service, from that cluster.

@@ -23,7 +23,8 @@ pub(super) fn member(scene: &Scene, name: &str) -> Option<Finding> {
                 .mend(format!("kubectl mcs join {name} --member-kubeconfig FILE")),
         );
     };
-    left_out(name, cluster)
+    leaving(name, cluster)
+        .or_else(|| left_out(name, cluster))
         .or_else(|| unready(name, cluster))
         .or_else(|| unread(scene, name))
 }
@@ -36,6 +37,16 @@ pub(super) fn drained(scene: &Scene, name: &str) -> Option<Finding> {
         cluster.name_any()
     );
     Some(Finding::new(Reason::Drained, message).mend(format!("kubectl mcs drain {name} --undo")))
+}
+
+fn leaving(name: &str, cluster: &Cluster) -> Option<Finding> {
+    let since = cluster.metadata.deletion_timestamp.as_ref()?.0;
+    let message = format!(
+        "{name} is being taken out: its Cluster is deleted since {since:.0}, and it is being cleaned"
+    );
+    Some(Finding::new(Reason::Leaving, message).mend(format!(
+        "if that is not meant, once it is gone: kubectl mcs join {name} --member-kubeconfig FILE"
+    )))
 }
 
 fn left_out(name: &str, cluster: &Cluster) -> Option<Finding> {
@@ -98,12 +109,12 @@ fn unread(scene: &Scene, name: &str) -> Option<Finding> {
 
 /// What is told of a member that takes part.
 pub(super) fn not_believed(scene: &Scene, name: &str) -> Option<Finding> {
-    let ready = ready(scene.cluster(name)?)?;
-    let lacks = ready.message.contains("which are kept until a second list");
-    (lacks && ready.status == condition::TRUE).then(|| {
+    let conditions = &scene.cluster(name)?.status.as_ref()?.conditions;
+    let believed = condition::find(conditions, condition::LISTS_BELIEVED)?;
+    (believed.status == condition::FALSE).then(|| {
         let message = format!(
             "{name}: {}; endpoints that are gone may still be offered",
-            ready.message
+            believed.message
         );
         let finding = Finding::new(Reason::ListNotBelieved, message);
         finding.mend(format!(
@@ -204,7 +215,7 @@ pub(super) fn export(scene: &Scene, name: &str) -> Option<Finding> {
         )));
     }
     let exports = &scene.held(name)?.exports;
-    let export = exports.iter().find(|export| !scene.is_ours(*export))?;
+    let export = exports.iter().find(|export| scene.is_a_persons(*export))?;
     let conditions = &export.status.as_ref()?.conditions;
     let unmet =
         |kind: &str| condition::find(conditions, kind).filter(|one| one.status == condition::FALSE);

@@ -1,6 +1,6 @@
 //! What the status of a Cluster should say, on hubs whose Cluster objects are causeway's to keep.
 
-use causeway::api::condition::{CLUSTERSET_API, FALSE, READY, TRUE, reason};
+use causeway::api::condition::{CLUSTERSET_API, FALSE, LISTS_BELIEVED, READY, TRUE, find, reason};
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -69,6 +69,19 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
             now,
         );
     }
+    let held = member.map_or(0, Member::held);
+    if held > 0 || find(&conditions, LISTS_BELIEVED).is_some() {
+        let text = "nothing is kept that the last lists lacked";
+        let verdict = believed(held);
+        set(
+            &mut conditions,
+            LISTS_BELIEVED,
+            (reason::BELIEVED, text),
+            &verdict,
+            generation,
+            now,
+        );
+    }
     let wish = ClusterStatusWish {
         kubernetes_version,
         conditions,
@@ -82,9 +95,7 @@ fn watched(index: &Index, name: &ClusterName) -> String {
     let mut text = "Services and EndpointSlices are watched".to_owned();
     let held = index.members.get(name).map_or(0, Member::held);
     if held > 0 {
-        text.push_str(&format!(
-            "; its last list lacks {held} objects that were there, which are kept until a second list says so too"
-        ));
+        text.push_str(&format!("; {}", kept(held)));
     }
     let cluster = index.hub.clusters.get(name);
     let unreadable = cluster.map_or(&[][..], |cluster| &cluster.declared.unreadable);
@@ -96,6 +107,22 @@ fn watched(index: &Index, name: &ClusterName) -> String {
         ));
     }
     text
+}
+
+fn kept(held: usize) -> String {
+    format!(
+        "its last list lacks {held} objects that were there, which are kept until a second list says so too"
+    )
+}
+
+fn believed(held: usize) -> Verdict {
+    match held {
+        0 => Verdict::True,
+        held => Verdict::False {
+            reason: reason::LOSS_HELD.into(),
+            message: kept(held),
+        },
+    }
 }
 
 /// Whether the member takes part in the clusterset, once that is known.

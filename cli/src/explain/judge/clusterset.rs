@@ -1,6 +1,6 @@
 //! What ServiceExports ask for.
 
-use causeway::api::SyncMode;
+use causeway::api::{SyncMode, condition};
 use causeway::domain::ServicePort;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt as _;
@@ -49,7 +49,10 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
         "{}.{}.svc.clusterset.local",
         scene.key.name, scene.key.namespace
     );
-    Some(plan.carry_out(not_exported(scene, &plan.providers), address))
+    let mut findings = not_exported(scene, &plan.providers);
+    findings.extend(disagreement(scene, &plan.providers));
+    findings.extend(not_imported(scene));
+    Some(plan.carry_out(findings, address))
 }
 
 /// Every member that is reached from the hub and has the namespace, or of which that is not known.
@@ -67,7 +70,42 @@ fn consumers(scene: &Scene) -> Vec<String> {
 }
 
 fn exports(scene: &Scene, held: &Held) -> bool {
-    held.exports.iter().any(|export| !scene.is_ours(export))
+    held.exports.iter().any(|export| scene.is_a_persons(export))
+}
+
+/// Members that are reached and have not the namespace.
+fn not_imported(scene: &Scene) -> Option<Finding> {
+    let namespace = &scene.key.namespace;
+    let read = scene.members.iter();
+    let without = read.filter(|(_, held)| held.as_ref().is_ok_and(|held| held.namespace.is_none()));
+    let without: Vec<_> = without.map(|(name, _)| name.as_str()).collect();
+    let first = without.first()?;
+    let message = format!(
+        "{} without namespace {namespace} do not import it",
+        without.join(", ")
+    );
+    let remedy = format!("in {first}: kubectl create namespace {namespace}");
+    Some(Finding::new(Reason::NotImported, message).mend(remedy))
+}
+
+/// What the exports say of each other.
+fn disagreement(scene: &Scene, exporters: &[String]) -> Option<Finding> {
+    let held = exporters.iter().filter_map(|name| scene.held(name));
+    let mut exports =
+        held.flat_map(|held| held.exports.iter().filter(|one| scene.is_a_persons(*one)));
+    let conflict = exports.find_map(|export| {
+        let conditions = &export.status.as_ref()?.conditions;
+        condition::find(conditions, condition::CONFLICT).filter(|one| one.status == condition::TRUE)
+    })?;
+    let message = format!(
+        "the exports disagree, and the oldest decides: {} ({})",
+        conflict.reason, conflict.message
+    );
+    let (namespace, name) = (&scene.key.namespace, &scene.key.name);
+    let finding = Finding::new(Reason::ExportsDisagree, message);
+    Some(finding.mend(format!(
+        "kubectl mcs status {name} -n {namespace} shows them beside each other"
+    )))
 }
 
 /// The ports of the import.

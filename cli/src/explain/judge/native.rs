@@ -22,6 +22,9 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
         Ok(wish) => wish,
         Err(errors) => return Some(invalid(scene, address, &errors)),
     };
+    if wish.exposure == domain::ExposureType::LoadBalancer {
+        return Some(load_balancer(scene, address));
+    }
     let joined = scene
         .clusters
         .iter()
@@ -57,6 +60,25 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
     Some(plan.carry_out(findings, address))
 }
 
+fn load_balancer(scene: &Scene, address: String) -> Way {
+    let (namespace, name) = (&scene.key.namespace, &scene.key.name);
+    let message = format!(
+        "MultiClusterService {namespace}/{name} is of type LoadBalancer: its status gathers the addresses of the providers' load \
+         balancers, and no endpoint goes to another cluster"
+    );
+    let finding = Finding::new(Reason::LoadBalancer, message).mend(format!(
+        "kubectl -n {namespace} get mcs {name} -o jsonpath='{{.status.loadBalancer}}'; for endpoints delete it and make it anew \
+         with types: [CrossCluster]"
+    ));
+    Way {
+        path: Path::Native,
+        address,
+        findings: vec![finding],
+        consumers: Vec::new(),
+        providers: Vec::new(),
+    }
+}
+
 fn invalid(scene: &Scene, address: String, errors: &domain::FieldErrors) -> Way {
     let message = format!("MultiClusterService {} cannot be read: {errors}", scene.key);
     let finding = Finding::new(Reason::Invalid, message).mend(edit(scene));
@@ -78,8 +100,7 @@ fn obstacle(
 ) -> Option<Finding> {
     let (key, namespace) = (&scene.key, &scene.key.namespace);
     if object.metadata.deletion_timestamp.is_some() {
-        let message = format!("MultiClusterService {key} is being deleted");
-        return Some(Finding::new(Reason::Deleting, message));
+        return Some(deleting(scene, object));
     }
     let ready = ready(object).filter(|one| one.status == condition::FALSE);
     if let Some(ready) = ready.filter(|one| one.reason == reason::MANAGED_BY_KARMADA) {
@@ -120,6 +141,31 @@ fn obstacle(
         );
         Finding::new(Reason::PortNotFound, message).mend(edit(scene))
     })
+}
+
+fn deleting(scene: &Scene, object: &MultiClusterService) -> Finding {
+    let (key, namespace) = (&scene.key, &scene.key.namespace);
+    let mut waits = Vec::new();
+    let holders: Vec<_> = scene.holders().collect();
+    if !holders.is_empty() {
+        waits.push(format!("{} to be cleaned", holders.join(", ")));
+    }
+    let others = object.finalizers().iter();
+    let others: Vec<_> = others
+        .filter(|one| *one != labels::FINALIZER)
+        .cloned()
+        .collect();
+    if !others.is_empty() {
+        waits.push(format!("somebody else's finalizers: {}", others.join(", ")));
+    }
+    let waits = match waits.as_slice() {
+        [] => String::new(),
+        waits => format!("; it waits for {}", waits.join(", and for ")),
+    };
+    let message = format!("MultiClusterService {key} is being deleted{waits}");
+    Finding::new(Reason::Deleting, message).mend(format!(
+        "wait a moment; if it is to be kept, once it is gone: kubectl -n {namespace} apply -f mcs.yaml"
+    ))
 }
 
 fn not_exposed(scene: &Scene, hidden: &[ServicePort]) -> Option<Finding> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::labels;
+use causeway::api::{condition, labels};
 use causeway::domain::{ServicePort, describe_ports};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -184,19 +184,35 @@ impl Plan<'_> {
             .or_else(|| self.no_place(name))
     }
 
+    /// What the import of a member says is wrong with it.
+    fn import_trouble(&self, name: &str) -> Option<String> {
+        let imports = &self.scene.held(name)?.imports;
+        let mut conditions = imports.iter().flat_map(|import| import.status.iter());
+        let unready = conditions.find_map(|status| {
+            let ready = condition::find(&status.conditions, condition::READY)?;
+            (ready.status == condition::FALSE).then_some(ready)
+        })?;
+        Some(format!("{} ({})", unready.reason, unready.message))
+    }
+
     /// The Service in a consumer that endpoints are to be behind.
     fn no_place(&self, name: &str) -> Option<Finding> {
         let (key, held) = (&self.scene.key, self.scene.held(name)?);
         let namespace = &key.namespace;
         let Some(service) = held.service(&self.service) else {
-            let message = format!("{name} has no Service {namespace}/{} yet", self.service);
+            let why = self.import_trouble(name).map(|why| format!(": {why}"));
+            let message = format!(
+                "{name} has no Service {namespace}/{}{}",
+                self.service,
+                why.unwrap_or_else(|| " yet".to_owned())
+            );
             let command = format!("kubectl mcs status {} -n {namespace}", key.name);
             return Some(Finding::new(Reason::ServiceMissing, message).mend(command));
         };
         let ports = ports::of(service);
         let lacks = |port: &&ServicePort| !ports.iter().any(|own| own.id == port.id);
         let lacking: Vec<_> = self.exposed.iter().filter(lacks).collect();
-        let of_others = self.path == Path::Native && !self.scene.is_ours(service);
+        let of_others = !self.scene.is_ours(service);
         (of_others && (is_external_name(service) || !lacking.is_empty())).then(|| {
             let what = if is_external_name(service) {
                 "is an ExternalName".to_owned()
@@ -207,11 +223,11 @@ impl Plan<'_> {
                     describe_ports(&ports)
                 )
             };
-            let message = format!("Service {key} of {name} is somebody else's and {what}");
+            let own = &self.service;
+            let message = format!("Service {namespace}/{own} of {name} is somebody else's and {what}");
             Finding::new(Reason::ForeignService, message).mend(format!(
-                "in {name}: kubectl -n {namespace} edit service {0} to have the ports; or, if nobody needs it: \
-                 kubectl -n {namespace} delete service {0}",
-                key.name
+                "in {name}: kubectl -n {namespace} edit service {own} to have the ports; or, if nobody needs it: \
+                 kubectl -n {namespace} delete service {own}"
             ))
         })
     }

@@ -94,3 +94,242 @@ fn what_is_wrong_with_an_export_is_told() {
         ],
     );
 }
+
+#[test]
+fn what_is_wrong_with_a_cluster_of_the_clusterset_is_told() {
+    let lost_exporter = |s: &mut Scene| {
+        s.replace(cluster(
+            "a",
+            json!([ready("False", "Unreachable", "connection refused")]),
+        ));
+        s.members
+            .insert("a".to_owned(), Err("connection refused".to_owned()));
+    };
+    hold_in(
+        exported,
+        &[
+            (
+                "the exporter is drained",
+                |s| {
+                    s.without_copies()
+                        .annotate("a", "mcs.causeway.dev/withdraw", "true");
+                },
+                false,
+                Reason::Drained,
+                "kubectl mcs drain a --undo",
+            ),
+            (
+                "the exporter is out of reach, and what it gave is kept",
+                lost_exporter,
+                false,
+                Reason::Kept,
+                "",
+            ),
+            (
+                "the exporter is out of reach",
+                lost_exporter,
+                false,
+                Reason::MemberUnreachable,
+                "kubectl mcs drain a",
+            ),
+            (
+                "the importer is out of reach",
+                |s| {
+                    s.replace(cluster(
+                        "b",
+                        json!([ready("False", "Unreachable", "connection refused")]),
+                    ));
+                    s.without_copies();
+                },
+                false,
+                Reason::MemberUnreachable,
+                "--api-endpoint",
+            ),
+            (
+                "the importer is refused",
+                |s| {
+                    s.replace(cluster(
+                        "b",
+                        json!([ready("False", "Refused", "another cluster")]),
+                    ))
+                },
+                false,
+                Reason::MemberRefused,
+                "kubectl mcs join b",
+            ),
+            (
+                "the importer's namespace is on its way out",
+                |s| {
+                    s.without_copies().member("b").namespace = from(
+                        json!({ "metadata": { "deletionTimestamp": "2026-11-20T23:00:00Z" } }),
+                    );
+                },
+                false,
+                Reason::NamespaceTerminating,
+                "in b: kubectl describe namespace shop",
+            ),
+            (
+                "a cluster without the namespace",
+                |s| {
+                    s.clusters.push(synced("c"));
+                    s.members.insert("c".to_owned(), Ok(Held::default()));
+                },
+                true,
+                Reason::NotImported,
+                "in c: kubectl create namespace shop",
+            ),
+            (
+                "a list that is not believed",
+                |s| {
+                    let believed =
+                        condition("ListsBelieved", "False", "LossHeld", "it lacks 20 objects");
+                    s.replace(cluster(
+                        "a",
+                        json!([ready("True", "Synced", "watched"), believed]),
+                    ));
+                },
+                true,
+                Reason::ListNotBelieved,
+                "wait half a minute",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_keeps_endpoints_from_an_import_is_told() {
+    let derived = |s: &mut Scene| {
+        let services = &mut s.without_copies().member("b").services;
+        services.retain(|one| one.metadata.name.as_deref() != Some("derived-foo"));
+    };
+    hold_in(
+        exported,
+        &[
+            (
+                "exports that disagree",
+                |s| {
+                    let conflict = condition(
+                        "Conflict",
+                        "True",
+                        "TypeConflict",
+                        "ClusterSetIP here, Headless in c",
+                    );
+                    s.member("a").exports = vec![fixtures::export("foo", json!([conflict]))];
+                },
+                true,
+                Reason::ExportsDisagree,
+                "kubectl mcs status foo -n shop",
+            ),
+            (
+                "no derived Service",
+                derived,
+                false,
+                Reason::ServiceMissing,
+                "kubectl mcs status foo -n shop",
+            ),
+            (
+                "somebody's Service of the derived name",
+                |s| {
+                    let mut theirs = core_service(false, &[("other", 81)]);
+                    theirs.metadata.name = Some("derived-foo".to_owned());
+                    s.without_copies().member("b").services = vec![theirs];
+                },
+                false,
+                Reason::ForeignService,
+                "in b: kubectl -n shop edit service derived-foo",
+            ),
+            (
+                "an exporter without the Service",
+                |s| {
+                    s.without_copies();
+                    s.member("a")
+                        .services
+                        .retain(|one| one.metadata.name.as_deref() != Some("foo"));
+                },
+                false,
+                Reason::NoProviderService,
+                "in a: kubectl -n shop create service clusterip foo",
+            ),
+            (
+                "no endpoints",
+                |s| {
+                    s.without_copies();
+                    s.member("a").slices.clear();
+                },
+                false,
+                Reason::NoEndpoints,
+                "kubectl -n shop get pods",
+            ),
+            (
+                "an address outside the ranges",
+                |s| {
+                    s.without_copies().annotate(
+                        "a",
+                        "mcs.causeway.dev/endpoint-cidrs",
+                        "10.9.0.0/16",
+                    );
+                },
+                false,
+                Reason::AddressOutsideRanges,
+                "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",
+            ),
+            (
+                "a slice that somebody else keeps",
+                |s| {
+                    s.without_copies();
+                    let labels = json!({ "kubernetes.io/service-name": "foo" });
+                    s.member("a").slices[0].metadata.labels = from(labels);
+                },
+                false,
+                Reason::NotManagedByKubernetes,
+                "",
+            ),
+            (
+                "an export of another hub's causeway",
+                |s| {
+                    let export = &mut s.member("a").exports[0];
+                    export.metadata.labels = from(json!({ "mcs.causeway.dev/hub": "another" }));
+                    s.member("a").imports.clear();
+                    s.member("b").imports.clear();
+                },
+                false,
+                Reason::NotAsked,
+                "a ServiceExport called foo",
+            ),
+            (
+                "a copy that is older",
+                |s| {
+                    let copies = s.member("b").slices.iter_mut();
+                    copies.for_each(|copy| copy.endpoints.truncate(1));
+                    s.member("a").slices[0].metadata.resource_version = Some("8".to_owned());
+                },
+                false,
+                Reason::UnderWay,
+                "the log of causeway-controller",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_import_that_says_why_it_has_no_service_is_quoted() {
+    let mut scene = exported();
+    let unsupported = condition(
+        "Ready",
+        "False",
+        "IPFamilyNotSupported",
+        "the cluster has no IPv6",
+    );
+    let member = scene.without_copies().member("b");
+    member.services.clear();
+    let status = member.imports[0].status.as_mut().expect("a status");
+    status.conditions = from(json!([unsupported]));
+    let findings = all(&explain(&scene));
+    let quoted = |one: &Finding| {
+        one.reason == Reason::ServiceMissing
+            && one
+                .message
+                .ends_with(": IPFamilyNotSupported (the cluster has no IPv6)")
+    };
+    assert!(findings.iter().any(quoted), "{findings:#?}");
+}

@@ -80,7 +80,24 @@ fn what_is_wrong_on_the_hub_is_told() {
             },
             false,
             Reason::Deleting,
-            "",
+            "wait a moment",
+        ),
+        (
+            "it is gone, and not all of it is collected",
+            |s| s.wish = None,
+            false,
+            Reason::Leftovers,
+            "kubectl mcs status shows which members are not Synced",
+        ),
+        (
+            "it is of type LoadBalancer",
+            |s| {
+                s.wish.as_mut().expect("it").spec = from(json!({ "types": ["LoadBalancer"] }));
+                s.without_copies();
+            },
+            true,
+            Reason::LoadBalancer,
+            "kubectl -n shop get mcs foo -o jsonpath='{.status.loadBalancer}'",
         ),
         (
             "the last change is not judged",
@@ -90,6 +107,20 @@ fn what_is_wrong_on_the_hub_is_told() {
             "kubectl mcs status foo -n shop --wait",
         ),
     ]);
+}
+
+#[test]
+fn what_a_deletion_waits_for_is_told() {
+    let mut scene = healthy();
+    let wish = scene.wish.as_mut().expect("it");
+    wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
+    let finalizers = ["mcs.causeway.dev/cleanup", "example.com/theirs"];
+    wish.metadata.finalizers = Some(finalizers.map(str::to_owned).into());
+    let findings = all(&explain(&scene));
+    let waits =
+        "it waits for a, b to be cleaned, and for somebody else's finalizers: example.com/theirs";
+    let told = |one: &Finding| one.reason == Reason::Deleting && one.message.ends_with(waits);
+    assert!(findings.iter().any(told), "{findings:#?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::status::fixtures::cluster;
+use crate::status::fixtures::{cluster, condition};
 
 #[test]
 fn what_is_wrong_with_a_member_is_told() {
@@ -105,6 +105,31 @@ fn what_is_wrong_with_a_member_is_told() {
             "right to read its Secret",
         ),
         (
+            "the consumer is being taken out",
+            |s| {
+                let mut leaving = synced("b");
+                leaving.metadata.deletion_timestamp = from(json!("2026-11-20T23:00:00Z"));
+                s.replace(leaving);
+                s.without_copies();
+            },
+            false,
+            Reason::Leaving,
+            "kubectl mcs join b",
+        ),
+        (
+            "the provider is too old",
+            |s| {
+                let mut old = synced("a");
+                let status = old.status.as_mut().expect("a status");
+                status.kubernetes_version = Some("v1.20.4".to_owned());
+                s.replace(old);
+                s.without_copies();
+            },
+            false,
+            Reason::LeftOut,
+            "",
+        ),
+        (
             "the provider is in Pull mode",
             |s| {
                 let mut pull = synced("a");
@@ -120,8 +145,12 @@ fn what_is_wrong_with_a_member_is_told() {
         (
             "the provider's last list is not believed",
             |s| {
-                let message = "watched; its last list lacks 20 objects that were there, which are kept until a second list says so too";
-                s.replace(cluster("a", json!([ready("True", "Synced", message)])));
+                let lacks = "its last list lacks 20 objects that were there, which are kept until a second list says so too";
+                let believed = condition("ListsBelieved", "False", "LossHeld", lacks);
+                s.replace(cluster(
+                    "a",
+                    json!([ready("True", "Synced", "watched"), believed]),
+                ));
             },
             true,
             Reason::ListNotBelieved,
