@@ -174,6 +174,14 @@ impl Bed {
                 process.restart().await;
                 None
             }
+            Blow::Restart(name) => {
+                let mut all = self.fleet.clusters();
+                let cluster = all.find(|cluster| cluster.name() == name);
+                let cluster = cluster.expect("a cluster of the fleet");
+                cluster.stop().await;
+                cluster.start().await;
+                None
+            }
             Blow::Stop => {
                 let leader = self.leader().await;
                 self.controllers[leader].process().pause();
@@ -212,6 +220,11 @@ impl Bed {
         let lines = loop {
             let scene = Scene::now(&self.fleet, &self.clients).await;
             let mut differences = self.churn.still_there(&scene);
+            let blind = self
+                .witnesses
+                .iter()
+                .filter(|witness| !witness.has_seen(&scene));
+            differences.extend(blind.map(|_| "a witness has not seen all yet".to_owned()));
             match oracle::judge(&scene) {
                 Ok(lines) if differences.is_empty() => break lines,
                 Ok(_) => {}
@@ -325,7 +338,8 @@ fn touches(sight: &Sight) -> bool {
 
 /// Services that stay as they are, with pods in members that stay.
 async fn rock(fleet: &Fleet) {
-    make_namespace(fleet, ROCK).await;
+    let clusters: Vec<&Cluster> = fleet.clusters().collect();
+    make_namespace(fleet, ROCK, &clusters).await;
     let space = Space::existing(fleet, ROCK);
     service("native")
         .port("http", 80)

@@ -1,6 +1,7 @@
 //! What people and workloads do: services come, change and go. What is done is chosen at random, and is always something
 //! that a person may do at any time.
 
+mod damage;
 mod exported;
 mod native;
 
@@ -20,11 +21,14 @@ use crate::scene::{Key, Scene};
 use crate::witness::Sight;
 
 /// The namespaces of services that change.
-const NAMESPACES: [&str; 2] = ["red", "green"];
+const NAMESPACES: [&str; 3] = ["red", "green", "blue"];
 /// Of these the second goes and comes.
 const PASSING: &str = NAMESPACES[1];
-/// The services that a MultiClusterService exposes.
-const NATIVE: [&str; 3] = ["n0", "n1", "n2"];
+/// And the third is not in every member.
+const PARTIAL: &str = NAMESPACES[2];
+const WITHOUT_PARTIAL: &str = "member1";
+/// The services that a MultiClusterService exposes; the last is one that members have and export too.
+const NATIVE: [&str; 4] = ["n0", "n1", "n2", EXPORTED[0]];
 /// The services that members export; the last is headless.
 const EXPORTED: [&str; 2] = ["c0", "c1"];
 /// The most pods that a service has in a member.
@@ -40,6 +44,8 @@ pub(super) struct Churn {
     exposed: BTreeMap<(&'static str, &'static str), Exposed>,
     exported: BTreeMap<Place, Exported>,
     pods: BTreeMap<Place, Vec<RunningPod>>,
+    /// The slices that people made, each with one address.
+    by_hand: BTreeSet<Place>,
     without: BTreeSet<&'static str>,
     /// What was deleted in this round, and is made anew only when it is gone.
     leaving: BTreeSet<Key>,
@@ -50,28 +56,53 @@ pub(super) struct Churn {
 
 impl Churn {
     pub(super) async fn new(fleet: &Fleet, members: Vec<&'static str>) -> Self {
-        for namespace in NAMESPACES {
-            make_namespace(fleet, namespace).await;
-        }
-        Self {
+        let mut churn = Self {
             members,
             exposed: BTreeMap::new(),
             exported: BTreeMap::new(),
             pods: BTreeMap::new(),
+            by_hand: BTreeSet::new(),
             without: BTreeSet::new(),
             leaving: BTreeSet::new(),
             touched: BTreeSet::new(),
             steps: VecDeque::new(),
             count: 0,
+        };
+        for namespace in NAMESPACES {
+            churn.make(fleet, namespace).await;
         }
+        churn
+    }
+
+    /// Makes a namespace, and in it the Services of members that may be exported.
+    async fn make(&mut self, fleet: &Fleet, namespace: &'static str) {
+        let has_it = |cluster: &&Cluster| namespace != PARTIAL || cluster.name() != WITHOUT_PARTIAL;
+        let clusters: Vec<&Cluster> = fleet.clusters().filter(has_it).collect();
+        make_namespace(fleet, namespace, &clusters).await;
+        for member in self.members_with(namespace) {
+            for name in EXPORTED {
+                let place = (namespace, name, member);
+                self.exported
+                    .insert(place, Exported::make(fleet, place).await);
+            }
+        }
+    }
+
+    fn members_with(&self, namespace: &str) -> Vec<&'static str> {
+        let members = self.members.iter().copied();
+        members
+            .filter(|member| namespace != PARTIAL || *member != WITHOUT_PARTIAL)
+            .collect()
     }
 
     /// One thing more.
     pub(super) async fn step(&mut self, fleet: &Fleet, random: &mut Random) {
         let done = match random.below(100) {
-            0..35 => self.pods(fleet, random).await,
-            35..62 => self.native(fleet, random).await,
-            62..94 => self.exports(fleet, random).await,
+            0..32 => self.pods(fleet, random).await,
+            32..60 => self.native(fleet, random).await,
+            60..84 => self.exports(fleet, random).await,
+            84..90 => self.slices(fleet, random).await,
+            90..96 => self.vandalise(fleet, random).await,
             _ => self.namespace(fleet, random).await,
         };
         self.note(done);
@@ -148,13 +179,13 @@ impl Churn {
     async fn pods(&mut self, fleet: &Fleet, random: &mut Random) -> String {
         let namespace = self.somewhere(random);
         let all: Vec<&str> = NATIVE.into_iter().chain(EXPORTED).collect();
-        let (name, member) = (*random.of(&all), *random.of(&self.members));
+        let (name, member) = (*random.of(&all), *random.of(&self.members_with(namespace)));
         self.touch(namespace, name);
         let place = format!("of {namespace}/{name} in {member}");
         let pods = self.pods.entry((namespace, name, member)).or_default();
         if pods.is_empty() || (pods.len() < PODS && random.once_in(2)) {
             let space = Space::existing(fleet, namespace);
-            let more = 1 + random.below(2);
+            let more = 1 + random.below(3);
             let new = space
                 .backends(name)
                 .count(more)
@@ -202,6 +233,7 @@ impl Churn {
             }
             self.exposed
                 .retain(|(namespace, _), _| *namespace != PASSING);
+            self.by_hand.retain(|(namespace, ..)| *namespace != PASSING);
             self.exported
                 .retain(|(namespace, ..), _| *namespace != PASSING);
             self.without.insert(PASSING);
@@ -209,7 +241,7 @@ impl Churn {
             return format!("namespace {PASSING} is deleted everywhere");
         }
         if self.without.contains(PASSING) && !self.leaving.contains(&gone) {
-            make_namespace(fleet, PASSING).await;
+            self.make(fleet, PASSING).await;
             self.without.remove(PASSING);
             return format!("namespace {PASSING} is made anew");
         }
@@ -217,9 +249,8 @@ impl Churn {
     }
 }
 
-/// A namespace in the hub and in all members.
-pub(super) async fn make_namespace(fleet: &Fleet, name: &str) {
-    let clusters: Vec<&Cluster> = fleet.clusters().collect();
+/// A namespace in these clusters.
+pub(super) async fn make_namespace(fleet: &Fleet, name: &str, clusters: &[&Cluster]) {
     let space = Space::existing(fleet, name);
-    join_all(clusters.into_iter().map(|cluster| space.create_in(cluster))).await;
+    join_all(clusters.iter().map(|cluster| space.create_in(cluster))).await;
 }

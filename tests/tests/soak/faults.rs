@@ -39,6 +39,8 @@ pub(super) enum Blow {
     End,
     /// The one that leads is stopped for longer than the lease, and goes on.
     Stop,
+    /// The API server of this cluster is killed, and started again.
+    Restart(&'static str),
 }
 
 /// What goes wrong in one round, and for how long.
@@ -52,7 +54,9 @@ pub(super) struct Trouble {
 impl Trouble {
     /// Chosen at random, at some of these clusters.
     pub(super) fn choose(random: &mut Random, clusters: &[&'static str]) -> Self {
+        let restart = Blow::Restart(clusters[random.below(clusters.len())]);
         let blows = [
+            restart,
             Blow::None,
             Blow::None,
             Blow::None,

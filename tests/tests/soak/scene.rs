@@ -118,3 +118,8 @@ pub(super) fn label<'a, K: Resource>(object: &'a K, name: &str) -> &'a str {
     let all = object.meta().labels.as_ref();
     all.and_then(|all| all.get(name)).map_or("", String::as_str)
 }
+
+/// Whether the slice is a copy that was delivered from another cluster.
+pub(super) fn is_copy(slice: &EndpointSlice) -> bool {
+    label(slice, labels::SLICE_MANAGED_BY) == labels::SLICE_DISPATCHER
+}

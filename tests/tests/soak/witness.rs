@@ -3,17 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use causeway::api::labels;
 use causeway_tests::Cluster;
 use futures::TryStreamExt as _;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::runtime::watcher;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio::task::AbortHandle;
 
-use crate::scene::{Key, key, label};
+use crate::scene::{Key, Scene, is_copy, key, label};
 
 /// What was seen of an endpoint in a consumer that is not to be while nothing was changed about its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,26 +34,40 @@ impl fmt::Display for Sight {
 
 /// A watch on the copies in one member.
 pub(super) struct Witness {
-    seen: Arc<Mutex<Vec<Sight>>>,
+    member: String,
+    seen: Arc<Mutex<Seen>>,
     task: AbortHandle,
 }
 
 impl Witness {
     pub(super) fn of(member: &Cluster, client: Client) -> Self {
-        let seen = Arc::default();
-        let watch = Watch {
+        let seen = Arc::new(Mutex::new(Seen {
             member: member.name().to_owned(),
             slices: BTreeMap::new(),
-            seen: Arc::clone(&seen),
-        };
-        let task = tokio::spawn(watch.run(client)).abort_handle();
-        Self { seen, task }
+            sights: Vec::new(),
+        }));
+        let task = tokio::spawn(watch(client, Arc::clone(&seen))).abort_handle();
+        Self {
+            member: member.name().to_owned(),
+            seen,
+            task,
+        }
     }
 
     /// What was noted since the last time.
     pub(super) fn noted(&self) -> Vec<Sight> {
         assert!(!self.task.is_finished(), "a witness has left");
-        std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.seen).sights)
+    }
+
+    /// Whether it has seen all that is there now.
+    pub(super) fn has_seen(&self, scene: &Scene) -> bool {
+        let there = scene.members[&self.member].slices.iter();
+        let copies = there.filter(|(_, slice)| is_copy(slice));
+        let there = copies.map(|(key, slice)| (key, slice.metadata.resource_version.as_ref()));
+        let seen = lock(&self.seen);
+        let known = seen.slices.iter();
+        there.eq(known.map(|(key, copy)| (key, copy.version.as_ref())))
     }
 }
 
@@ -63,52 +77,55 @@ impl Drop for Witness {
     }
 }
 
-struct Watch {
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Seen {
     member: String,
     slices: BTreeMap<Key, Copied>,
-    seen: Arc<Mutex<Vec<Sight>>>,
+    sights: Vec<Sight>,
 }
 
 /// The Service that a copy belongs to, and its ready endpoints.
 #[derive(Clone, Default)]
 struct Copied {
+    version: Option<String>,
     service: Key,
     addresses: BTreeSet<String>,
 }
 
-impl Watch {
-    async fn run(mut self, client: Client) {
-        let copies = format!("{}={}", labels::SLICE_MANAGED_BY, labels::SLICE_DISPATCHER);
-        let config = watcher::Config::default().labels(&copies);
-        let mut events = std::pin::pin!(watcher(Api::<EndpointSlice>::all(client), config));
-        let mut listed = BTreeMap::new();
-        loop {
-            match events.try_next().await {
-                Ok(Some(watcher::Event::Apply(slice))) => {
-                    self.replace(key(&slice), Some(copied(&slice)));
-                }
-                Ok(Some(watcher::Event::Delete(slice))) => self.replace(key(&slice), None),
-                Ok(Some(watcher::Event::Init)) => listed.clear(),
-                Ok(Some(watcher::Event::InitApply(slice))) => {
-                    listed.insert(key(&slice), copied(&slice));
-                }
-                Ok(Some(watcher::Event::InitDone)) => self.take(std::mem::take(&mut listed)),
-                Ok(None) => return,
-                Err(error) => {
-                    eprintln!(
-                        "{}: the watch of its copies is begun anew: {error}",
-                        self.member
-                    );
-                }
+async fn watch(client: Client, seen: Arc<Mutex<Seen>>) {
+    let copies = format!("{}={}", labels::SLICE_MANAGED_BY, labels::SLICE_DISPATCHER);
+    let config = watcher::Config::default().labels(&copies);
+    let events = watcher(Api::<EndpointSlice>::all(client), config);
+    let mut events = std::pin::pin!(events.default_backoff());
+    let mut listed = BTreeMap::new();
+    loop {
+        let event = events.try_next().await;
+        let mut seen = lock(&seen);
+        match event {
+            Ok(Some(watcher::Event::Apply(slice))) => {
+                seen.replace(key(&slice), Some(copied(&slice)));
             }
+            Ok(Some(watcher::Event::Delete(slice))) => seen.replace(key(&slice), None),
+            Ok(Some(watcher::Event::Init)) => listed.clear(),
+            Ok(Some(watcher::Event::InitApply(slice))) => {
+                listed.insert(key(&slice), copied(&slice));
+            }
+            Ok(Some(watcher::Event::InitDone)) => seen.take(std::mem::take(&mut listed)),
+            Ok(None) => return,
+            // Its API server is away; the watch is begun anew.
+            Err(_) => {}
         }
     }
+}
 
+impl Seen {
     /// All that is there now. What is new comes first, so that what only moved is not missed.
     fn take(&mut self, listed: BTreeMap<Key, Copied>) {
-        let gone: Vec<Key> = self
-            .slices
-            .keys()
+        let known = self.slices.keys();
+        let gone: Vec<Key> = known
             .filter(|key| !listed.contains_key(*key))
             .cloned()
             .collect();
@@ -145,17 +162,13 @@ impl Watch {
             .count()
     }
 
-    fn note(&self, (namespace, name): &Key, what: String) {
+    fn note(&mut self, (namespace, name): &Key, what: String) {
         let exported = name.strip_prefix("derived-").unwrap_or(name);
-        let sight = Sight {
+        self.sights.push(Sight {
             member: self.member.clone(),
             service: (namespace.clone(), exported.to_owned()),
             what: format!("in {name}, {what}"),
-        };
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(sight);
+        });
     }
 }
 
@@ -167,6 +180,7 @@ fn copied(slice: &EndpointSlice) -> Copied {
     let ready = slice.endpoints.iter();
     let ready = ready.filter(|endpoint| endpoint.conditions.as_ref().is_none_or(is_ready));
     Copied {
+        version: slice.metadata.resource_version.clone(),
         service: (namespace, label(slice, labels::SERVICE_NAME).to_owned()),
         addresses: ready
             .flat_map(|endpoint| endpoint.addresses.clone())

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::{Churn, EXPORTED};
+use super::{Churn, EXPORTED, Place};
 use crate::random::Random;
 
 /// A Service that a member has.
@@ -30,23 +30,31 @@ fn fixture(name: &str, metrics: bool) -> causeway_tests::fixtures::ServiceFixtur
     }
 }
 
+impl Exported {
+    /// Makes the Service.
+    pub(super) async fn make(fleet: &Fleet, (namespace, name, member): Place) -> Self {
+        let space = Space::existing(fleet, namespace);
+        fixture(name, false)
+            .create(fleet.member(member), &space)
+            .await;
+        Self {
+            exports: false,
+            metrics: false,
+        }
+    }
+}
+
 impl Churn {
     pub(super) async fn exports(&mut self, fleet: &Fleet, random: &mut Random) -> String {
         let namespace = self.somewhere(random);
-        let (name, member) = (*random.of(&EXPORTED), *random.of(&self.members));
+        let members = self.members_with(namespace);
+        let (name, member) = (*random.of(&EXPORTED), *random.of(&members));
         self.touch(namespace, name);
         let space = Space::existing(fleet, namespace);
         let cluster = fleet.member(member);
         let place = (namespace, name, member);
         let what = format!("{namespace}/{name} of {member}");
-        let Some(before) = self.exported.get(&place).copied() else {
-            let metrics = random.once_in(2);
-            fixture(name, metrics).create(cluster, &space).await;
-            service_export(name).create(cluster, &space).await;
-            let exports = true;
-            self.exported.insert(place, Exported { exports, metrics });
-            return format!("{what} is made and exported, with metrics: {metrics}");
-        };
+        let before = self.exported[&place];
         let (after, said) = if random.once_in(3) {
             let metrics = !before.metrics;
             let spec = fixture(name, metrics).object().spec.unwrap_or_default();

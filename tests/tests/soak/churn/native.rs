@@ -1,6 +1,6 @@
 //! MultiClusterServices and the Services that they are named after.
 
-use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService};
+use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, labels};
 use causeway_tests::fixtures::ServiceFixture;
 use causeway_tests::{Fleet, Space, multi_cluster_service, service};
 use k8s_openapi::api::core::v1::Service;
@@ -8,17 +8,21 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
-use super::{Churn, NATIVE};
+use super::{Churn, EXPORTED, NATIVE};
 use crate::random::Random;
 
 /// The ports that every such Service has. One more comes and goes, and is never named.
 const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("metrics", 9090, 9090)];
+
+/// The service that members have by themselves, with the first of these ports at least: no other is exposed of it.
+const SHARED: &str = EXPORTED[0];
 
 /// A service that is exposed.
 #[derive(Clone, Copy)]
 pub(super) struct Exposed {
     headless: bool,
     more: bool,
+    by_hand: bool,
 }
 
 impl Exposed {
@@ -29,6 +33,11 @@ impl Exposed {
         let fixture = all.fold(service(name), |fixture, (port, number, target)| {
             fixture.port_to(port, number, target)
         });
+        let fixture = if self.by_hand {
+            fixture.annotation(labels::SOURCES, "all")
+        } else {
+            fixture
+        };
         if self.headless {
             fixture.headless()
         } else {
@@ -61,9 +70,14 @@ impl Churn {
                 format!("{namespace}/{name} is not exposed any more")
             }
             1 => {
+                let by_hand = random.once_in(2);
+                let exposed = Exposed { by_hand, ..exposed };
+                self.exposed.insert((namespace, name), exposed);
                 delete(&services, name).await;
                 exposed.service(name).create(fleet.hub(), &space).await;
-                format!("the Service of {namespace}/{name} is replaced by force")
+                format!(
+                    "the Service of {namespace}/{name} is replaced by force; slices made by hand count: {by_hand}"
+                )
             }
             2 => {
                 let more = !exposed.more;
@@ -74,7 +88,7 @@ impl Churn {
                 format!("the Service of {namespace}/{name} has one port more: {more}")
             }
             3 => {
-                let ports = some_ports(random);
+                let ports = some_ports(name, random);
                 merge(&objects, name, json!({ "spec": { "ports": ports } })).await;
                 format!("{namespace}/{name} exposes {ports:?}")
             }
@@ -94,16 +108,20 @@ impl Churn {
         random: &mut Random,
     ) -> String {
         let exposed = Exposed {
-            headless: random.once_in(5),
+            headless: random.once_in(5) && name != SHARED,
             more: false,
+            by_hand: random.once_in(3),
         };
         let type_ = if random.once_in(8) {
             "LoadBalancer"
         } else {
             "CrossCluster"
         };
-        let (ports, providers, consumers) =
-            (some_ports(random), self.placed(random), self.placed(random));
+        let (ports, providers, consumers) = (
+            some_ports(name, random),
+            self.placed(random),
+            self.placed(random),
+        );
         let object = multi_cluster_service(name).type_(type_).with(|spec| {
             spec.ports.clone_from(&ports);
             spec.provider_clusters.clone_from(&providers);
@@ -136,8 +154,12 @@ impl Churn {
     }
 }
 
-fn some_ports(random: &mut Random) -> Vec<ExposurePort> {
-    let chosen = random.some(&PORTS);
+fn some_ports(name: &str, random: &mut Random) -> Vec<ExposurePort> {
+    let chosen = if name == SHARED {
+        PORTS[..1].to_vec()
+    } else {
+        random.some(&PORTS)
+    };
     let mut ports = Vec::new();
     for (name, number, _) in chosen {
         // A number alone means the same.

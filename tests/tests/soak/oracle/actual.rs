@@ -9,7 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::ports::{self, Port, endpoint, is_headless};
 use super::{Lines, clusterset, native};
-use crate::scene::{Key, Member, Scene, label};
+use crate::scene::{Key, Member, Scene, is_copy, label};
 
 pub(super) fn tell(scene: &Scene) -> Lines {
     let mut lines = Lines::default();
@@ -83,7 +83,7 @@ fn tell_import(name: &str, member: &Member, key: &Key, object: &ServiceImport, l
 fn tell_copies(scene: &Scene, name: &str, member: &Member, lines: &mut Lines) {
     let mut sources = BTreeSet::new();
     for (key, slice) in &member.slices {
-        if label(slice, labels::SLICE_MANAGED_BY) != labels::SLICE_DISPATCHER {
+        if !is_copy(slice) {
             continue;
         }
         let from = label(slice, labels::SOURCE_CLUSTER);

@@ -35,6 +35,7 @@ pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
                 let source = Source {
                     name: exporter.name,
                     member: exporter.member,
+                    by_hand: false,
                 };
                 let ports = (exporter.ports.as_slice(), union.as_slice());
                 source.copies(consumer, &key, "imported", ports, lines);

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 
 use super::ports::{self, Port, endpoint, is_headless, translated};
 use super::{Lines, listed};
-use crate::scene::{Key, Member, Scene, label};
+use crate::scene::{Key, Member, Scene, is_copy, label};
 
 pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
     for (key, exposed) in &scene.exposed {
@@ -97,10 +97,23 @@ impl Told<'_> {
         all
     }
 
+    /// The Service of that name that the member has by itself: it is used as it is.
+    fn own_service<'m>(&self, member: &'m Member) -> Option<&'m Service> {
+        let service = member.services.get(self.key)?;
+        (!self.scene.is_ours(service)).then_some(service)
+    }
+
+    /// The ports of the Service in a member.
+    fn ports_in(&self, member: &Member) -> Vec<Port> {
+        let own = self.own_service(member).map(ports::of_service);
+        own.unwrap_or_else(|| self.ports())
+    }
+
     fn services(&self, lines: &mut Lines) {
         let providers = self.members(&self.exposed.spec.provider_clusters);
         let mut members = self.members(&self.exposed.spec.consumer_clusters);
         members.extend(providers.clone());
+        members.retain(|_, member| self.own_service(member).is_none());
         for (name, _) in members {
             let spec = self.service.spec.clone().unwrap_or_default();
             let selector = if providers.contains_key(name) {
@@ -111,26 +124,28 @@ impl Told<'_> {
             } else {
                 vec![format!("{}=true", labels::NO_LOCAL_BACKENDS)]
             };
-            lines.tell(service(
-                name,
-                self.key,
-                &self.ports(),
-                is_headless(self.service),
-                &selector,
-            ));
+            let headless = is_headless(self.service);
+            lines.tell(service(name, self.key, &self.ports(), headless, &selector));
         }
     }
 
     fn copies(&self, lines: &mut Lines) {
         let exposed = self.ports();
-        for (consumer, _) in self.members(&self.exposed.spec.consumer_clusters) {
+        let annotations = self.service.metadata.annotations.as_ref();
+        let sources = annotations.and_then(|all| all.get(labels::SOURCES));
+        let by_hand = sources.is_some_and(|sources| sources == "all");
+        for (consumer, there) in self.members(&self.exposed.spec.consumer_clusters) {
+            let mut offered = self.ports_in(there);
+            offered.retain(|port| exposed.iter().any(|exposed| exposed.is_same(port)));
             for (provider, member) in self.members(&self.exposed.spec.provider_clusters) {
                 if provider != consumer {
+                    let own = self.ports_in(member);
                     let source = Source {
                         name: provider,
                         member,
+                        by_hand,
                     };
-                    source.copies(consumer, self.key, "native", (&exposed, &exposed), lines);
+                    source.copies(consumer, self.key, "native", (&own, &offered), lines);
                 }
             }
         }
@@ -141,6 +156,8 @@ impl Told<'_> {
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) member: &'a Member,
+    /// Whether slices that people made count too.
+    pub(super) by_hand: bool,
 }
 
 impl Source<'_> {
@@ -154,7 +171,8 @@ impl Source<'_> {
         lines: &mut Lines,
     ) {
         for slice in self.member.slices.values() {
-            let kept = label(slice, labels::SLICE_MANAGED_BY) == labels::SLICE_CONTROLLER;
+            let kept = label(slice, labels::SLICE_MANAGED_BY) == labels::SLICE_CONTROLLER
+                || (self.by_hand && !is_copy(slice));
             let is_of = label(slice, labels::SERVICE_NAME) == name
                 && slice.metadata.namespace.as_ref() == Some(namespace);
             let ports = translated(slice, own, offered);

@@ -20,7 +20,7 @@ impl fmt::Display for Port {
 }
 
 impl Port {
-    fn is_same(&self, other: &Self) -> bool {
+    pub(super) fn is_same(&self, other: &Self) -> bool {
         self.number == other.number && self.protocol == other.protocol
     }
 }
