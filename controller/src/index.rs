@@ -136,17 +136,20 @@ impl Index {
             return;
         };
         let stood = (member.standing(), member.membership());
-        let identity = member.identity.clone();
+        let (identity, held) = (member.identity.clone(), member.held());
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let changed = member.fold(event, now);
         let stands = (member.standing(), member.membership());
         let now_is = member.identity.clone();
         if let Some(heard) = heard {
-            self.compare_member(name, heard);
+            self.compare_member(name, heard, now);
         }
         let is_new = now_is != identity;
         if is_new {
             self.judge_duplicates();
+        }
+        if self.members.get(name).map(Member::held) != Some(held) {
+            self.dirty.insert(Item::Cluster(name.clone()));
         }
         if is_new || stands != stood {
             self.dirty.insert(Item::Cluster(name.clone()));

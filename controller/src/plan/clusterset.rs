@@ -230,6 +230,12 @@ impl Importer<'_> {
             .import(self.key)
             .filter(|import| !import.deleting);
         match import.filter(|import| !self.is_ours(import)) {
+            // What another hub imports needs nothing of this one.
+            Some(foreign)
+                if exports::is_of_another(&foreign.hub, &self.index.hub.uid) && shape.is_none() =>
+            {
+                None
+            }
             Some(foreign) => {
                 let shape = self.grown(foreign, import::shape_of(foreign, shape));
                 let owner = format!("ServiceImport/{}", foreign.uid);

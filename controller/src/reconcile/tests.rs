@@ -1,12 +1,15 @@
 use std::time::Duration;
 
-use causeway::api::labels;
+use causeway::api::{condition, labels};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
 use super::*;
+use crate::event::MemberEvent;
 use crate::failure::{Failure, FailureKind};
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
 use crate::fixtures::{World, key, name, world};
+use crate::watch::Signal;
 
 fn foo() -> Object {
     service("foo").port("http", 80)
@@ -120,6 +123,28 @@ fn a_clusters_condition_says_how_it_stands() {
         ready(&world, "member2"),
         "Ready False Refused: takes no part: pull mode"
     );
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_cluster_says_what_is_kept_though_its_lists_lacked_it_and_when_that_is_over() {
+    let mut world = both(true);
+    let believed = |world: &World| {
+        let conditions = stored(world, "member1")["status"]["conditions"].clone();
+        let conditions: Vec<Condition> = crate::fixtures::server::decode(conditions);
+        let found = condition::find(&conditions, condition::LISTS_BELIEVED);
+        found.map(|found| format!("{} {}: {}", found.status, found.reason, found.message))
+    };
+    assert_eq!(believed(&world), None, "nothing was ever kept");
+    world
+        .hear("member1", MemberEvent::Slices(Signal::Held(12)))
+        .settle();
+    let kept = "its last list lacks 12 objects that were there, which are kept until a second list says so too";
+    assert_eq!(believed(&world), Some(format!("False LossHeld: {kept}")));
+    assert!(ready(&world, "member1").ends_with(&format!("; {kept}")));
+    world.list("member1").settle();
+    let over = "True Believed: nothing is kept that the last lists lacked";
+    assert_eq!(believed(&world).as_deref(), Some(over));
     world.assert_at_rest();
 }
 

@@ -45,9 +45,17 @@ pub enum Fault {
     Expired,
     /// The certificate is of an authority that nobody knows.
     Impostor,
+    /// What is asked about these kinds of objects, by their plurals, is answered when this is over.
+    Withholds(&'static [&'static str]),
 }
 
 impl Fault {
+    /// Whether a request for this path waits.
+    fn withholds(self, path: &str) -> bool {
+        let asked = |plural: &&str| path.split('/').any(|part| part == *plural);
+        matches!(self, Self::Withholds(plurals) if plurals.iter().any(asked))
+    }
+
     /// Whether connections that stand are left standing when the fault begins.
     fn spares_connections(self) -> bool {
         matches!(self, Self::None | Self::Silent | Self::Late(_))

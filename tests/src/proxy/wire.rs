@@ -1,5 +1,6 @@
 //! The connections of a proxy: bytes go back and forth as long as the fault lets them.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,8 +103,11 @@ async fn speak(
         return;
     };
     let service = service_fn(move |request| {
-        let (upstream, fault) = (upstream.clone(), *faults.borrow());
+        let (upstream, fault, mut faults) = (upstream.clone(), *faults.borrow(), faults.clone());
         async move {
+            let path = hyper::Request::uri(&request).path();
+            let told = faults.wait_for(|fault| !fault.withholds(path)).await;
+            told.map_err(io::Error::other)?;
             if let Fault::Late(by) = fault {
                 tokio::time::sleep(by).await;
             }

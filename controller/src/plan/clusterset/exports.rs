@@ -70,7 +70,10 @@ pub fn gather<'a>(
             }
             continue;
         };
-        let by_person = |export: &&ExportView| export.path(&index.hub.uid) != Some(Path::Native);
+        let by_person = |export: &&ExportView| {
+            export.path(&index.hub.uid) != Some(Path::Native)
+                && !is_of_another(&export.hub, &index.hub.uid)
+        };
         let Some(export) = member.export(key).filter(by_person) else {
             continue;
         };
@@ -123,6 +126,11 @@ impl<'a> Exports<'a> {
         };
         self.all.iter().filter_map(of).collect()
     }
+}
+
+/// Whether the causeway of another hub wrote it: what that hub asks for is no concern of this one.
+pub fn is_of_another(writer: &Option<Box<str>>, hub: &str) -> bool {
+    writer.as_deref().is_some_and(|writer| writer != hub)
 }
 
 /// Whether a Service can be exported.

@@ -252,3 +252,27 @@ fn a_foreign_service_of_another_kind_is_trouble_of_the_exports() {
     assert!(ready.starts_with(expected), "{ready}");
     assert!(get(&world, "member3", Kind::Import, "foo").is_none());
 }
+
+#[test]
+fn what_another_hub_exports_and_imports_is_left_to_it() {
+    let mut world = world();
+    world.member("member1").member("member2");
+    let theirs = json!({"metadata": {"labels": {labels::HUB: "another-hub"}}});
+    world
+        .on("member1", foo())
+        .on("member1", source("foo-abc", "10.1.0.5"))
+        .on("member1", export("foo").with(theirs.clone()))
+        .on("member2", import("bar").with(theirs))
+        .settle();
+    assert_eq!(world.log(), Vec::<String>::new());
+    // Beside it a person's export counts as ever.
+    world
+        .on("member2", foo())
+        .on("member2", export("foo"))
+        .settle();
+    assert_eq!(
+        imported(&world, "member1")["status"]["clusters"],
+        json!([{"cluster": "member2"}])
+    );
+    world.assert_at_rest();
+}

@@ -1,0 +1,38 @@
+//! What is deleted while a member is away.
+
+use causeway_tests::{Fault, service, service_export};
+
+use super::{back, bed, end, expose, is_clean, kubectl, reaches, written};
+
+#[tokio::test]
+async fn what_is_deleted_while_a_member_is_away_leaves_the_hub_at_once_and_the_member_when_it_is_back()
+ {
+    let bed = bed().await;
+    let _peace = bed.peace.read().await;
+    let space = bed.fleet.space("away").await;
+    let giver = bed.member("giver");
+    for name in ["foo", "orphaned"] {
+        expose(&space, name, ["giver"], ["taker", "absent"]).await;
+        let address = back(&space, name, "giver").await;
+        reaches(&space, "absent", name, &[&address]).await;
+    }
+    service("exported")
+        .port("http", 80)
+        .create(giver, &space)
+        .await;
+    service_export("exported").create(giver, &space).await;
+    let address = back(&space, "exported", "giver").await;
+    reaches(&space, "absent", "derived-exported", &[&address]).await;
+    let before = written(&space, "absent").await;
+
+    bed.lose("absent").await;
+    kubectl(&space, bed.hub(), ["delete", "service", "orphaned"]).await;
+    kubectl(&space, giver, ["delete", "serviceexport", "exported"]).await;
+    end(&space, ["foo", "orphaned"]).await;
+    is_clean(&space, "giver").await;
+    is_clean(&space, "taker").await;
+    assert_eq!(written(&space, "absent").await, before);
+
+    bed.set("absent", Fault::None);
+    is_clean(&space, "absent").await;
+}

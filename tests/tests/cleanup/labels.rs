@@ -1,0 +1,99 @@
+//! What belongs to another hub, or to a person by now.
+
+use causeway_tests::{Cluster, Space, eventually};
+
+use super::{LONG, back, bed, end, expose, is_clean, kubectl, mcs_says, reaches, says};
+
+/// What a controller of another hub wrote for `foo` of the same namespace, from the same provider.
+fn of_another_hub(space: &Space<'_>) -> String {
+    let meta = |name: &str, labels: &str| {
+        format!(
+            "metadata: {{name: {name}, namespace: {}, labels: {{app.kubernetes.io/managed-by: causeway, \
+             mcs.causeway.dev/hub: another-hub, {labels}}}, annotations: {{mcs.causeway.dev/owner: {}}}}}",
+            space.name(),
+            if name == "kept" {
+                "ServiceExport/kept"
+            } else {
+                "MultiClusterService/another"
+            }
+        )
+    };
+    let copy = "kubernetes.io/service-name: foo, multicluster.kubernetes.io/source-cluster: giver, \
+                endpointslice.kubernetes.io/managed-by: endpointslice-dispatch-controller.karmada.io";
+    [
+        format!("{{apiVersion: v1, kind: Service, {}, spec: {{ports: [{{port: 80}}]}}}}", meta("theirs", "")),
+        format!(
+            "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, {}, addressType: IPv4, \
+             endpoints: [{{addresses: [10.9.9.9], conditions: {{ready: false}}}}], ports: [{{name: http, port: 80}}]}}",
+            meta("giver-theirs-0123abcd", copy)
+        ),
+        format!("{{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, {}}}", meta("theirs", "")),
+        format!(
+            "{{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, {}, spec: {{type: ClusterSetIP, ports: [{{port: 80}}]}}}}",
+            meta("kept", "")
+        ),
+    ]
+    .join("\n---\n")
+}
+
+const THEIRS: [&str; 4] = [
+    "service/theirs",
+    "endpointslice/giver-theirs-0123abcd",
+    "serviceexport/theirs",
+    "serviceimport/kept",
+];
+
+/// UID and version of each.
+async fn identities(space: &Space<'_>, cluster: &Cluster, objects: &[&str]) -> Vec<String> {
+    let mut all = Vec::new();
+    for object in objects {
+        let path = "jsonpath={.metadata.uid}/{.metadata.resourceVersion}";
+        all.push(kubectl(space, cluster, ["get", object, "-o", path]).await);
+    }
+    all
+}
+
+#[tokio::test]
+async fn what_another_hub_wrote_or_a_person_took_the_label_from_is_not_touched_and_is_reported() {
+    let bed = bed().await;
+    let _peace = bed.peace.read().await;
+    let space = bed.fleet.space("labels").await;
+    let taker = bed.member("taker");
+    let create = ["create", "-f", "-"];
+    taker
+        .kubectl_with(create, of_another_hub(&space))
+        .await
+        .ok();
+    for name in ["foo", "goo"] {
+        expose(&space, name, ["giver"], ["taker"]).await;
+        let address = back(&space, name, "giver").await;
+        reaches(&space, "taker", name, &[&address]).await;
+        mcs_says(&space, name, "True|").await;
+    }
+    let copies = "kubernetes.io/service-name=goo,multicluster.kubernetes.io/source-cluster=giver";
+    let get = ["get", "endpointslices", "-l", copies, "-o", "name"];
+    let copy = kubectl(&space, taker, get).await;
+    let copy = copy.trim();
+    let mine = ["service/foo", copy];
+    for object in mine {
+        kubectl(&space, taker, ["label", object, "mcs.causeway.dev/hub-"]).await;
+    }
+    let object = ["get", "mcs", "goo", "-n", space.name()];
+    let failed = "False|EndpointSliceDispatchedFailed|1 of 1 consumers: taker 1 EndpointSlice cannot be written";
+    says(bed.hub(), &object, "Ready", failed).await;
+    mcs_says(&space, "foo", "True|").await;
+    let theirs = identities(&space, taker, &THEIRS).await;
+    let persons = identities(&space, taker, &mine).await;
+
+    end(&space, ["foo", "goo"]).await;
+    is_clean(&space, "giver").await;
+    let others = "--selector=mcs.causeway.dev/hub,mcs.causeway.dev/hub!=another-hub";
+    eventually("what is causeway's own is collected", LONG, async || {
+        let get = ["get", "services,endpointslices", others, "-o", "name"];
+        let left = kubectl(&space, taker, get).await;
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    assert_eq!(identities(&space, taker, &THEIRS).await, theirs);
+    assert_eq!(identities(&space, taker, &mine).await, persons);
+}

@@ -1,0 +1,159 @@
+//! Namespaces on their way out, in a member and on the hub.
+
+use std::time::Duration;
+
+use causeway_tests::audit::Mark;
+use causeway_tests::eventually::throughout;
+use causeway_tests::{Cluster, Space, eventually, service, service_export};
+
+use super::{LONG, back, bed, end, expose, holds, is_clean, kubectl, mcs_says, reaches, written};
+
+/// How long nothing is to be written.
+const REST: Duration = Duration::from_secs(3);
+
+/// Deletes the namespace of a test in a cluster in which something holds it.
+async fn condemn(space: &Space<'_>, cluster: &Cluster) {
+    let delete = ["delete", "namespace", space.name(), "--wait=false"];
+    cluster.kubectl(delete).await.ok();
+}
+
+/// Waits until the namespace is gone, and makes it anew.
+async fn make_anew(space: &Space<'_>, cluster: &Cluster) {
+    let gone = ["wait", "--for=delete", "--timeout=100s", "namespace"];
+    let gone = gone.into_iter().chain([space.name()]);
+    cluster.kubectl(gone).await.ok();
+    space.create_in(cluster).await;
+}
+
+/// The controller's writes into the namespace, events aside, each answered or refused.
+async fn writes(space: &Space<'_>, cluster: &Cluster, mark: Mark) -> Vec<String> {
+    let mut all = cluster.writes_since(mark, "causeway").await;
+    all.retain(|write| write.namespace == space.name() && write.resource != "events");
+    let line = |write: causeway_tests::audit::AuditedWrite| {
+        format!(
+            "{} {} {} {}",
+            write.verb, write.resource, write.name, write.code
+        )
+    };
+    all.into_iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_when_it_is_made_again()
+{
+    let bed = bed().await;
+    let _peace = bed.peace.read().await;
+    let space = bed.fleet.space("held").await;
+    let (giver, taker) = (bed.member("giver"), bed.member("taker"));
+    let mut addresses = Vec::new();
+    for name in ["stays", "ends"] {
+        expose(&space, name, ["giver"], ["taker"]).await;
+        addresses.push(back(&space, name, "giver").await);
+        reaches(&space, "taker", name, &[&addresses[addresses.len() - 1]]).await;
+    }
+    service("exported")
+        .port("http", 80)
+        .create(giver, &space)
+        .await;
+    service_export("exported").create(giver, &space).await;
+    let exported = back(&space, "exported", "giver").await;
+    reaches(&space, "taker", "derived-exported", &[&exported]).await;
+
+    // Pods go first, and all else waits for this one, for no kubelet ends it.
+    let holder = space.backends("holder").create(taker).await;
+    condemn(&space, taker).await;
+    mcs_says(
+        &space,
+        "ends",
+        "False|ServiceAppliedFailed|1 of 2 clusters: taker namespace",
+    )
+    .await;
+    let before = written(&space, "taker").await;
+    assert!(
+        before.iter().any(|name| name == "service/stays"),
+        "{before:?}"
+    );
+    let marks = [bed.hub().mark().await, taker.mark().await];
+    let more = back(&space, "stays", "giver").await;
+    back(&space, "exported", "giver").await;
+    eventually("giver has the new pod", LONG, async || {
+        space.ready_addresses(giver, "stays").await.contains(&more)
+    })
+    .await;
+    throughout("nothing is written there", REST, async || {
+        let all = [
+            writes(&space, bed.hub(), marks[0]).await,
+            writes(&space, taker, marks[1]).await,
+        ];
+        if all.concat().is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{all:?}"))
+        }
+    })
+    .await;
+
+    end(&space, ["ends"]).await;
+    let of_ends = |name: &&String| name.contains("ends");
+    let expected: Vec<_> = before
+        .iter()
+        .filter(|name| !of_ends(name))
+        .cloned()
+        .collect();
+    holds(&space, "taker", &expected).await;
+
+    holder[0].delete().await;
+    make_anew(&space, taker).await;
+    reaches(&space, "taker", "stays", &[&addresses[0], &more]).await;
+    mcs_says(&space, "stays", "True|").await;
+    end(&space, ["stays"]).await;
+}
+
+#[tokio::test]
+async fn a_namespace_that_is_held_on_the_hub_ends_what_is_exposed_in_it_until_it_is_made_again() {
+    let bed = bed().await;
+    let _peace = bed.peace.read().await;
+    let space = bed.fleet.space("hub").await;
+    expose(&space, "foo", ["giver"], ["taker"]).await;
+    let address = back(&space, "foo", "giver").await;
+    reaches(&space, "taker", "foo", &[&address]).await;
+    mcs_says(&space, "foo", "True|").await;
+    let holder = "{apiVersion: v1, kind: ConfigMap, metadata: {name: holder, finalizers: [example.com/held]}}";
+    let apply = ["apply", "-f", "-", "-n", space.name()];
+    bed.hub().kubectl_with(apply, holder).await.ok();
+
+    condemn(&space, bed.hub()).await;
+    is_clean(&space, "giver").await;
+    is_clean(&space, "taker").await;
+    let gone = ["get", "mcs", "--ignore-not-found", "-o", "name"];
+    eventually("the MultiClusterService is gone", LONG, async || {
+        let left = kubectl(&space, bed.hub(), gone).await;
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+    let mark = bed.hub().mark().await;
+    throughout("nothing is written", REST, async || {
+        let all = writes(&space, bed.hub(), mark).await;
+        if all.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{all:?}"))
+        }
+    })
+    .await;
+
+    let release = r#"{"metadata":{"finalizers":null}}"#;
+    let patch = [
+        "patch",
+        "configmap",
+        "holder",
+        "--type=merge",
+        "-p",
+        release,
+    ];
+    kubectl(&space, bed.hub(), patch).await;
+    make_anew(&space, bed.hub()).await;
+    expose(&space, "foo", ["giver"], ["taker"]).await;
+    reaches(&space, "taker", "foo", &[&address]).await;
+    mcs_says(&space, "foo", "True|").await;
+}

@@ -1,0 +1,233 @@
+//! What is deleted while nobody is there to see it.
+
+use std::time::Duration;
+
+use causeway_tests::eventually::throughout;
+use causeway_tests::{Fault, Space, service, service_export};
+
+use super::{
+    Bed, LONG, back, bed, end, eventually, expose, holds, is_clean, kubectl, mcs_says, reaches,
+    written,
+};
+
+/// How long nothing is to go that is not known to be wanted no more.
+const DOUBT: Duration = Duration::from_secs(4);
+
+const NO_FINALIZERS: &str = r#"{"metadata":{"finalizers":null}}"#;
+
+/// Deletes a MultiClusterService and takes its finalizers, as a person does who has lost patience.
+async fn force_away(space: &Space<'_>, bed: &Bed, name: &str) {
+    kubectl(space, bed.hub(), ["delete", "mcs", name, "--wait=false"]).await;
+    let patch = ["patch", "mcs", name, "--type=merge", "-p", NO_FINALIZERS];
+    kubectl(space, bed.hub(), patch).await;
+}
+
+async fn exported(space: &Space<'_>, bed: &Bed, name: &str, member: &str) -> String {
+    let cluster = bed.member(member);
+    service(name).port("http", 80).create(cluster, space).await;
+    service_export(name).create(cluster, space).await;
+    let address = back(space, name, member).await;
+    reaches(space, "taker", &format!("derived-{name}"), &[&address]).await;
+    address
+}
+
+/// Objects as a controller of this hub left them in taker, in an earlier life: for `orphan` nothing is there any more, `stays`
+/// had another slice in late, and so had the export `imported`.
+fn of_an_earlier_life(space: &Space<'_>, hub: &str) -> String {
+    let meta = |name: &str, owner: &str, more: &str| {
+        format!(
+            "metadata: {{name: {name}, namespace: {}, labels: {{app.kubernetes.io/managed-by: causeway, \
+             mcs.causeway.dev/hub: {hub}, {more}}}, annotations: {{mcs.causeway.dev/owner: {owner}}}}}",
+            space.name()
+        )
+    };
+    let (native, export) = ("MultiClusterService/gone", "ServiceExport/orphan");
+    let service = |name: &str, owner: &str, more: &str| {
+        let meta = meta(name, owner, more);
+        format!(
+            "{{apiVersion: v1, kind: Service, {meta}, spec: {{ports: [{{name: http, port: 80}}]}}}}"
+        )
+    };
+    let copy = |name: &str, service: &str, from: &str, owner: &str, of: &str| {
+        let labels = format!(
+            "kubernetes.io/service-name: {service}, multicluster.kubernetes.io/source-cluster: {from}, \
+             endpointslice.kubernetes.io/managed-by: endpointslice-dispatch-controller.karmada.io, {of}"
+        );
+        format!(
+            "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, {}, addressType: IPv4, \
+             endpoints: [{{addresses: [10.9.9.9]}}], ports: [{{name: http, port: 80}}]}}",
+            meta(name, owner, &labels)
+        )
+    };
+    let of = |name: &str| format!("multicluster.kubernetes.io/service-name: {name}");
+    [
+        service("orphan", native, ""),
+        copy("giver-orphan-1", "orphan", "giver", native, ""),
+        service("derived-orphan", export, &of("orphan")),
+        copy("imported-giver-orphan-1", "derived-orphan", "giver", export, &of("orphan")),
+        format!(
+            "{{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceImport, {}, spec: {{type: ClusterSetIP, ports: [{{port: 80}}]}}}}",
+            meta("orphan", export, "")
+        ),
+        format!("{{apiVersion: multicluster.x-k8s.io/v1beta1, kind: ServiceExport, {}}}", meta("orphan", native, "")),
+        copy("late-stays-1", "stays", "late", native, ""),
+        copy("imported-late-imported-1", "derived-imported", "late", export, &of("imported")),
+    ]
+    .join("\n---\n")
+}
+
+/// Makes these in taker. An import says where it comes from.
+async fn leave(space: &Space<'_>, objects: &str) {
+    let taker = space.fleet().member("taker");
+    // What is applied is a person's.
+    taker
+        .kubectl_with(["create", "-f", "-"], objects)
+        .await
+        .ok();
+    let status = r#"{"status":{"clusters":[{"cluster":"giver"}]}}"#;
+    let patch = [
+        "patch",
+        "serviceimport",
+        "orphan",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        status,
+    ];
+    kubectl(space, taker, patch).await;
+}
+
+/// Those of a member's objects that are not of these services.
+async fn without(space: &Space<'_>, member: &str, gone: &[&str]) -> Vec<String> {
+    let mut all = written(space, member).await;
+    all.retain(|name| !gone.iter().any(|gone| name.contains(gone)));
+    all
+}
+
+#[tokio::test]
+async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is_not_known_is_not()
+{
+    let bed = bed().await;
+    let _peace = bed.peace.write().await;
+    let space = bed.fleet.space("down").await;
+    for name in ["deleted", "forced"] {
+        expose(&space, name, ["giver"], ["taker", "absent"]).await;
+        let address = back(&space, name, "giver").await;
+        reaches(&space, "taker", name, &[&address]).await;
+        reaches(&space, "absent", name, &[&address]).await;
+    }
+    expose(&space, "stays", ["late"], ["taker"]).await;
+    let stays = back(&space, "stays", "late").await;
+    reaches(&space, "taker", "stays", &[&stays]).await;
+    mcs_says(&space, "stays", "True|").await;
+    exported(&space, bed, "unexported", "giver").await;
+    let imported = exported(&space, bed, "imported", "late").await;
+    let ends = ["deleted", "forced", "unexported"];
+    let rightful = without(&space, "taker", &ends).await;
+    let givers = without(&space, "giver", &ends).await;
+    let absents = without(&space, "absent", &ends).await;
+
+    bed.controller.process().kill().await;
+    kubectl(
+        &space,
+        bed.hub(),
+        ["delete", "mcs", "deleted", "--wait=false"],
+    )
+    .await;
+    force_away(&space, bed, "forced").await;
+    let giver = bed.member("giver");
+    kubectl(&space, giver, ["delete", "serviceexport", "unexported"]).await;
+    let delete = ["delete", "cluster", "lost", "--wait=false"];
+    bed.hub().kubectl(delete).await.ok();
+    let uid = [
+        "get",
+        "namespace",
+        "kube-system",
+        "-o",
+        "jsonpath={.metadata.uid}",
+    ];
+    let uid = bed.hub().kubectl(uid).await.ok();
+    leave(&space, &of_an_earlier_life(&space, &uid)).await;
+    let before = written(&space, "absent").await;
+    bed.set("absent", Fault::Refused);
+    bed.set("late", Fault::Withholds(&["endpointslices"]));
+    bed.controller.restart().await;
+
+    // The hub says what it wants no more; of late it is not known what it has.
+    let kept = ["imported-late-imported-1", "late-stays-1"];
+    let kept = kept.map(|name| format!("endpointslice.discovery.k8s.io/{name}"));
+    let mut doubtful = [rightful.clone(), kept.into()].concat();
+    doubtful.sort();
+    holds(&space, "taker", &doubtful).await;
+    holds(&space, "giver", &givers).await;
+    let gone = ["wait", "--for=delete", "--timeout=100s"];
+    let gone = gone.into_iter().chain(["cluster/lost"]);
+    bed.hub().kubectl(gone).await.ok();
+    throughout("what is in doubt stays", DOUBT, async || {
+        let held = written(&space, "taker").await;
+        if held == doubtful {
+            Ok(())
+        } else {
+            Err(format!("{held:?}"))
+        }
+    })
+    .await;
+    assert_eq!(written(&space, "absent").await, before);
+
+    bed.set("late", Fault::None);
+    holds(&space, "taker", &rightful).await;
+    reaches(&space, "taker", "stays", &[&stays]).await;
+    reaches(&space, "taker", "derived-imported", &[&imported]).await;
+    bed.set("absent", Fault::None);
+    holds(&space, "absent", &absents).await;
+    end(&space, ["stays"]).await;
+    bed.join("lost").await;
+}
+
+#[tokio::test]
+async fn finalizers_that_a_person_takes_hold_up_nothing_and_all_is_collected_by_its_label() {
+    let bed = bed().await;
+    let _peace = bed.peace.write().await;
+    let space = bed.fleet.space("forced").await;
+    for name in ["foo", "shared"] {
+        expose(&space, name, ["giver"], ["taker", "lost"]).await;
+        let address = back(&space, name, "giver").await;
+        reaches(&space, "taker", name, &[&address]).await;
+        reaches(&space, "lost", name, &[&address]).await;
+    }
+    // It learns of both when they are gone.
+    bed.controller.process().pause();
+    force_away(&space, bed, "foo").await;
+    let delete = ["delete", "cluster", "lost", "--wait=false"];
+    bed.hub().kubectl(delete).await.ok();
+    let patch = [
+        "patch",
+        "cluster",
+        "lost",
+        "--type=merge",
+        "-p",
+        NO_FINALIZERS,
+    ];
+    bed.hub().kubectl(patch).await.ok();
+    bed.controller.process().resume();
+    eventually("foo is collected", LONG, async || {
+        let left = written(&space, "taker").await;
+        let of_foo = left
+            .iter()
+            .any(|name| name.ends_with("/foo") || name.contains("giver-foo"));
+        if of_foo {
+            Err(format!("{left:?}"))
+        } else {
+            Ok(())
+        }
+    })
+    .await;
+    is_clean(&space, "lost").await;
+    assert_ne!(
+        written(&space, "taker").await,
+        Vec::<String>::new(),
+        "shared is wanted"
+    );
+    bed.join("lost").await;
+    end(&space, ["shared"]).await;
+}
