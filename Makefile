@@ -41,7 +41,7 @@ soak: rust go testbed ## Run the long forms of tests (T=600 seconds at least, ea
 	PROPTEST_CASES=4000 $(CARGO) test -p causeway-controller --lib worlds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-properties --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-webhook --test rules large
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test matrix --test handover --test soak -- --nocapture
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook
