@@ -29,8 +29,13 @@ use crate::queue::Queue;
 use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster, reconcile_service};
 use crate::watch::Asks;
 
-/// Events folded in, and items planned, before the other gets its turn.
+/// Events folded in before what they mean is planned.
 const TURN: usize = 256;
+/// How long items are planned before what was planned is sent and events are folded in.
+const PLANNING: Duration = Duration::from_millis(2);
+/// When to look at a service again of which a copy was written or seen: there is nothing to do but to say so, and the others are
+/// about to follow.
+const SOON: Duration = Duration::from_millis(50);
 
 /// What the loop works with.
 pub struct Parts {
@@ -78,7 +83,8 @@ pub struct Controller {
 
 struct SourceChange {
     since: Instant,
-    written: bool,
+    /// When a copy was last acknowledged.
+    written: Option<Instant>,
 }
 
 impl Controller {
@@ -141,10 +147,17 @@ impl Controller {
             self.joined(result);
         }
         let now = Now::read();
-        for item in self.parts.index.take_dirty() {
+        let marked = self.parts.index.take_marked();
+        for item in marked.now {
             self.queue.now(item, now.instant);
         }
-        for _ in 0..TURN {
+        for item in marked.in_turn {
+            self.queue.in_turn(item, now.instant);
+        }
+        for item in marked.soon {
+            self.queue.at(item, now.instant + SOON);
+        }
+        while now.instant.elapsed() < PLANNING {
             let Some(item) = self.queue.take() else { break };
             self.reconcile(item, now);
         }
@@ -243,11 +256,11 @@ impl Controller {
         }
         if outcome.settled
             && let Some(change) = self.sources_changed.remove(key)
-            && change.written
+            && let Some(written) = change.written
         {
             self.parts
                 .metrics
-                .propagated(now.instant.saturating_duration_since(change.since));
+                .propagated(written.saturating_duration_since(change.since));
         }
     }
 

@@ -19,16 +19,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use causeway::api::SyncMode;
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use self::hub::Hub;
+use self::hub::{Hub, McsView};
 use self::member::{DerivedRefusal, Member};
 use self::newcomer::Heard;
 use crate::apply::{Ack, Action, ObjectId};
 use crate::event::{HubEvent, MemberEvent};
 use crate::failure::Failure;
 use crate::outbox::{Lane, Write};
+use crate::watch::Signal;
 
 /// Something that may have to be planned anew.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,7 +48,20 @@ pub struct Index {
     /// The engaged members.
     pub members: BTreeMap<ClusterName, Member>,
     dirty: HashSet<Item>,
+    echoed: HashSet<Item>,
+    swept: HashSet<Item>,
     second_lists: HashSet<Lane>,
+}
+
+/// What may have to be planned anew.
+#[derive(Debug, Default)]
+pub struct Marked {
+    /// Something happened to these.
+    pub now: HashSet<Item>,
+    /// Of these a copy changed, which is mostly the echo of a write; there may be more of them.
+    pub soon: HashSet<Item>,
+    /// Something happened that may concern them: a whole list was told, or how a member stands has changed.
+    pub in_turn: HashSet<Item>,
 }
 
 /// How a member stands, as far as planning is concerned.
@@ -79,13 +93,25 @@ impl Index {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
             dirty: HashSet::new(),
+            echoed: HashSet::new(),
+            swept: HashSet::new(),
             second_lists: HashSet::new(),
         }
     }
 
     /// What was marked since the last call.
+    pub fn take_marked(&mut self) -> Marked {
+        Marked {
+            now: std::mem::take(&mut self.dirty),
+            soon: std::mem::take(&mut self.echoed),
+            in_turn: std::mem::take(&mut self.swept),
+        }
+    }
+
+    /// What was marked since the last call, however urgent it is.
     pub fn take_dirty(&mut self) -> HashSet<Item> {
-        std::mem::take(&mut self.dirty)
+        let Marked { now, soon, in_turn } = self.take_marked();
+        now.into_iter().chain(soon).chain(in_turn).collect()
     }
 
     /// Marks an item.
@@ -101,7 +127,35 @@ impl Index {
         let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
         let exposed = self.hub.multi_cluster_services.keys().cloned();
         let keys: HashSet<_> = exposed.chain(owned).chain(clusterset).collect();
-        self.dirty.extend(keys.into_iter().map(Item::Service));
+        self.swept.extend(keys.into_iter().map(Item::Service));
+    }
+
+    /// Marks the services that depend on how a member stands: those that it takes part in or holds something of, those that wait
+    /// for every member, and all of the clusterset, for whose imports any member counts.
+    fn mark_services_of(&mut self, name: &ClusterName) {
+        let hub = &self.hub.uid;
+        let takes_part = |mcs: &McsView| {
+            let named = |wish: &MultiClusterService| {
+                wish.providers.includes(name) || wish.consumers.includes(name)
+            };
+            mcs.deleting_since.is_some() || mcs.wish.as_ref().is_ok_and(named)
+        };
+        let exposed = self.hub.multi_cluster_services.iter();
+        let exposed = exposed.filter(|(_, mcs)| takes_part(mcs));
+        let exposed = exposed.map(|(key, _)| key.clone());
+        let held = self.members.get(name).into_iter();
+        let held = held.flat_map(|member| member.own_keys(hub));
+        let members = self.members.values();
+        let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
+        let all_known =
+            |(name, _): (&ClusterName, &Member)| self.standing(name) == Standing::Synced;
+        let waiting = self.members.iter().all(all_known).then(|| {
+            let members = self.members.values();
+            members.flat_map(|member| member.own_clusterset_keys(hub))
+        });
+        let keys = exposed.chain(held).chain(clusterset);
+        let keys: HashSet<_> = keys.chain(waiting.into_iter().flatten()).collect();
+        self.swept.extend(keys.into_iter().map(Item::Service));
     }
 
     /// Marks every member.
@@ -117,12 +171,14 @@ impl Index {
         if let Some(heard) = heard {
             self.compare_hub(heard);
         }
-        self.dirty
-            .extend(change.services.into_iter().map(Item::Service));
+        let services = change.services.into_iter().map(Item::Service);
         self.dirty
             .extend(change.clusters.into_iter().map(Item::Cluster));
         if change.placement {
+            self.swept.extend(services);
             self.mark_all_services();
+        } else {
+            self.dirty.extend(services);
         }
     }
 
@@ -138,6 +194,10 @@ impl Index {
         let stood = (member.standing(), member.membership());
         let (identity, held) = (member.identity.clone(), member.held());
         let of_exports = matches!(event, MemberEvent::Exports(_));
+        let is_list = matches!(
+            event,
+            MemberEvent::Slices(Signal::Listed(_)) | MemberEvent::Services(Signal::Listed(_))
+        );
         let changed = member.fold(event, now);
         let stands = (member.standing(), member.membership());
         let now_is = member.identity.clone();
@@ -151,12 +211,11 @@ impl Index {
         if self.members.get(name).map(Member::held) != Some(held) {
             self.dirty.insert(Item::Cluster(name.clone()));
         }
+        let (mut keys, namespaces) = (changed.keys, changed.namespaces);
         if is_new || stands != stood {
             self.dirty.insert(Item::Cluster(name.clone()));
-            self.mark_all_services();
-            return;
+            self.mark_services_of(name);
         }
-        let (mut keys, namespaces) = (changed.keys, changed.namespaces);
         keys.retain(|key| of_exports || self.concerns(name, key));
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);
@@ -164,7 +223,14 @@ impl Index {
             let there = wanted.filter(|key| namespaces.contains(&*key.namespace));
             keys.extend(there.cloned());
         }
-        self.dirty.extend(keys.into_iter().map(Item::Service));
+        let keys = keys.into_iter().map(Item::Service);
+        match is_list {
+            true => self.swept.extend(keys),
+            false => self.dirty.extend(keys),
+        }
+        let mut copied = changed.copied;
+        copied.retain(|key| self.concerns(name, key));
+        self.echoed.extend(copied.into_iter().map(Item::Service));
         if self.hub.is_leaving(name) {
             self.dirty.insert(Item::Cluster(name.clone()));
         }

@@ -3,7 +3,7 @@
 //!
 //! Nothing here talks to a server or reads a clock.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use causeway::domain::ClusterName;
@@ -115,19 +115,38 @@ pub struct Limits {
 pub struct Outbox {
     limits: Limits,
     lanes: BTreeMap<Lane, LaneState>,
+    /// How many writes are under way for an item.
+    busy: HashMap<Item, usize>,
 }
 
 #[derive(Debug)]
 struct LaneState {
     waiting: BTreeMap<u64, (Item, Write)>,
     places: HashMap<ObjectId, u64>,
+    /// The places of what waits for an item.
+    of_items: HashMap<Item, BTreeSet<u64>>,
     next_place: u64,
-    under_way: HashMap<ObjectId, Item>,
+    under_way: HashMap<ObjectId, UnderWay>,
     troubles: HashMap<ObjectId, Trouble>,
     started: HashMap<ObjectId, Instant>,
     tokens: f64,
     refilled: Option<Instant>,
     open: bool,
+}
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// Another write of the object was offered meanwhile.
+    offered: bool,
+}
+
+/// What follows from the end of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// It failed: its item is to be planned again then.
+    pub retry_at: Option<Instant>,
+    /// Another write of the object was offered while it was under way, and is to be offered again.
+    pub offered: bool,
 }
 
 /// An object that could not be written.
@@ -156,13 +175,14 @@ impl Outbox {
         Self {
             limits,
             lanes: BTreeMap::new(),
+            busy: HashMap::new(),
         }
     }
 
     /// Withdraws what waits for an item in a lane: what is offered next replaces it.
     pub fn retract(&mut self, lane: &Lane, item: &Item) {
         if let Some(state) = self.lanes.get_mut(lane) {
-            state.withdraw(|other, _| other == item);
+            state.withdraw(item, |_| true);
         }
     }
 
@@ -173,7 +193,8 @@ impl Outbox {
             .lanes
             .entry(lane.clone())
             .or_insert_with(|| LaneState::new(burst));
-        if state.under_way.contains_key(&write.object) {
+        if let Some(under_way) = state.under_way.get_mut(&write.object) {
+            under_way.offered = true;
             return Offer::UnderWay;
         }
         let retry = state
@@ -206,6 +227,7 @@ impl Outbox {
             };
             state.forget_old_starts(now);
             for (item, write) in state.take(now, self.limits) {
+                *self.busy.entry(item.clone()).or_default() += 1;
                 all.push(Dispatch {
                     lane: lane.clone(),
                     generation,
@@ -230,14 +252,38 @@ impl Outbox {
             .min()
     }
 
-    /// Notes how a write ended; on failure, when its item is to be planned again. A write that changed nothing has failed:
-    /// it was only sent because something was to be changed.
-    pub fn finished(&mut self, result: &WriteResult, now: Instant) -> Option<Instant> {
+    /// Notes how a write ended. A write that changed nothing has failed: it was only sent because something was to be changed.
+    pub fn finished(&mut self, result: &WriteResult, now: Instant) -> Finished {
+        let Dispatch {
+            lane, item, write, ..
+        } = &result.dispatch;
+        let Some(state) = self.lanes.get_mut(lane) else {
+            return Finished::default();
+        };
+        let under_way = state.under_way.remove(&write.object);
+        if under_way.is_some() {
+            self.note_idle(item);
+        }
+        let offered = under_way.unwrap_or_default().offered;
+        let retry_at = self.note_answer(result, now);
+        Finished { retry_at, offered }
+    }
+
+    fn note_idle(&mut self, item: &Item) {
+        if let Some(count) = self.busy.get_mut(item) {
+            *count -= 1;
+            if *count == 0 {
+                self.busy.remove(item);
+            }
+        }
+    }
+
+    /// When a write that failed may be repeated.
+    fn note_answer(&mut self, result: &WriteResult, now: Instant) -> Option<Instant> {
         let Dispatch {
             lane, item, write, ..
         } = &result.dispatch;
         let state = self.lanes.get_mut(lane)?;
-        state.under_way.remove(&write.object);
         let failure = match &result.answer {
             Err(failure) => failure.clone(),
             Ok(ack) if ack.changed_nothing(&write.action) => {
@@ -283,15 +329,13 @@ impl Outbox {
             state
                 .troubles
                 .retain(|object, trouble| trouble.item != *item || wanted.contains(object));
-            state.withdraw(|other, write| other == item && !wanted.contains(&write.object));
+            state.withdraw(item, |write| !wanted.contains(&write.object));
         }
     }
 
     /// Whether a write for the item is under way anywhere.
     pub fn is_busy_with(&self, item: &Item) -> bool {
-        self.lanes
-            .values()
-            .any(|state| state.under_way.values().any(|other| other == item))
+        self.busy.contains_key(item)
     }
 
     /// A member answers again, or is gone: its back-offs are void.
@@ -304,6 +348,7 @@ impl Outbox {
     /// Leadership was lost: nothing waits and nothing is under way any more.
     pub fn clear(&mut self) {
         self.lanes.clear();
+        self.busy.clear();
     }
 }
 
@@ -322,6 +367,7 @@ impl LaneState {
         Self {
             waiting: BTreeMap::new(),
             places: HashMap::new(),
+            of_items: HashMap::new(),
             next_place: 0,
             under_way: HashMap::new(),
             troubles: HashMap::new(),
@@ -332,15 +378,22 @@ impl LaneState {
         }
     }
 
-    fn withdraw(&mut self, unwanted: impl Fn(&Item, &Write) -> bool) {
-        let places = &mut self.places;
-        self.waiting.retain(|_, (item, write)| {
-            let withdrawn = unwanted(item, write);
-            if withdrawn {
+    /// Takes out what waits for an item and is unwanted.
+    fn withdraw(&mut self, item: &Item, unwanted: impl Fn(&Write) -> bool) {
+        let Some(own) = self.of_items.get_mut(item) else {
+            return;
+        };
+        let (waiting, places) = (&mut self.waiting, &mut self.places);
+        own.retain(|place| {
+            let goes = waiting.get(place).is_none_or(|(_, write)| unwanted(write));
+            if goes && let Some((_, write)) = waiting.remove(place) {
                 places.remove(&write.object);
             }
-            !withdrawn
+            !goes
         });
+        if own.is_empty() {
+            self.of_items.remove(item);
+        }
     }
 
     /// The latest write of an object takes the place of an earlier one that still waits.
@@ -349,7 +402,22 @@ impl LaneState {
             self.next_place += 1;
             self.next_place
         });
-        self.waiting.insert(place, (item, write));
+        if let Some((before, _)) = self.waiting.insert(place, (item.clone(), write))
+            && before != item
+        {
+            self.leave(&before, place);
+        }
+        self.of_items.entry(item).or_default().insert(place);
+    }
+
+    /// A place is not the item's any more.
+    fn leave(&mut self, item: &Item, place: u64) {
+        if let Some(own) = self.of_items.get_mut(item) {
+            own.remove(&place);
+            if own.is_empty() {
+                self.of_items.remove(item);
+            }
+        }
     }
 
     fn take(&mut self, now: Instant, limits: Limits) -> Vec<(Item, Write)> {
@@ -360,12 +428,14 @@ impl LaneState {
         self.refilled = Some(now);
         let mut taken = Vec::new();
         while self.tokens >= 1.0 && self.under_way.len() < limits.width {
-            let Some((_, (item, write))) = self.waiting.pop_first() else {
+            let Some((place, (item, write))) = self.waiting.pop_first() else {
                 break;
             };
             self.tokens -= 1.0;
             self.places.remove(&write.object);
-            self.under_way.insert(write.object.clone(), item.clone());
+            self.leave(&item, place);
+            self.under_way
+                .insert(write.object.clone(), UnderWay::default());
             self.started.insert(write.object.clone(), now);
             taken.push((item, write));
         }

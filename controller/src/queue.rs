@@ -1,4 +1,7 @@
 //! What is to be planned, and when: one entry an item, the earliest wish wins.
+//!
+//! Something that happened to one service does not wait until all the others were looked at, which may be many thousands: what
+//! is due only in its turn gives way, but for a share.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -14,10 +17,22 @@ use crate::index::Item;
 #[derive(Debug, Default)]
 pub struct Queue {
     due: VecDeque<Item>,
-    due_since: HashMap<Item, Instant>,
+    /// What is due in its turn; what became urgent since, or was taken, is passed over.
+    in_turn: VecDeque<Item>,
+    due_since: HashMap<Item, Due>,
+    taken: u32,
     later: DelayQueue<Item>,
     delays: HashMap<Item, (delay_queue::Key, Instant)>,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    since: Instant,
+    urgent: bool,
+}
+
+/// One in so many items is one that is due in its turn, while others are urgent.
+const SHARE: u32 = 8;
 
 impl Queue {
     /// The item is due now.
@@ -25,15 +40,29 @@ impl Queue {
         if let Some((delay, _)) = self.delays.remove(&item) {
             self.later.remove(&delay);
         }
+        match self.due_since.entry(item.clone()) {
+            Entry::Occupied(entry) if entry.get().urgent => return,
+            Entry::Occupied(mut entry) => entry.get_mut().urgent = true,
+            Entry::Vacant(entry) => {
+                let (since, urgent) = (now, true);
+                entry.insert(Due { since, urgent });
+            }
+        }
+        self.due.push_back(item);
+    }
+
+    /// The item is due when what is urgent has been seen to; earlier, if it was to be due earlier.
+    pub fn in_turn(&mut self, item: Item, now: Instant) {
         if let Entry::Vacant(entry) = self.due_since.entry(item.clone()) {
-            entry.insert(now);
-            self.due.push_back(item);
+            let (since, urgent) = (now, false);
+            entry.insert(Due { since, urgent });
+            self.in_turn.push_back(item);
         }
     }
 
     /// The item is due then, if not earlier.
     pub fn at(&mut self, item: Item, at: Instant) {
-        if self.due_since.contains_key(&item) {
+        if self.due_since.get(&item).is_some_and(|due| due.urgent) {
             return;
         }
         match self.delays.entry(item) {
@@ -53,7 +82,7 @@ impl Queue {
 
     /// Waits until an item is due, and says so; the item is then taken by [`Queue::take`]. Never ends while nothing is queued.
     pub async fn wait(&mut self) {
-        if !self.due.is_empty() {
+        if !self.due_since.is_empty() {
             return;
         }
         match self.later.next().await {
@@ -67,16 +96,29 @@ impl Queue {
         }
     }
 
-    /// The item that is due for longest.
+    /// The item that is due for longest among the urgent ones, or now and then among the others.
     pub fn take(&mut self) -> Option<Item> {
-        let item = self.due.pop_front()?;
+        self.taken = self.taken.wrapping_add(1);
+        let item = match self.taken.is_multiple_of(SHARE) {
+            true => self.take_in_turn().or_else(|| self.due.pop_front()),
+            false => self.due.pop_front().or_else(|| self.take_in_turn()),
+        }?;
         self.due_since.remove(&item);
         Some(item)
     }
 
+    fn take_in_turn(&mut self) -> Option<Item> {
+        loop {
+            let item = self.in_turn.pop_front()?;
+            if self.due_since.get(&item).is_some_and(|due| !due.urgent) {
+                return Some(item);
+            }
+        }
+    }
+
     /// How many items are due or will be.
     pub fn len(&self) -> usize {
-        self.due.len() + self.delays.len()
+        self.due_since.len() + self.delays.len()
     }
 
     /// Whether nothing is queued.
@@ -84,12 +126,10 @@ impl Queue {
         self.len() == 0
     }
 
-    /// Since when the oldest item is due.
+    /// Since when the first of the urgent items is due; where there is none, the first of the others.
     pub fn oldest(&self) -> Option<Instant> {
-        self.due
-            .front()
-            .and_then(|item| self.due_since.get(item))
-            .copied()
+        let mut first = self.due.front().into_iter().chain(&self.in_turn);
+        first.find_map(|item| Some(self.due_since.get(item)?.since))
     }
 }
 
@@ -103,6 +143,27 @@ mod tests {
 
     fn item(name: &str) -> Item {
         Item::Service(ServiceKey::new("shop", name))
+    }
+
+    #[tokio::test]
+    async fn what_is_urgent_goes_before_what_is_due_in_its_turn_which_has_its_share() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        for name in ["a", "b", "c"] {
+            queue.in_turn(item(name), now);
+        }
+        queue.now(item("c"), now);
+        queue.in_turn(item("c"), now);
+        assert_eq!((queue.len(), queue.oldest()), (3, Some(now)));
+        assert_eq!(queue.take(), Some(item("c")));
+        let urgent: Vec<_> = (0..20).map(|number| format!("urgent{number}")).collect();
+        for name in &urgent {
+            queue.now(item(name), now);
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| queue.take()).collect();
+        let place = |name| taken.iter().position(|other| *other == item(name));
+        assert_eq!((place("a"), place("b")), (Some(6), Some(14)));
+        assert_eq!((taken.len(), queue.is_empty()), (22, true));
     }
 
     #[tokio::test]

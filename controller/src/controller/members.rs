@@ -108,7 +108,7 @@ impl Controller {
         {
             let change = SourceChange {
                 since: now.instant,
-                written: false,
+                written: None,
             };
             self.sources_changed.entry(key.clone()).or_insert(change);
         }

@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
-use super::{Controller, Parts};
+use super::{Controller, Parts, SOON};
 use crate::apply::{ObjectId, apply};
 use crate::index::{Item, Standing};
 use crate::lease::while_leading;
-use crate::outbox::{Announcement, Dispatch, Lane, WriteResult};
+use crate::outbox::{Announcement, Dispatch, Finished, Lane, WriteResult};
 use crate::reconcile::Now;
 
 impl Controller {
@@ -59,7 +59,7 @@ impl Controller {
 
     pub(super) fn written(&mut self, result: WriteResult) {
         let now = Now::read();
-        let retry = self.parts.outbox.finished(&result, now.instant);
+        let finished = self.parts.outbox.finished(&result, now.instant);
         let WriteResult {
             dispatch:
                 Dispatch {
@@ -75,13 +75,15 @@ impl Controller {
         self.parts
             .metrics
             .wrote(cluster, kind, verb, answer.as_ref().err());
+        let is_copy = matches!(write.object, ObjectId::Slice(..));
+        let may_wait = is_copy && answer.is_ok() && finished == Finished::default();
         match answer {
             Ok(ack) => {
                 tracing::debug!(cluster, kind, verb, object = ?write.object, "written");
                 if let (Item::Service(key), Lane::Member(_)) = (&item, &lane)
                     && let Some(change) = self.sources_changed.get_mut(key)
                 {
-                    change.written = true;
+                    change.written = Some(now.instant);
                 }
                 let current = match &lane {
                     Lane::Hub => true,
@@ -103,12 +105,15 @@ impl Controller {
                 }
                 self.parts.metrics.retried();
                 tracing::warn!(cluster, kind, verb, object = ?write.object, %failure, "a write failed");
-                if let Some(at) = retry {
+                if let Some(at) = finished.retry_at {
                     self.queue.at(item.clone(), at);
                 }
             }
         }
-        self.queue.now(item, now.instant);
+        match may_wait {
+            true => self.queue.at(item, now.instant + SOON),
+            false => self.queue.now(item, now.instant),
+        }
     }
 
     /// Tells of what a write brought about, where the object is that it is about.

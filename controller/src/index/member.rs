@@ -109,6 +109,8 @@ pub struct Written<T> {
 pub struct Changed {
     /// Services of which something is new.
     pub keys: HashSet<ServiceKey>,
+    /// Services of which a copy is new: mostly the echo of a write.
+    pub copied: HashSet<ServiceKey>,
     /// Namespaces that came, went or began to.
     pub namespaces: HashSet<Box<str>>,
 }
@@ -345,7 +347,7 @@ impl Member {
                 {
                     self.graves.bury(&copy.uid.to_string());
                 }
-                self.slices.fold(signal, &mut changed.keys);
+                self.slices.fold(signal, &mut changed);
             }
             MemberEvent::Namespaces(signal) => {
                 self.watches.namespaces.note(&signal);

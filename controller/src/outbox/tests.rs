@@ -98,8 +98,8 @@ impl Desk {
             dispatch: dispatch.clone(),
             answer,
         };
-        let at = self.outbox.finished(&result, self.now.instant);
-        at.map(|at| at - self.now.instant)
+        let finished = self.outbox.finished(&result, self.now.instant);
+        finished.retry_at.map(|at| at - self.now.instant)
     }
 
     fn troubles(&self, member: &str, service: &str) -> Vec<(ObjectId, u32)> {

@@ -64,4 +64,19 @@ impl Member {
             .map(|(key, _)| key.clone());
         services.chain(exports).chain(imports).chain(copies)
     }
+
+    /// The services of which a Service or a copy is there on behalf of ServiceExports; some more than once.
+    pub fn own_clusterset_keys<'a>(
+        &'a self,
+        hub: &'a str,
+    ) -> impl Iterator<Item = ServiceKey> + 'a {
+        let services = self.services.iter();
+        let services = services.filter_map(move |(key, view)| {
+            let of = view.service(key);
+            view.is_derived_for(&of, hub).then_some(of)
+        });
+        let copies = self.slices.copies.keys();
+        let copies = copies.filter(move |key| self.owns_copies(key, hub, Path::Clusterset));
+        services.chain(copies.cloned())
+    }
 }

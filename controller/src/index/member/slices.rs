@@ -7,7 +7,7 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
 
 use super::by_name::ByName;
-use super::{Written, differing};
+use super::{Changed, Written, differing};
 use crate::index::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice, Uid};
 use crate::watch::Signal;
 
@@ -23,26 +23,30 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub(super) fn fold(&mut self, signal: Signal<ObservedSlice>, changed: &mut Keys) {
+    pub(super) fn fold(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
         match signal {
             Signal::Listed(slices) => {
                 let old_sources = std::mem::take(&mut self.sources);
                 let old_copies = std::mem::take(&mut self.copies);
                 self.homes.clear();
                 for slice in slices {
-                    self.put(slice, &mut Keys::new());
+                    self.put(slice, &mut Changed::default());
                 }
-                changed.extend(differing(&old_sources, &self.sources, |old, new| {
-                    old == new
-                }));
+                changed
+                    .keys
+                    .extend(differing(&old_sources, &self.sources, |old, new| {
+                        old == new
+                    }));
                 // That a copy is seen now is news too.
-                changed.extend(differing(&old_copies, &self.copies, |old, new| {
-                    let news = |(name, copy)| {
-                        let copy: &Written<CopiedSlice> = copy;
-                        (name, &copy.view, copy.unseen_since)
-                    };
-                    old.iter().map(news).eq(new.iter().map(news))
-                }));
+                changed
+                    .keys
+                    .extend(differing(&old_copies, &self.copies, |old, new| {
+                        let news = |(name, copy)| {
+                            let copy: &Written<CopiedSlice> = copy;
+                            (name, &copy.view, copy.unseen_since)
+                        };
+                        old.iter().map(news).eq(new.iter().map(news))
+                    }));
             }
             Signal::Applied(slice) => self.put(slice, changed),
             Signal::Deleted(slice) => {
@@ -60,7 +64,7 @@ impl Slices {
         }
     }
 
-    fn put(&mut self, slice: ObservedSlice, changed: &mut Keys) {
+    fn put(&mut self, slice: ObservedSlice, changed: &mut Changed) {
         let ObservedSlice {
             namespace,
             name,
@@ -69,7 +73,7 @@ impl Slices {
         match role {
             SliceRole::Source(key, source) => {
                 self.remove(&namespace, &name, changed);
-                changed.insert(key.clone());
+                changed.keys.insert(key.clone());
                 let key = self.settle(key, name.clone());
                 self.sources.entry(key).or_default().insert(name, source);
             }
@@ -85,7 +89,7 @@ impl Slices {
                     deleted,
                     ..Written::seen(copy)
                 };
-                self.put_copy(name, key, copy, changed);
+                self.put_copy(name, key, copy, &mut changed.copied);
             }
             SliceRole::Other => self.remove(&namespace, &name, changed),
         }
@@ -123,7 +127,7 @@ impl Slices {
         key
     }
 
-    fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Keys) {
+    fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Changed) {
         let Some(key) = self.home(namespace, name) else {
             return;
         };
@@ -133,9 +137,12 @@ impl Slices {
                 self.homes.remove(namespace);
             }
         }
-        remove_from(&mut self.sources, &key, name);
+        let source = remove_from(&mut self.sources, &key, name);
         remove_from(&mut self.copies, &key, name);
-        changed.insert(key);
+        match source {
+            Some(_) => changed.keys.insert(key),
+            None => changed.copied.insert(key),
+        };
     }
 
     pub(super) fn fold_ack(&mut self, slice: ObservedSlice, now: Timestamp) {
@@ -169,11 +176,15 @@ impl Slices {
     }
 }
 
-fn remove_from<T>(map: &mut HashMap<ServiceKey, ByName<T>>, key: &ServiceKey, name: &Arc<str>) {
-    if let Some(slices) = map.get_mut(key) {
-        slices.remove(name);
-        if slices.is_empty() {
-            map.remove(key);
-        }
+fn remove_from<T>(
+    map: &mut HashMap<ServiceKey, ByName<T>>,
+    key: &ServiceKey,
+    name: &Arc<str>,
+) -> Option<T> {
+    let slices = map.get_mut(key)?;
+    let removed = slices.remove(name);
+    if slices.is_empty() {
+        map.remove(key);
     }
+    removed
 }
