@@ -48,3 +48,24 @@ pub(super) fn resident(pid: u32) -> f64 {
         .expect("kilobytes");
     kilobytes / 1024.0
 }
+
+#[test]
+fn memory_that_grows_is_found_in_runs_that_are_long_enough() {
+    let run = |samples: usize, growth: f64| {
+        let held = (0..samples).map(|round| 50.0 + growth * round as f64);
+        Memory(held.collect()).is_flat()
+    };
+    let cases = [
+        (100, 0.0, true),
+        (100, 0.1, true),
+        (100, 1.0, false),
+        (10, 9.0, true),
+    ];
+    for (samples, growth, flat) in cases {
+        assert_eq!(
+            run(samples, growth),
+            flat,
+            "{samples} rounds, {growth} MiB a round"
+        );
+    }
+}

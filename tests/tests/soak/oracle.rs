@@ -3,6 +3,7 @@
 
 mod actual;
 mod clusterset;
+mod damages;
 mod native;
 mod ports;
 
