@@ -8,16 +8,17 @@ use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::{Cluster, Fault, Fleet, Proxy, SOON, Space, multi_cluster_service, service};
 
-use super::{At, Case, When};
+use super::{Round, When};
 
-/// Provider and consumer of each service. `foo` suffers when its provider does, `goo` when its consumer does, and `bar` never.
-const SERVICES: [(&str, &str, &str); 3] = [
-    ("foo", "member1", "member2"),
-    ("goo", "member2", "member3"),
-    ("bar", "member2", "member4"),
-];
-const HURT_PROVIDER: &str = "member1";
-const HURT_CONSUMER: &str = "member3";
+/// A service, and the only clusters that provide and consume it.
+struct Route {
+    name: String,
+    provider: String,
+    consumer: String,
+}
+
+/// The service that no fault of a member concerns.
+const CALM: &str = "calm";
 
 /// More than so few that their loss is believed at once.
 const CROWD: usize = 16;
@@ -32,14 +33,35 @@ const NAMESPACE: &str = "crowd";
 pub(super) struct Bed {
     controllers: [Running; 2],
     proxies: BTreeMap<String, Proxy>,
-    backends: BTreeMap<&'static str, Vec<RunningPod>>,
+    routes: Vec<Route>,
+    backends: BTreeMap<String, Vec<RunningPod>>,
     space: String,
     fleet: Fleet,
 }
 
+/// Members 1 to `hurt` each provide a service and consume another; two more are at the other ends, and have one between them.
+fn routes(hurt: usize) -> Vec<Route> {
+    let calm = [1, 2].map(|number| format!("member{}", hurt + number));
+    let route = |name: String, provider: &str, consumer: &str| Route {
+        name,
+        provider: provider.to_owned(),
+        consumer: consumer.to_owned(),
+    };
+    let of = |number| {
+        let member = format!("member{number}");
+        [
+            route(format!("from-{number}"), &member, &calm[1]),
+            route(format!("to-{number}"), &calm[0], &member),
+        ]
+    };
+    let mut routes: Vec<_> = (1..=hurt).flat_map(of).collect();
+    routes.push(route(CALM.to_owned(), &calm[0], &calm[1]));
+    routes
+}
+
 impl Bed {
-    pub(super) async fn start() -> Self {
-        let fleet = Fleet::builder().members(4).start().await;
+    pub(super) async fn start(hurt: usize) -> Self {
+        let fleet = Fleet::builder().members(hurt + 2).start().await;
         let installation = Installation::new(&fleet).await;
         let mut proxies = BTreeMap::new();
         for cluster in fleet.clusters() {
@@ -57,46 +79,83 @@ impl Bed {
         let mut bed = Self {
             controllers,
             proxies,
+            routes: routes(hurt),
             backends: BTreeMap::new(),
             space,
             fleet,
         };
-        for (name, provider, consumer) in SERVICES {
-            bed.expose(name, provider, consumer).await;
+        for number in 0..bed.routes.len() {
+            bed.expose(number).await;
         }
         bed.settled("at the start").await;
         bed
     }
 
-    async fn expose(&mut self, name: &'static str, provider: &str, consumer: &str) {
+    async fn expose(&mut self, route: usize) {
         let space = Space::existing(&self.fleet, &self.space);
+        let Route {
+            name,
+            provider,
+            consumer,
+        } = &self.routes[route];
         service(name)
             .port("http", 80)
             .create(self.fleet.hub(), &space)
             .await;
         multi_cluster_service(name)
-            .providers([provider])
-            .consumers([consumer])
+            .providers([provider.as_str()])
+            .consumers([consumer.as_str()])
             .create(&space)
             .await;
         let provider = self.fleet.member(provider);
         let pods = space.backends(name).count(3).create(provider).await;
-        self.backends.insert(name, pods);
+        self.backends.insert(name.clone(), pods);
     }
 
-    /// Plays a case through.
-    pub(super) async fn run(&mut self, case: Case) {
-        let Case { fault, at, when } = case;
-        let lasting: BTreeMap<_, _> = SERVICES
-            .into_iter()
-            .map(|(name, ..)| (name, self.addresses(name).split_off(1)))
+    /// Plays rows of the table through.
+    pub(super) async fn run(&mut self, round: &Round) {
+        // A change takes the first backend away; the others last.
+        let lasting: Vec<_> = (0..self.routes.len())
+            .map(|route| self.addresses(route).split_off(1))
             .collect();
-        self.set(at, fault);
+        for (cluster, fault) in &round.faults {
+            self.proxies[cluster].set(*fault);
+        }
+        self.begin(round.when).await;
+        let hub_is_well = round.faults.iter().all(|(cluster, _)| cluster != "hub");
+        // Without the hub nobody leads, and a new leader waits for the old one's lease.
+        if hub_is_well && round.when != When::HandOver {
+            let calm = self.routes.len() - 1;
+            self.change(calm).await;
+            self.reaches(calm, SOON).await;
+        }
+        throughout("what lasts stays", LASTING, async || {
+            for (route, lasting) in lasting.iter().enumerate() {
+                let there = self.copied(route).await;
+                let is_lost = |address: &&String| !there.contains(address);
+                if let Some(lost) = lasting.iter().find(is_lost) {
+                    let name = &self.routes[route].name;
+                    return Err(format!("{lost} of {name} is gone: {there:?}"));
+                }
+            }
+            Ok(())
+        })
+        .await;
+        for (cluster, _) in &round.faults {
+            self.proxies[cluster].set(Fault::None);
+        }
+        self.settled(&format!("after {round:?}")).await;
+    }
+
+    async fn begin(&mut self, when: When) {
         match when {
             When::Steady => {}
             When::Change => {
-                self.change("foo").await;
-                self.change("goo").await;
+                for route in 0..self.routes.len() {
+                    if self.routes[route].name != CALM {
+                        self.change(route).await;
+                    }
+                }
             }
             When::Start => {
                 for controller in &self.controllers {
@@ -104,46 +163,16 @@ impl Bed {
                 }
             }
             When::HandOver => {
-                self.controllers[self.leader().await]
-                    .process()
-                    .restart()
-                    .await
+                let leader = &self.controllers[self.leader().await];
+                leader.process().restart().await;
             }
-        }
-        // Without the hub nobody leads, and a new leader waits for the old one's lease.
-        if at == At::Members && when != When::HandOver {
-            self.change("bar").await;
-            self.reaches("bar", SOON).await;
-        }
-        throughout("what lasts stays", LASTING, async || {
-            for (name, _, consumer) in SERVICES {
-                let there = self.copied(name, consumer).await;
-                let is_lost = |address: &&String| !there.contains(address);
-                if let Some(lost) = lasting[name].iter().find(is_lost) {
-                    return Err(format!("{lost} of {name} is gone: {there:?}"));
-                }
-            }
-            Ok(())
-        })
-        .await;
-        self.set(at, Fault::None);
-        self.settled(&format!("after {case:?}")).await;
-    }
-
-    fn set(&self, at: At, fault: Fault) {
-        let hurt: &[_] = match at {
-            At::Members => &[HURT_PROVIDER, HURT_CONSUMER],
-            At::Hub => &["hub"],
-        };
-        for name in hurt {
-            self.proxies[*name].set(fault);
         }
     }
 
-    /// One backend goes, another comes. The first of them stays for no more than one change.
-    async fn change(&mut self, name: &'static str) {
+    /// One backend goes, another comes.
+    async fn change(&mut self, route: usize) {
         let space = Space::existing(&self.fleet, &self.space);
-        let (_, provider, _) = of(name);
+        let Route { name, provider, .. } = &self.routes[route];
         let provider = self.fleet.member(provider);
         let new = space.backends(name).count(1).create(provider).await;
         let pods = self.backends.get_mut(name).expect("backends");
@@ -160,28 +189,29 @@ impl Bed {
     }
 
     /// The addresses of a service's backends, the next to go first.
-    fn addresses(&self, name: &str) -> Vec<String> {
-        let pods = &self.backends[name];
+    fn addresses(&self, route: usize) -> Vec<String> {
+        let pods = &self.backends[&self.routes[route].name];
         pods.iter().map(|pod| pod.ip().to_owned()).collect()
     }
 
     /// The addresses of a service in its consumer; each that is there twice is told twice.
-    async fn copied(&self, name: &str, consumer: &str) -> Vec<String> {
+    async fn copied(&self, route: usize) -> Vec<String> {
         let space = Space::existing(&self.fleet, &self.space);
+        let Route { name, consumer, .. } = &self.routes[route];
         space
             .ready_addresses(self.fleet.member(consumer), name)
             .await
     }
 
-    async fn reaches(&self, name: &str, within: Duration) {
-        let (_, _, consumer) = of(name);
-        let mut expected = self.addresses(name);
+    async fn reaches(&self, route: usize, within: Duration) {
+        let Route { name, consumer, .. } = &self.routes[route];
+        let mut expected = self.addresses(route);
         expected.sort();
         eventually(
-            &format!("{consumer} reaches {expected:?}"),
+            &format!("{consumer} reaches {expected:?} of {name}"),
             within,
             async || {
-                let there = self.copied(name, consumer).await;
+                let there = self.copied(route).await;
                 if there == expected {
                     Ok(())
                 } else {
@@ -212,8 +242,8 @@ impl Bed {
     async fn settled(&self, when: &str) {
         self.known().await;
         let space = Space::existing(&self.fleet, &self.space);
-        for (name, ..) in SERVICES {
-            self.reaches(name, HEALED).await;
+        for (number, Route { name, .. }) in self.routes.iter().enumerate() {
+            self.reaches(number, HEALED).await;
             eventually(&format!("{name} is Ready {when}"), HEALED, async || {
                 let hub = self.fleet.hub();
                 let path = "jsonpath={.status.conditions[?(@.type==\"Ready\")]}";
@@ -228,11 +258,6 @@ impl Bed {
             .await;
         }
     }
-}
-
-fn of(name: &str) -> (&'static str, &'static str, &'static str) {
-    let found = SERVICES.into_iter().find(|(known, ..)| *known == name);
-    found.expect("a service of the bed")
 }
 
 /// Services and EndpointSlices that nobody exposes, so many that a list without them is no small loss.

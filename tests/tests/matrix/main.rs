@@ -2,46 +2,31 @@
 //! nothing is there twice, the others go on, and afterwards every cluster holds exactly what it should.
 //!
 //! The controller reaches each API server through a proxy that the test commands; the test itself asks the API servers
-//! directly. The faults of a provider and of a consumer, different clusters, run at once. `make soak` runs the whole table,
-//! `make test` some faults at each cluster at one of the moments.
+//! directly. The table is every fault at every moment, at a provider, at a consumer and at the hub; what concerns different
+//! members is played at once, and so are the fleets.
 
 mod bed;
 
 use std::time::Duration;
 
-use causeway_tests::{Fault, soak};
+use causeway_tests::Fault;
 
 use self::bed::Bed;
 
-/// Where the fault is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    /// At the provider of `foo` and at the consumer of `goo`.
-    Members,
-    /// At the hub.
-    Hub,
-}
-
-/// When the fault begins.
+/// When a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     /// All is at rest.
     Steady,
     /// Backends have just changed.
     Change,
-    /// The controller starts.
+    /// The controllers start.
     Start,
     /// The leader has just been killed, and another takes over.
     HandOver,
 }
 
-/// One row of the table.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    fault: Fault,
-    at: At,
-    when: When,
-}
+const MOMENTS: [When; 4] = [When::Change, When::Start, When::Steady, When::HandOver];
 
 const FAULTS: [Fault; 13] = [
     Fault::Refused,
@@ -59,39 +44,54 @@ const FAULTS: [Fault; 13] = [
     Fault::Impostor,
 ];
 
-/// Those that `make test` plays.
-const COMMON: [Fault; 4] = [
-    Fault::Refused,
-    Fault::Silent,
-    Fault::Answers(503),
-    Fault::Expired,
-];
+/// So many members suffer at once.
+const HURT: usize = 7;
 
-const MOMENTS: [When; 4] = [When::Change, When::Start, When::Steady, When::HandOver];
+/// Rows of the table that are played at once.
+#[derive(Debug)]
+struct Round {
+    when: When,
+    faults: Vec<(String, Fault)>,
+}
 
-/// All rows; without `whole` the common faults are at each cluster once, at one moment after the other, and nobody hands over.
-fn table(whole: bool) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for fault in FAULTS {
-        for at in [At::Members, At::Hub] {
-            cases.extend(MOMENTS.map(|when| Case { fault, at, when }));
-        }
+/// Each fault at each moment, at members that provide one service and consume another.
+fn at_members() -> impl Iterator<Item = Round> {
+    let round = |when, faults: &[Fault]| Round {
+        when,
+        faults: (1..)
+            .zip(faults)
+            .map(|(number, fault)| (format!("member{number}"), *fault))
+            .collect(),
+    };
+    MOMENTS
+        .into_iter()
+        .flat_map(move |when| FAULTS.chunks(HURT).map(move |faults| round(when, faults)))
+}
+
+/// Each fault at these moments, at the hub.
+fn at_hub(moments: [When; 2]) -> impl Iterator<Item = Round> {
+    let round = |when, fault| Round {
+        when,
+        faults: vec![("hub".to_owned(), fault)],
+    };
+    moments
+        .into_iter()
+        .flat_map(move |when| FAULTS.map(|fault| round(when, fault)))
+}
+
+async fn play(hurt: usize, rounds: impl Iterator<Item = Round>) {
+    let mut bed = Bed::start(hurt).await;
+    for round in rounds {
+        eprintln!("{round:?}");
+        bed.run(&round).await;
     }
-    if whole {
-        return cases;
-    }
-    let chosen = COMMON.into_iter().enumerate().flat_map(|(number, fault)| {
-        let moment = |shift: usize| MOMENTS[(number + shift) % 3];
-        [(At::Members, moment(0)), (At::Hub, moment(1))].map(|(at, when)| Case { fault, at, when })
-    });
-    chosen.collect()
 }
 
 #[tokio::test]
 async fn no_fault_withdraws_doubles_or_delays_what_it_does_not_concern() {
-    let mut bed = Bed::start().await;
-    for case in table(soak().is_some()) {
-        eprintln!("{case:?}");
-        bed.run(case).await;
-    }
+    tokio::join!(
+        play(HURT, at_members()),
+        play(1, at_hub([When::Steady, When::Change])),
+        play(1, at_hub([When::Start, When::HandOver])),
+    );
 }
