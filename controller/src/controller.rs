@@ -157,9 +157,12 @@ impl Controller {
         for item in marked.soon {
             self.queue.at(item, now.instant + SOON);
         }
-        while now.instant.elapsed() < PLANNING {
-            let Some(item) = self.queue.take() else { break };
+        let planned_until = Instant::now() + PLANNING;
+        while let Some(item) = self.queue.take() {
             self.reconcile(item, now);
+            if Instant::now() >= planned_until {
+                break;
+            }
         }
         self.send(now.instant);
         self.measure(now.instant);
