@@ -157,6 +157,7 @@ impl Controller {
         for item in marked.soon {
             self.queue.at(item, now.instant + SOON);
         }
+        self.queue.catch_up();
         let planned_until = Instant::now() + PLANNING;
         while let Some(item) = self.queue.take() {
             self.reconcile(item, now);

@@ -6,7 +6,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
-use futures::StreamExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use tokio::time::Instant;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
@@ -86,14 +86,23 @@ impl Queue {
             return;
         }
         match self.later.next().await {
-            Some(expired) => {
-                let deadline = expired.deadline();
-                let item = expired.into_inner();
-                self.delays.remove(&item);
-                self.now(item, deadline);
-            }
+            Some(expired) => self.has_come(expired),
             None => std::future::pending().await,
         }
+    }
+
+    /// Makes due what was to be due by now, though much else is.
+    pub fn catch_up(&mut self) {
+        while let Some(Some(expired)) = self.later.next().now_or_never() {
+            self.has_come(expired);
+        }
+    }
+
+    fn has_come(&mut self, expired: delay_queue::Expired<Item>) {
+        let deadline = expired.deadline();
+        let item = expired.into_inner();
+        self.delays.remove(&item);
+        self.now(item, deadline);
     }
 
     /// The item that is due for longest among the urgent ones, or now and then among the others.
@@ -164,6 +173,19 @@ mod tests {
         let place = |name| taken.iter().position(|other| *other == item(name));
         assert_eq!((place("a"), place("b")), (Some(6), Some(14)));
         assert_eq!((taken.len(), queue.is_empty()), (22, true));
+    }
+
+    #[tokio::test]
+    async fn what_has_come_due_is_taken_though_much_else_is_due() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        queue.in_turn(item("a"), now);
+        queue.in_turn(item("b"), now);
+        queue.at(item("c"), now);
+        queue.at(item("d"), now + Duration::from_secs(900));
+        queue.catch_up();
+        assert_eq!(queue.take(), Some(item("c")));
+        assert_eq!((queue.take(), queue.len()), (Some(item("a")), 2));
     }
 
     #[tokio::test]
