@@ -1,6 +1,7 @@
 //! The oracle sees what is wrong: a scene in which all is as it should be, and what may become of it.
 
 use causeway::api::labels;
+use causeway::api::multicluster::ServiceImport;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
@@ -16,44 +17,70 @@ fn key(name: &str) -> Key {
     ("red".to_owned(), name.to_owned())
 }
 
-fn service(selector: Value) -> Service {
-    of(json!({
-        "metadata": { "name": "web", "namespace": "red", "labels": { labels::HUB: "the-hub" } },
-        "spec": { "clusterIP": "10.0.0.1", "selector": selector, "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }] },
-    }))
+fn service(name: &str, selector: Value) -> (Key, Service) {
+    let object = of(json!({
+        "metadata": { "name": name, "namespace": "red", "labels": { labels::HUB: "the-hub" } },
+        "spec": {
+            "clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "selector": selector,
+            "ports": [{ "name": "http", "port": 80, "targetPort": 8080 }],
+        },
+    }));
+    (key(name), object)
 }
 
-fn slice(name: &str, labels: Value, source: &str) -> EndpointSlice {
-    of(json!({
-        "metadata": { "name": name, "namespace": "red", "uid": format!("uid-{name}"), "labels": labels, "annotations": { labels::SOURCE: source } },
+/// A slice of two pods of a, in a itself.
+fn source(name: &str, service: &str) -> (Key, EndpointSlice) {
+    let labels = json!({ labels::SERVICE_NAME: service, labels::SLICE_MANAGED_BY: labels::SLICE_CONTROLLER });
+    slice(name, labels, "")
+}
+
+/// A copy of [`source`].
+fn copied(name: &str, service: &str, source: &str) -> (Key, EndpointSlice) {
+    let labels = json!({
+        labels::SERVICE_NAME: service, labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER, labels::SOURCE_CLUSTER: "a",
+    });
+    slice(name, labels, &format!("uid-{source}/7"))
+}
+
+fn slice(name: &str, labels: Value, source: &str) -> (Key, EndpointSlice) {
+    let annotations = json!({ labels::SOURCE: source });
+    let object = of(json!({
+        "metadata": {
+            "name": name, "namespace": "red", "uid": format!("uid-{name}"), "labels": labels, "annotations": annotations,
+        },
         "addressType": "IPv4", "endpoints": [{ "addresses": ["10.1.0.1"] }, { "addresses": ["10.1.0.2"] }],
         "ports": [{ "name": "http", "port": 8080 }],
+    }));
+    (key(name), object)
+}
+
+fn import() -> ServiceImport {
+    of(json!({
+        "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport",
+        "metadata": { "name": "api", "namespace": "red", "labels": { labels::HUB: "the-hub" } },
+        "spec": { "type": "ClusterSetIP", "ips": ["10.0.0.1"], "ports": [{ "name": "http", "port": 80, "protocol": "TCP" }] },
+        "status": { "clusters": [{ "cluster": "a" }] },
     }))
 }
 
-fn member(
-    objects: impl IntoIterator<Item = (Key, Service)>,
-    slice: Option<EndpointSlice>,
+/// A member that imports `api`, and what it has beside that.
+fn member<const S: usize>(
+    services: impl IntoIterator<Item = (Key, Service)>,
+    slices: [(Key, EndpointSlice); S],
 ) -> Member {
-    let slices = slice
-        .into_iter()
-        .map(|slice| (crate::scene::key(&slice), slice));
+    let derived = service("derived-api", json!(null));
+    let imported = copied("imported", "derived-api", "api-1");
     Member {
         namespaces: vec!["red".to_owned()],
-        services: objects.into_iter().collect(),
-        slices: slices.collect(),
+        services: services.into_iter().chain([derived]).collect(),
+        slices: slices.into_iter().chain([imported]).collect(),
         exports: Default::default(),
-        imports: Default::default(),
+        imports: [(key("api"), import())].into(),
     }
 }
 
-/// `web` is provided by a, consumed by b, and has nothing to do with c.
+/// `web` is provided by a and consumed by b; `api` is exported by a, and so imported everywhere.
 fn scene() -> Scene {
-    let own =
-        json!({ labels::SERVICE_NAME: "web", labels::SLICE_MANAGED_BY: labels::SLICE_CONTROLLER });
-    let copied = json!({
-        labels::SERVICE_NAME: "web", labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER, labels::SOURCE_CLUSTER: "a",
-    });
     let exposed = of(json!({
         "metadata": { "name": "web", "namespace": "red" },
         "spec": { "types": ["CrossCluster"], "providerClusters": [{ "name": "a" }], "consumerClusters": [{ "name": "b" }] },
@@ -61,29 +88,29 @@ fn scene() -> Scene {
             { "type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z" },
         ] },
     }));
-    let (in_a, in_b) = (
-        service(json!({ "app": "web" })),
-        service(json!({ labels::NO_LOCAL_BACKENDS: "true" })),
+    let provided = service("web", json!({ "app": "web" }));
+    let consumed = service("web", json!({ labels::NO_LOCAL_BACKENDS: "true" }));
+    let mut own = service("api", json!({ "app": "api" }));
+    own.1.metadata.labels = None;
+    let mut a = member(
+        [provided.clone(), own],
+        [source("web-1", "web"), source("api-1", "api")],
     );
+    let export = of(json!({
+        "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+        "metadata": { "name": "api", "namespace": "red", "creationTimestamp": "2026-01-01T00:00:00Z" },
+    }));
+    a.exports.insert(key("api"), export);
     let members = [
-        (
-            "a",
-            member([(key("web"), in_a.clone())], Some(slice("web-1", own, ""))),
-        ),
-        (
-            "b",
-            member(
-                [(key("web"), in_b)],
-                Some(slice("copy", copied, "uid-web-1/7")),
-            ),
-        ),
-        ("c", member([], None)),
+        ("a", a),
+        ("b", member([consumed], [copied("copy", "web", "web-1")])),
+        ("c", member([], [])),
     ];
     Scene {
         hub: "the-hub".to_owned(),
         namespaces: vec!["red".to_owned()],
         exposed: [(key("web"), exposed)].into(),
-        services: [(key("web"), in_a)].into(),
+        services: [provided].into(),
         joined: ["a", "b", "c"].map(str::to_owned).to_vec(),
         members: members
             .map(|(name, member)| (name.to_owned(), member))
@@ -102,10 +129,12 @@ fn copy(scene: &mut Scene) -> &mut EndpointSlice {
 /// What is done to the scene, and what is said of it.
 type Damage = (fn(&mut Scene), &'static [&'static str]);
 
-const DAMAGES: [Damage; 9] = [
+const DAMAGES: [Damage; 13] = [
     (|_| {}, &[]),
     (
-        |scene| in_b(scene).slices.clear(),
+        |scene| {
+            in_b(scene).slices.remove(&key("copy"));
+        },
         &[
             "missing (0 of 1): b: native endpoint of red/web from a: 10.1.0.1",
             "10.1.0.2",
@@ -130,7 +159,10 @@ const DAMAGES: [Damage; 9] = [
         &["missing (0 of 1): b: native endpoint of red/web from a: 10.1.0.2"],
     ),
     (
-        |scene| scene.members.get_mut("a").expect("a").slices.clear(),
+        |scene| {
+            let a = scene.members.get_mut("a").expect("a");
+            a.slices.remove(&key("web-1"));
+        },
         &[
             "which a has not",
             "too many (1 of 0): b: native endpoint",
@@ -153,8 +185,43 @@ const DAMAGES: [Damage; 9] = [
         &["too many (1 of 0): c: Service red/web"],
     ),
     (
-        |scene| in_b(scene).services.clear(),
+        |scene| {
+            in_b(scene).services.remove(&key("web"));
+        },
         &["missing (0 of 1): b: Service red/web"],
+    ),
+    (
+        |scene| {
+            in_b(scene).imports.clear();
+        },
+        &["missing (0 of 1): b: ServiceImport red/api ClusterSetIP"],
+    ),
+    (
+        |scene| {
+            let import = in_b(scene).imports.get_mut(&key("api")).expect("api");
+            import.spec.ips = vec!["10.0.0.9".to_owned()];
+        },
+        &["has [\"10.0.0.9\"] and not [\"10.0.0.1\"]"],
+    ),
+    (
+        |scene| {
+            in_b(scene).slices.remove(&key("imported"));
+        },
+        &[
+            "b: imported endpoint of red/api from a: 10.1.0.1",
+            "10.1.0.2",
+        ],
+    ),
+    (
+        |scene| {
+            scene.joined.pop();
+        },
+        &[
+            "c: Service red/derived-api",
+            "c: ServiceImport",
+            "c: imported endpoint",
+            "10.1.0.2",
+        ],
     ),
     (
         |scene| scene.exposed.get_mut(&key("web")).expect("web").status = None,
