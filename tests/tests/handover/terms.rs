@@ -111,16 +111,25 @@ pub(super) fn taken_over(
     Some((first.by.clone(), first.at.duration_since(at).unsigned_abs()))
 }
 
-#[test]
-fn what_is_written_outside_of_a_term_is_found() {
-    let at = |second| Timestamp::from_second(second).expect("a time");
-    let write = |by: &str, second, accepted| Write {
+#[cfg(test)]
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("a time")
+}
+
+#[cfg(test)]
+fn write((by, second, accepted): (&str, i64, bool)) -> Write {
+    Write {
         at: at(second),
         by: by.to_owned(),
         accepted,
         cluster: "hub".to_owned(),
         what: String::new(),
-    };
+    }
+}
+
+/// a leads, then b, then a again.
+#[cfg(test)]
+fn three_terms() -> Vec<Term> {
     let leases = [
         ("a", 10, true),
         ("a", 14, true),
@@ -128,23 +137,25 @@ fn what_is_written_outside_of_a_term_is_found() {
         ("b", 30, true),
         ("a", 50, true),
     ];
-    let terms = terms(
-        leases
-            .map(|(by, second, accepted)| write(by, second, accepted))
-            .to_vec(),
-    );
-    let told: Vec<_> = terms
+    terms(leases.map(write).to_vec())
+}
+
+#[test]
+fn a_term_lasts_until_another_process_acquires_the_lease() {
+    let terms = three_terms();
+    let told = terms
         .iter()
-        .map(|term| (term.by.as_str(), term.from, term.renewed))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            ("a", at(10), at(14)),
-            ("b", at(30), at(30)),
-            ("a", at(50), at(50))
-        ]
-    );
+        .map(|term| (term.by.as_str(), term.from, term.renewed, term.until));
+    let expected = [
+        ("a", at(10), at(14), at(30)),
+        ("b", at(30), at(30), at(50)),
+        ("a", at(50), at(50), Timestamp::MAX),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_is_written_outside_of_a_term_is_found() {
     // By whom and when, whether it was accepted, and whether it is a stray one.
     let cases = [
         ("a", 9, true, true),
@@ -159,19 +170,21 @@ fn what_is_written_outside_of_a_term_is_found() {
         ("c", 20, true, true),
     ];
     for (by, second, accepted, stray) in cases {
-        let writes = [write(by, second, accepted)];
-        assert_eq!(
-            strays(&terms, &writes).len(),
-            usize::from(stray),
-            "{by} {second}"
-        );
+        let writes = [write((by, second, accepted))];
+        let found = strays(&three_terms(), &writes).len();
+        assert_eq!(found, usize::from(stray), "{by} {second}");
     }
+}
+
+#[test]
+fn a_successor_has_taken_over_when_it_writes() {
     let writes = [
-        write("a", 20, true),
-        write("b", 31, false),
-        write("b", 33, true),
-        write("b", 34, true),
-    ];
-    let (by, after) = taken_over(&terms, &writes, at(21)).expect("a successor");
+        ("a", 20, true),
+        ("b", 31, false),
+        ("b", 33, true),
+        ("b", 34, true),
+    ]
+    .map(write);
+    let (by, after) = taken_over(&three_terms(), &writes, at(21)).expect("a successor");
     assert_eq!((by.as_str(), after), ("b", Duration::from_secs(12)));
 }
