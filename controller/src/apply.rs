@@ -178,6 +178,15 @@ impl Action {
         Self::Merge(json!({"metadata": {"resourceVersion": resource_version}, "status": status}))
     }
 
+    /// The cluster whose slice a copy is made from, where this makes or replaces one.
+    pub fn source_cluster(&self) -> Option<&str> {
+        let (Self::CreateSlice(slice) | Self::ReplaceSlice(slice)) = self else {
+            return None;
+        };
+        let all = slice.metadata.labels.as_ref()?;
+        all.get(labels::SOURCE_CLUSTER).map(String::as_str)
+    }
+
     /// The verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {
         match self {

@@ -68,8 +68,14 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         Members::Wanted(wishes) if !unasked && unguarded.is_none() => Some(wishes),
         _ => None,
     };
-    let synced = index.members.iter();
-    for (name, member) in synced.filter(|(name, _)| index.standing(name) == Standing::Synced) {
+    let derived = key.derived();
+    let concerned = index.members.iter().filter(|(name, member)| {
+        let wanted = native.is_some_and(|wishes| wishes.contains_key(*name))
+            || desired.clusterset.imports.of(name).is_some()
+            || desired.clusterset.published.contains_key(*name);
+        (wanted || member.holds_any(key, &derived)) && index.standing(name) == Standing::Synced
+    });
+    for (name, member) in concerned {
         let target = Target {
             name,
             member,

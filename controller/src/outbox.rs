@@ -3,7 +3,9 @@
 //!
 //! Nothing here talks to a server or reads a clock.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
 use std::time::Duration;
 
 use causeway::domain::ClusterName;
@@ -121,8 +123,12 @@ pub struct Outbox {
 
 #[derive(Debug)]
 struct LaneState {
-    waiting: BTreeMap<u64, (Item, Write)>,
+    waiting: BTreeMap<u64, Waiting>,
     places: HashMap<ObjectId, u64>,
+    /// The places of what comes from each provider: they take turns, so that none of them keeps the others waiting.
+    of_providers: BTreeMap<Box<str>, BTreeSet<u64>>,
+    /// Whose turn it was, while something waits.
+    last_provider: Option<Box<str>>,
     /// The places of what waits for an item.
     of_items: HashMap<Item, BTreeSet<u64>>,
     next_place: u64,
@@ -132,6 +138,14 @@ struct LaneState {
     tokens: f64,
     refilled: Option<Instant>,
     open: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    item: Item,
+    write: Write,
+    /// The provider whose slice is copied; empty for all that is no copy.
+    provider: Box<str>,
 }
 
 #[derive(Debug, Default)]
@@ -367,6 +381,8 @@ impl LaneState {
         Self {
             waiting: BTreeMap::new(),
             places: HashMap::new(),
+            of_providers: BTreeMap::new(),
+            last_provider: None,
             of_items: HashMap::new(),
             next_place: 0,
             under_way: HashMap::new(),
@@ -380,44 +396,67 @@ impl LaneState {
 
     /// Takes out what waits for an item and is unwanted.
     fn withdraw(&mut self, item: &Item, unwanted: impl Fn(&Write) -> bool) {
-        let Some(own) = self.of_items.get_mut(item) else {
-            return;
+        let own = self.of_items.get(item).into_iter().flatten();
+        let goes = |place: &u64| {
+            self.waiting
+                .get(place)
+                .is_some_and(|one| unwanted(&one.write))
         };
-        let (waiting, places) = (&mut self.waiting, &mut self.places);
-        own.retain(|place| {
-            let goes = waiting.get(place).is_none_or(|(_, write)| unwanted(write));
-            if goes && let Some((_, write)) = waiting.remove(place) {
-                places.remove(&write.object);
-            }
-            !goes
-        });
-        if own.is_empty() {
-            self.of_items.remove(item);
+        let going: Vec<_> = own.copied().filter(goes).collect();
+        for place in going {
+            self.remove(place);
         }
     }
 
     /// The latest write of an object takes the place of an earlier one that still waits.
     fn put(&mut self, item: Item, write: Write) {
-        let place = *self.places.entry(write.object.clone()).or_insert_with(|| {
+        let known = self.places.get(&write.object).copied();
+        let place = known.unwrap_or_else(|| {
             self.next_place += 1;
             self.next_place
         });
-        if let Some((before, _)) = self.waiting.insert(place, (item.clone(), write))
-            && before != item
-        {
-            self.leave(&before, place);
-        }
-        self.of_items.entry(item).or_default().insert(place);
+        self.remove(place);
+        let provider: Box<str> = write.action.source_cluster().unwrap_or_default().into();
+        self.places.insert(write.object.clone(), place);
+        self.of_items.entry(item.clone()).or_default().insert(place);
+        let of_provider = self.of_providers.entry(provider.clone()).or_default();
+        of_provider.insert(place);
+        let waiting = Waiting {
+            item,
+            write,
+            provider,
+        };
+        self.waiting.insert(place, waiting);
     }
 
-    /// A place is not the item's any more.
-    fn leave(&mut self, item: &Item, place: u64) {
-        if let Some(own) = self.of_items.get_mut(item) {
-            own.remove(&place);
-            if own.is_empty() {
-                self.of_items.remove(item);
+    fn remove(&mut self, place: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&place)?;
+        self.places.remove(&waiting.write.object);
+        if let Entry::Occupied(mut own) = self.of_items.entry(waiting.item.clone()) {
+            own.get_mut().remove(&place);
+            if own.get().is_empty() {
+                own.remove();
             }
         }
+        if let Some(own) = self.of_providers.get_mut(&waiting.provider) {
+            own.remove(&place);
+            if own.is_empty() {
+                self.of_providers.remove(&waiting.provider);
+            }
+        }
+        Some(waiting)
+    }
+
+    /// What has been waiting for longest of the provider whose turn it is; what is no copy comes first.
+    fn next(&mut self) -> Option<Waiting> {
+        let last = self.last_provider.take();
+        let after = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut later = self.of_providers.range((after, Bound::Unbounded));
+        let next = later.next().or_else(|| self.of_providers.first_key_value());
+        let (provider, places) = next?;
+        let place = *places.first()?;
+        self.last_provider = Some(provider.clone());
+        self.remove(place)
     }
 
     fn take(&mut self, now: Instant, limits: Limits) -> Vec<(Item, Write)> {
@@ -428,12 +467,10 @@ impl LaneState {
         self.refilled = Some(now);
         let mut taken = Vec::new();
         while self.tokens >= 1.0 && self.under_way.len() < limits.width {
-            let Some((place, (item, write))) = self.waiting.pop_first() else {
+            let Some(Waiting { item, write, .. }) = self.next() else {
                 break;
             };
             self.tokens -= 1.0;
-            self.places.remove(&write.object);
-            self.leave(&item, place);
             self.under_way
                 .insert(write.object.clone(), UnderWay::default());
             self.started.insert(write.object.clone(), now);

@@ -177,9 +177,14 @@ struct Progresses<'a> {
 }
 
 impl<'a> Progresses<'a> {
+    /// Of the members that are to hold something, or are written to; in the others nothing is outstanding.
     fn of_members(&self) -> HashMap<ClusterName, Progress> {
         let members = self.index.members.iter();
-        members
+        let concerned = members.filter(|(name, _)| {
+            let writes = &self.diff.writes;
+            self.wish(name).is_some() || writes.contains_key(&Lane::Member((*name).clone()))
+        });
+        concerned
             .map(|(name, member)| (name.clone(), self.of(name, member)))
             .collect()
     }

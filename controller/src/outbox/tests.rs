@@ -412,3 +412,67 @@ fn lost_leadership_leaves_nothing_waiting_and_nothing_under_way() {
     );
     assert_eq!(desk.offer("member1", "a", "again"), Offer::Accepted);
 }
+
+/// A copy of a slice of that provider.
+fn copy(provider: &str, slice: &str) -> Write {
+    let labels = [(
+        causeway::api::labels::SOURCE_CLUSTER.to_owned(),
+        provider.to_owned(),
+    )];
+    let mut copy = k8s_openapi::api::discovery::v1::EndpointSlice::default();
+    copy.metadata.labels = Some(labels.into());
+    let object = ObjectId::Slice(
+        ServiceKey::new("shop", slice),
+        crate::index::slice::Path::Native,
+        slice.into(),
+    );
+    Write::new(object, Action::ReplaceSlice(copy.into()))
+}
+
+#[test]
+fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
+    let mut desk = desk(Limits {
+        qps: 1000.0,
+        burst: 4.0,
+        width: 4,
+    });
+    let now = desk.now.instant;
+    let mut offer = |provider: &str, slice: &str| {
+        let (lane, item) = (lane("member1"), item(slice));
+        let offered = desk.outbox.offer(&lane, &item, copy(provider, slice), now);
+        assert_eq!(offered, Offer::Accepted);
+    };
+    for number in 0..100 {
+        offer("flooding", &format!("flood{number}"));
+    }
+    offer("quiet", "x");
+    offer("silent", "y");
+    let ready = desk.ready();
+    let started: Vec<_> = ready.iter().map(|dispatch| dispatch.item.clone()).collect();
+    assert_eq!(
+        started,
+        [item("flood0"), item("x"), item("y"), item("flood1")]
+    );
+}
+
+#[test]
+fn what_was_offered_while_a_write_was_under_way_is_to_be_offered_again() {
+    for meanwhile in [false, true] {
+        let mut desk = wide();
+        desk.offer("member1", "a", "first");
+        let dispatch = desk.ready().remove(0);
+        assert!(desk.outbox.is_busy_with(&item("a")));
+        if meanwhile {
+            assert_eq!(desk.offer("member1", "a", "second"), Offer::UnderWay);
+        }
+        let answer = fine(&dispatch);
+        let result = WriteResult { dispatch, answer };
+        let finished = desk.outbox.finished(&result, desk.now.instant);
+        let expected = Finished {
+            retry_at: None,
+            offered: meanwhile,
+        };
+        assert_eq!(finished, expected);
+        assert!(!desk.outbox.is_busy_with(&item("a")));
+    }
+}

@@ -7,6 +7,15 @@ use super::{Member, View as _};
 use crate::index::slice::Path;
 
 impl Member {
+    /// Whether there is anything that could be causeway's of that service, whose derived Service is called `derived`.
+    pub fn holds_any(&self, key: &ServiceKey, derived: &ServiceKey) -> bool {
+        self.services.get(key).is_some()
+            || self.slices.copies.contains_key(key)
+            || self.services.get(derived).is_some()
+            || self.written_import(key).is_some()
+            || self.written_export(key).is_some()
+    }
+
     /// Whether anything of that service bears the hub's label, counting what is deleted but not seen gone.
     pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
         self.owns_native(key, hub) || self.owns_clusterset(key, hub)
