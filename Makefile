@@ -11,7 +11,7 @@ GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 
 # KEEP=1 leaves the demo running.
 KEEP ?=
-# ONLY=webhook measures that part.
+# ONLY=webhook measures that part, ONLY="controller start" a group of one.
 ONLY ?=
 # The random worlds of `make test` are always these; `make soak` looks at new ones.
 SEED ?= 1645
@@ -44,7 +44,7 @@ soak: rust go testbed ## Run the long forms of tests (T=600 seconds at least, ea
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test matrix --test handover --test soak -- --nocapture
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
-	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook
+	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller
 	$(TARGET)/release/causeway-bench $(ONLY)
 
 fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=envelope for one)

@@ -1,31 +1,89 @@
-//! The benchmark works. What it measures in so short a time, and beside other tests, is not asserted.
+//! The benchmarks work. What they measure in so short a time, and beside other tests, is not asserted.
 
 use std::process::Command;
 
+use serde_json::Value;
+
+/// A quick run of a part, with the table that it printed and the rows of its report.
+struct Run {
+    table: String,
+    rows: Vec<Value>,
+}
+
+impl Run {
+    fn of(part: &str, args: &[&str]) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let output = Command::new(env!("CARGO_BIN_EXE_causeway-bench"))
+            .arg(part)
+            .args(args)
+            .args(["--quick", "--output"])
+            .arg(directory.path())
+            .output()
+            .expect("the benchmark runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let file = directory.path().join(format!("{part}.json"));
+        let text = std::fs::read_to_string(file).expect("a report");
+        Self {
+            table: String::from_utf8_lossy(&output.stdout).into_owned(),
+            rows: serde_json::from_str(&text).expect("a list"),
+        }
+    }
+
+    /// The only row of that name, which is in the table too.
+    fn row(&self, name: &str) -> &Value {
+        let row = self.rows.iter().find(|row| row["name"] == name);
+        assert!(self.table.contains(name), "{}", self.table);
+        row.unwrap_or_else(|| panic!("no row {name:?} in {:?}", self.rows))
+    }
+}
+
 #[test]
 fn a_quick_run_measures_every_scenario_and_writes_its_report() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let output = Command::new(env!("CARGO_BIN_EXE_causeway-bench"))
-        .args(["webhook", "--quick", "--output"])
-        .arg(directory.path())
-        .output()
-        .expect("the benchmark runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let table = String::from_utf8_lossy(&output.stdout);
-    let file = directory.path().join("webhook.json");
-    let text = std::fs::read_to_string(file).expect("a report");
-    let rows: Vec<serde_json::Value> = serde_json::from_str(&text).expect("a list");
+    let run = Run::of("webhook", &[]);
     for words in [
         "mutate, 1.8 KB, 2 connections: requests",
         "validate, 200 KB, 8 connections: p99",
         "resident memory at rest",
         "create at 200/s, added: p99",
     ] {
-        let row = rows.iter().find(|row| row["name"] == words);
-        let row = row.unwrap_or_else(|| panic!("no row {words:?} in {text}"));
+        let row = run.row(words);
         assert!(row["value"].is_f64() && row["floor"].is_f64(), "{row}");
         assert!(row["goal"].is_string() && row["met"].is_boolean(), "{row}");
-        assert!(table.contains(words), "{table}");
+    }
+}
+
+#[test]
+fn a_controller_among_imitated_api_servers_writes_what_changes_and_nothing_else() {
+    let run = Run::of(
+        "controller",
+        &["propagation", "start", "crowd", "flood", "growth"],
+    );
+    for (words, value) in [
+        ("20/s, 1 consumer: copies written a change", 1.0),
+        ("20/s, 10 consumers: copies written a change", 10.0),
+        ("20/s, 10 consumers: hub writes a change", 0.0),
+        ("at rest for 1 s: writes, Leases aside", 0.0),
+        (
+            "start, 6 clusters, 120 slices, 120 copies: writes that nothing asked for",
+            0.0,
+        ),
+        (
+            "start, 6 clusters, 120 slices, 600 copies: writes that nothing asked for",
+            0.0,
+        ),
+    ] {
+        let row = run.row(words);
+        assert_eq!(row["value"], value, "{row}");
+    }
+    for words in [
+        "20/s, 1 consumer: p99",
+        "start, 6 clusters, 120 slices, 120 copies: to synced, beside the lists passed over",
+        "6 consumers, 5/s: p99 to the last of them",
+        "during a flood of 1,000/s: p99 of another's service, beside without",
+        "100 services, 100/s: CPU of a change, beside the fewest",
+    ] {
+        let row = run.row(words);
+        assert!(row["value"].is_f64() && row["goal"].is_string(), "{row}");
     }
 }

@@ -12,7 +12,7 @@ use causeway_tests::keeper::{Keeper, Process, Program};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::relay::{self, Wiring};
+use super::relay::Wiring;
 use super::sim::kind::Kind;
 use super::sim::text::member_name;
 use super::sim::world::World;
@@ -188,9 +188,4 @@ async fn is_synced(running: &Running, members: usize) -> bool {
     };
     let synced = get("member_state", &[("state", "synced")]);
     get("leader", &[]) == 1.0 && synced >= members as f64 && get("queue_keys", &[]) == 0.0
-}
-
-/// The flag that says what the floor is called.
-pub(crate) fn is_floor(writer: &str) -> bool {
-    writer.starts_with(relay::NAME)
 }

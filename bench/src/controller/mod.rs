@@ -7,6 +7,7 @@ mod flood;
 mod growth;
 mod load;
 mod propagation;
+mod real;
 pub(crate) mod relay;
 mod sim;
 mod start;
@@ -45,6 +46,8 @@ enum Group {
     Flood,
     /// A change among few services and among many
     Growth,
+    /// A few changes among real API servers
+    Real,
 }
 
 /// How much is done.
@@ -59,6 +62,10 @@ pub(crate) struct Extent {
     rest: Duration,
     /// How many members there are where there are many.
     members: usize,
+    /// Services that each of these members provides in the group of starts.
+    services_each: usize,
+    /// Changes among real API servers.
+    real_changes: usize,
     /// How long other loads last.
     load_seconds: f64,
     /// How many services there are, from few to many.
@@ -71,16 +78,20 @@ const FULL: Extent = Extent {
     rounds: 2,
     rest: Duration::from_secs(20),
     members: 100,
+    services_each: 200,
+    real_changes: 40,
     load_seconds: 8.0,
     growth: &[1000, 10_000, 100_000],
 };
 
 const QUICK: Extent = Extent {
-    services: 50,
+    services: 20,
     rates: &[(20.0, 0.5)],
     rounds: 1,
     rest: Duration::from_secs(1),
-    members: 4,
+    members: 6,
+    services_each: 2,
+    real_changes: 5,
     load_seconds: 0.4,
     growth: &[20, 100],
 };
@@ -112,6 +123,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 Group::Crowd => crowd::measure(&bed, &extent).await,
                 Group::Flood => flood::measure(&mut bed, &extent).await,
                 Group::Growth => growth::measure(&bed, &extent).await,
+                Group::Real => real::measure(&extent).await,
             }
         })?;
         eprintln!("{group:?}\n{}", report::table(&measured));

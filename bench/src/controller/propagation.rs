@@ -68,7 +68,7 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
             floor: Measured::default(),
         }));
     }
-    let mut at_rest = Vec::new();
+    let (mut at_rest, mut refused) = (Vec::new(), 0);
     for round in 0..extent.rounds {
         let served = world(extent).await?;
         let controller = bed.controller(&served)?;
@@ -77,6 +77,9 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
             let since = Instant::now();
             tokio::time::sleep(extent.rest).await;
             at_rest = served.journal.writes_since(since);
+            if !at_rest.is_empty() {
+                eprintln!("at rest: {}", served.journal.summary(&at_rest));
+            }
         }
         for case in &mut cases {
             let measured = one(
@@ -89,6 +92,7 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
             .await?;
             case.controller.extend(measured);
         }
+        refused += served.journal.refusals();
         drop(controller);
         let served = world(extent).await?;
         let floor = bed.floor(&served).await?;
@@ -107,6 +111,7 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
         )
         .at_most(0.0),
     );
+    rows.push(Row::new("writes that were refused", refused as f64, "").at_most(0.0));
     Ok(rows)
 }
 

@@ -14,8 +14,7 @@ use super::sim::world::{Shape, World};
 use crate::proc;
 use crate::report::Row;
 
-/// What a member provides: so many services of so many slices.
-const SERVICES: usize = 200;
+/// Slices of each service.
 const SLICES: u16 = 10;
 const ENDPOINTS: u16 = 100;
 /// In how many members there are copies of each slice, in the two worlds.
@@ -76,11 +75,13 @@ async fn start(bed: &Bed, world: &World) -> anyhow::Result<(Started, Subject)> {
     let arrivals: Vec<_> = arrivals
         .map(|at| at.duration_since(begun).as_secs_f64())
         .collect();
+    let writes = world.journal.writes_since(begun);
+    eprintln!("start: {}", world.journal.summary(&writes));
     let started = Started {
         synced: synced.as_secs_f64(),
         first_change: arrivals.iter().copied().fold(f64::INFINITY, f64::min),
         last_change: arrivals.iter().copied().fold(0.0, f64::max),
-        needless: world.journal.writes_since(begun).len() - arrivals.len(),
+        needless: writes.len() - arrivals.len(),
         cpu,
         memory: proc::memory(controller.pid())?,
     };
@@ -112,7 +113,7 @@ fn decode_floor(world: &World) -> anyhow::Result<f64> {
 }
 
 pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
-    let (members, services) = (extent.members, extent.services.min(SERVICES));
+    let (members, services) = (extent.members, extent.services_each);
     let served = world(members, services, FEW).await?;
     let decode = decode_floor(&served)?;
     let (listed, bytes) = bed.list_all(&served).await?;

@@ -1,6 +1,6 @@
 //! What was written into which cluster, when and by whom; and how long each change took to arrive.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub(crate) struct Write {
     pub(crate) kind: Kind,
     /// create, update, patch or delete.
     pub(crate) verb: &'static str,
-    /// Which of [`Journal::writers`] it was.
+    /// The place among [`State::writers`] of what its client calls itself.
     pub(crate) who: usize,
 }
 
@@ -100,9 +100,24 @@ impl Journal {
         recent.copied().collect()
     }
 
-    /// Who wrote: what their clients call themselves.
-    pub(crate) fn writers(&self) -> Vec<String> {
-        self.state().writers.clone()
+    /// How many of these writes there were of each sort: where, what, and by whom.
+    pub(crate) fn summary(&self, writes: &[Write]) -> String {
+        let state = self.state();
+        let mut counts = BTreeMap::<_, usize>::new();
+        for write in writes {
+            let cluster = match write.cluster {
+                0 => "hub",
+                _ => "member",
+            };
+            let (kind, who) = (write.kind.names().1, state.writers[write.who].as_str());
+            *counts.entry((cluster, write.verb, kind, who)).or_default() += 1;
+        }
+        let lines = counts
+            .into_iter()
+            .map(|((cluster, verb, kind, who), count)| {
+                format!("{count} x {cluster}: {verb} {kind} by {who}")
+            });
+        lines.collect::<Vec<_>>().join("; ")
     }
 
     /// A slice changes, and is to arrive in so many consumers.

@@ -64,10 +64,6 @@ impl Kind {
         }
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        self.names().1
-    }
-
     fn of(group_version: &str, plural: &str) -> Option<Self> {
         let is_it = |kind: &Self| {
             let (version, _, name) = kind.names();

@@ -1,0 +1,138 @@
+//! The same change among real API servers, few of them: that what is counted among the imitated ones is so.
+
+use causeway::api::labels;
+use causeway_tests::audit::AuditedWrite;
+use causeway_tests::{
+    Bed, Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, service,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::json;
+
+use super::Extent;
+use crate::report::Row;
+
+const SERVICE: &str = "bench";
+const CONSUMERS: [&str; 2] = ["member2", "member3"];
+/// Longer than the fold of writes to one copy.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(250);
+
+fn slice(address: &str) -> EndpointSlice {
+    let object = json!({
+        "metadata": {"name": SERVICE, "labels": {labels::SERVICE_NAME: SERVICE}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    });
+    serde_json::from_value(object).expect("an EndpointSlice")
+}
+
+async fn arrived(space: &Space<'_>, consumers: &[&Cluster], address: &str) {
+    for consumer in consumers {
+        eventually("the copy has arrived", SOON, || async {
+            let held = space.ready_addresses(consumer, SERVICE).await;
+            match held.as_slice() {
+                [only] if only == address => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+    }
+}
+
+/// Changes of one slice, one after the other, counted in the API servers' audit logs.
+pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
+    let bed = Bed::start(Fleet::builder().members(1 + CONSUMERS.len())).await;
+    let fleet = &bed.fleet;
+    let space = fleet.space(SERVICE).await;
+    let (hub, provider) = (fleet.hub(), fleet.member("member1"));
+    let consumers = CONSUMERS.map(|name| fleet.member(name));
+    let shape = service(SERVICE).without_selector().port("http", 80);
+    let all = shape.annotation(labels::SOURCES, "all");
+    all.create(hub, &space).await;
+    let wish = multi_cluster_service(SERVICE).providers(["member1"]);
+    wish.consumers(CONSUMERS).create(&space).await;
+    let slices: Api<EndpointSlice> = space.api(provider);
+    slices
+        .create(&PostParams::default(), &slice("10.1.0.1"))
+        .await?;
+    arrived(&space, &consumers, "10.1.0.1").await;
+    // The status is written when the copies were seen.
+    settled(hub).await;
+    let marks = [
+        hub.mark().await,
+        consumers[0].mark().await,
+        consumers[1].mark().await,
+    ];
+    let mut changed_at = Vec::new();
+    for number in 0..extent.real_changes {
+        let address = format!("10.1.1.{number}");
+        let patch = json!({"endpoints": slice(&address).endpoints});
+        changed_at.push(Timestamp::now());
+        slices
+            .patch(SERVICE, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        tokio::time::sleep(PAUSE).await;
+    }
+    let last = format!("10.1.1.{}", extent.real_changes - 1);
+    arrived(&space, &consumers, &last).await;
+    let on_hub = without_leases(hub.writes_since(marks[0], "causeway").await);
+    let mut written = Vec::new();
+    for (consumer, mark) in consumers.iter().zip(&marks[1..]) {
+        written.push(consumer.writes_since(*mark, "causeway").await);
+    }
+    let changes = extent.real_changes as f64;
+    let writes: usize = written.iter().map(Vec::len).sum();
+    let name = |what: &str| {
+        format!(
+            "real API servers, {} consumers, 4/s: {what}",
+            CONSUMERS.len()
+        )
+    };
+    let most = CONSUMERS.len() as f64;
+    let mut rows = vec![
+        Row::new(name("writes a change"), writes as f64 / changes, "").at_most(most),
+        Row::new(
+            name("hub writes a change"),
+            on_hub.len() as f64 / changes,
+            "",
+        )
+        .at_most(0.0),
+    ];
+    let took: Vec<_> = written
+        .iter()
+        .filter(|all| all.len() == changed_at.len())
+        .collect();
+    if took.len() == CONSUMERS.len() {
+        let times = took.iter().flat_map(|all| all.iter().zip(&changed_at));
+        let times = times.map(|(write, at)| milliseconds(write.received.duration_since(*at)));
+        rows.push(Row::new(
+            name("p50, from the change's request to the copy's"),
+            crate::webhook::median(times),
+            "ms",
+        ));
+    }
+    Ok(rows)
+}
+
+fn milliseconds(time: SignedDuration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn without_leases(mut writes: Vec<AuditedWrite>) -> Vec<AuditedWrite> {
+    writes.retain(|write| write.resource != "leases");
+    writes
+}
+
+/// Waits until the controller has written nothing for a while.
+async fn settled(hub: &Cluster) {
+    loop {
+        let mark = hub.mark().await;
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        if without_leases(hub.writes_since(mark, "causeway").await).is_empty() {
+            return;
+        }
+    }
+}
