@@ -1,15 +1,24 @@
+mod clusterset;
+mod native;
+
+use std::time::Duration;
+
+use causeway_tests::keeper::Exit;
 use causeway_tests::kubectl::Output;
 use causeway_tests::{
-    Fleet, Installation, Running, SOON, Space, eventually, multi_cluster_service, service,
+    Fleet, Installation, Running, Space, eventually, multi_cluster_service, service,
 };
 
 use crate::{ends, join, json};
+
+/// Longer than the controller, and the explanation after it, need on a busy machine.
+const LONG: Duration = Duration::from_secs(90);
 
 /// A hub and members called a, b and c, of which a and c provide and b consumes.
 struct Bed {
     fleet: Fleet,
     installation: Installation,
-    _controller: Running,
+    controller: Running,
 }
 
 impl Bed {
@@ -30,7 +39,7 @@ impl Bed {
         Self {
             fleet,
             installation,
-            _controller: controller,
+            controller,
         }
     }
 
@@ -42,10 +51,10 @@ impl Bed {
         self.mcs(["explain", "foo", "-n", space.name()]).await
     }
 
-    /// Waits until the explanation says all of this.
+    /// Waits until the explanation says all of this and ends so.
     async fn says(&self, space: &Space<'_>, code: i32, said: &str) {
         let what = format!("the explanation says {said}");
-        let output = eventually(&what, SOON, || async {
+        let output = eventually(&what, LONG, || async {
             let output = self.explain(space).await;
             let text = format!("{}{}", output.stdout, output.stderr);
             match said
@@ -53,12 +62,18 @@ impl Bed {
                 .map(str::trim)
                 .find(|part| !text.contains(part))
             {
-                None => Ok(output),
+                None if output.exit == Exit::Code(code) => Ok(output),
+                None => Err(format!("{:?}:\n{text}", output.exit)),
                 Some(part) => Err(format!("no {part:?} in:\n{text}")),
             }
         })
         .await;
         ends(&output, code, said);
+    }
+
+    /// kubectl on the hub; it must succeed.
+    async fn hub<const N: usize>(&self, args: [&str; N]) {
+        self.fleet.hub().kubectl(args).await.ok();
     }
 
     /// A service of two ready backends in each provider.
@@ -82,9 +97,12 @@ async fn endpoints_are_followed_to_every_consumer_and_what_keeps_them_is_named()
     a_service_of_somebody_else(&bed).await;
     a_port_that_differs(&bed).await;
     a_service_that_nobody_asked_for(&bed).await;
+    native::all(&bed).await;
+    clusterset::all(&bed).await;
     a_drained_provider(&bed).await;
-    // It takes an API server away, so it is the last.
+    // It takes an API server away, so it is the last but one.
     an_unreachable_provider(&bed).await;
+    a_controller_that_has_ended(&bed).await;
 }
 
 async fn a_healthy_service(bed: &Bed) {
@@ -269,4 +287,16 @@ async fn an_unreachable_provider(bed: &Bed) {
     });
     assert_eq!(of_c.count(), 0, "what c provided is withdrawn");
     bed.says(&space, 1, "Drained: c is drained | Copied").await;
+}
+
+async fn a_controller_that_has_ended(bed: &Bed) {
+    let space = Space::create(&bed.fleet, "ended", &[bed.fleet.hub()]).await;
+    bed.controller.process().terminate();
+    bed.says(
+        &space,
+        1,
+        "ControllerNotRunning: causeway-controller does not run: nobody holds Lease causeway-system/causeway-controller | \
+         kubectl -n causeway-system get pods | NotAsked",
+    )
+    .await;
 }

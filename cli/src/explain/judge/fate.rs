@@ -71,7 +71,11 @@ impl Question<'_> {
                 format!("{consumer} has it as it was before the last change in {provider}");
             return Finding::new(Reason::UnderWay, message).mend(self.wait());
         }
-        if let Some(port) = self.missing_ports().0.into_iter().next() {
+        // A port of an import leads to those clusters alone that expose it.
+        let matters = |port: &Finding| {
+            self.plan.path == Path::Native || port.reason != Reason::PortNotInProvider
+        };
+        if let Some(port) = self.missing_ports().0.into_iter().find(matters) {
             return port;
         }
         if is_ready {

@@ -221,6 +221,26 @@ fn what_keeps_endpoints_from_an_import_is_told() {
                 "kubectl mcs status foo -n shop",
             ),
             (
+                "a port that another cluster exports",
+                |s| {
+                    for name in ["a", "b"] {
+                        let member = s.member(name);
+                        let mut admin = member.imports[0].spec.ports[0].clone();
+                        (admin.name, admin.port) = (Some("admin".to_owned()), 81);
+                        member.imports[0].spec.ports.push(admin);
+                        let mut derived = core_service(true, &[("http", 80), ("admin", 81)]);
+                        derived.metadata.name = Some("derived-foo".to_owned());
+                        member
+                            .services
+                            .retain(|one| one.metadata.name.as_deref() == Some("foo"));
+                        member.services.push(derived);
+                    }
+                },
+                true,
+                Reason::Copied,
+                "",
+            ),
+            (
                 "no derived Service",
                 derived,
                 false,

@@ -1,0 +1,185 @@
+//! Where the endpoints of ServiceExports are, by the name of the clusterset, and what keeps them from there.
+
+use causeway_tests::{Space, service, service_export};
+
+use super::Bed;
+use crate::{ends, json};
+
+pub(super) async fn all(bed: &Bed) {
+    tokio::join!(
+        an_export_that_is_everywhere(bed),
+        exports_that_disagree(bed),
+        an_export_without_a_service(bed),
+        a_derived_name_that_is_taken(bed),
+        a_cluster_without_the_namespace(bed),
+        pods_that_are_not_exported(bed),
+    );
+    // What concerns a whole member, one after the other.
+    let space = exported(bed, "whole").await;
+    bed.says(&space, 0, "Copied").await;
+    addresses_that_are_refused(bed, &space).await;
+    a_namespace_that_may_not_export(bed, &space).await;
+    a_cluster_without_the_definitions(bed, &space).await;
+}
+
+/// `foo` of a, exported.
+async fn export(bed: &Bed, space: &Space<'_>, member: &str) {
+    let member = bed.fleet.member(member);
+    service("foo").port("http", 80).create(member, space).await;
+    service_export("foo").create(member, space).await;
+}
+
+async fn exported<'a>(bed: &'a Bed, prefix: &str) -> Space<'a> {
+    let space = bed.service(prefix, &["a"]).await;
+    export(bed, &space, "a").await;
+    space
+}
+
+async fn an_export_that_is_everywhere(bed: &Bed) {
+    let space = exported(bed, "everywhere").await;
+    let said = format!(
+        "every ready endpoint is in every consumer | foo.{}.svc.clusterset.local | 2 ready | Copied | imported-a-foo-",
+        space.name()
+    );
+    bed.says(&space, 0, &said).await;
+    let explain = ["explain", "foo", "-n", space.name()];
+    let output = bed
+        .installation
+        .kubectl_mcs(explain.into_iter().chain(["-o", "json"]))
+        .await;
+    ends(&output, 0, "");
+    let way = &json(&output)["ways"][0];
+    assert_eq!(way["path"], "clusterset");
+    let endpoints = way["providers"][0]["endpoints"]
+        .as_array()
+        .expect("endpoints")
+        .clone();
+    let here = space.ready_addresses(bed.fleet.member("a"), "foo").await;
+    assert_eq!(endpoints.len(), here.len());
+    for endpoint in &endpoints {
+        for fate in endpoint["consumers"].as_array().expect("consumers") {
+            let consumer = fate["cluster"].as_str().expect("a name");
+            let slices = space
+                .slices(bed.fleet.member(consumer), "derived-foo")
+                .await;
+            let named = slices
+                .iter()
+                .find(|slice| slice.metadata.name.as_deref() == fate["slice"].as_str());
+            let named = named.unwrap_or_else(|| panic!("{fate} names a slice that {consumer} has"));
+            let mut addresses = named.endpoints.iter().map(|one| one.addresses[0].as_str());
+            assert!(
+                addresses.any(|address| endpoint["addresses"][0] == address),
+                "{endpoint}"
+            );
+        }
+    }
+    let output = bed
+        .installation
+        .kubectl_mcs(explain.into_iter().chain(["-o", "yaml"]))
+        .await;
+    ends(
+        &output,
+        0,
+        "ready: true | path: clusterset | reason: Copied",
+    );
+}
+
+async fn exports_that_disagree(bed: &Bed) {
+    let space = exported(bed, "disagree").await;
+    bed.says(&space, 0, "Copied").await;
+    space.backends("foo").create(bed.fleet.member("c")).await;
+    let other = service("foo").port("http", 80).port("admin", 81);
+    other.create(bed.fleet.member("c"), &space).await;
+    service_export("foo")
+        .create(bed.fleet.member("c"), &space)
+        .await;
+    bed.says(
+        &space,
+        0,
+        "ExportsDisagree: the exports disagree, and the oldest decides: PortConflict",
+    )
+    .await;
+}
+
+async fn an_export_without_a_service(bed: &Bed) {
+    let space = bed.fleet.space("bare").await;
+    service_export("foo")
+        .create(bed.fleet.member("a"), &space)
+        .await;
+    let said = "ExportRefused: the ServiceExport of a is not carried out: NoService | NoEndpoints";
+    bed.says(&space, 1, said).await;
+}
+
+async fn a_derived_name_that_is_taken(bed: &Bed) {
+    let space = bed.service("taken", &["a"]).await;
+    let theirs = service("derived-foo").port("other", 81);
+    theirs.create(bed.fleet.member("b"), &space).await;
+    export(bed, &space, "a").await;
+    let said = format!(
+        "ForeignService: Service {0}/derived-foo of b is somebody else's and lacks http 80/TCP; it has other 81/TCP | \
+         in b: kubectl -n {0} edit service derived-foo",
+        space.name()
+    );
+    bed.says(&space, 1, &said).await;
+}
+
+async fn a_cluster_without_the_namespace(bed: &Bed) {
+    let clusters = [bed.fleet.member("a"), bed.fleet.member("b")];
+    let space = Space::create(&bed.fleet, "absent", &clusters).await;
+    space.backends("foo").create(clusters[0]).await;
+    export(bed, &space, "a").await;
+    let said = format!(
+        "Copied | NotImported: c without namespace {0} | in c: kubectl create namespace {0}",
+        space.name()
+    );
+    bed.says(&space, 0, &said).await;
+}
+
+async fn pods_that_are_not_exported(bed: &Bed) {
+    let space = exported(bed, "unexported").await;
+    space.backends("foo").create(bed.fleet.member("c")).await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.fleet.member("c"), &space)
+        .await;
+    let said = "Copied | NotNamed: c has endpoints of its own | does not export them | in c: make a ServiceExport";
+    bed.says(&space, 0, said).await;
+}
+
+async fn addresses_that_are_refused(bed: &Bed, space: &Space<'_>) {
+    let cidrs = "mcs.causeway.dev/endpoint-cidrs";
+    bed.hub(["annotate", "cluster", "a", &format!("{cidrs}=192.0.2.0/24")])
+        .await;
+    let said = format!(
+        "AddressOutsideRanges: | kubectl annotate cluster a --overwrite {cidrs}=192.0.2.0/24,"
+    );
+    bed.says(space, 1, &said).await;
+    bed.hub(["annotate", "cluster", "a", &format!("{cidrs}-")])
+        .await;
+    bed.says(space, 0, "Copied").await;
+}
+
+async fn a_namespace_that_may_not_export(bed: &Bed, space: &Space<'_>) {
+    let allowed = "mcs.causeway.dev/export-namespaces";
+    bed.hub(["annotate", "cluster", "a", &format!("{allowed}=web")])
+        .await;
+    let said = format!(
+        "ExportRefused: | does not let a export from namespace | {allowed}=web,{}",
+        space.name()
+    );
+    bed.says(space, 1, &said).await;
+    bed.hub(["annotate", "cluster", "a", &format!("{allowed}-")])
+        .await;
+    bed.says(space, 0, "Copied").await;
+}
+
+async fn a_cluster_without_the_definitions(bed: &Bed, space: &Space<'_>) {
+    let other = bed.fleet.member("c");
+    other.forget_clusterset().await;
+    let said =
+        "DefinitionMissing: c takes no part in the clusterset: NotServed | kubectl mcs join c";
+    bed.says(space, 1, said).await;
+    other.serve_clusterset().await;
+    bed.says(space, 0, "every ready endpoint is in every consumer")
+        .await;
+}
