@@ -76,6 +76,9 @@ pub(crate) enum Command {
     /// Stop using what a cluster provides, whether or not it can be reached
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(DrainArgs),
+    /// Say that what a cluster's lists lack, and is kept because that was not believed, is gone
+    #[command(after_help = RELEASE_EXAMPLES)]
+    Release(ReleaseArgs),
     /// Show the versions of this program and of the hub
     Version(VersionArgs),
     /// Print a completion script for kubectl-mcs
@@ -135,6 +138,21 @@ It sets the annotation mcs.causeway.dev/withdraw on the Cluster, and --undo remo
 and so do its own Services and pods. Needed on the hub: list and patch Clusters; list MultiClusterServices, to be told what \
 is affected; for --wait get namespace kube-system and the Secrets of the members.";
 
+const RELEASE_EXAMPLES: &str = "Examples:
+  # See what is held
+  kubectl mcs release member1 --dry-run
+
+  # Half of the services were deleted on purpose while nobody looked: withdraw them now
+  kubectl mcs release member1 --wait
+
+Where one list of a cluster lacks more than ten objects and a fifth of what was there, causeway keeps them until a second list, half a \
+minute later and over a new connection, lacks them too. This asks for that list at once, and for it to be believed. What it does hold stays. \
+It sets the annotation mcs.causeway.dev/release on the Cluster to the time; what is lost later is held again. Needed on the hub: \
+get and patch Clusters; for --wait watch them too.
+
+Exit code: 0 nothing is held any more, or it was released; 1 it is still held after --timeout, or the cluster is not joined; 2 wrong usage; \
+3 the hub could not be asked.";
+
 /// Where the manifests have the controller keep its Lease.
 const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
 
@@ -186,6 +204,27 @@ pub(crate) struct DrainArgs {
     /// Read members whose certificate cannot be verified too, as a controller does that has this flag
     #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
     pub allow_insecure_members: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReleaseArgs {
+    /// Name of the member
+    #[arg(value_name = "CLUSTER")]
+    pub name: String,
+    /// Only say what would be released; the hub checks the change and does not carry it out
+    #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
+    pub dry_run: bool,
+    /// Wait until nothing is held any more
+    #[arg(
+        long,
+        conflicts_with = "dry_run",
+        env = "CAUSEWAY_WAIT",
+        hide_env = true
+    )]
+    pub wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
 }
 
 #[derive(Args, Debug)]
@@ -376,6 +415,11 @@ mod tests {
                 ErrorKind::ValueValidation,
             ),
             ("kubectl-mcs drain", ErrorKind::MissingRequiredArgument),
+            ("kubectl-mcs release", ErrorKind::MissingRequiredArgument),
+            (
+                "kubectl-mcs release a --wait --dry-run",
+                ErrorKind::ArgumentConflict,
+            ),
             (
                 "kubectl-mcs drain a --undo --wait",
                 ErrorKind::ArgumentConflict,

@@ -8,6 +8,7 @@ use crate::hub::HubError;
 use crate::join::JoinError;
 use crate::member::MemberError;
 use crate::objects::ObjectError;
+use crate::release::ReleaseError;
 use crate::status::StatusError;
 use crate::unjoin::UnjoinError;
 use crate::version::VersionError;
@@ -33,6 +34,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Drain(#[from] DrainError),
     #[error(transparent)]
+    Release(#[from] ReleaseError),
+    #[error(transparent)]
     Version(#[from] VersionError),
     #[error("cannot start: {0}")]
     Runtime(std::io::Error),
@@ -47,6 +50,7 @@ impl Failure {
             Self::Join(error) => join(error),
             Self::Unjoin(error) => unjoin(error),
             Self::Drain(error) => drain(error),
+            Self::Release(error) => release(error),
             Self::Status(StatusError::Ask(error))
             | Self::Explain(ExplainError::Ask(error))
             | Self::Version(VersionError::Ask(error)) => ask(error),
@@ -139,6 +143,15 @@ fn drain(error: &DrainError) -> u8 {
     }
 }
 
+fn release(error: &ReleaseError) -> u8 {
+    match error {
+        ReleaseError::Name(error) => join(error),
+        ReleaseError::Ask(error) => ask(error),
+        ReleaseError::Hub(error) => hub(error),
+        ReleaseError::Io(_) | ReleaseError::NotJoined(_) | ReleaseError::Held { .. } => NOT_WELL,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +200,8 @@ mod tests {
                 ExplainError::from(cause()).into(),
                 DrainError::from(cause()).into(),
                 DrainError::from(HubError::from(cause())).into(),
+                ReleaseError::from(cause()).into(),
+                ReleaseError::from(HubError::from(cause())).into(),
                 VersionError::from(cause()).into(),
             ];
             for end in ends {

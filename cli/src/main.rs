@@ -13,6 +13,7 @@ mod join;
 mod member;
 mod objects;
 mod reach;
+mod release;
 mod say;
 mod status;
 mod table;
@@ -57,6 +58,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
             Command::Drain(args) => drain::run(&line.hub, args).await?,
+            Command::Release(args) => release::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,
             Command::Completion { shell } => complete(*shell),
         }

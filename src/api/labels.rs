@@ -33,6 +33,10 @@ pub const SOURCES: &str = "mcs.causeway.dev/sources";
 /// Annotation on a Cluster: `"true"` stops the use of what the member provides.
 pub const WITHDRAW: &str = "mcs.causeway.dev/withdraw";
 
+/// Annotation on a Cluster: a time (RFC 3339). What the member's lists lacked by then, and is still kept because that was not
+/// believed, is gone; what they lack later is held again.
+pub const RELEASE: &str = "mcs.causeway.dev/release";
+
 /// Annotation on a Cluster: the namespaces from which the member may export, joined by commas; without it, all.
 pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
 
@@ -90,6 +94,7 @@ mod tests {
             NO_LOCAL_BACKENDS,
             SOURCES,
             WITHDRAW,
+            RELEASE,
             EXPORT_NAMESPACES,
             ENDPOINT_CIDRS,
             FINALIZER,

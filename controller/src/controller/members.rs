@@ -40,6 +40,7 @@ impl Controller {
         }
         for name in touched {
             self.engage(&name);
+            self.release(&name, now);
         }
         if self.parts.index.hub.is_listed()
             && let Some(awaited) = self.parts.hub_lists.take()
@@ -121,6 +122,7 @@ impl Controller {
         let (stands, held) = (self.parts.index.standing(name), held(self));
         if held != held_before {
             self.parts.metrics.withdrawals_held(name.as_str(), held);
+            self.release(name, now);
         }
         if stands != stood {
             tracing::info!(cluster = %name, ?stands, "a member changed");
@@ -128,6 +130,14 @@ impl Controller {
             if stands == Standing::Synced {
                 self.parts.outbox.reset(&Lane::Member(name.clone()));
             }
+        }
+    }
+
+    /// A person may have said that what the member's lists lack is gone.
+    fn release(&mut self, name: &ClusterName, now: Now) {
+        if self.parts.index.is_released(name, now.wall) {
+            tracing::warn!(cluster = %name, "what the member's lists lack is taken for gone: its Cluster says so");
+            self.parts.fleet.ask(name, |asks| asks.release += 1);
         }
     }
 

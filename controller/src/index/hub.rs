@@ -178,7 +178,7 @@ impl Hub {
         now: Timestamp,
         change: &mut Change,
     ) {
-        self.watches.multi_cluster_services.note(&signal);
+        self.watches.multi_cluster_services.note(&signal, now);
         match signal {
             Signal::Listed(objects) => {
                 let old = std::mem::take(&mut self.multi_cluster_services);
@@ -241,7 +241,7 @@ impl Hub {
     }
 
     fn fold_services(&mut self, signal: Signal<Service>, now: Timestamp, change: &mut Change) {
-        self.watches.services.note(&signal);
+        self.watches.services.note(&signal, now);
         match signal {
             Signal::Listed(objects) => {
                 change.placement = true;
@@ -322,7 +322,7 @@ impl Hub {
     }
 
     fn fold_clusters(&mut self, signal: Signal<api::Cluster>, now: Timestamp, change: &mut Change) {
-        self.watches.clusters.note(&signal);
+        self.watches.clusters.note(&signal, now);
         match signal {
             Signal::Listed(objects) => {
                 let mut gone: HashSet<_> = self.clusters.keys().cloned().collect();

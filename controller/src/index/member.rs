@@ -69,6 +69,7 @@ pub struct Member {
     pub(super) told: Told,
     /// How much of what copies elsewhere say its first lists lack.
     missing: usize,
+    missing_since: Option<Timestamp>,
     probe_failure: Option<Failure>,
     troubled_since: Option<Timestamp>,
 }
@@ -133,6 +134,7 @@ impl Member {
             watches: Watches::default(),
             told: Told::default(),
             missing: 0,
+            missing_since: None,
             probe_failure: None,
             troubled_since: None,
         }
@@ -171,13 +173,6 @@ impl Member {
             }
             _ => Standing::Syncing,
         }
-    }
-
-    /// How many objects its last lists lacked without being believed.
-    pub fn held(&self) -> usize {
-        let clusterset = [&self.clusterset.export_watch, &self.clusterset.import_watch];
-        let watches = self.watches.each().into_iter().chain(clusterset);
-        watches.map(|watch| watch.held).sum::<usize>() + self.missing
     }
 
     /// Why the member takes no part, where its version is too old for EndpointSlices.
@@ -310,7 +305,7 @@ impl Member {
             MemberEvent::Served(served) => self.clusterset.note_served(served, &mut changed.keys),
             MemberEvent::NotDiscovered(failure) => self.clusterset.not_discovered = Some(failure),
             MemberEvent::Exports(signal) => {
-                self.clusterset.export_watch.note(&signal);
+                self.clusterset.export_watch.note(&signal, now);
                 let exports = &mut self.clusterset.exports;
                 exports.fold(
                     signal,
@@ -320,7 +315,7 @@ impl Member {
                 );
             }
             MemberEvent::Imports(signal) => {
-                self.clusterset.import_watch.note(&signal);
+                self.clusterset.import_watch.note(&signal, now);
                 let imports = &mut self.clusterset.imports;
                 imports.fold(
                     signal,
@@ -330,7 +325,7 @@ impl Member {
                 );
             }
             MemberEvent::Services(signal) => {
-                self.watches.services.note(&signal);
+                self.watches.services.note(&signal, now);
                 let read = |service: &Service| ServiceView::read(service);
                 self.services
                     .fold(signal, read, &mut self.graves, &mut changed.keys);
@@ -339,7 +334,7 @@ impl Member {
                 changed.keys.extend(foreign);
             }
             MemberEvent::Slices(signal) => {
-                self.watches.slices.note(&signal);
+                self.watches.slices.note(&signal, now);
                 if let Signal::Deleted(ObservedSlice {
                     role: SliceRole::Copy(_, copy),
                     ..
@@ -350,7 +345,7 @@ impl Member {
                 self.slices.fold(signal, &mut changed);
             }
             MemberEvent::Namespaces(signal) => {
-                self.watches.namespaces.note(&signal);
+                self.watches.namespaces.note(&signal, now);
                 self.namespaces.fold(signal, &mut changed.namespaces);
             }
         }

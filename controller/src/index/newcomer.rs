@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use string_cache::DefaultAtom;
 
 use super::member::Member;
@@ -18,6 +19,9 @@ use super::{Index, Item};
 use crate::event::{HubEvent, MemberEvent};
 use crate::outbox::Lane;
 use crate::watch::{Signal, is_much};
+
+/// How far the clock of the person who says something may be ahead.
+const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
 
 /// What copies say of the cluster that they come from, or what that cluster's lists hold; everything by a hash.
 #[derive(Debug, Default)]
@@ -133,6 +137,21 @@ impl Index {
         std::mem::take(&mut self.second_lists)
     }
 
+    /// Whether a person said that all that the member's lists lack is gone. What is said of the future is not heard: it would hold
+    /// for losses that nobody has seen.
+    pub fn is_released(&self, name: &ClusterName, now: Timestamp) -> bool {
+        let said = self
+            .hub
+            .clusters
+            .get(name)
+            .and_then(|cluster| cluster.released);
+        let held = self.members.get(name).and_then(Member::held_since);
+        match (said, held) {
+            (Some(said), Some(held)) => held <= said && said.duration_since(now) <= CLOCKS_DIFFER,
+            _ => false,
+        }
+    }
+
     /// The member's lists are about to come anew, from watches that remember nothing: they are compared with the copies.
     pub fn await_lists(&mut self, name: &ClusterName) {
         let Some(member) = self.members.get_mut(name) else {
@@ -148,7 +167,7 @@ impl Index {
     }
 
     /// A member told a complete list: what it holds is compared with what others say, and the other way round.
-    pub(super) fn compare_member(&mut self, name: &ClusterName, heard: Heard) {
+    pub(super) fn compare_member(&mut self, name: &ClusterName, heard: Heard, now: Timestamp) {
         if heard == Heard::Slices
             && let Some(member) = self.members.get_mut(name)
         {
@@ -160,10 +179,10 @@ impl Index {
             let sources: Vec<_> = sources.filter(|source| source != name).collect();
             for source in sources {
                 self.judge_cluster(&source);
-                self.judge_member(&source);
+                self.judge_member(&source, now);
             }
         }
-        self.judge_member(name);
+        self.judge_member(name, now);
         if heard != Heard::Exports {
             self.judge_leftovers(name);
         }
@@ -193,7 +212,7 @@ impl Index {
     }
 
     /// Whether what a provider's lists lack of what the copies say is so much that it is not believed.
-    fn judge_member(&mut self, name: &ClusterName) {
+    fn judge_member(&mut self, name: &ClusterName, now: Timestamp) {
         let Some(member) = self.members.get(name) else {
             return;
         };
@@ -228,7 +247,7 @@ impl Index {
         }
         tracing::warn!(cluster = %name, missing, "what first lists lack of what copies in other members were made from changed");
         if let Some(member) = self.members.get_mut(name) {
-            member.note_missing(missing);
+            member.note_missing(missing, now);
         }
         self.mark(Item::Cluster(name.clone()));
         self.mark_all_services();

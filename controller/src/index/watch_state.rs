@@ -1,5 +1,7 @@
 //! How one watch stands.
 
+use k8s_openapi::jiff::Timestamp;
+
 use crate::failure::Failure;
 use crate::watch::Signal;
 
@@ -13,6 +15,8 @@ pub(in crate::index) struct WatchState {
     pub(in crate::index) failure: Option<Failure>,
     /// How many objects its last list lacked without being believed.
     pub(in crate::index) held: usize,
+    /// Since when it lacks as many.
+    pub(in crate::index) held_since: Option<Timestamp>,
 }
 
 impl WatchState {
@@ -28,15 +32,21 @@ impl WatchState {
     }
 
     /// Notes what a watch told of itself.
-    pub(in crate::index) fn note<K>(&mut self, signal: &Signal<K>) {
+    pub(in crate::index) fn note<K>(&mut self, signal: &Signal<K>, now: Timestamp) {
         match signal {
             Signal::Listed(_) => {
                 self.listed = true;
                 self.remembered = true;
                 self.held = 0;
+                self.held_since = None;
             }
             Signal::Confirmed => self.confirmed = true,
-            Signal::Held(missing) => self.held = *missing,
+            Signal::Held(missing) => {
+                if *missing > self.held {
+                    self.held_since = Some(now);
+                }
+                self.held = *missing;
+            }
             Signal::Connected => self.failure = None,
             Signal::Failed(failure) => self.failure = Some(failure.clone()),
             Signal::Applied(_) | Signal::Deleted(_) => {}

@@ -72,7 +72,7 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
     let held = member.map_or(0, Member::held);
     if held > 0 || find(&conditions, LISTS_BELIEVED).is_some() {
         let text = "nothing is kept that the last lists lacked";
-        let verdict = believed(held);
+        let verdict = believed(name, held);
         set(
             &mut conditions,
             LISTS_BELIEVED,
@@ -95,7 +95,7 @@ fn watched(index: &Index, name: &ClusterName) -> String {
     let mut text = "Services and EndpointSlices are watched".to_owned();
     let held = index.members.get(name).map_or(0, Member::held);
     if held > 0 {
-        text.push_str(&format!("; {}", kept(held)));
+        text.push_str(&format!("; {}", kept(name, held)));
     }
     let cluster = index.hub.clusters.get(name);
     let unreadable = cluster.map_or(&[][..], |cluster| &cluster.declared.unreadable);
@@ -109,18 +109,19 @@ fn watched(index: &Index, name: &ClusterName) -> String {
     text
 }
 
-fn kept(held: usize) -> String {
+fn kept(name: &ClusterName, held: usize) -> String {
     format!(
-        "its last list lacks {held} objects that were there, which are kept until a second list says so too"
+        "its last lists lack {held} objects that were there or that copies were made from; they are kept until a second list says so \
+         too, or a person: kubectl mcs release {name}"
     )
 }
 
-fn believed(held: usize) -> Verdict {
+fn believed(name: &ClusterName, held: usize) -> Verdict {
     match held {
         0 => Verdict::True,
         held => Verdict::False {
             reason: reason::LOSS_HELD.into(),
-            message: kept(held),
+            message: kept(name, held),
         },
     }
 }

@@ -139,7 +139,8 @@ fn a_cluster_says_what_is_kept_though_its_lists_lacked_it_and_when_that_is_over(
     world
         .hear("member1", MemberEvent::Slices(Signal::Held(12)))
         .settle();
-    let kept = "its last list lacks 12 objects that were there, which are kept until a second list says so too";
+    let kept = "its last lists lack 12 objects that were there or that copies were made from; they are kept until a second list \
+                says so too, or a person: kubectl mcs release member1";
     assert_eq!(believed(&world), Some(format!("False LossHeld: {kept}")));
     assert!(ready(&world, "member1").ends_with(&format!("; {kept}")));
     world.list("member1").settle();

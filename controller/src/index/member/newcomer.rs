@@ -1,13 +1,15 @@
-//! A member whose first lists are compared with what others say of it.
+//! What of a member's lists is not believed: they lack much of what was there, or much of what others say of it.
 
 use std::collections::HashSet;
 
 use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
 
 use super::Member;
 use super::by_name::ByName;
 use crate::index::newcomer::hash;
 use crate::index::slice::CopiedSlice;
+use crate::index::watch_state::WatchState;
 
 impl Member {
     /// Whether complete lists of Services and EndpointSlices were seen.
@@ -30,8 +32,30 @@ impl Member {
         self.missing
     }
 
-    pub(in crate::index) fn note_missing(&mut self, missing: usize) {
+    pub(in crate::index) fn note_missing(&mut self, missing: usize, now: Timestamp) {
+        self.missing_since = match missing {
+            0 => None,
+            more if more > self.missing => Some(now),
+            _ => self.missing_since,
+        };
         self.missing = missing;
+    }
+
+    /// How many objects its last lists lacked without being believed.
+    pub fn held(&self) -> usize {
+        let held = self.all_watches().map(|watch| watch.held);
+        held.sum::<usize>() + self.missing
+    }
+
+    /// Since when its lists lack all of that.
+    pub fn held_since(&self) -> Option<Timestamp> {
+        let watches = self.all_watches().filter_map(|watch| watch.held_since);
+        watches.chain(self.missing_since).max()
+    }
+
+    fn all_watches(&self) -> impl Iterator<Item = &WatchState> {
+        let clusterset = [&self.clusterset.export_watch, &self.clusterset.import_watch];
+        self.watches.each().into_iter().chain(clusterset)
     }
 
     /// Its next lists are first ones again. Whether anything is known of the ones before.

@@ -1,5 +1,8 @@
 use std::time::Duration;
 
+use causeway::api::labels;
+use serde_json::json;
+
 use crate::fixtures::objects::{Kind, cluster, export, mcs, service, slice};
 use crate::fixtures::{World, key, name, world};
 
@@ -176,4 +179,45 @@ fn many_services_that_the_hubs_first_list_lacks_are_not_asked_for_before_a_secon
         world.remembers().restart().pass(LATER);
         assert_eq!(deletions(&world), 0, "nobody said that there are none");
     }
+}
+
+#[test]
+fn what_was_held_when_a_person_released_it_is_released_and_nothing_that_is_lost_later() {
+    let mut world = exposing(24);
+    world
+        .forgets("member1", Kind::Slice, 12)
+        .restart()
+        .pass(EARLY);
+    let (member, second) = (name("member1"), Duration::from_secs(1));
+    let held = world.index.members["member1"].held_since();
+    let held = held.expect("something is held");
+    let now = world.now().wall;
+    for (said, released) in [
+        (held - second, false),
+        (held, true),
+        (now, true),
+        (now + 30 * second, true),
+        (now + 90 * second, false),
+    ] {
+        let annotations = json!({labels::RELEASE: said.to_string()});
+        let released_so =
+            cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
+        world.on_hub(released_so).deliver();
+        assert_eq!(world.index.is_released(&member, now), released, "{said}");
+    }
+    let annotations = json!({labels::RELEASE: now.to_string()});
+    let said = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
+    world.on_hub(said).pass(2 * second);
+    world.forgets("member1", Kind::Slice, 2).list("member1");
+    let member1 = &world.index.members["member1"];
+    assert_eq!(member1.held(), 22);
+    assert!(
+        !world.index.is_released(&member, world.now().wall),
+        "more is lost since"
+    );
+    world.remembers().list("member1");
+    assert!(
+        !world.index.is_released(&member, world.now().wall),
+        "nothing is held"
+    );
 }

@@ -1,0 +1,65 @@
+//! Losses that are not believed, and the person who says that they are real.
+
+use causeway_tests::causeway::Installation;
+use causeway_tests::keeper::Exit;
+use causeway_tests::{Fault, Fleet, Proxy, SOON, multi_cluster_service, service};
+
+use super::{NOTICED, condition, reaches};
+
+/// More than so few that their loss is believed at once.
+const CROWD: usize = 16;
+
+#[tokio::test]
+async fn a_mass_loss_is_held_until_a_person_releases_it_and_what_comes_back_is_used_again() {
+    let fleet = Fleet::builder().members(2).start().await;
+    let installation = Installation::new(&fleet).await;
+    let (hub, provider, consumer) = (
+        fleet.hub(),
+        fleet.member("member1"),
+        fleet.member("member2"),
+    );
+    let proxy = Proxy::before(provider).await;
+    let _controller = installation.controller().start().await;
+    installation.join_at(provider, &proxy.url()).await;
+    installation.join(consumer).await;
+    let space = fleet.space("release").await;
+    for number in 0..CROWD {
+        let name = format!("crowd-{number}");
+        service(&name)
+            .port("http", 80)
+            .create(provider, &space)
+            .await;
+    }
+    service("foo").port("http", 80).create(hub, &space).await;
+    let foo = multi_cluster_service("foo").providers(["member1"]);
+    foo.consumers(["member2"]).create(&space).await;
+    let pods = space.backends("foo").count(2).create(provider).await;
+    let mut addresses: Vec<_> = pods.iter().map(|pod| pod.ip().to_owned()).collect();
+    addresses.sort();
+    reaches(&space, consumer, &addresses, SOON).await;
+    let release = async |flag| installation.kubectl_mcs(["release", "member1", flag]).await;
+    let nothing = release("--dry-run").await;
+    assert!(
+        nothing.stdout.contains("nothing of member1 is held"),
+        "{nothing:?}"
+    );
+
+    proxy.set(Fault::Forgetful);
+    let cluster = ["get", "cluster", "member1"];
+    let believed = "ListsBelieved";
+    let words = condition(hub, &cluster, believed, "False|LossHeld|", NOTICED).await;
+    assert!(words.contains("kubectl mcs release member1"), "{words}");
+    reaches(&space, consumer, &addresses, SOON).await;
+    let said = release("--wait").await;
+    assert_eq!(said.exit, Exit::Code(0), "{said:?}");
+    assert!(
+        said.stdout.contains("nothing of member1 is held any more"),
+        "{said:?}"
+    );
+    reaches(&space, consumer, &[], SOON).await;
+
+    proxy.set(Fault::None);
+    reaches(&space, consumer, &addresses, NOTICED * 2).await;
+    let stranger = installation.kubectl_mcs(["release", "nobody"]).await;
+    assert_eq!(stranger.exit, Exit::Code(1), "{stranger:?}");
+}
