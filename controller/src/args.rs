@@ -11,6 +11,8 @@ use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use clap::Parser;
 
+use crate::watch::Limits;
+
 /// Keeps every cluster in line with the hub's MultiClusterServices
 #[derive(Debug, Parser)]
 #[command(name = "causeway-controller", version, max_term_width = 120)]
@@ -74,6 +76,30 @@ struct MemberArgs {
         value_delimiter = ','
     )]
     secret_namespace: Vec<String>,
+    /// Objects of one kind that a member may have; what is beyond it is not listened to, and what was known before is kept
+    #[arg(
+        long,
+        env = "CAUSEWAY_MAX_MEMBER_OBJECTS",
+        value_name = "NUMBER",
+        default_value = "250000"
+    )]
+    max_member_objects: String,
+    /// MiB that the objects of one kind of a member may take, as JSON
+    #[arg(
+        long,
+        env = "CAUSEWAY_MAX_MEMBER_MIB",
+        value_name = "MIB",
+        default_value = "1024"
+    )]
+    max_member_mib: String,
+    /// MiB that one object of a member may take, as JSON
+    #[arg(
+        long,
+        env = "CAUSEWAY_MAX_MEMBER_OBJECT_MIB",
+        value_name = "MIB",
+        default_value = "8"
+    )]
+    max_member_object_mib: String,
     /// Reach members also where their certificate cannot be verified, if their Cluster asks for it
     #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS")]
     allow_insecure_members: bool,
@@ -112,6 +138,8 @@ pub struct Config {
     pub member_qps: f64,
     /// How long a write may take.
     pub member_timeout: Duration,
+    /// How much of a member is listened to.
+    pub member_limits: Limits,
     /// Where Secrets of members are read.
     pub secret_namespaces: Vec<String>,
     /// Whether certificates may go unverified.
@@ -141,6 +169,7 @@ impl Args {
         let lease = self.election.check(&mut checks);
         let member_qps = qps(&mut checks, &self.members.member_qps);
         let member_timeout = checks.duration("--member-timeout", &self.members.member_timeout);
+        let member_limits = self.members.limits(&mut checks);
         let service_grace = checks.duration("--service-grace", &self.services.service_grace);
         let provider_ttl = self.services.provider_ttl.as_deref();
         let provider_ttl = provider_ttl.map(|text| checks.duration("--provider-ttl", text));
@@ -156,6 +185,7 @@ impl Args {
                 lease: lease?,
                 member_qps: member_qps?,
                 member_timeout: member_timeout?,
+                member_limits: member_limits?,
                 secret_namespaces,
                 allow_insecure_members: self.members.allow_insecure_members,
                 service_grace: service_grace?,
@@ -169,6 +199,31 @@ impl Args {
             Some((log?, config))
         })
     }
+}
+
+impl MemberArgs {
+    fn limits(&self, checks: &mut Checks) -> Option<Limits> {
+        let objects = at_least_one(checks, "--max-member-objects", &self.max_member_objects);
+        let bytes = at_least_one(checks, "--max-member-mib", &self.max_member_mib);
+        let of_object = &self.max_member_object_mib;
+        let object_bytes = at_least_one(checks, "--max-member-object-mib", of_object);
+        Some(Limits {
+            objects: objects?,
+            bytes: bytes?.saturating_mul(MIB),
+            object_bytes: object_bytes?.saturating_mul(MIB),
+        })
+    }
+}
+
+const MIB: usize = 1024 * 1024;
+
+fn at_least_one(checks: &mut Checks, flag: &'static str, text: &str) -> Option<usize> {
+    let number: usize = checks.parse(flag, text)?;
+    if number > 0 {
+        return Some(number);
+    }
+    checks.wrong(flag, format_args!("{text:?}"), "must be more than 0");
+    None
 }
 
 impl ElectionArgs {
@@ -230,6 +285,9 @@ mod tests {
             "--admin-bind=nowhere",
             "--lease=x",
             "--member-qps=0",
+            "--max-member-objects=0",
+            "--max-member-mib=1Gi",
+            "--max-member-object-mib=-1",
             "--service-grace=soon",
             "--provider-ttl=never",
             "--leader-elect=true",
@@ -240,6 +298,9 @@ mod tests {
             "--admin-bind",
             "--lease",
             "--member-qps",
+            "--max-member-objects",
+            "--max-member-mib",
+            "--max-member-object-mib",
             "--service-grace",
             "--provider-ttl",
         ] {

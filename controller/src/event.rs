@@ -14,6 +14,10 @@ use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
 use crate::watch::Signal;
 
+/// Events that wait to be folded in. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
+/// twice as many events of a member that floods come before one of another.
+pub const WAITING: usize = 256;
+
 /// How often a member has been engaged: what an earlier engagement still says is not listened to.
 pub type Generation = u64;
 
@@ -92,4 +96,39 @@ pub struct Identity {
     pub version: String,
     /// Major and minor version.
     pub release: (u32, u32),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures::poll;
+    use tokio::sync::mpsc;
+
+    use super::WAITING;
+
+    #[tokio::test]
+    async fn a_member_that_floods_is_never_far_ahead_of_another() {
+        const FLOODS: usize = 5;
+        let (tell, mut told) = mpsc::channel(WAITING);
+        for _ in 0..FLOODS {
+            let tell = tell.clone();
+            tokio::spawn(async move { while tell.send("flood").await.is_ok() {} });
+        }
+        for _ in 0..20 {
+            while told.len() < WAITING {
+                tokio::task::yield_now().await;
+            }
+            let mut quiet = pin!(tell.send("quiet"));
+            assert!(poll!(&mut quiet).is_pending(), "it waits for its turn");
+            let mut ahead = 0;
+            let hear = async {
+                while told.recv().await != Some("quiet") {
+                    ahead += 1;
+                }
+            };
+            let (sent, ()) = tokio::join!(quiet, hear);
+            assert!(sent.is_ok() && ahead <= 2 * WAITING, "{ahead}");
+        }
+    }
 }

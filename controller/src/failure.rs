@@ -47,6 +47,8 @@ pub enum FailureKind {
     Server,
     /// 410: the resourceVersion or the page is no longer kept.
     Expired,
+    /// It sends more than is listened to.
+    Excess,
     /// Anything else.
     Other,
 }
@@ -69,6 +71,7 @@ impl FailureKind {
             Self::TooMany => "too_many",
             Self::Server => "server",
             Self::Expired => "expired",
+            Self::Excess => "excess",
             Self::Other => "other",
         }
     }

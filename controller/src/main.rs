@@ -13,7 +13,7 @@ use causeway::process::{self, Process, kube_client};
 use causeway_controller::announce::Announcer;
 use causeway_controller::args::{Args, Config};
 use causeway_controller::controller::{Controller, Parts};
-use causeway_controller::event::{Event, HubEvent};
+use causeway_controller::event::{self, Event, HubEvent};
 use causeway_controller::fleet::Fleet;
 use causeway_controller::index::Index;
 use causeway_controller::lease::{self, Leadership, Lease};
@@ -38,8 +38,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Between being unready and ending there is nothing to wait for: nobody sends the controller requests.
 const UNREADY_WAIT: Duration = Duration::ZERO;
-/// Events that wait to be folded in; a watch that is faster waits.
-const EVENTS_WAITING: usize = 4096;
 const WRITES_AT_ONCE: usize = 32;
 
 fn main() -> ExitCode {
@@ -112,7 +110,7 @@ async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
     let written = CancellationToken::new();
     let identity = election.identity.clone();
     let leadership = stand_for_election(&config, election, &client, &tasks, written.clone());
-    let (events, received) = mpsc::channel(EVENTS_WAITING);
+    let (events, received) = mpsc::channel(event::WAITING);
     let (hub_asks, asked) = tokio::sync::watch::channel(Asks::default());
     let watches = HubWatches {
         client: &client,
@@ -167,6 +165,10 @@ fn fleet(
     let members = member::Settings {
         unreadable: metrics.unreadable(),
         agent,
+        watch: watch::Settings {
+            limits: config.member_limits,
+            ..watch::Settings::default()
+        },
         ..member::Settings::default()
     };
     Fleet::new(

@@ -12,6 +12,7 @@
 //!   half a minute later, says the same. So is every list of a state that is older than what was seen already: a store was
 //!   restored.
 //! - A first list without any object is asked for again in the same way, and not believed where there is always some.
+//! - An API server that sends more than [`Limits`] allow fails; what was told of it stays as it was, and no more of it is read.
 //! - A silent connection is given up: a server ends each watch by itself, one that does not is not there any more.
 
 use std::fmt;
@@ -27,12 +28,14 @@ use tokio::sync::{mpsc, watch};
 use self::follow::Follower;
 use self::guard::Guard;
 pub(crate) use self::guard::is_much;
+pub use self::limits::Limits;
 pub use self::settings::Settings;
 use self::source::Source;
 use crate::failure::{Backoff, Failure};
 
 mod follow;
 mod guard;
+mod limits;
 mod settings;
 mod source;
 

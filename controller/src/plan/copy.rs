@@ -3,6 +3,7 @@
 mod recipe;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort, short_hash};
@@ -40,13 +41,32 @@ impl WantedCopy {
     }
 }
 
-/// Endpoints of a provider that are not carried.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What of a provider is not carried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// How many.
-    pub count: usize,
+    /// How many endpoints of slices that are.
+    pub endpoints: usize,
+    /// How many whole slices.
+    pub slices: usize,
     /// Why one of them is not.
     pub example: String,
+}
+
+impl Refused {
+    /// `2 endpoints of member1 (10.0.0.1 is ...)`.
+    pub fn of(&self, provider: &ClusterName) -> String {
+        let counted = |count, noun| match count {
+            0 => None,
+            1 => Some(format!("1 {noun}")),
+            many => Some(format!("{many} {noun}s")),
+        };
+        let counts = [
+            counted(self.endpoints, "endpoint"),
+            counted(self.slices, "EndpointSlice"),
+        ];
+        let counts: Vec<_> = counts.into_iter().flatten().collect();
+        format!("{} of {provider} ({})", counts.join(" and "), self.example)
+    }
 }
 
 /// On whose behalf copies are made.
@@ -132,18 +152,30 @@ impl CopyWish {
     fn note_refused(
         &mut self,
         provider: &ClusterName,
-        count: usize,
+        endpoints: usize,
+        slices: usize,
         example: impl FnOnce() -> Option<String>,
     ) {
-        if count == 0 {
+        if endpoints + slices == 0 {
             return;
         }
-        if let Some(refused) = self.refused.get_mut(provider) {
-            refused.count += count;
-        } else if let Some(example) = example() {
-            let refused = Refused { count, example };
-            self.refused.insert(provider.clone(), refused);
+        let refused = self.refused.entry(provider.clone()).or_default();
+        refused.endpoints += endpoints;
+        refused.slices += slices;
+        if refused.example.is_empty() {
+            refused.example = example().unwrap_or_default();
         }
+    }
+
+    /// Nothing of the slice can be carried. What was before stays where it cannot be read, or is too much.
+    fn pass_over(&mut self, path: Path, provider: &ClusterName, name: &str, unfit: Unfit) {
+        if unfit != Unfit::Names {
+            for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
+                let copy = copy_name(path, provider, name, address_type);
+                self.held.copies.insert(copy);
+            }
+        }
+        self.note_refused(provider, 0, 1, || Some(unfit.to_string()));
     }
 
     /// Whether a copy that is there is to go.
@@ -171,14 +203,31 @@ pub fn copies<'a>(
         };
         let recipe = Arc::new(Recipe::new(origin, provider, consumer));
         let fingerprint = recipe.fingerprint();
-        let sources = member.sources(origin.key);
-        for (name, source) in sources.filter(|(_, source)| is_used(source, provider.all_sources)) {
+        let sources = || {
+            let all = member.sources(origin.key);
+            all.filter(|(_, source)| is_used(source, provider.all_sources))
+        };
+        let count = sources().count();
+        if count > MOST_SLICES {
+            wish.held.clusters.insert(provider.name.clone());
+            wish.note_refused(provider.name, 0, count, || {
+                Some(format!(
+                    "of a service no more than {MOST_SLICES} are carried"
+                ))
+            });
+            continue;
+        }
+        for (name, source) in sources() {
+            if let Some(unfit) = Unfit::of(source) {
+                wish.pass_over(origin.path, provider.name, name, unfit);
+                continue;
+            }
             let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
             if is_behind(source, &provider.ports, consumer.ports) {
                 wish.held.copies.insert(copy_name);
             } else if recipe.offers(source) {
                 let outcome = recipe.outcome(fingerprint, source);
-                wish.note_refused(provider.name, outcome.refused, || {
+                wish.note_refused(provider.name, outcome.refused, 0, || {
                     recipe.first_refusal(source)
                 });
                 let copy = WantedCopy {
@@ -195,7 +244,45 @@ pub fn copies<'a>(
 }
 
 fn is_used(source: &SourceSlice, all: bool) -> bool {
-    (source.manager != SliceManager::Other || all) && source.address_type != AddressType::Other
+    source.manager != SliceManager::Other || all
+}
+
+/// Slices of one service and provider that are carried; those of Kubernetes hold a hundred endpoints each.
+const MOST_SLICES: usize = 1000;
+/// Endpoints that a slice may have (discovery.k8s.io/v1).
+const MOST_ENDPOINTS: usize = 1000;
+
+/// Why nothing of a slice can be carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unfit {
+    Names,
+    Unread,
+    TooLarge,
+}
+
+impl Unfit {
+    fn of(source: &SourceSlice) -> Option<Self> {
+        match source.address_type {
+            AddressType::Other => Some(Self::Names),
+            AddressType::Unread => Some(Self::Unread),
+            AddressType::Ipv4 | AddressType::Ipv6 => {
+                (source.len() > MOST_ENDPOINTS).then_some(Self::TooLarge)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Names => out.write_str("its addressType is neither IPv4 nor IPv6"),
+            Self::Unread => out.write_str("it cannot be read; copies made of it before stay"),
+            Self::TooLarge => write!(
+                out,
+                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
+            ),
+        }
+    }
 }
 
 /// Whether the provider's controllers have not caught up with a change of its Service's ports: the slice has a port of a

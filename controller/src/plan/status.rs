@@ -312,14 +312,7 @@ impl View<'_> {
             .values()
             .flat_map(|wish| &wish.copies.refused)
             .collect();
-        let worded = |(name, refused): (&ClusterName, &Refused)| {
-            let noun = if refused.count == 1 {
-                "endpoint"
-            } else {
-                "endpoints"
-            };
-            format!("{} {noun} of {name} ({})", refused.count, refused.example)
-        };
+        let worded = |(name, refused): (&ClusterName, &Refused)| refused.of(name);
         all.into_iter().map(worded).collect()
     }
 

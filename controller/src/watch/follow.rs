@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::io::AsyncBufReadExt as _;
+use futures::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 use kube::Resource;
 use kube::core::Status;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::guard::{Guard, Verdict};
+use super::guard::{Guard, Known, Verdict};
 use super::source::{Source, identity};
 use super::{Asks, Connect, Signal};
 use crate::failure::{Backoff, Failure, FailureKind, spread};
@@ -21,6 +21,8 @@ use crate::failure::{Backoff, Failure, FailureKind, spread};
 const STEADY: Duration = Duration::from_secs(5);
 /// The buffer for a line is given back when one longer than this has been read.
 const KEPT_BUFFER: usize = 256 * 1024;
+/// Bytes of a line around the object.
+const ENVELOPE: u64 = 64;
 
 /// Nobody listens any more.
 struct Closed;
@@ -71,7 +73,8 @@ where
     async fn list(&mut self) -> Result<(), Closed> {
         self.connect_anew();
         loop {
-            let read = |object: K| (self.guard.object(object.meta()), (self.read)(object));
+            let read =
+                |object: K, bytes| (self.guard.object(object.meta(), bytes), (self.read)(object));
             let listed = tokio::select! {
                 listed = self.source.list(read) => listed,
                 () = asked(&mut self.reconnect) => continue,
@@ -116,12 +119,13 @@ where
 
     async fn tell_list(
         &mut self,
-        objects: Vec<(Option<(u64, bool)>, T)>,
+        objects: Vec<((u64, Known), T)>,
         version: String,
     ) -> Result<(), Closed> {
         let went_back = is_before(&version, &self.version);
         self.version = version;
-        let present = objects.iter().filter_map(|(object, _)| *object).collect();
+        self.heed();
+        let present = objects.iter().map(|(object, _)| *object).collect();
         let objects = objects.into_iter().map(|(_, object)| object);
         match self.guard.judge(present, went_back, Instant::now()) {
             Verdict::Believed { again } => {
@@ -170,6 +174,9 @@ where
                     }
                     return Ok(());
                 }
+                End::Broken(failure) if failure.kind == FailureKind::Excess => {
+                    return self.fail(failure).await;
+                }
                 End::Broken(failure) => self.fail(failure).await?,
             }
             if self.went_back().await {
@@ -205,12 +212,14 @@ where
         let mut stream = pin!(stream);
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
         let ask_at = self.guard.ask_at();
+        let most = self.source.settings.limits.object_bytes as u64 + ENVELOPE;
         let mut line = Vec::new();
         loop {
             line.clear();
             line.shrink_to(KEPT_BUFFER);
+            let mut bounded = stream.as_mut().take(most);
             let read = tokio::select! {
-                read = timeout_at(dead_at, stream.read_until(b'\n', &mut line)) => read,
+                read = timeout_at(dead_at, bounded.read_until(b'\n', &mut line)) => read,
                 () = asked(&mut self.reconnect) => return Ok(End::Reconnect),
                 () = at(ask_at) => return Ok(End::Lost),
                 () = asked(&mut self.asks) => {
@@ -220,6 +229,10 @@ where
             };
             match read {
                 Ok(Ok(0)) => return Ok(End::Over),
+                Ok(Ok(_)) if line.len() as u64 == most && !line.ends_with(b"\n") => {
+                    let excess = self.source.check_object(line.len());
+                    return Ok(excess.err().map_or(End::Over, End::Broken));
+                }
                 Ok(Ok(_)) => {
                     if let Some(end) = self.take(&line).await? {
                         return Ok(end);
@@ -257,7 +270,11 @@ where
         let newer = object.meta().resource_version.clone();
         match event.kind {
             "ADDED" | "MODIFIED" => {
-                self.guard.applied(object.meta());
+                self.guard.applied(object.meta(), line.len());
+                let (objects, bytes) = self.guard.holds();
+                if let Err(failure) = self.source.check(objects, bytes) {
+                    return Ok(Some(End::Broken(failure)));
+                }
                 self.tell(Signal::Applied((self.read)(object))).await?;
             }
             "DELETED" => {
@@ -274,16 +291,26 @@ where
     async fn fail(&mut self, failure: Failure) -> Result<(), Closed> {
         if self.outage.as_ref() != Some(&failure) {
             self.outage = Some(failure.clone());
-            self.tell(Signal::Failed(failure)).await?;
+            self.tell(Signal::Failed(failure.clone())).await?;
         }
-        self.pause().await;
+        let pause = match failure.kind {
+            FailureKind::Excess => self.source.settings.excess_retry,
+            _ => self.backoff.pause(),
+        };
+        self.pause_for(pause).await;
         Ok(())
     }
 
     async fn pause(&mut self) {
+        let pause = self.backoff.pause();
+        self.pause_for(pause).await;
+    }
+
+    async fn pause_for(&mut self, pause: Duration) {
         tokio::select! {
-            () = tokio::time::sleep(self.backoff.pause()) => {}
+            () = tokio::time::sleep(pause) => {}
             () = asked(&mut self.reconnect) => self.backoff.reset(),
+            () = asked(&mut self.asks) => {}
         }
     }
 

@@ -15,8 +15,17 @@ const SHARE: usize = 5;
 /// An object, by namespace, name and UID.
 type Id = u64;
 
-/// Objects that are there and expected to stay, and whether they have finalizers.
-pub(super) type Objects = HashMap<Id, bool>;
+/// Objects that are there.
+pub(super) type Objects = HashMap<Id, Known>;
+
+/// What is known of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    bytes: u32,
+    /// Whether it is expected to stay: it is not on its way out.
+    stays: bool,
+    has_finalizers: bool,
+}
 
 /// Whether so many of what was there are missing that they are not believed to be gone at once.
 pub(crate) fn is_much(missing: usize, known: usize) -> bool {
@@ -27,6 +36,8 @@ pub(crate) fn is_much(missing: usize, known: usize) -> bool {
 #[derive(Debug)]
 pub(super) struct Guard {
     known: Objects,
+    /// Bytes of all of them.
+    bytes: usize,
     missing: Option<Missing>,
     /// When a list is to be asked for again although nothing is missing from what is known.
     again_at: Option<Instant>,
@@ -64,6 +75,7 @@ impl Guard {
     pub(super) fn new(patience: Duration, never_empty: bool) -> Self {
         Self {
             known: Objects::new(),
+            bytes: 0,
             missing: None,
             again_at: None,
             released: false,
@@ -74,26 +86,39 @@ impl Guard {
         }
     }
 
-    /// The object; one that is being deleted is expected to go, and is none.
-    pub(super) fn object(&self, meta: &ObjectMeta) -> Option<(Id, bool)> {
+    /// The object, of so many bytes.
+    pub(super) fn object(&self, meta: &ObjectMeta, bytes: usize) -> (Id, Known) {
         let finalizers = meta.finalizers.as_deref().unwrap_or_default();
-        let stays = meta.deletion_timestamp.is_none();
-        stays.then(|| (self.id(meta), !finalizers.is_empty()))
+        let known = Known {
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            stays: meta.deletion_timestamp.is_none(),
+            has_finalizers: !finalizers.is_empty(),
+        };
+        (self.id(meta), known)
     }
 
     /// The object is there, or on its way out.
-    pub(super) fn applied(&mut self, meta: &ObjectMeta) {
-        match self.object(meta) {
-            Some((id, has_finalizers)) => {
-                self.known.insert(id, has_finalizers);
-            }
-            None => self.deleted(meta),
-        }
+    pub(super) fn applied(&mut self, meta: &ObjectMeta, bytes: usize) {
+        let (id, known) = self.object(meta, bytes);
+        let before = self.known.insert(id, known);
+        self.bytes += known.bytes as usize;
+        self.bytes -= before.map_or(0, |before| before.bytes as usize);
     }
 
     /// The object is gone.
     pub(super) fn deleted(&mut self, meta: &ObjectMeta) {
-        self.known.remove(&self.id(meta));
+        let before = self.known.remove(&self.id(meta));
+        self.bytes -= before.map_or(0, |before| before.bytes as usize);
+    }
+
+    /// How many objects there are, and how many bytes they take.
+    pub(super) fn holds(&self) -> (usize, usize) {
+        (self.known.len(), self.bytes)
+    }
+
+    fn replace(&mut self, known: Objects) {
+        self.bytes = known.values().map(|known| known.bytes as usize).sum();
+        self.known = known;
     }
 
     fn id(&self, meta: &ObjectMeta) -> Id {
@@ -137,26 +162,31 @@ impl Guard {
                 false => Verdict::Believed { again: false },
             };
         }
-        let known = self.known.iter();
-        let missing: HashMap<_, _> = known.filter(|(id, _)| !listed.contains_key(id)).collect();
-        let many = |count: usize| is_much(count, self.known.len());
+        let staying = || self.known.iter().filter(|(_, known)| known.stays);
+        let missing: HashMap<_, _> = staying()
+            .filter(|(id, _)| !listed.contains_key(id))
+            .collect();
+        let all = staying().count();
+        let many = |count: usize| is_much(count, all);
         let before = self.missing.as_ref();
         let confirmed = before.is_some_and(|before| {
             let others = missing.keys().filter(|id| !before.objects.contains(id));
             now >= before.ask_at && !many(others.count())
         });
-        let unseen = missing.values().any(|has_finalizers| **has_finalizers);
+        let unseen = missing.values().any(|known| known.has_finalizers);
         let in_doubt = unseen || before.is_some_and(|before| before.in_doubt);
         let believed = !went_back && (confirmed || (!many(missing.len()) && !in_doubt));
         if believed || released {
-            self.known = listed;
+            self.replace(listed);
             self.missing = None;
             let again = confirmed || is_due;
             return Verdict::Believed { again };
         }
         let objects: HashSet<_> = missing.into_keys().copied().collect();
         let count = objects.len();
-        self.known.extend(listed);
+        let mut known = std::mem::take(&mut self.known);
+        known.extend(listed);
+        self.replace(known);
         if self
             .missing
             .as_ref()
@@ -182,7 +212,12 @@ mod tests {
     const BELIEVED_AGAIN: Verdict = Verdict::Believed { again: true };
 
     fn listed(objects: impl IntoIterator<Item = Id>) -> Objects {
-        objects.into_iter().map(|id| (id, false)).collect()
+        let known = Known {
+            bytes: 10,
+            stays: true,
+            has_finalizers: false,
+        };
+        objects.into_iter().map(|id| (id, known)).collect()
     }
 
     fn guard(known: u64, now: Instant) -> Guard {
@@ -262,13 +297,13 @@ mod tests {
             finalizers: Some(vec!["mcs.causeway.dev/cleanup".to_owned()]),
             ..ObjectMeta::default()
         };
-        guard.applied(&meta);
+        guard.applied(&meta, 10);
         assert_eq!(guard.judge(listed(0..3), false, now), Verdict::Held(1));
         let later = now + PATIENCE;
         assert_eq!(guard.judge(listed(0..3), false, later), BELIEVED_AGAIN);
-        guard.applied(&meta);
+        guard.applied(&meta, 10);
         meta.finalizers = None;
-        guard.applied(&meta);
+        guard.applied(&meta, 10);
         assert_eq!(guard.judge(listed(0..3), false, later), BELIEVED);
     }
 
@@ -282,13 +317,13 @@ mod tests {
                 ..ObjectMeta::default()
             })
             .collect();
-        metas.iter().for_each(|meta| guard.applied(meta));
+        metas.iter().for_each(|meta| guard.applied(meta, 10));
         for meta in &mut metas[..30] {
             meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
-            guard.applied(meta);
+            guard.applied(meta, 10);
         }
         assert_eq!(guard.judge(listed([]), false, now), BELIEVED);
-        metas[30..].iter().for_each(|meta| guard.applied(meta));
+        metas[30..].iter().for_each(|meta| guard.applied(meta, 10));
         assert_eq!(guard.judge(listed([]), false, now), BELIEVED);
     }
 
@@ -348,5 +383,26 @@ mod tests {
         assert_eq!(guard.judge(listed(0..40), true, now), BELIEVED_AGAIN);
         assert_eq!(guard.ask_at(), None);
         assert_eq!(guard.judge(listed([]), false, now), Verdict::Held(40));
+    }
+
+    #[test]
+    fn what_is_there_is_weighed() {
+        let mut guard = guard(3, Instant::now());
+        assert_eq!(guard.holds(), (3, 30));
+        let mut meta = ObjectMeta {
+            name: Some("foo".to_owned()),
+            ..ObjectMeta::default()
+        };
+        guard.applied(&meta, 5);
+        guard.applied(&meta, 7);
+        assert_eq!(guard.holds(), (4, 37));
+        meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
+        guard.applied(&meta, 8);
+        assert_eq!(guard.holds(), (4, 38), "it is there until it is gone");
+        guard.deleted(&meta);
+        guard.deleted(&meta);
+        assert_eq!(guard.holds(), (3, 30));
+        guard.judge(listed(0..2), false, Instant::now());
+        assert_eq!(guard.holds(), (2, 20));
     }
 }

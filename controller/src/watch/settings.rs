@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::limits::Limits;
+
 /// How patient a watch is.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -21,6 +23,10 @@ pub struct Settings {
     pub first_retry: Duration,
     /// The longest pause between attempts.
     pub last_retry: Duration,
+    /// How much is listened to.
+    pub limits: Limits,
+    /// The pause after an API server said more.
+    pub excess_retry: Duration,
     /// After how long a list is asked for again that lacks much of what was there.
     pub disbelief: Duration,
 }
@@ -36,6 +42,8 @@ impl Default for Settings {
             margin: Duration::from_secs(15),
             first_retry: Duration::from_millis(200),
             last_retry: Duration::from_secs(30),
+            limits: Limits::default(),
+            excess_retry: Duration::from_secs(60),
             disbelief: Duration::from_secs(30),
         }
     }

@@ -24,6 +24,8 @@ use crate::failure::{Failure, FailureKind};
 const FIRST_PAGE: u32 = 50;
 /// However large objects are, so many make a page.
 const LAST_PAGE: u32 = 2;
+/// Bytes of a page that are read, where it may be made shorter.
+const PAGE_MOST: usize = 128 * 1024 * 1024;
 
 /// Where the objects come from.
 pub(super) struct Source<K> {
@@ -41,27 +43,44 @@ impl<K> Source<K>
 where
     K: Resource<DynamicType: Default> + DeserializeOwned,
 {
-    /// All pages of a list of the most recent state. A list whose pages expire is asked for in one piece.
-    pub(super) async fn list<T>(&self, read: impl Fn(K) -> T) -> Result<(Vec<T>, String), Failure> {
-        let (mut objects, mut token) = (Vec::new(), None);
+    /// All pages of a list of the most recent state, each object with its bytes. A list whose pages expire is asked for in one
+    /// piece.
+    pub(super) async fn list<T>(
+        &self,
+        read: impl Fn(K, usize) -> T,
+    ) -> Result<(Vec<T>, String), Failure> {
+        let (mut objects, mut token, mut bytes) = (Vec::new(), None, 0);
         let mut limit = Some(self.settings.page.min(FIRST_PAGE));
         loop {
-            let take = |object| objects.push(read(object));
-            let page = timeout(
-                self.settings.page_deadline,
-                self.page(limit, token.as_deref(), take),
-            )
-            .await;
+            let take = |object, bytes| objects.push(read(object, bytes));
+            let left = self.settings.limits.bytes.saturating_sub(bytes);
+            let most = limit.map_or(left, |_| left.min(PAGE_MOST));
+            let page = self.page(limit, token.as_deref(), most, take);
+            let page = timeout(self.settings.page_deadline, page).await;
             match page.map_err(|_| Failure::timeout()).flatten() {
-                Ok(page) => match page.meta.continue_.filter(|token| !token.is_empty()) {
-                    None => return Ok((objects, page.meta.resource_version.unwrap_or_default())),
-                    next => {
-                        token = next;
-                        limit = limit.map(|_| self.limit_after(page.objects, page.bytes));
+                Ok(page) => {
+                    bytes += page.bytes;
+                    self.check(objects.len(), bytes)?;
+                    match page.meta.continue_.filter(|token| !token.is_empty()) {
+                        None => {
+                            return Ok((objects, page.meta.resource_version.unwrap_or_default()));
+                        }
+                        next => {
+                            token = next;
+                            limit = limit.map(|_| self.limit_after(page.objects, page.bytes));
+                        }
                     }
-                },
+                }
+                // The objects of this page are larger than those before.
+                Err(failure)
+                    if failure.kind == FailureKind::Excess
+                        && limit.is_some_and(|limit| limit > LAST_PAGE)
+                        && most < left =>
+                {
+                    limit = Some(LAST_PAGE);
+                }
                 Err(failure) if failure.kind == FailureKind::Expired && token.is_some() => {
-                    (objects, token, limit) = (Vec::new(), None, None);
+                    (objects, token, limit, bytes) = (Vec::new(), None, None, 0);
                 }
                 Err(failure) => return Err(failure),
             }
@@ -93,7 +112,8 @@ where
         &self,
         limit: Option<u32>,
         token: Option<&str>,
-        take: impl FnMut(K),
+        most: usize,
+        mut take: impl FnMut(K, usize),
     ) -> Result<Taken, Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
@@ -107,9 +127,12 @@ where
             false => self.request.list(&params),
         };
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let mut stream = pin!(self.client.request_stream(request).await?);
+        let stream = pin!(self.client.request_stream(request).await?);
         let mut body = Vec::new();
-        stream.read_to_end(&mut body).await?;
+        stream.take(most as u64 + 1).read_to_end(&mut body).await?;
+        if body.len() > most {
+            self.check(0, usize::MAX)?;
+        }
         let page: Page<'_> = serde_json::from_slice(&body)?;
         let items = page.items.unwrap_or_default();
         let taken = Taken {
@@ -117,11 +140,24 @@ where
             objects: items.len(),
             bytes: body.len(),
         };
-        items
-            .into_iter()
-            .filter_map(|object| self.decode(object))
-            .for_each(take);
+        for object in items {
+            let bytes = object.get().len();
+            self.check_object(bytes)?;
+            if let Some(object) = self.decode(object) {
+                take(object, bytes);
+            }
+        }
         Ok(taken)
+    }
+
+    /// Whether so many objects, of so many bytes, are listened to.
+    pub(super) fn check(&self, objects: usize, bytes: usize) -> Result<(), Failure> {
+        self.settings.limits.check(&kind::<K>(), objects, bytes)
+    }
+
+    /// Whether an object of so many bytes is listened to.
+    pub(super) fn check_object(&self, bytes: usize) -> Result<(), Failure> {
+        self.settings.limits.check_object(&kind::<K>(), bytes)
     }
 
     /// Asks for the changes since `version`; done when the API server has accepted.
@@ -160,6 +196,10 @@ where
             })
             .ok()
     }
+}
+
+fn kind<K: Resource<DynamicType: Default>>() -> String {
+    K::kind(&K::DynamicType::default()).into_owned()
 }
 
 /// A page whose objects were taken.

@@ -13,11 +13,13 @@ use self::http::{Asked, PATIENCE, status};
 use super::*;
 
 pub(crate) mod http;
+mod limits;
 
 struct Server {
     requests: mpsc::Receiver<Asked>,
     signals: mpsc::Receiver<Signal<String>>,
     reconnect: watch::Sender<u64>,
+    asks: watch::Sender<Asks>,
     connections: Arc<AtomicUsize>,
     unreadable: Counter,
     tasks: Vec<JoinHandle<()>>,
@@ -40,10 +42,12 @@ impl Server {
             Ok(client.clone())
         });
         let (reconnect, reconnections) = watch::channel(0);
+        let (asks, asked) = watch::channel(Asks::default());
         let (tell, signals) = mpsc::channel(8);
         let unreadable = Counter::default();
         let watch = Watch::new(services, settings)
             .reconnect_on(reconnections)
+            .asked_by(asked)
             .confirming_by(connect)
             .counting(unreadable.clone());
         let watching = tokio::spawn(watch.run(|service| service.name_any(), |signal| signal, tell));
@@ -51,6 +55,7 @@ impl Server {
             requests,
             signals,
             reconnect,
+            asks,
             connections,
             unreadable,
             tasks: vec![accepting, watching],
@@ -433,5 +438,54 @@ async fn an_api_server_whose_state_is_older_than_it_was_is_listed_anew_and_not_b
     assert_eq!(server.told().await, "Connected");
     let asked = server.asked_for_list().await;
     asked.answer(200, &list(&[], "4", "")).await;
+    assert_eq!(server.told().await, "Listed([])");
+}
+
+#[tokio::test]
+async fn a_second_list_that_others_ask_for_comes_over_a_new_connection_and_is_told_as_such() {
+    let mut server = Server::watched_with(Settings {
+        disbelief: Duration::from_millis(1),
+        ..Settings::default()
+    })
+    .await;
+    let first = server.settled().await;
+    server.asks.send_modify(|asks| asks.again += 1);
+    let mut watch = server.asked_to_watch_from("7").await;
+    watch.accept().await;
+    assert_eq!(server.told().await, "Connected");
+    let asked = server.asked_for_list().await;
+    assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+    asked
+        .answer(200, &list(&[service("foo", 5)], "8", ""))
+        .await;
+    assert_eq!(server.told().await, r#"Listed(["foo"])"#);
+    assert_eq!(server.told().await, "Confirmed");
+    drop(first);
+}
+
+#[tokio::test]
+async fn what_a_person_releases_is_believed_at_once_even_where_no_watch_stands() {
+    let mut server = Server::watched_with(Settings {
+        first_retry: Duration::from_millis(1),
+        last_retry: Duration::from_millis(1),
+        ..Settings::default()
+    })
+    .await;
+    let all: Vec<_> = (0..20).map(|n| service(&format!("foo-{n}"), 5)).collect();
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&all, "7", "")).await;
+    assert!(server.told().await.starts_with("Listed("));
+    for _ in 0..2 {
+        let expired = server.asked_to_watch_from("7").await;
+        expired.refuse(410, "Expired", "too old").await;
+        let asked = server.asked_for_list().await;
+        asked.answer(200, &list(&[], "7", "")).await;
+        assert_eq!(server.told().await, "Held(20)");
+    }
+    let expired = server.asked_to_watch_from("7").await;
+    server.asks.send_modify(|asks| asks.release += 1);
+    expired.refuse(410, "Expired", "too old").await;
+    let asked = server.asked_for_list().await;
+    asked.answer(200, &list(&[], "7", "")).await;
     assert_eq!(server.told().await, "Listed([])");
 }

@@ -26,6 +26,8 @@ pub struct SourceSlice {
     pub manager: SliceManager,
     /// Its ports; `None` for a number means every port.
     pub ports: Box<[SlicePort]>,
+    /// How many endpoints are passed over: they have no address of the slice's type.
+    pub odd: u32,
     endpoints: Endpoints,
     memory: Memory,
 }
@@ -52,6 +54,8 @@ pub enum AddressType {
     Ipv6,
     /// Names, or something newer: nothing that can be carried.
     Other,
+    /// The slice cannot be read.
+    Unread,
 }
 
 /// Who keeps a source slice.
@@ -122,6 +126,15 @@ struct Place(DefaultAtom);
 struct Conditions(u8);
 
 impl SourceSlice {
+    /// A slice that `manager` keeps and that cannot be read; `None` where it has no identity.
+    pub(super) fn unread(meta: &ObjectMeta, manager: SliceManager) -> Option<Self> {
+        let read = Self::read(meta, "", std::iter::empty(), &[], manager)?;
+        Some(Self {
+            address_type: AddressType::Unread,
+            ..read
+        })
+    }
+
     /// Reads a slice that `manager` keeps; `None` where it has no identity. An endpoint without an address of the
     /// slice's type is passed over.
     pub(super) fn read<'a>(
@@ -136,16 +149,19 @@ impl SourceSlice {
             resource_version: meta.resource_version.as_deref()?.parse().ok()?,
         };
         let address_type = AddressType::read(address_type);
-        let endpoints = match address_type {
+        let (endpoints, odd) = match address_type {
             AddressType::Ipv4 => Endpoints::read(endpoints, Addresses::V4),
             AddressType::Ipv6 => Endpoints::read(endpoints, Addresses::V6),
-            AddressType::Other => Endpoints::read::<Ipv4Addr>(endpoints.take(0), Addresses::V4),
+            AddressType::Other | AddressType::Unread => {
+                Endpoints::read::<Ipv4Addr>(endpoints.take(0), Addresses::V4)
+            }
         };
         Some(Self {
             version,
             address_type,
             manager,
             ports: ports.iter().filter_map(port).collect(),
+            odd,
             endpoints,
             memory: Memory::default(),
         })
@@ -162,6 +178,16 @@ impl SourceSlice {
         last.swap(0, 1);
         last[0] = Some((recipe, outcome));
         outcome
+    }
+
+    /// How many endpoints it has, the odd ones aside.
+    pub fn len(&self) -> usize {
+        self.endpoints.places.len()
+    }
+
+    /// Whether it has no endpoint.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Its endpoints, in their order.
@@ -219,6 +245,7 @@ impl AddressType {
             Self::Ipv4 => "IPv4",
             Self::Ipv6 => "IPv6",
             Self::Other => "FQDN",
+            Self::Unread => "",
         }
     }
 
@@ -232,23 +259,24 @@ impl AddressType {
 }
 
 impl Endpoints {
+    /// The endpoints, and how many are passed over.
     fn read<'a, A>(
         endpoints: impl Iterator<Item = WireEndpoint<'a>>,
         addresses: impl Fn(Box<[A]>) -> Addresses,
-    ) -> Self
+    ) -> (Self, u32)
     where
         A: FromStr + Into<IpAddr>,
     {
         let (mut first, mut more) = (Vec::new(), Vec::new());
         let (mut hostnames, mut places, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+        let mut odd = 0;
         for endpoint in endpoints {
             let parsed = endpoint.addresses.iter().flatten();
             let parsed = parsed.map(|text| text.0.parse::<A>());
-            let Ok(parsed) = parsed.collect::<Result<Vec<_>, _>>() else {
-                continue;
-            };
+            let parsed = parsed.collect::<Result<Vec<_>, _>>().unwrap_or_default();
             let mut parsed = parsed.into_iter();
             let Some(address) = parsed.next() else {
+                odd += 1;
                 continue;
             };
             let number = u32::try_from(first.len()).unwrap_or(u32::MAX);
@@ -264,13 +292,14 @@ impl Endpoints {
             conditions.push(Conditions::of(endpoint.conditions.unwrap_or_default()));
             first.push(address);
         }
-        Self {
+        let endpoints = Self {
             addresses: addresses(first.into()),
             more: more.into(),
             hostnames: hostnames.into(),
             places: places.into(),
             conditions: conditions.into(),
-        }
+        };
+        (endpoints, odd)
     }
 }
 

@@ -155,7 +155,9 @@ impl Wire<'_> {
                 Ok(copied(&slice, hub, path))
             },
             |manager| {
-                let endpoints: Option<Vec<WireEndpoint<'_>>> = serde_json::from_str(endpoints)?;
+                let Ok(endpoints) = serde_json::from_str::<Option<Vec<_>>>(endpoints) else {
+                    return Ok(SourceSlice::unread(&meta, manager));
+                };
                 let endpoints = endpoints.into_iter().flatten();
                 let ports = ports.as_deref().unwrap_or_default();
                 Ok(SourceSlice::read(
@@ -207,6 +209,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::index::slice::AddressType;
 
     fn slice(labels: Value, rest: Value) -> Value {
         let mut slice = json!({
@@ -257,13 +260,15 @@ mod tests {
 
     #[test]
     fn what_is_no_slice_is_an_error_and_never_more() {
-        for text in [
-            "null",
-            "[]",
-            r#"{"metadata": 1}"#,
-            r#"{"metadata": {"labels": {"kubernetes.io/service-name": "foo"}}, "endpoints": [{"addresses": "x"}]}"#,
-        ] {
+        for text in ["null", "[]", r#"{"metadata": 1}"#] {
             assert!(serde_json::from_str::<WireSlice>(text).is_err(), "{text}");
         }
+        let odd = json!({"endpoints": [{"addresses": "x"}]});
+        let of_foo = slice(json!({labels::SERVICE_NAME: "foo"}), odd).to_string();
+        let wire: WireSlice = serde_json::from_str(&of_foo).expect("of a service");
+        let SliceRole::Source(_, source) = wire.role else {
+            panic!("no source");
+        };
+        assert_eq!(source.address_type, AddressType::Unread);
     }
 }

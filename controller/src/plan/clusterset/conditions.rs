@@ -18,6 +18,7 @@ use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
 use crate::index::{Index, Standing};
 use crate::outbox::{Announcement, Write};
+use crate::plan::copy::Refused;
 use crate::plan::status::Progress;
 use crate::plan::verdict::{State, Verdict, set, settled, tally, verdict};
 
@@ -113,10 +114,23 @@ impl View<'_> {
                 ..announcement
             });
         let ready = self.ready(export, validity);
-        let of_ready = put(names::READY, EXPORTED, &ready);
+        let (because, mut text) = (EXPORTED.0, EXPORTED.1.to_owned());
+        if let Some(refused) = self.refused(name) {
+            text.push_str(&format!("; not carried: {}", refused.of(name)));
+        }
+        let of_ready = put(names::READY, (because, &text), &ready);
         let of_ready = of_ready.filter(|announcement| announcement.reason != reason::PENDING);
         let announcements = of_valid.into_iter().chain(of_conflict).chain(of_ready);
         (conditions, announcements.collect())
+    }
+
+    /// What of the endpoints of an exporter no importing cluster is given.
+    fn refused(&self, name: &ClusterName) -> Option<&Refused> {
+        let Imports::Wanted(wishes) = &self.clusterset.imports else {
+            return None;
+        };
+        let mut wishes = wishes.values();
+        wishes.find_map(|wish| wish.copies.refused.get(name))
     }
 
     fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {

@@ -74,7 +74,8 @@ impl Recipe {
             refused: source
                 .endpoints()
                 .filter(|endpoint| self.refusal(endpoint).is_some())
-                .count(),
+                .count()
+                + source.odd as usize,
         })
     }
 
@@ -105,8 +106,15 @@ impl Recipe {
     /// Why the first endpoint that is not carried is not.
     pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
         let mut endpoints = source.endpoints();
-        let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint))?;
-        Some(refusal.to_string())
+        let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint));
+        let odd = || {
+            format!(
+                "an endpoint without an {} address",
+                source.address_type.as_str()
+            )
+        };
+        let odd = (source.odd > 0).then(odd);
+        refusal.map(|refusal| refusal.to_string()).or(odd)
     }
 
     fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {

@@ -8,6 +8,8 @@ use super::*;
 use crate::fixtures::objects::{Object, cluster, mcs, service, slice};
 use crate::fixtures::{World, name, world};
 
+mod unfit;
+
 /// `foo` with one port, that member1 provides to member2 by these slices.
 fn provided(hub_service: Object, slices: impl IntoIterator<Item = Object>) -> World {
     let mut world = world();

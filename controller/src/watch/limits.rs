@@ -1,0 +1,63 @@
+//! How much of one API server is listened to: more than any honest one has, and no more than the process can bear.
+
+use crate::failure::{Failure, FailureKind};
+
+/// How much of one kind of object of one API server is listened to. What is beyond it fails the watch: what was known stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many objects.
+    pub objects: usize,
+    /// Bytes of one object, as JSON.
+    pub object_bytes: usize,
+    /// Bytes of all objects, as JSON.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            objects: 250_000,
+            object_bytes: 8 * MIB,
+            bytes: 1024 * MIB,
+        }
+    }
+}
+
+const MIB: usize = 1024 * 1024;
+
+impl Limits {
+    /// Whether so much may be held.
+    pub(super) fn check(&self, kind: &str, objects: usize, bytes: usize) -> Result<(), Failure> {
+        if objects > self.objects {
+            let most = self.objects;
+            return Err(excess(format!(
+                "it has more {kind}s than {most} (--max-member-objects)"
+            )));
+        }
+        if bytes > self.bytes {
+            let most = self.bytes / MIB;
+            return Err(excess(format!(
+                "its {kind}s take more than {most} MiB (--max-member-mib)"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether an object may be so large.
+    pub(super) fn check_object(&self, kind: &str, bytes: usize) -> Result<(), Failure> {
+        if bytes <= self.object_bytes {
+            return Ok(());
+        }
+        let most = self.object_bytes / MIB;
+        Err(excess(format!(
+            "it has a {kind} of more than {most} MiB (--max-member-object-mib)"
+        )))
+    }
+}
+
+fn excess(what: String) -> Failure {
+    Failure::new(
+        FailureKind::Excess,
+        format!("{what}; what was known of it before is kept"),
+    )
+}
