@@ -239,9 +239,10 @@ impl Bed {
             if said.elapsed() > SAID {
                 said = Instant::now();
                 eprintln!(
-                    "{:4} s, {} differences",
+                    "{:4} s, {} differences still, the first: {}",
                     self.begun.elapsed().as_secs(),
-                    differences.len()
+                    differences.len(),
+                    differences.first().map_or("", String::as_str)
                 );
             }
             sleep(Duration::from_millis(200)).await;
