@@ -13,15 +13,15 @@ GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 KEEP ?=
 # ONLY=webhook measures that part, ONLY="controller start" a group of one.
 ONLY ?=
-# The random worlds of `make test` are always these; `make soak` looks at new ones.
+# The random worlds of `make test` are always these; `make long` looks at new ones.
 SEED ?= 1645
-# T=600 fuzzes each target, or soaks, for ten minutes.
+# T=600 soaks, or fuzzes each target, for ten minutes.
 T ?=
 
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo test soak bench fuzz lint manifests testbed rust go
+.PHONY: help demo test soak long bench fuzz lint manifests testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -35,13 +35,17 @@ test: rust go testbed ## Run every test, unit to multi-cluster
 	$(CARGO) build --workspace --bins
 	PROPTEST_RNG_SEED=$(SEED) $(CARGO) test --workspace --no-fail-fast
 
-soak: rust go testbed ## Run the long forms of tests (T=600 seconds at least, each)
+soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
+	$(CARGO) build --workspace --bins
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test soak -- --nocapture
+
+long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-certs --lib world
 	PROPTEST_CASES=4000 $(CARGO) test -p causeway-controller --lib worlds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-properties --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-webhook --test rules large
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test matrix --test handover --test soak -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test handover -- --nocapture
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller
