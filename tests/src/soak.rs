@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const SECONDS: &str = "CAUSEWAY_SOAK";
 
-/// For how long the long form of a test is to run, where it is asked for (`make soak T=600`): `CAUSEWAY_SOAK`, in seconds.
+/// For how long the long form of a test is to run, where it is asked for (`make soak T=600`, `make long`): `CAUSEWAY_SOAK`, in seconds.
 pub fn soak() -> Option<Duration> {
     let seconds = std::env::var(SECONDS).ok()?;
     let parsed = seconds.parse().map(Duration::from_secs);
