@@ -79,6 +79,9 @@ pub(crate) enum Command {
     /// Say that what a cluster's lists lack, and is kept because that was not believed, is gone
     #[command(after_help = RELEASE_EXAMPLES)]
     Release(ReleaseArgs),
+    /// Check that causeway is installed as it should be, and at work
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
     /// Show the versions of this program and of the hub
     Version(VersionArgs),
     /// Print a completion script for kubectl-mcs
@@ -153,6 +156,15 @@ get and patch Clusters; for --wait watch them too.
 Exit code: 0 nothing is held any more, or it was released; 1 it is still held after --timeout, or the cluster is not joined; 2 wrong usage; \
 3 the hub could not be asked.";
 
+const CHECK_EXAMPLES: &str = "Examples:
+  # After an installation, or when something is odd
+  kubectl mcs check
+
+It looks at the definitions, the registration of the webhook and its endpoints, the Deployments in causeway-system, the Lease of the \
+controller and the Clusters, and changes nothing. What you may not see is Unknown.
+
+Exit code: 0 nothing is known to be wrong; 1 something is; 2 wrong usage; 3 the hub could not be asked.";
+
 /// Where the manifests have the controller keep its Lease.
 const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
 
@@ -183,6 +195,22 @@ pub(crate) struct ExplainArgs {
 /// The Lease of the controller, if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lease(pub Option<(String, String)>);
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// The Lease of causeway-controller on the hub, by which it is told whether it runs; empty where it runs without
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
+    pub lease: Lease,
+    /// For programs: field names that stay as they are
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        env = "CAUSEWAY_OUTPUT",
+        hide_env = true
+    )]
+    pub output: Option<Format>,
+}
 
 #[derive(Args, Debug)]
 pub(crate) struct DrainArgs {

@@ -1,6 +1,7 @@
 //! Exit codes: 0 good, 1 what was asked about is not well, 2 wrong usage, 3 the API server could not be asked.
 
 use crate::ask::AskError;
+use crate::check::CheckError;
 use crate::definitions::DefinitionError;
 use crate::drain::DrainError;
 use crate::explain::ExplainError;
@@ -32,6 +33,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Explain(#[from] ExplainError),
     #[error(transparent)]
+    Check(#[from] CheckError),
+    #[error(transparent)]
     Drain(#[from] DrainError),
     #[error(transparent)]
     Release(#[from] ReleaseError),
@@ -53,8 +56,9 @@ impl Failure {
             Self::Release(error) => release(error),
             Self::Status(StatusError::Ask(error))
             | Self::Explain(ExplainError::Ask(error))
+            | Self::Check(CheckError::Ask(error))
             | Self::Version(VersionError::Ask(error)) => ask(error),
-            Self::Status(_) | Self::Explain(_) | Self::Version(_) => NOT_WELL,
+            Self::Status(_) | Self::Explain(_) | Self::Check(_) | Self::Version(_) => NOT_WELL,
             Self::Runtime(_) | Self::Cryptography => NOT_ASKED,
         }
     }

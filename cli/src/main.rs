@@ -3,6 +3,7 @@
 mod age;
 mod args;
 mod ask;
+mod check;
 mod definitions;
 mod drain;
 mod exit;
@@ -10,6 +11,7 @@ mod explain;
 mod follow;
 mod hub;
 mod join;
+mod lease;
 mod member;
 mod objects;
 mod reach;
@@ -57,6 +59,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
+            Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
             Command::Drain(args) => drain::run(&line.hub, args).await?,
             Command::Release(args) => release::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,

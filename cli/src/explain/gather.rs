@@ -2,7 +2,6 @@
 
 use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
 use causeway::domain::ServiceKey;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
@@ -10,9 +9,10 @@ use kube::Api;
 use kube::api::ListParams;
 
 use super::ExplainError;
-use super::scene::{Controller, Held, Scene};
+use super::scene::{Held, Scene};
 use crate::args::ExplainArgs;
 use crate::ask::{ApiServer, AskError};
+use crate::lease::Controller;
 use crate::reach;
 use crate::status::members::Wanted;
 
@@ -25,7 +25,7 @@ pub(super) async fn scene(hub: &ApiServer, args: &ExplainArgs) -> Result<Scene, 
         wish(hub, &key),
         clusters(hub),
         async { Ok(hub.ask(services.get_opt(&args.name)).await?) },
-        controller(hub, args),
+        async { Ok(Controller::read(hub, &args.lease).await?) },
     )?;
     // Without the hub's identity what another hub wrote cannot be told apart, and no more.
     let hub_uid = hub.uid().await.ok();
@@ -65,21 +65,6 @@ async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, ExplainError> {
     match hub.ask(api.list(&ListParams::default())).await {
         Ok(list) => Ok(list.items),
         Err(AskError::NotFound { .. }) => Err(ExplainError::NoApi("Cluster")),
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn controller(hub: &ApiServer, args: &ExplainArgs) -> Result<Controller, ExplainError> {
-    let Some((namespace, name)) = &args.lease.0 else {
-        return Ok(Controller::NotAsked);
-    };
-    let leases: Api<Lease> = Api::namespaced(hub.client.clone(), namespace);
-    match hub.ask(leases.get_opt(name)).await {
-        Ok(lease) => Ok(Controller::Lease(
-            format!("{namespace}/{name}"),
-            lease.map(Box::new),
-        )),
-        Err(AskError::NotAllowed { .. }) => Ok(Controller::NotAsked),
         Err(error) => Err(error.into()),
     }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::ServiceKey;
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
+
+use crate::lease::Controller;
 
 /// What is so in all clusters.
 #[derive(Debug)]
@@ -26,15 +27,6 @@ pub(super) struct Scene {
     pub controller: Controller,
     /// What each member holds of the service, or why that is not known.
     pub members: BTreeMap<String, Result<Held, String>>,
-}
-
-/// The Lease of the controller.
-#[derive(Debug)]
-pub(super) enum Controller {
-    /// It has none, or the person may not see it.
-    NotAsked,
-    /// The Lease of that name, as it is.
-    Lease(String, Option<Box<Lease>>),
 }
 
 /// What a member holds.

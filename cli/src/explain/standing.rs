@@ -3,15 +3,12 @@
 use causeway::api::condition::{self, reason};
 use causeway::api::{Cluster, SyncMode, labels};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::jiff::SignedDuration;
 use kube::ResourceExt as _;
 
 use super::report::{Finding, Reason};
-use super::scene::{Controller, Scene};
-use crate::drain;
+use super::scene::Scene;
+use crate::{drain, lease};
 
-/// A Lease that was not renewed for so long is nobody's, whatever clocks differ by.
-const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 const OLDEST: (u32, u32) = (1, 21);
 
 /// Why a member cannot take part, be it as provider or as consumer.
@@ -69,7 +66,7 @@ fn left_out(name: &str, cluster: &Cluster) -> Option<Finding> {
 fn unready(name: &str, cluster: &Cluster) -> Option<Finding> {
     let Some(ready) = ready(cluster) else {
         let message = format!("the controller has not taken up {name} yet");
-        return Some(Finding::new(Reason::MemberPending, message).mend(look_at_controller()));
+        return Some(Finding::new(Reason::MemberPending, message).mend(lease::LOOK));
     };
     let since = ready.last_transition_time.0;
     let told = format!("{} ({}) since {since:.0}", ready.reason, ready.message);
@@ -118,7 +115,7 @@ pub(super) fn not_believed(scene: &Scene, name: &str) -> Option<Finding> {
         );
         let finding = Finding::new(Reason::ListNotBelieved, message);
         finding.mend(format!(
-            "wait half a minute; if it was not meant, look at the API server of {name} (a restored etcd?)"
+            "wait half a minute, or, if it is meant: kubectl mcs release {name}; if not, look at the API server of {name} (a restored etcd?)"
         ))
     })
 }
@@ -149,35 +146,8 @@ pub(super) fn namespace(scene: &Scene, name: &str) -> Option<Finding> {
 
 /// Whether the controller seems to run.
 pub(super) fn controller(scene: &Scene) -> Option<Finding> {
-    let Controller::Lease(name, lease) = &scene.controller else {
-        return None;
-    };
-    let not_running = |message: String| {
-        Some(Finding::new(Reason::ControllerNotRunning, message).mend(look_at_controller()))
-    };
-    let Some(lease) = lease else {
-        return not_running(format!(
-            "the hub has no Lease {name}: causeway-controller has never run, or with another --lease"
-        ));
-    };
-    let spec = lease.spec.as_ref();
-    let holder = spec.and_then(|spec| spec.holder_identity.as_deref());
-    let renewed = spec.and_then(|spec| spec.renew_time.as_ref());
-    match (holder.filter(|holder| !holder.is_empty()), renewed) {
-        (Some(_), Some(renewed)) if scene.now.duration_since(renewed.0) <= RENEWED_WITHIN => None,
-        (Some(holder), Some(renewed)) => not_running(format!(
-            "causeway-controller does not run: {holder} renewed Lease {name} last at {:.0}",
-            renewed.0
-        )),
-        _ => not_running(format!(
-            "causeway-controller does not run: nobody holds Lease {name}"
-        )),
-    }
-}
-
-fn look_at_controller() -> String {
-    "kubectl -n causeway-system get pods; the log of causeway-controller, and its /readyz, say more"
-        .to_owned()
+    let trouble = scene.controller.trouble(scene.now)?;
+    Some(Finding::new(Reason::ControllerNotRunning, trouble).mend(lease::LOOK))
 }
 
 fn ready(cluster: &Cluster) -> Option<&Condition> {

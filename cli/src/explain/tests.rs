@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::judge::explain;
 use super::report::{Explanation, Finding, Reason};
-use super::scene::{Controller, Held, Scene};
+use super::scene::{Held, Scene};
 use super::text;
+use crate::lease::Controller;
 use crate::status::fixtures::{cross, ready, service, synced};
 
 fn from<K: DeserializeOwned>(value: Value) -> K {

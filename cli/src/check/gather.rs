@@ -1,0 +1,127 @@
+//! Reads what a check rests on. What the person may not see is noted as such.
+
+use causeway::api::{Cluster, MultiClusterService};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, Resource};
+
+use crate::args::CheckArgs;
+use crate::ask::{ApiServer, AskError};
+use crate::lease::Controller;
+
+/// The name of causeway's webhook configurations.
+const REGISTRATION: &str = "causeway";
+const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
+pub(super) const NAMESPACE: &str = "causeway-system";
+
+/// What was read, or why it was not.
+pub(super) type Seen<T> = Result<T, String>;
+
+/// One webhook, as it is registered.
+#[derive(Clone, Debug)]
+pub(super) struct Webhook {
+    pub name: String,
+    pub client: WebhookClientConfig,
+}
+
+impl Webhook {
+    fn new(name: String, client: WebhookClientConfig) -> Self {
+        Self { name, client }
+    }
+}
+
+/// All that a check rests on.
+#[derive(Debug)]
+pub(super) struct Installation {
+    pub now: Timestamp,
+    pub hub: String,
+    /// Whether each kind is served.
+    pub definitions: Vec<(&'static str, Seen<bool>)>,
+    /// By kind of configuration: its webhooks, if it is there.
+    pub registrations: Vec<(&'static str, Seen<Option<Vec<Webhook>>>)>,
+    /// The slices of the webhook's Service.
+    pub endpoints: Seen<Vec<EndpointSlice>>,
+    pub deployments: Seen<Vec<Deployment>>,
+    pub controller: Controller,
+    pub clusters: Seen<Vec<Cluster>>,
+}
+
+pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installation, AskError> {
+    let info = hub.ask(hub.client.apiserver_version()).await?;
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), NAMESPACE);
+    let slices: Api<EndpointSlice> = Api::namespaced(hub.client.clone(), NAMESPACE);
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let of_webhook = ListParams::default().labels("kubernetes.io/service-name=causeway-webhook");
+    let of_causeway = ListParams::default().labels(OF_CAUSEWAY);
+    let all = ListParams::default();
+    let (services, members, mutating, validating, endpoints, deployments, controller, clusters) = tokio::join!(
+        served::<MultiClusterService>(hub),
+        served::<Cluster>(hub),
+        hub.ask(mutating.get_opt(REGISTRATION)),
+        hub.ask(validating.get_opt(REGISTRATION)),
+        hub.ask(slices.list(&of_webhook)),
+        hub.ask(deployments.list(&of_causeway)),
+        Controller::read(hub, &args.lease),
+        hub.ask(clusters.list(&all)),
+    );
+    let mutating = allowed(mutating)?.map(|found| {
+        let webhooks = found?.webhooks.into_iter().flatten();
+        Some(
+            webhooks
+                .map(|one| Webhook::new(one.name, one.client_config))
+                .collect(),
+        )
+    });
+    let validating = allowed(validating)?.map(|found| {
+        let webhooks = found?.webhooks.into_iter().flatten();
+        Some(
+            webhooks
+                .map(|one| Webhook::new(one.name, one.client_config))
+                .collect(),
+        )
+    });
+    Ok(Installation {
+        now: Timestamp::now(),
+        hub: format!("Kubernetes {} at {}", info.git_version, hub.url()),
+        definitions: vec![
+            ("MultiClusterService", allowed(services)?),
+            ("Cluster", allowed(members)?),
+        ],
+        registrations: vec![
+            ("MutatingWebhookConfiguration", mutating),
+            ("ValidatingWebhookConfiguration", validating),
+        ],
+        endpoints: allowed(endpoints)?.map(|list| list.items),
+        deployments: allowed(deployments)?.map(|list| list.items),
+        controller: controller?,
+        clusters: match clusters {
+            Err(AskError::NotFound { .. }) => Ok(Vec::new()),
+            other => allowed(other)?.map(|list| list.items),
+        },
+    })
+}
+
+/// What a person may not see is no fault of the installation.
+fn allowed<T>(answer: Result<T, AskError>) -> Result<Seen<T>, AskError> {
+    match answer {
+        Ok(seen) => Ok(Ok(seen)),
+        Err(error @ AskError::NotAllowed { .. }) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, AskError> {
+    let version = K::api_version(&());
+    match hub.ask(hub.client.list_api_group_resources(&version)).await {
+        Ok(list) => Ok(list.resources.iter().any(|one| one.name == K::plural(&()))),
+        Err(AskError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

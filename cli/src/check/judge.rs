@@ -1,0 +1,234 @@
+//! `judge(&Installation)`: how each part is. Pure.
+
+use causeway::api::condition;
+use causeway::api::{Cluster, SyncMode};
+use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+
+use super::gather::{Installation, NAMESPACE, Seen, Webhook};
+use super::{Part, State};
+use crate::lease;
+
+/// Says how each part of an installation is.
+pub(super) fn judge(seen: &Installation) -> Vec<Part> {
+    let mut parts = vec![Part::new("hub", State::Well, &seen.hub)];
+    parts.extend(
+        seen.definitions
+            .iter()
+            .map(|(kind, served)| definition(kind, served)),
+    );
+    parts.extend(
+        seen.registrations
+            .iter()
+            .map(|(kind, found)| registration(kind, found)),
+    );
+    parts.extend(webhook_endpoints(seen));
+    parts.extend(deployments(&seen.deployments));
+    parts.push(controller(seen));
+    parts.extend(clusters(&seen.clusters));
+    parts
+}
+
+fn unseen(name: impl Into<String>, why: &str) -> Part {
+    Part::new(name, State::Unknown, format!("not looked at: {why}"))
+}
+
+fn definition(kind: &str, served: &Seen<bool>) -> Part {
+    let name = format!("definition of {kind}");
+    match served {
+        Ok(true) => Part::new(name, State::Well, "served"),
+        Ok(false) => Part::new(name, State::Wrong, "the hub does not serve it")
+            .mend("kubectl apply -f manifests/crds/hub/"),
+        Err(why) => unseen(name, why),
+    }
+}
+
+fn registration(kind: &str, found: &Seen<Option<Vec<Webhook>>>) -> Part {
+    let apply = "kubectl apply -f manifests/hub/webhook-by-service.yaml, or options/webhook-by-url.yaml on a hub without nodes";
+    let webhooks = match found {
+        Err(why) => return unseen(kind, why),
+        Ok(None) => {
+            let message = "there is none called causeway: MultiClusterServices are not judged as they are applied";
+            return Part::new(kind, State::Wrong, message).mend(apply);
+        }
+        Ok(Some(webhooks)) => webhooks,
+    };
+    let is_known = |client: &WebhookClientConfig| {
+        client
+            .ca_bundle
+            .as_ref()
+            .is_some_and(|bundle| !bundle.0.is_empty())
+    };
+    let unknown = webhooks.iter().find(|webhook| !is_known(&webhook.client));
+    match (webhooks.first(), unknown) {
+        (None, _) => Part::new(kind, State::Wrong, "it names no webhook").mend(apply),
+        (_, Some(webhook)) => {
+            let message = format!(
+                "{} has no caBundle: the API server knows no webhook by it",
+                webhook.name
+            );
+            Part::new(kind, State::Wrong, message).mend(
+                "with --self-managed-certs the webhook fills it in: see its log; else see docs/certificates.md",
+            )
+        }
+        (Some(_), None) => Part::new(kind, State::Well, "registered, and its caBundle is there"),
+    }
+}
+
+/// Only a registration by the Service leads to endpoints of the hub.
+fn webhook_endpoints(seen: &Installation) -> Option<Part> {
+    let found = seen
+        .registrations
+        .iter()
+        .filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
+    let by_service = found
+        .flatten()
+        .any(|webhook| webhook.client.service.is_some());
+    if !by_service {
+        return None;
+    }
+    let name = "webhook endpoints";
+    let slices = match &seen.endpoints {
+        Ok(slices) => slices,
+        Err(why) => return Some(unseen(name, why)),
+    };
+    Some(match slices.iter().map(ready).sum() {
+        0 => Part::new(
+            name,
+            State::Wrong,
+            format!("Service {NAMESPACE}/causeway-webhook has no ready endpoint"),
+        )
+        .mend(format!(
+            "kubectl -n {NAMESPACE} get pods; the /readyz of causeway-webhook says what it awaits"
+        )),
+        ready => Part::new(name, State::Well, format!("{ready} ready")),
+    })
+}
+
+fn ready(slice: &EndpointSlice) -> usize {
+    let is_ready = |conditions: Option<bool>| conditions.unwrap_or(true);
+    let endpoints = slice.endpoints.iter();
+    endpoints
+        .filter(|one| is_ready(one.conditions.as_ref().and_then(|all| all.ready)))
+        .count()
+}
+
+fn deployments(found: &Seen<Vec<Deployment>>) -> Vec<Part> {
+    let all = match found {
+        Ok(all) => all,
+        Err(why) => return vec![unseen("deployments", why)],
+    };
+    if all.is_empty() {
+        let message = format!("none in {NAMESPACE}: causeway runs elsewhere, or not at all");
+        return vec![Part::new("deployments", State::Unknown, message)];
+    }
+    all.iter().map(deployment).collect()
+}
+
+/// Whether it has all its pods, of the version of this program.
+fn deployment(deployment: &Deployment) -> Part {
+    let name = format!("deployment {}", deployment.name_any());
+    let spec = deployment.spec.as_ref();
+    let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    let status = deployment.status.as_ref();
+    let available = status
+        .and_then(|status| status.available_replicas)
+        .unwrap_or_default();
+    if available < wanted {
+        let message = format!("{available} of {wanted} replicas are available");
+        let remedy = format!(
+            "kubectl -n {NAMESPACE} describe deployment {}",
+            deployment.name_any()
+        );
+        return Part::new(name, State::Wrong, message).mend(remedy);
+    }
+    let pod = spec.and_then(|spec| spec.template.spec.as_ref());
+    let images = pod
+        .into_iter()
+        .flat_map(|pod| &pod.containers)
+        .filter_map(|one| one.image.as_deref());
+    let tags = images
+        .filter_map(|image| image.rsplit_once(':'))
+        .map(|(_, tag)| tag);
+    let other = tags
+        .into_iter()
+        .find(|tag| tag.trim_start_matches('v') != env!("CARGO_PKG_VERSION"));
+    let skew = other.map(|tag| {
+        format!(
+            "; its image is {tag}, this program {}",
+            env!("CARGO_PKG_VERSION")
+        )
+    });
+    let message = format!(
+        "{available} of {wanted} replicas are available{}",
+        skew.unwrap_or_default()
+    );
+    Part::new(name, State::Well, message)
+}
+
+fn controller(seen: &Installation) -> Part {
+    let controller = &seen.controller;
+    match (controller.holder(seen.now), controller.trouble(seen.now)) {
+        (Some(holder), _) => Part::new("controller", State::Well, format!("{holder} leads")),
+        (None, Some(trouble)) => Part::new("controller", State::Wrong, trouble).mend(lease::LOOK),
+        (None, None) => unseen(
+            "controller",
+            "its Lease may not be seen, or is not asked for",
+        ),
+    }
+}
+
+fn clusters(found: &Seen<Vec<Cluster>>) -> Vec<Part> {
+    match found {
+        Ok(all) if all.is_empty() => {
+            let none = Part::new("clusters", State::Unknown, "none is joined");
+            vec![none.mend("kubectl mcs join NAME --member-kubeconfig FILE")]
+        }
+        Ok(all) => all.iter().map(cluster).collect(),
+        Err(why) => vec![unseen("clusters", why)],
+    }
+}
+
+fn cluster(cluster: &Cluster) -> Part {
+    let name = format!("cluster {}", cluster.name_any());
+    if cluster.spec.sync_mode == Some(SyncMode::Pull) {
+        return Part::new(
+            name,
+            State::Unknown,
+            "in Pull mode, which causeway leaves out",
+        );
+    }
+    let conditions = cluster
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice());
+    let conditions = conditions.unwrap_or_default();
+    let Some(ready) = condition::find(conditions, condition::READY) else {
+        return Part::new(name, State::Wrong, "the controller has not taken it up")
+            .mend(lease::LOOK);
+    };
+    let of_others = [condition::CLUSTERSET_API, condition::LISTS_BELIEVED];
+    let others = of_others
+        .iter()
+        .filter_map(|kind| condition::find(conditions, kind));
+    let mut unmet = std::iter::once(ready)
+        .chain(others)
+        .filter(|one| one.status != condition::TRUE);
+    match unmet.next() {
+        None => Part::new(
+            name,
+            State::Well,
+            format!("{} ({})", ready.reason, ready.message),
+        ),
+        Some(unmet) => {
+            let message = format!(
+                "{} is {}: {} ({})",
+                unmet.type_, unmet.status, unmet.reason, unmet.message
+            );
+            Part::new(name, State::Wrong, message)
+                .mend("kubectl mcs status; README.md, A member is not Synced")
+        }
+    }
+}

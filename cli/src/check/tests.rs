@@ -1,0 +1,285 @@
+use k8s_openapi::jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::gather::{Installation, Webhook};
+use super::judge::judge;
+use super::*;
+use crate::lease::Controller;
+use crate::status::fixtures::{cluster, condition, ready, synced};
+
+fn from<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).expect("an object")
+}
+
+fn webhook(ca_bundle: &str) -> Vec<Webhook> {
+    vec![Webhook {
+        name: "validate.mcs".to_owned(),
+        client: from(json!({
+            "caBundle": ca_bundle, "service": { "namespace": "causeway-system", "name": "causeway-webhook" },
+        })),
+    }]
+}
+
+fn deployment(available: i32, tag: &str) -> k8s_openapi::api::apps::v1::Deployment {
+    from(json!({
+        "metadata": { "name": "causeway-webhook", "namespace": "causeway-system" },
+        "spec": {
+            "replicas": 2, "selector": {},
+            "template": { "spec": { "containers": [{ "name": "webhook", "image": format!("causeway/causeway-webhook:{tag}") }] } },
+        },
+        "status": { "availableReplicas": available },
+    }))
+}
+
+fn endpoints(ready: bool) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+    from(json!({
+        "metadata": { "name": "causeway-webhook-x" },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": ["10.0.0.1"], "conditions": { "ready": ready } }],
+    }))
+}
+
+fn lease(holder: &str) -> Controller {
+    let lease =
+        json!({ "spec": { "holderIdentity": holder, "renewTime": "2026-11-20T23:59:55.000000Z" } });
+    Controller::Lease(
+        "causeway-system/causeway-controller".to_owned(),
+        Some(from(lease)),
+    )
+}
+
+/// An installation that is as it should be.
+fn whole() -> Installation {
+    let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
+    Installation {
+        now,
+        hub: "Kubernetes v1.36.3 at https://hub:6443".to_owned(),
+        definitions: vec![("MultiClusterService", Ok(true)), ("Cluster", Ok(true))],
+        registrations: vec![
+            ("MutatingWebhookConfiguration", Ok(Some(webhook("eA==")))),
+            ("ValidatingWebhookConfiguration", Ok(Some(webhook("eA==")))),
+        ],
+        endpoints: Ok(vec![endpoints(true)]),
+        deployments: Ok(vec![deployment(2, env!("CARGO_PKG_VERSION"))]),
+        controller: lease("controller-1"),
+        clusters: Ok(vec![synced("a")]),
+    }
+}
+
+#[test]
+fn an_installation_that_is_whole_is_well_part_by_part() {
+    let parts = judge(&whole());
+    let odd: Vec<_> = parts
+        .iter()
+        .filter(|part| part.state != State::Well)
+        .collect();
+    assert_eq!(odd, Vec::<&Part>::new());
+    let names: Vec<_> = parts.iter().map(|part| part.name.as_str()).collect();
+    let expected = [
+        "hub",
+        "definition of MultiClusterService",
+        "definition of Cluster",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "webhook endpoints",
+        "deployment causeway-webhook",
+        "controller",
+        "cluster a",
+    ];
+    assert_eq!(names, expected);
+    let text = render(&Report {
+        well: true,
+        checks: parts,
+    });
+    assert!(
+        text.contains("\ncontroller                          Well    controller-1 leads\n"),
+        "{text}"
+    );
+}
+
+/// What is changed, the part that says so, how it is, and what it says, or what mends it.
+type Row = (
+    &'static str,
+    fn(&mut Installation),
+    &'static str,
+    State,
+    &'static str,
+);
+
+#[test]
+fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
+    let rows: [Row; 17] = [
+        (
+            "no definitions",
+            |i| i.definitions[0].1 = Ok(false),
+            "definition of MultiClusterService",
+            State::Wrong,
+            "apply -f manifests/crds/hub/",
+        ),
+        (
+            "definitions not to be seen",
+            |i| i.definitions[1].1 = Err("no".to_owned()),
+            "definition of Cluster",
+            State::Unknown,
+            "not looked at: no",
+        ),
+        (
+            "no registration",
+            |i| i.registrations[1].1 = Ok(None),
+            "ValidatingWebhookConfiguration",
+            State::Wrong,
+            "webhook-by-service.yaml",
+        ),
+        (
+            "an empty registration",
+            |i| i.registrations[0].1 = Ok(Some(Vec::new())),
+            "MutatingWebhookConfiguration",
+            State::Wrong,
+            "names no webhook",
+        ),
+        (
+            "no caBundle",
+            |i| i.registrations[0].1 = Ok(Some(webhook(""))),
+            "MutatingWebhookConfiguration",
+            State::Wrong,
+            "docs/certificates.md",
+        ),
+        (
+            "no endpoint",
+            |i| i.endpoints = Ok(vec![endpoints(false)]),
+            "webhook endpoints",
+            State::Wrong,
+            "no ready endpoint",
+        ),
+        (
+            "endpoints not to be seen",
+            |i| i.endpoints = Err("no".to_owned()),
+            "webhook endpoints",
+            State::Unknown,
+            "not looked at",
+        ),
+        (
+            "a replica is missing",
+            |i| i.deployments = Ok(vec![deployment(1, "0.1.0")]),
+            "deployment causeway-webhook",
+            State::Wrong,
+            "1 of 2 replicas",
+        ),
+        (
+            "another version",
+            |i| i.deployments = Ok(vec![deployment(2, "9.9.9")]),
+            "deployment causeway-webhook",
+            State::Well,
+            "its image is 9.9.9, this program",
+        ),
+        (
+            "no deployment",
+            |i| i.deployments = Ok(Vec::new()),
+            "deployments",
+            State::Unknown,
+            "runs elsewhere, or not at all",
+        ),
+        (
+            "nobody leads",
+            |i| i.controller = lease(""),
+            "controller",
+            State::Wrong,
+            "nobody holds Lease",
+        ),
+        (
+            "a Lease not to be seen",
+            |i| i.controller = Controller::NotAsked,
+            "controller",
+            State::Unknown,
+            "not looked at",
+        ),
+        (
+            "no member",
+            |i| i.clusters = Ok(Vec::new()),
+            "clusters",
+            State::Unknown,
+            "kubectl mcs join NAME",
+        ),
+        (
+            "a member that is not taken up",
+            |i| i.clusters = Ok(vec![cluster("a", json!([]))]),
+            "cluster a",
+            State::Wrong,
+            "not taken it up",
+        ),
+        (
+            "a member out of reach",
+            |i| {
+                i.clusters = Ok(vec![cluster(
+                    "a",
+                    json!([ready("False", "Unreachable", "refused")]),
+                )])
+            },
+            "cluster a",
+            State::Wrong,
+            "Ready is False: Unreachable (refused)",
+        ),
+        (
+            "a member without the definitions",
+            |i| {
+                let served =
+                    condition("ClustersetAPI", "False", "NotServed", "not installed there");
+                i.clusters = Ok(vec![cluster(
+                    "a",
+                    json!([ready("True", "Synced", "watched"), served]),
+                )]);
+            },
+            "cluster a",
+            State::Wrong,
+            "ClustersetAPI is False: NotServed",
+        ),
+        (
+            "a cluster in Pull mode",
+            |i| {
+                let mut pull = synced("a");
+                pull.spec = from(json!({ "syncMode": "Pull" }));
+                i.clusters = Ok(vec![pull]);
+            },
+            "cluster a",
+            State::Unknown,
+            "Pull mode",
+        ),
+    ];
+    for (what, change, name, state, said) in rows {
+        let mut installation = whole();
+        change(&mut installation);
+        let parts = judge(&installation);
+        let part = parts.iter().find(|part| part.name == name);
+        let part = part.unwrap_or_else(|| panic!("{what}: no {name} in {parts:#?}"));
+        assert_eq!(part.state, state, "{what}: {part:?}");
+        let text = format!(
+            "{} {}",
+            part.message,
+            part.remedy.as_deref().unwrap_or_default()
+        );
+        assert!(text.contains(said), "{what}: {text}");
+        let others = parts
+            .iter()
+            .filter(|other| other.name != name && other.state != State::Well);
+        assert_eq!(others.count(), 0, "{what}: {parts:#?}");
+    }
+}
+
+#[test]
+fn a_webhook_that_is_registered_by_its_address_has_no_endpoints_on_the_hub() {
+    let mut installation = whole();
+    let by_url = Webhook {
+        name: "validate.mcs".to_owned(),
+        client: from(json!({ "caBundle": "eA==", "url": "https://webhook.example:9443/validate" })),
+    };
+    for (_, registration) in &mut installation.registrations {
+        *registration = Ok(Some(vec![by_url.clone()]));
+    }
+    installation.endpoints = Ok(Vec::new());
+    let parts = judge(&installation);
+    assert!(
+        parts.iter().all(|part| part.state == State::Well),
+        "{parts:#?}"
+    );
+}

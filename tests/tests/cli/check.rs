@@ -1,0 +1,104 @@
+use causeway_tests::keeper::Exit;
+use causeway_tests::{Fleet, Installation, SOON, eventually};
+
+use crate::{ends, join, json};
+
+#[tokio::test]
+async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
+    let fleet = Fleet::builder().members(1).start().await;
+    let hub = fleet.hub();
+    let installation = Installation::new(&fleet).await;
+    let check = async |said: &str, code: i32| {
+        let what = format!("the check says {said}");
+        let output = eventually(&what, SOON, async || {
+            let output = installation.kubectl_mcs(["check"]).await;
+            let all = said
+                .split('|')
+                .map(str::trim)
+                .all(|part| output.stdout.contains(part));
+            match all && output.exit == Exit::Code(code) {
+                true => Ok(output),
+                false => Err(format!("{output:?}")),
+            }
+        });
+        ends(&output.await, code, said);
+    };
+    check(
+        "there is none called causeway | runs elsewhere, or not at all | the hub has no Lease | none is joined",
+        1,
+    )
+    .await;
+
+    let webhook = installation.webhook().start().await;
+    installation.register(&webhook).await;
+    let controller = installation.controller().start().await;
+    ends(
+        &join(&installation, "member1", fleet.member("member1"), &[]).await,
+        0,
+        "",
+    );
+    check("registered, and its caBundle is there | leads | Synced", 0).await;
+    let output = installation.kubectl_mcs(["check", "-o", "json"]).await;
+    let report = json(&output);
+    assert_eq!(report["well"], true, "{report}");
+
+    // On a hub that runs it, too few pods of it are told; nothing makes pods here.
+    let create = [
+        "create",
+        "deployment",
+        "causeway-webhook",
+        "--image=causeway/causeway-webhook:9.9.9",
+    ];
+    hub.kubectl(create.into_iter().chain(["-n", "causeway-system"]))
+        .await
+        .ok();
+    let label = [
+        "label",
+        "deployment",
+        "causeway-webhook",
+        "app.kubernetes.io/name=causeway",
+    ];
+    hub.kubectl(label.into_iter().chain(["-n", "causeway-system"]))
+        .await
+        .ok();
+    check(
+        "0 of 1 replicas are available | describe deployment causeway-webhook",
+        1,
+    )
+    .await;
+    hub.kubectl([
+        "delete",
+        "deployment",
+        "causeway-webhook",
+        "-n",
+        "causeway-system",
+    ])
+    .await
+    .ok();
+
+    let remove = r#"[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]"#;
+    let patch = [
+        "patch",
+        "validatingwebhookconfiguration",
+        "causeway",
+        "--type=json",
+        "-p",
+        remove,
+    ];
+    hub.kubectl(patch).await.ok();
+    check("has no caBundle | docs/certificates.md", 1).await;
+    hub.kubectl(["delete", "validatingwebhookconfiguration", "causeway"])
+        .await
+        .ok();
+    check(
+        "ValidatingWebhookConfiguration | there is none called causeway",
+        1,
+    )
+    .await;
+    controller.process().terminate();
+    check(
+        "nobody holds Lease causeway-system/causeway-controller | the log of causeway-controller",
+        1,
+    )
+    .await;
+}
