@@ -23,6 +23,7 @@ use crate::index::served::Served;
 use crate::index::slice::{ObservedSlice, WireSlice};
 use crate::watch::{self as watches, Asks, Connect, Watch};
 
+mod bounded;
 mod connection;
 mod discovery;
 

@@ -28,6 +28,7 @@ use tokio::sync::{mpsc, watch};
 use self::follow::Follower;
 use self::guard::Guard;
 pub(crate) use self::guard::is_much;
+pub(crate) use self::limits::Counted;
 pub use self::limits::Limits;
 pub use self::settings::Settings;
 use self::source::Source;

@@ -5,7 +5,10 @@ use std::time::Duration;
 use causeway::process::target::{CA_BUNDLE, Target};
 use http::header::{HeaderValue, USER_AGENT};
 use kube::Client;
+use kube::client::ClientBuilder;
+use tower::layer::layer_fn;
 
+use super::bounded::Bounded;
 use crate::failure::{Failure, FailureKind};
 use crate::watch;
 
@@ -13,7 +16,7 @@ use crate::watch;
 const READ_MARGIN: Duration = Duration::from_secs(30);
 
 /// A client for the member, which gives up connecting after `timeout` and calls itself `agent`. Requests are not retried by it, and
-/// each needs a deadline of its own. To be called within a tokio runtime.
+/// each needs a deadline of its own; an answer that is too long is an error. To be called within a tokio runtime.
 ///
 /// # Errors
 /// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
@@ -26,7 +29,9 @@ pub fn client(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result
     config.reset_reader_on_write = true;
     config.default_retry = false;
     config.headers.push((USER_AGENT, agent.clone()));
-    Client::try_from(config).map_err(|error| match error {
+    let builder = ClientBuilder::try_from(config);
+    let client = builder.map(|builder| builder.with_layer(&layer_fn(Bounded)).build());
+    client.map_err(|error| match error {
         kube::Error::RustlsTls(why) if by_system => Failure::new(
             FailureKind::Tls,
             format!(

@@ -13,6 +13,10 @@ pub struct Limits {
     pub bytes: usize,
 }
 
+/// A mark on a request: whoever sends it counts the bytes of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted;
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

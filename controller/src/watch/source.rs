@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
-use super::Settings;
+use super::{Counted, Settings};
 use crate::failure::{Failure, FailureKind};
 
 /// Objects of the first page, whose size nobody knows.
@@ -126,7 +126,8 @@ where
             true => self.request.list_metadata(&params),
             false => self.request.list(&params),
         };
-        let request = request.map_err(kube::Error::BuildRequest)?;
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        request.extensions_mut().insert(Counted);
         let stream = pin!(self.client.request_stream(request).await?);
         let mut body = Vec::new();
         stream.take(most as u64 + 1).read_to_end(&mut body).await?;
@@ -182,6 +183,7 @@ where
         request
             .headers_mut()
             .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        request.extensions_mut().insert(Counted);
         Ok(self.client.request_stream(request).await?)
     }
 
