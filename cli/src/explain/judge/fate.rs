@@ -187,11 +187,18 @@ impl Question<'_> {
         Finding::new(Reason::UnderWay, format!("{message}{told}")).mend(self.wait())
     }
 
-    /// What the controller says of the service, if it is not content.
+    /// What the controller says of the service, or of the export: also what it does not carry.
     fn told(&self) -> Option<String> {
-        let wish = self.plan.scene.wish.as_ref();
-        let wish = wish.filter(|_| self.plan.path == Path::Native)?;
-        let ready = native::ready(wish).filter(|one| one.status == condition::FALSE)?;
+        let scene = self.plan.scene;
+        let ready = match self.plan.path {
+            Path::Native => native::ready(scene.wish.as_ref()?)?,
+            Path::Clusterset => {
+                let mut exports = scene.held(self.provider)?.exports.iter();
+                let export = exports.find(|export| scene.is_a_persons(*export))?;
+                let conditions = &export.status.as_ref()?.conditions;
+                condition::find(conditions, condition::READY)?
+            }
+        };
         Some(format!(
             "; the controller says {} ({})",
             ready.reason, ready.message

@@ -332,6 +332,23 @@ fn what_keeps_endpoints_from_an_import_is_told() {
 }
 
 #[test]
+fn what_nothing_explains_is_told_in_the_words_of_the_export() {
+    let mut scene = exported();
+    let said = "exported; not carried: 1200 EndpointSlices of a (of a service no more than 1000 are carried)";
+    let conditions = json!([condition("Ready", "True", "Exported", said)]);
+    scene.member("a").exports = vec![fixtures::export("foo", conditions)];
+    scene.without_copies();
+    let findings = all(&explain(&scene));
+    let told = |one: &Finding| {
+        one.reason == Reason::UnderWay
+            && one
+                .message
+                .contains(&format!("the controller says Exported ({said})"))
+    };
+    assert!(findings.iter().any(told), "{findings:#?}");
+}
+
+#[test]
 fn an_import_that_says_why_it_has_no_service_is_quoted() {
     let mut scene = exported();
     let unsupported = condition(
