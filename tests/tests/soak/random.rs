@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use causeway_tests::soak;
 
 const SEED: &str = "CAUSEWAY_SOAK_SEED";
-const OF_THE_SHORT_FORM: u64 = 1645;
+const OF_THE_SHORT_FORM: u64 = 7;
 
 /// The seed of this run: `CAUSEWAY_SOAK_SEED`, or one of the clock; the short form always makes the same choices.
 pub(super) fn seed() -> u64 {
