@@ -29,7 +29,13 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
     let kubernetes_version = identity
         .map(|identity| identity.version.clone())
         .or_else(|| cluster.kubernetes_version.clone());
-    let (status, reason, message) = match index.standing(name) {
+    let standing = index.standing(name);
+    // A process that has just started knows nothing against what was so.
+    let was_ready = find(&cluster.conditions, READY).is_some_and(|ready| {
+        ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
+    });
+    let is_kept = was_ready && standing == Standing::Syncing;
+    let (status, reason, message) = match standing {
         Standing::Synced => (TRUE, reason::SYNCED, watched(index, name)),
         Standing::Syncing => (
             FALSE,
@@ -43,43 +49,35 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
     };
     let ready = match status {
         TRUE => Verdict::True,
+        _ if is_kept => Verdict::Unsettled,
         _ => Verdict::False {
             reason: reason.into(),
             message: message.clone(),
         },
     };
     let mut conditions = cluster.conditions.clone();
-    let generation = cluster.generation;
-    set(
-        &mut conditions,
-        READY,
-        (reason, &message),
-        &ready,
-        generation,
-        now,
-    );
-    let member = index.members.get(name);
-    if let Some((text, verdict)) = member.and_then(clusterset_api) {
+    let mut put = |type_, text: (&str, &str), verdict: &Verdict| {
         set(
             &mut conditions,
-            CLUSTERSET_API,
-            (reason::SERVED, &text),
-            &verdict,
-            generation,
+            type_,
+            text,
+            verdict,
+            cluster.generation,
             now,
         );
+    };
+    put(READY, (reason, &message), &ready);
+    let member = index.members.get(name);
+    if let Some((text, verdict)) = member.and_then(clusterset_api) {
+        put(CLUSTERSET_API, (reason::SERVED, &text), &verdict);
     }
     let held = member.map_or(0, Member::held);
-    if held > 0 || find(&conditions, LISTS_BELIEVED).is_some() {
+    if held > 0 || find(&cluster.conditions, LISTS_BELIEVED).is_some() {
         let text = "nothing is kept that the last lists lacked";
-        let verdict = believed(name, held);
-        set(
-            &mut conditions,
+        put(
             LISTS_BELIEVED,
             (reason::BELIEVED, text),
-            &verdict,
-            generation,
-            now,
+            &believed(name, held),
         );
     }
     let wish = ClusterStatusWish {
