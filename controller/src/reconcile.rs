@@ -66,17 +66,14 @@ pub fn reconcile_service(
 ) -> Outcome {
     let item = Item::Service(key.clone());
     let desired = plan(index, settings, key, now.wall);
-    let moment = Moment {
-        now: now.wall,
-        busy: outbox.is_busy_with(&item),
-    };
+    let (now_is, busy) = (now.wall, outbox.is_busy_with(&item));
+    let moment = Moment { now: now_is, busy };
     let mut diff = diff(&desired, index, key, moment);
     let mut outcome = Outcome {
         ask_hub: diff.ask_hub,
         ..Outcome::default()
     };
-    let again_at = [desired.again_at, diff.again_at];
-    let again_at = again_at.into_iter().flatten().min();
+    let again_at = desired.again_at.into_iter().chain(diff.again_at).min();
     outcome.again_at = again_at.map(|at| now.instant_of(at));
     let progress = |path| {
         let progresses = Progresses {
@@ -99,10 +96,8 @@ pub fn reconcile_service(
         && !diff.writes.contains_key(&Lane::Hub)
     {
         let wish = status(index, key, mcs, &desired, &native, now.wall);
-        earlier(
-            &mut outcome.again_at,
-            wish.again_at.map(|at| now.instant_of(at)),
-        );
+        let look_again = wish.again_at.map(|at| now.instant_of(at));
+        earlier(&mut outcome.again_at, look_again);
         let write = status_write(key, mcs, wish);
         diff.writes.insert(Lane::Hub, write.into_iter().collect());
     }

@@ -38,6 +38,24 @@ async fn writes(space: &Space<'_>, cluster: &Cluster, mark: Mark) -> Vec<String>
     all.into_iter().map(line).collect()
 }
 
+/// `stays` and `ends` of giver, and `exported`, all reached by taker; the addresses of the first two.
+async fn carried(space: &Space<'_>, giver: &Cluster) -> Vec<String> {
+    let mut addresses = Vec::new();
+    for name in ["stays", "ends"] {
+        expose(space, name, ["giver"], ["taker"]).await;
+        addresses.push(back(space, name, "giver").await);
+        reaches(space, "taker", name, &[&addresses[addresses.len() - 1]]).await;
+    }
+    service("exported")
+        .port("http", 80)
+        .create(giver, space)
+        .await;
+    service_export("exported").create(giver, space).await;
+    let exported = back(space, "exported", "giver").await;
+    reaches(space, "taker", "derived-exported", &[&exported]).await;
+    addresses
+}
+
 #[tokio::test]
 async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_when_it_is_made_again()
 {
@@ -45,19 +63,7 @@ async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_whe
     let _peace = bed.peace.read().await;
     let space = bed.fleet.space("held").await;
     let (giver, taker) = (bed.member("giver"), bed.member("taker"));
-    let mut addresses = Vec::new();
-    for name in ["stays", "ends"] {
-        expose(&space, name, ["giver"], ["taker"]).await;
-        addresses.push(back(&space, name, "giver").await);
-        reaches(&space, "taker", name, &[&addresses[addresses.len() - 1]]).await;
-    }
-    service("exported")
-        .port("http", 80)
-        .create(giver, &space)
-        .await;
-    service_export("exported").create(giver, &space).await;
-    let exported = back(&space, "exported", "giver").await;
-    reaches(&space, "taker", "derived-exported", &[&exported]).await;
+    let addresses = carried(&space, giver).await;
 
     // Pods go first, and all else waits for this one, for no kubelet ends it.
     let holder = space.backends("holder").create(taker).await;

@@ -104,39 +104,33 @@ async fn without(space: &Space<'_>, member: &str, gone: &[&str]) -> Vec<String> 
     all
 }
 
-#[tokio::test]
-async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is_not_known_is_not()
-{
-    let bed = bed().await;
-    let _peace = bed.peace.write().await;
-    let space = bed.fleet.space("down").await;
+/// `deleted` and `forced` of giver, `stays` of late, and an export of giver; the address of `stays`.
+async fn exposed_and_exported(space: &Space<'_>, bed: &Bed) -> String {
     for name in ["deleted", "forced"] {
-        expose(&space, name, ["giver"], ["taker", "absent"]).await;
-        let address = back(&space, name, "giver").await;
-        reaches(&space, "taker", name, &[&address]).await;
-        reaches(&space, "absent", name, &[&address]).await;
+        expose(space, name, ["giver"], ["taker", "absent"]).await;
+        let address = back(space, name, "giver").await;
+        reaches(space, "taker", name, &[&address]).await;
+        reaches(space, "absent", name, &[&address]).await;
     }
-    expose(&space, "stays", ["late"], ["taker"]).await;
-    let stays = back(&space, "stays", "late").await;
-    reaches(&space, "taker", "stays", &[&stays]).await;
-    mcs_says(&space, "stays", "True|").await;
-    exported(&space, bed, "unexported", "giver").await;
-    let imported = exported(&space, bed, "imported", "late").await;
-    let ends = ["deleted", "forced", "unexported"];
-    let rightful = without(&space, "taker", &ends).await;
-    let givers = without(&space, "giver", &ends).await;
-    let absents = without(&space, "absent", &ends).await;
+    expose(space, "stays", ["late"], ["taker"]).await;
+    let stays = back(space, "stays", "late").await;
+    reaches(space, "taker", "stays", &[&stays]).await;
+    mcs_says(space, "stays", "True|").await;
+    exported(space, bed, "unexported", "giver").await;
+    stays
+}
 
-    bed.controller.process().kill().await;
+/// What a person deletes while no controller runs, and what an earlier one left.
+async fn delete_all(space: &Space<'_>, bed: &Bed) {
     kubectl(
-        &space,
+        space,
         bed.hub(),
         ["delete", "mcs", "deleted", "--wait=false"],
     )
     .await;
-    force_away(&space, bed, "forced").await;
+    force_away(space, bed, "forced").await;
     let giver = bed.member("giver");
-    kubectl(&space, giver, ["delete", "serviceexport", "unexported"]).await;
+    kubectl(space, giver, ["delete", "serviceexport", "unexported"]).await;
     let delete = ["delete", "cluster", "lost", "--wait=false"];
     bed.hub().kubectl(delete).await.ok();
     let uid = [
@@ -147,7 +141,24 @@ async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is
         "jsonpath={.metadata.uid}",
     ];
     let uid = bed.hub().kubectl(uid).await.ok();
-    leave(&space, &of_an_earlier_life(&space, &uid)).await;
+    leave(space, &of_an_earlier_life(space, &uid)).await;
+}
+
+#[tokio::test]
+async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is_not_known_is_not()
+{
+    let bed = bed().await;
+    let _peace = bed.peace.write().await;
+    let space = bed.fleet.space("down").await;
+    let stays = exposed_and_exported(&space, bed).await;
+    let imported = exported(&space, bed, "imported", "late").await;
+    let ends = ["deleted", "forced", "unexported"];
+    let rightful = without(&space, "taker", &ends).await;
+    let givers = without(&space, "giver", &ends).await;
+    let absents = without(&space, "absent", &ends).await;
+
+    bed.controller.process().kill().await;
+    delete_all(&space, bed).await;
     let before = written(&space, "absent").await;
     bed.set("absent", Fault::Refused);
     bed.set("late", Fault::Withholds(&["endpointslices"]));

@@ -3,26 +3,27 @@ use causeway_tests::{Fleet, Installation, SOON, eventually};
 
 use crate::{ends, join, json};
 
+/// Waits until a check says all of this and ends so.
+async fn says(installation: &Installation, said: &str, code: i32) {
+    let what = format!("the check says {said}");
+    let output = eventually(&what, SOON, async || {
+        let output = installation.kubectl_mcs(["check"]).await;
+        let mut parts = said.split('|').map(str::trim);
+        let is_said = parts.all(|part| output.stdout.contains(part));
+        match is_said && output.exit == Exit::Code(code) {
+            true => Ok(output),
+            false => Err(format!("{output:?}")),
+        }
+    });
+    ends(&output.await, code, said);
+}
+
 #[tokio::test]
 async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
     let fleet = Fleet::builder().members(1).start().await;
     let hub = fleet.hub();
     let installation = Installation::new(&fleet).await;
-    let check = async |said: &str, code: i32| {
-        let what = format!("the check says {said}");
-        let output = eventually(&what, SOON, async || {
-            let output = installation.kubectl_mcs(["check"]).await;
-            let all = said
-                .split('|')
-                .map(str::trim)
-                .all(|part| output.stdout.contains(part));
-            match all && output.exit == Exit::Code(code) {
-                true => Ok(output),
-                false => Err(format!("{output:?}")),
-            }
-        });
-        ends(&output.await, code, said);
-    };
+    let check = async |said: &str, code: i32| says(&installation, said, code).await;
     check(
         "there is none called causeway | runs elsewhere, or not at all | the hub has no Lease | none is joined",
         1,
