@@ -1,8 +1,14 @@
 //! How patient a watch is.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use super::limits::Limits;
+
+/// Enough to keep some cores busy while some API servers are slow.
+const TURNS: usize = 8;
 
 /// How patient a watch is.
 #[derive(Clone, Debug)]
@@ -27,6 +33,10 @@ pub struct Settings {
     pub limits: Limits,
     /// The pause after an API server said more.
     pub excess_retry: Duration,
+    /// Long lists that are read at one time; those that share it take turns, so that the first is complete long before the last.
+    pub turns: Arc<Semaphore>,
+    /// How long a list waits for its turn: one that comes to no end does not keep the others.
+    pub turn_deadline: Duration,
     /// After how long a list is asked for again that lacks much of what was there.
     pub disbelief: Duration,
 }
@@ -44,6 +54,8 @@ impl Default for Settings {
             last_retry: Duration::from_secs(30),
             limits: Limits::default(),
             excess_retry: Duration::from_secs(60),
+            turns: Arc::new(Semaphore::new(TURNS)),
+            turn_deadline: Duration::from_secs(5),
             disbelief: Duration::from_secs(30),
         }
     }

@@ -15,6 +15,7 @@ use prometheus_client::metrics::counter::Counter;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::{Counted, Settings};
@@ -51,6 +52,7 @@ where
     ) -> Result<(Vec<T>, String), Failure> {
         let (mut objects, mut token, mut bytes) = (Vec::new(), None, 0);
         let mut limit = Some(self.settings.page.min(FIRST_PAGE));
+        let mut turn = None;
         loop {
             let take = |object, bytes| objects.push(read(object, bytes));
             let left = self.settings.limits.bytes.saturating_sub(bytes);
@@ -66,6 +68,9 @@ where
                             return Ok((objects, page.meta.resource_version.unwrap_or_default()));
                         }
                         next => {
+                            if turn.is_none() {
+                                turn = self.turn().await;
+                            }
                             token = next;
                             limit = limit.map(|_| self.limit_after(page.objects, page.bytes));
                         }
@@ -85,6 +90,13 @@ where
                 Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// Waits until the list may go on beside others, but not for long.
+    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let turn = self.settings.turns.clone().acquire_owned();
+        let turn = timeout(self.settings.turn_deadline, turn).await;
+        turn.ok()?.ok()
     }
 
     /// How many objects to ask for next, where as many took so many bytes.
