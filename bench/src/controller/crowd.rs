@@ -1,6 +1,7 @@
 //! A hundred consumers of one service, one of which may be in trouble.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::Extent;
 use super::bed::{Bed, Subject};
@@ -46,9 +47,22 @@ async fn load(world: &World, extent: &Extent) -> anyhow::Result<Outcome> {
         .await)
 }
 
+/// Waits until nothing was written for a while: that a member is dead is said of every service.
+async fn quiet(world: &World) {
+    const WHILE: Duration = Duration::from_secs(1);
+    loop {
+        let since = Instant::now();
+        tokio::time::sleep(WHILE).await;
+        if world.journal.writes_since(since).is_empty() {
+            return;
+        }
+    }
+}
+
 async fn controlled(bed: &Bed, world: &World, members: usize) -> anyhow::Result<Subject> {
     let controller = bed.controller(world)?;
     controller.synced(members).await?;
+    quiet(world).await;
     Ok(controller)
 }
 

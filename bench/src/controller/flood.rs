@@ -12,9 +12,8 @@ use super::sim::world::{Shape, World};
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
-/// Slices of the one provider, each of which is rewritten about once a second.
+/// Slices of the one provider, which are rewritten one after the other.
 const FLOODING: u32 = 1000;
-const FLOOD_PER_SECOND: f64 = 1000.0;
 /// Services of the other provider.
 const OTHERS: u32 = 200;
 const PER_SECOND: f64 = 25.0;
@@ -61,7 +60,7 @@ async fn both(world: &World, extent: &Extent) -> [Outcome; 3] {
     let load = Load::new(PER_SECOND, extent.load_seconds);
     Load::new(PER_SECOND, 1.0).run(world, of_other).await;
     let alone = load.run(world, of_other).await;
-    let flood = Load::new(FLOOD_PER_SECOND, extent.load_seconds + 2.0);
+    let flood = Load::new(extent.flood_per_second, extent.load_seconds + 2.0);
     tokio::join!(flood.make(world, of_flood), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         load.make(world, of_other).await;
@@ -77,7 +76,9 @@ pub(crate) async fn measure(bed: &mut Bed, extent: &Extent) -> anyhow::Result<Ve
     let [alone, flooded, _] = both(&served, extent).await;
     let mut rows = vec![
         Row::new(
-            "the floor during a flood of 1,000/s: p99 of another's service, beside without",
+            format!(
+                "the floor during a flood of {rate}/s: p99 of another's service, beside without"
+            ),
             flooded.percentile(0.99),
             "ms",
         )
@@ -96,7 +97,7 @@ pub(crate) async fn measure(bed: &mut Bed, extent: &Extent) -> anyhow::Result<Ve
         let [alone, flooded, flood] = both(&served, extent).await;
         let row = |what: &str, value: f64, unit| {
             Row::new(
-                format!("during a flood of 1,000/s{limit}: {what}"),
+                format!("during a flood of {rate}/s{limit}: {what}"),
                 value,
                 unit,
             )

@@ -66,6 +66,8 @@ pub(crate) struct Extent {
     services_each: usize,
     /// Changes among real API servers.
     real_changes: usize,
+    /// Slices that a provider rewrites a second.
+    flood_per_second: f64,
     /// How long other loads last.
     load_seconds: f64,
     /// How many services there are, from few to many.
@@ -80,6 +82,7 @@ const FULL: Extent = Extent {
     members: 100,
     services_each: 200,
     real_changes: 40,
+    flood_per_second: 1000.0,
     load_seconds: 8.0,
     growth: &[1000, 10_000, 100_000],
 };
@@ -92,6 +95,7 @@ const QUICK: Extent = Extent {
     members: 6,
     services_each: 2,
     real_changes: 5,
+    flood_per_second: 50.0,
     load_seconds: 0.4,
     growth: &[20, 100],
 };

@@ -37,7 +37,7 @@ struct Started {
 
 async fn world(members: usize, services: usize, consumers: usize) -> anyhow::Result<World> {
     let spec = |member: usize| {
-        let others = (1..=consumers).map(|step| (member + step) % members);
+        let others = (1..=consumers.min(members - 1)).map(|step| (member + step) % members);
         let number = |member: usize| u16::try_from(member).unwrap_or_default();
         ServiceSpec {
             provider: number(member),

@@ -11,3 +11,6 @@ pub(crate) mod store;
 pub(crate) mod text;
 pub(crate) mod world;
 mod writes;
+
+#[cfg(test)]
+mod tests;

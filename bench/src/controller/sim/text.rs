@@ -115,7 +115,8 @@ fn push_number(out: &mut Vec<u8>, number: u32) {
 
 fn push_padded(out: &mut Vec<u8>, number: u32, width: u32) {
     for place in (0..width).rev() {
-        out.push(b'0' + (number / 10_u32.pow(place) % 10) as u8);
+        let power = 10_u32.checked_pow(place);
+        out.push(b'0' + (power.map_or(0, |power| number / power) % 10) as u8);
     }
 }
 
