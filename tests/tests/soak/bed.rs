@@ -128,11 +128,12 @@ impl Bed {
             .collect();
         eprintln!(
             "{:4} s, round {}: {trouble:?}; {} steps so far; as it should be after {:.1} s: {native} native and {imported} imported \
-             endpoints; MiB {}",
+             endpoints, {} members; MiB {}",
             self.begun.elapsed().as_secs(),
             self.rounds,
             self.churn.count(),
             begun.elapsed().as_secs_f64(),
+            MEMBERS.len() - usize::from(!self.joined),
             held.join(" and "),
         );
     }

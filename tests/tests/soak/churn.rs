@@ -8,7 +8,7 @@ mod native;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{Cluster, Fleet, Space};
+use causeway_tests::{Cluster, Fleet, Space, service_import};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -30,7 +30,10 @@ const WITHOUT_PARTIAL: &str = "member1";
 /// The services that a MultiClusterService exposes; the last is one that members have and export too.
 const NATIVE: [&str; 4] = ["n0", "n1", "n2", EXPORTED[0]];
 /// The services that members export; the last is headless.
-const EXPORTED: [&str; 2] = ["c0", "c1"];
+const EXPORTED: [&str; 3] = ["c0", "c1", "c2"];
+/// Of these the second is imported by a person too, in one member.
+const IMPORTED: &str = EXPORTED[1];
+const IMPORTER: &str = "member2";
 /// The most pods that a service has in a member.
 const PODS: usize = 4;
 const REMEMBERED: usize = 60;
@@ -79,6 +82,9 @@ impl Churn {
         let has_it = |cluster: &&Cluster| namespace != PARTIAL || cluster.name() != WITHOUT_PARTIAL;
         let clusters: Vec<&Cluster> = fleet.clusters().filter(has_it).collect();
         make_namespace(fleet, namespace, &clusters).await;
+        let space = Space::existing(fleet, namespace);
+        let import = service_import(IMPORTED).port("http", 80);
+        import.create(fleet.member(IMPORTER), &space).await;
         for member in self.members_with(namespace) {
             for name in EXPORTED {
                 let place = (namespace, name, member);

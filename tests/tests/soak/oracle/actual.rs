@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use causeway::api::labels;
-use causeway::api::multicluster::{HEADLESS, ServiceImport};
+use causeway::api::multicluster::ServiceImport;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use super::ports::{self, Port, endpoint, is_headless};
+use super::ports::{self, endpoint, is_headless};
 use super::{Lines, clusterset, native};
 use crate::scene::{Key, Member, Scene, is_copy, label};
 
@@ -48,20 +48,10 @@ fn tell_service(member: &str, key: &Key, service: &Service, lines: &mut Lines) {
 }
 
 fn tell_import(name: &str, member: &Member, key: &Key, object: &ServiceImport, lines: &mut Lines) {
-    let ports: Vec<Port> = object
-        .spec
-        .ports
-        .iter()
-        .map(|port| Port {
-            name: port.name.clone().unwrap_or_default(),
-            number: port.port,
-            protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
-        })
-        .collect();
+    let (headless, ports) = clusterset::of_import(object);
     let clusters = object.status.iter().flat_map(|status| &status.clusters);
     let mut from: Vec<&str> = clusters.map(|status| status.cluster.as_str()).collect();
     from.sort_unstable();
-    let headless = object.spec.type_ == HEADLESS;
     lines.tell(clusterset::import(name, key, headless, &ports, &from));
     let derived = (key.0.clone(), format!("derived-{}", key.1));
     let addresses = member

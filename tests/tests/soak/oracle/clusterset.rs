@@ -1,6 +1,8 @@
 //! What ServiceExports should have brought about (KEP-1645).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::multicluster::{HEADLESS, ServiceImport};
 
 use super::native::{Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
@@ -17,31 +19,57 @@ struct Exporter<'a> {
 }
 
 pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
-    for (key, mut exporters) in exporters(scene) {
+    let mut exporters = exporters(scene);
+    for of_one in exporters.values_mut() {
         // The oldest export decides; of two that are as old, the first by name.
-        exporters.sort_by_key(|exporter| (exporter.since.clone(), exporter.name));
-        let headless = exporters[0].headless;
-        let union = union(&exporters);
-        let derived = (key.0.clone(), format!("derived-{}", key.1));
-        for (consumer, member) in joined(scene) {
-            if !has_namespace(member, &key.0) {
-                continue;
-            }
-            let mut from: Vec<&str> = exporters.iter().map(|exporter| exporter.name).collect();
-            from.sort_unstable();
-            lines.tell(import(consumer, &key, headless, &union, &from));
-            lines.tell(service(consumer, &derived, &union, headless, &[]));
-            for exporter in &exporters {
+        of_one.sort_by_key(|exporter| (exporter.since.clone(), exporter.name));
+    }
+    for (consumer, member) in joined(scene) {
+        let by_people = by_people(scene, member);
+        let keys: BTreeSet<&Key> = exporters.keys().chain(by_people.keys()).collect();
+        for key in keys.into_iter().filter(|key| has_namespace(member, &key.0)) {
+            let of_one = exporters.get(key).map_or(&[][..], Vec::as_slice);
+            let shape = match by_people.get(key) {
+                // It is left as it is, and decides what is made of it.
+                Some(import) => of_import(import),
+                None => {
+                    let shape = (of_one[0].headless, union(of_one));
+                    let mut from: Vec<&str> = of_one.iter().map(|exporter| exporter.name).collect();
+                    from.sort_unstable();
+                    lines.tell(import(consumer, key, shape.0, &shape.1, &from));
+                    shape
+                }
+            };
+            let derived = (key.0.clone(), format!("derived-{}", key.1));
+            lines.tell(service(consumer, &derived, &shape.1, shape.0, &[]));
+            for exporter in of_one {
                 let source = Source {
                     name: exporter.name,
                     member: exporter.member,
                     by_hand: false,
                 };
-                let ports = (exporter.ports.as_slice(), union.as_slice());
-                source.copies(consumer, &key, "imported", ports, lines);
+                let ports = (exporter.ports.as_slice(), shape.1.as_slice());
+                source.copies(consumer, key, "imported", ports, lines);
             }
         }
     }
+}
+
+/// The imports that people made.
+fn by_people<'a>(scene: &Scene, member: &'a Member) -> BTreeMap<Key, &'a ServiceImport> {
+    let imports = member.imports.iter();
+    let foreign = imports.filter(|(_, import)| !scene.is_ours(*import));
+    foreign.map(|(key, import)| (key.clone(), import)).collect()
+}
+
+/// Whether it is headless, and its ports.
+pub(super) fn of_import(import: &ServiceImport) -> (bool, Vec<Port>) {
+    let ports = import.spec.ports.iter().map(|port| Port {
+        name: port.name.clone().unwrap_or_default(),
+        number: port.port,
+        protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
+    });
+    (import.spec.type_ == HEADLESS, ports.collect())
 }
 
 fn joined(scene: &Scene) -> impl Iterator<Item = (&str, &Member)> {
