@@ -71,6 +71,7 @@ async fn both(world: &World, extent: &Extent) -> [Outcome; 3] {
 }
 
 pub(crate) async fn measure(bed: &mut Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+    let rate = extent.flood_per_second;
     let served = world().await?;
     let floor = bed.floor(&served).await?;
     let [alone, flooded, _] = both(&served, extent).await;
