@@ -27,7 +27,7 @@ use self::member::{DerivedRefusal, Member};
 use self::newcomer::Heard;
 use crate::apply::{Ack, Action, ObjectId};
 use crate::event::{HubEvent, MemberEvent};
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::outbox::{Lane, Write};
 use crate::watch::Signal;
 
@@ -265,8 +265,8 @@ impl Index {
         }
     }
 
-    /// An API server refused to make a Service. Where it is one that stands for an imported service, what it has been refused for
-    /// is not asked for again.
+    /// An API server refused a write. Where the object is there already, that no list and no watch has shown, the member is listed a
+    /// second time. What a Service that stands for an imported service has been refused for is not asked for again.
     pub fn note_refusal(
         &mut self,
         name: &ClusterName,
@@ -274,6 +274,9 @@ impl Index {
         write: &Write,
         failure: &Failure,
     ) {
+        if failure.kind == FailureKind::AlreadyExists {
+            self.second_lists.insert(Lane::Member(name.clone()));
+        }
         let (Item::Service(key), Action::CreateService(service)) = (item, &write.action) else {
             return;
         };

@@ -182,6 +182,19 @@ fn many_services_that_the_hubs_first_list_lacks_are_not_asked_for_before_a_secon
 }
 
 #[test]
+fn what_is_there_although_a_first_list_lacks_it_is_found_by_a_second_one() {
+    for kind in [Kind::Service, Kind::Slice] {
+        let mut world = exposing(2);
+        world.forgets("member2", kind, 0).restart().pass(EARLY);
+        let source = slice("s00-abc", "s00").port("http", 8080);
+        world.remembers().on("member1", source.endpoint("10.1.0.6"));
+        world.pass(4 * LATER);
+        assert_eq!(world.addresses("member2", "s00"), ["10.1.0.6"], "{kind:?}");
+        world.assert_at_rest();
+    }
+}
+
+#[test]
 fn what_was_held_when_a_person_released_it_is_released_and_nothing_that_is_lost_later() {
     let mut world = exposing(24);
     world
