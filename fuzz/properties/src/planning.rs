@@ -13,7 +13,7 @@ use causeway::domain::protected::Protection;
 use causeway::domain::{
     ClusterName, ClusterSelection, MultiClusterService, ServiceKey, dns1123_label,
 };
-use causeway_controller::diff::diff;
+use causeway_controller::diff::{Moment, diff};
 use causeway_controller::event::{HubEvent, Identity, MemberEvent};
 use causeway_controller::index::Index;
 use causeway_controller::index::member::Member;
@@ -250,7 +250,11 @@ impl World {
             let strangers = members.keys().find(|name| !is_asked_for(wish, name));
             assert_eq!(strangers, None, "a member that nobody asked for: {wish:?}");
         }
-        let diff = diff(&desired, &self.index, &key, false);
+        let moment = Moment {
+            now: now(),
+            busy: false,
+        };
+        let diff = diff(&desired, &self.index, &key, moment);
         assert!(
             diff.writes.len() <= self.index.members.len() + 1,
             "{diff:?}"
