@@ -177,9 +177,13 @@ impl Guard {
         let in_doubt = unseen || before.is_some_and(|before| before.in_doubt);
         let believed = !went_back && (confirmed || (!many(missing.len()) && !in_doubt));
         if believed || released {
+            let again = confirmed || is_due;
+            if !missing.is_empty() && !again {
+                // A small loss is believed at once; if it was none, a second list finds what is there and no watch will show.
+                self.ask_again(now);
+            }
             self.replace(listed);
             self.missing = None;
-            let again = confirmed || is_due;
             return Verdict::Believed { again };
         }
         let objects: HashSet<_> = missing.into_keys().copied().collect();
@@ -260,6 +264,23 @@ mod tests {
         assert_eq!(guard.judge(listed(0..4), false, later), BELIEVED_AGAIN);
         assert_eq!(guard.ask_at(), None);
         assert_eq!(guard.judge(listed([]), false, later), BELIEVED);
+    }
+
+    #[test]
+    fn a_small_loss_is_believed_and_asked_for_again_once() {
+        let now = Instant::now();
+        let later = now + PATIENCE;
+        let mut guard = guard(10, now);
+        assert_eq!(guard.judge(listed(0..10), false, now), BELIEVED);
+        assert_eq!(guard.ask_at(), None);
+        assert_eq!(guard.judge(listed([]), false, now), BELIEVED);
+        assert_eq!(guard.ask_at(), Some(later));
+        assert_eq!(guard.judge(listed(0..10), false, later), BELIEVED_AGAIN);
+        assert_eq!(guard.ask_at(), None);
+        assert_eq!(guard.judge(listed(0..9), false, later), BELIEVED);
+        let last = later + PATIENCE;
+        assert_eq!(guard.judge(listed(0..9), false, last), BELIEVED_AGAIN);
+        assert_eq!(guard.ask_at(), None);
     }
 
     #[test]
