@@ -14,7 +14,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use string_cache::DefaultAtom;
 
 use super::member::Member;
-use super::slice::Path;
+use super::slice::{Path, SourceVersion};
 use super::{Index, Item};
 use crate::event::{HubEvent, MemberEvent};
 use crate::outbox::Lane;
@@ -173,19 +173,51 @@ impl Index {
         {
             member.told = member.told(&self.hub.uid, None);
             let sources: Vec<_> = member.told.keys().cloned().collect();
-            let sources = sources
-                .iter()
-                .filter_map(|source| ClusterName::try_from(&**source).ok());
-            let sources: Vec<_> = sources.filter(|source| source != name).collect();
-            for source in sources {
-                self.judge_cluster(&source);
-                self.judge_member(&source, now);
+            let untraced = self.untraced(name);
+            for atom in sources {
+                let Ok(source) = ClusterName::try_from(&*atom) else {
+                    continue;
+                };
+                if source != *name {
+                    self.judge_cluster(&source);
+                }
+                if untraced.contains(&atom) {
+                    self.judge_member(&source, now);
+                } else if let Some(member) = self.members.get_mut(name) {
+                    member.told.remove(&atom);
+                }
             }
         }
         self.judge_member(name, now);
         if heard != Heard::Exports {
             self.judge_leftovers(name);
         }
+    }
+
+    /// The providers of a member's copies that lack the source of any of them, or were not heard yet.
+    fn untraced(&self, name: &ClusterName) -> HashSet<DefaultAtom> {
+        let mut untraced = HashSet::new();
+        let copies = self.members.get(name).into_iter();
+        let copies = copies.flat_map(Member::all_copies);
+        for (key, copy) in copies.filter(|(_, copy)| *copy.hub == *self.hub.uid) {
+            let Some(atom) = copy.source_cluster.as_ref() else {
+                continue;
+            };
+            let provider = self.members.get(&**atom);
+            let is_traced = provider.is_some_and(|provider| {
+                let is_source = |version: &SourceVersion| {
+                    let mut sources = provider.sources(key);
+                    sources.any(|(_, source)| source.version.uid == version.uid)
+                };
+                provider.is_compared()
+                    && copy.source.as_ref().is_none_or(is_source)
+                    && (copy.path == Path::Native || provider.written_export(key).is_some())
+            });
+            if !is_traced && !untraced.contains(atom) {
+                untraced.insert(atom.clone());
+            }
+        }
+        untraced
     }
 
     /// The hub told a complete list.
