@@ -61,8 +61,9 @@ impl Upstream {
         match fault {
             Fault::Reset | Fault::Refused => Err(io::ErrorKind::ConnectionReset.into()),
             Fault::Answers(code) => Ok(status(code)),
-            Fault::Forgetful | Fault::Expired if watches => Ok(status(410)),
-            Fault::Forgetful if is_read => empty(self.forward(request).await?).await,
+            Fault::Forgetful | Fault::Restored | Fault::Expired if watches => Ok(status(410)),
+            Fault::Forgetful if is_read => empty(self.forward(request).await?, None).await,
+            Fault::Restored if is_read => empty(self.forward(request).await?, Some("2")).await,
             Fault::Torn => {
                 let (head, body) = self.forward(request).await?.into_parts();
                 let broken = stream::once(async { Err(io::ErrorKind::ConnectionAborted.into()) });
@@ -93,8 +94,8 @@ fn halved(frame: io::Result<Frame<Bytes>>) -> io::Result<Frame<Bytes>> {
     Ok(frame?.map_data(|data| data.slice(..data.len() / 2)))
 }
 
-/// A list without its items; another object as it is.
-async fn empty(response: Response<Body>) -> io::Result<Response<Body>> {
+/// A list without its items, of that version where one is given; another object as it is.
+async fn empty(response: Response<Body>, version: Option<&str>) -> io::Result<Response<Body>> {
     let (mut head, body) = response.into_parts();
     let body = body.collect().await?.to_bytes();
     let mut object: Value = match serde_json::from_slice(&body) {
@@ -104,6 +105,9 @@ async fn empty(response: Response<Body>) -> io::Result<Response<Body>> {
     if object["items"].is_array() {
         object["items"] = json!([]);
         object["metadata"]["continue"] = json!("");
+        if let Some(version) = version {
+            object["metadata"]["resourceVersion"] = json!(version);
+        }
     }
     head.headers.remove(http::header::CONTENT_LENGTH);
     Ok(Response::from_parts(head, whole(object.to_string().into())))

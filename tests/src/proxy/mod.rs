@@ -41,6 +41,8 @@ pub enum Fault {
     Torn,
     /// Lists are complete, most recent, and empty; watches have expired.
     Forgetful,
+    /// The same, and the state is older than any that was shown before: a store was restored.
+    Restored,
     /// Watches have expired.
     Expired,
     /// The certificate is of an authority that nobody knows.
