@@ -10,7 +10,7 @@ use super::sim::text::SliceId;
 use super::sim::world::World;
 
 /// How long a change may take before it counts as lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Changes at a rate.
 #[derive(Clone, Copy, Debug)]
