@@ -2,6 +2,7 @@
 //! the outbox and are carried out, and time passes when a test says so.
 
 mod again;
+mod events;
 mod look;
 pub(crate) mod objects;
 pub(crate) mod server;
@@ -13,18 +14,18 @@ use causeway::api::multicluster::Version;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::Value;
 use tokio::time::Instant;
 
+pub(crate) use self::events::member_event;
+use self::events::{hub_event, signal};
 use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
-use self::server::{Change, Server, decode};
+use self::server::Server;
 use crate::departure::Leftovers;
 use crate::diff::{Diff, Moment, diff};
-use crate::event::{HubEvent, Identity, MemberEvent};
+use crate::event::{Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
 use crate::index::served::{ImportFields, Served, ServedImports};
-use crate::index::slice::ObservedSlice;
 use crate::index::{Index, Item, Standing, after};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
 use crate::plan::{Desired, Settings, plan};
@@ -471,35 +472,5 @@ impl World {
     pub(crate) fn writes(&self, service: &str, cluster: &str) -> Vec<Write> {
         let lane = Lane::Member(name(cluster));
         self.diff(service).writes.remove(&lane).unwrap_or_default()
-    }
-}
-
-fn signal(change: Change) -> (Kind, Signal<Value>) {
-    let Change { kind, gone, object } = change;
-    let signal = if gone {
-        Signal::Deleted(object)
-    } else {
-        Signal::Applied(object)
-    };
-    (kind, signal)
-}
-
-fn hub_event(kind: Kind, signal: Signal<Value>) -> HubEvent {
-    match kind {
-        Kind::Mcs => HubEvent::MultiClusterServices(signal.map(decode)),
-        Kind::Service => HubEvent::Services(signal.map(decode)),
-        Kind::Cluster => HubEvent::Clusters(signal.map(decode)),
-        other => panic!("the hub is not watched for {other:?}"),
-    }
-}
-
-pub(crate) fn member_event(kind: Kind, signal: Signal<Value>) -> MemberEvent {
-    match kind {
-        Kind::Service => MemberEvent::Services(signal.map(decode)),
-        Kind::Slice => MemberEvent::Slices(signal.map(|value| ObservedSlice::read(&decode(value)))),
-        Kind::Namespace => MemberEvent::Namespaces(signal.map(decode)),
-        Kind::Export => MemberEvent::Exports(signal.map(decode)),
-        Kind::Import => MemberEvent::Imports(signal.map(decode)),
-        other => panic!("a member is not watched for {other:?}"),
     }
 }
