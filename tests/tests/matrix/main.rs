@@ -28,7 +28,7 @@ enum When {
 
 const MOMENTS: [When; 4] = [When::Change, When::Start, When::Steady, When::HandOver];
 
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 14] = [
     Fault::Refused,
     Fault::Silent,
     Fault::Late(Duration::from_secs(1)),
@@ -40,6 +40,7 @@ const FAULTS: [Fault; 13] = [
     Fault::Answers(503),
     Fault::Torn,
     Fault::Forgetful,
+    Fault::Restored,
     Fault::Expired,
     Fault::Impostor,
 ];
