@@ -447,7 +447,8 @@ impl LaneState {
         Some(waiting)
     }
 
-    /// What has been waiting for longest of the provider whose turn it is; what is no copy comes first.
+    /// What has been waiting for longest of the provider whose turn it is, what is no copy first; but of its item nothing goes
+    /// before what was offered earlier.
     fn next(&mut self) -> Option<Waiting> {
         let last = self.last_provider.take();
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
@@ -456,7 +457,9 @@ impl LaneState {
         let (provider, places) = next?;
         let place = *places.first()?;
         self.last_provider = Some(provider.clone());
-        self.remove(place)
+        let item = &self.waiting.get(&place)?.item;
+        let first = *self.of_items.get(item)?.first()?;
+        self.remove(first)
     }
 
     fn take(&mut self, now: Instant, limits: Limits) -> Vec<(Item, Write)> {
