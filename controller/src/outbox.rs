@@ -447,8 +447,7 @@ impl LaneState {
         Some(waiting)
     }
 
-    /// What has been waiting for longest of the provider whose turn it is, what is no copy first; but of its item nothing goes
-    /// before what was offered earlier.
+    /// The next write of the provider whose turn it is, what is no copy first; the order within an item stays.
     fn next(&mut self) -> Option<Waiting> {
         let last = self.last_provider.take();
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
