@@ -35,18 +35,7 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
         ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
     });
     let is_kept = was_ready && standing == Standing::Syncing;
-    let (status, reason, message) = match standing {
-        Standing::Synced => (TRUE, reason::SYNCED, watched(index, name)),
-        Standing::Syncing => (
-            FALSE,
-            reason::SYNCING,
-            "the first lists are not complete".to_owned(),
-        ),
-        Standing::Unreachable { why, .. } => (FALSE, reason::UNREACHABLE, why),
-        Standing::Refused(why) => (FALSE, reason::REFUSED, why),
-        Standing::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
-        Standing::NotJoined => return None,
-    };
+    let (status, reason, message) = in_words(index, name, standing)?;
     let ready = match status {
         TRUE => Verdict::True,
         _ if is_kept => Verdict::Unsettled,
@@ -87,6 +76,26 @@ pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<Clust
     let differs = wish.conditions != cluster.conditions
         || wish.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(wish)
+}
+
+/// Status, reason and message of how a member stands; `None` for one that is not joined.
+fn in_words(
+    index: &Index,
+    name: &ClusterName,
+    standing: Standing,
+) -> Option<(&'static str, &'static str, String)> {
+    let words = match standing {
+        Standing::Synced => (TRUE, reason::SYNCED, watched(index, name)),
+        Standing::Syncing => {
+            let message = "the first lists are not complete";
+            (FALSE, reason::SYNCING, message.to_owned())
+        }
+        Standing::Unreachable { why, .. } => (FALSE, reason::UNREACHABLE, why),
+        Standing::Refused(why) => (FALSE, reason::REFUSED, why),
+        Standing::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
+        Standing::NotJoined => return None,
+    };
+    Some(words)
 }
 
 fn watched(index: &Index, name: &ClusterName) -> String {
