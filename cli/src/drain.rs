@@ -6,17 +6,15 @@ use std::time::Duration;
 use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
 use causeway::domain::{self, ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
-use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use self::effect::Effect;
 use crate::args::{DrainArgs, HubArgs};
 use crate::ask::{ApiServer, AskError};
-use crate::hub::HubError;
+use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
-use crate::objects::FIELD_MANAGER;
 use crate::{reach, say};
 
 mod effect;
@@ -106,20 +104,11 @@ async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, A
     }
 }
 
-/// Sets or removes the annotation, and nothing else: the object may be Karmada's.
+/// Sets or removes the annotation.
 async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(), DrainError> {
     let value = (!args.undo).then_some("true");
-    let patch = json!({ "metadata": { "annotations": { labels::WITHDRAW: value } } });
-    let patch = Patch::Merge(patch);
-    let parameters = PatchParams {
-        dry_run: args.dry_run,
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    let patch = clusters.patch_metadata(name.as_str(), &parameters, &patch);
-    match hub.ask(patch).await {
-        Ok(_) => Ok(()),
+    match annotate(hub, name, labels::WITHDRAW, value, args.dry_run).await {
+        Ok(()) => Ok(()),
         Err(AskError::NotFound { .. }) => Err(DrainError::Removed(name.clone())),
         Err(error) => Err(error.into()),
     }

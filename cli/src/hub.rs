@@ -7,13 +7,13 @@ use causeway::domain::ClusterName;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _};
 use serde_json::json;
 
 use crate::ask::{ApiServer, AskError};
 use crate::member::Credentials;
-use crate::objects::{self, ObjectError};
+use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
 const CLUSTERS: &str = "clusters.cluster.karmada.io";
 
@@ -35,6 +35,25 @@ pub(crate) enum HubError {
         "the hub has no namespace {DEFAULT_NAMESPACE}; apply manifests/hub/rbac.yaml to it first: kubectl apply -f manifests/hub/rbac.yaml"
     )]
     NoNamespace,
+}
+
+/// Sets an annotation of a Cluster, or takes it away, and touches nothing else: the object may be Karmada's.
+pub(crate) async fn annotate(
+    hub: &ApiServer,
+    name: &ClusterName,
+    annotation: &str,
+    value: Option<&str>,
+    dry_run: bool,
+) -> Result<(), AskError> {
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { annotation: value } } }));
+    let parameters = PatchParams {
+        dry_run,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let patch = clusters.patch_metadata(name.as_str(), &parameters, &patch);
+    hub.ask(patch).await.map(drop)
 }
 
 /// Checks that the hub serves Cluster, from a definition of its own: other Clusters are Karmada's to make and to delete.

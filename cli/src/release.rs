@@ -6,16 +6,13 @@ use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::args::{HubArgs, ReleaseArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::follow;
-use crate::hub::HubError;
+use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
-use crate::objects::FIELD_MANAGER;
 use crate::say;
 
 /// What is held could not be released.
@@ -113,20 +110,11 @@ pub(crate) async fn run(hub: &HubArgs, args: &ReleaseArgs) -> Result<(), Release
     Ok(())
 }
 
-/// Writes down the time, and nothing else: the object may be Karmada's.
+/// Writes down the time.
 async fn mark(hub: &ApiServer, name: &ClusterName, dry_run: bool) -> Result<(), ReleaseError> {
     let now = Timestamp::now().to_string();
-    let patch = json!({ "metadata": { "annotations": { labels::RELEASE: now } } });
-    let parameters = PatchParams {
-        dry_run,
-        field_manager: Some(FIELD_MANAGER.to_owned()),
-        ..PatchParams::default()
-    };
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    let patch = Patch::Merge(patch);
-    let patch = clusters.patch_metadata(name.as_str(), &parameters, &patch);
-    match hub.ask(patch).await {
-        Ok(_) => Ok(()),
+    match annotate(hub, name, labels::RELEASE, Some(&now), dry_run).await {
+        Ok(()) => Ok(()),
         Err(AskError::NotFound { .. }) => Err(ReleaseError::NotJoined(name.clone())),
         Err(error) => Err(error.into()),
     }

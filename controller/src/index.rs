@@ -200,11 +200,10 @@ impl Index {
         );
         let changed = member.fold(event, now);
         let stands = (member.standing(), member.membership());
-        let now_is = member.identity.clone();
+        let is_new = member.identity != identity;
         if let Some(heard) = heard {
             self.compare_member(name, heard, now);
         }
-        let is_new = now_is != identity;
         if is_new {
             self.judge_duplicates();
         }
