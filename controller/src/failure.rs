@@ -41,6 +41,9 @@ pub enum FailureKind {
     NotFound,
     /// 400, 413, 422: the request is not acceptable and will not become so.
     Invalid,
+    /// 422: a Service asks for an address that another has. That of a deleted Service is given back a moment after its watches
+    /// have told of the deletion.
+    AddressTaken,
     /// 429: too many requests.
     TooMany,
     /// 5xx: the API server is in trouble.
@@ -68,6 +71,7 @@ impl FailureKind {
             Self::AlreadyExists => "already_exists",
             Self::NotFound => "not_found",
             Self::Invalid => "invalid",
+            Self::AddressTaken => "address_taken",
             Self::TooMany => "too_many",
             Self::Server => "server",
             Self::Expired => "expired",
@@ -186,6 +190,9 @@ fn of_status(status: &Status) -> (FailureKind, String) {
             FailureKind::Expired,
             "the resourceVersion is no longer kept".to_owned(),
         ),
+        (422, _) if text.contains("provided IP is already allocated") => {
+            (FailureKind::AddressTaken, text.to_owned())
+        }
         (400 | 413 | 415 | 422, _) => (FailureKind::Invalid, text.to_owned()),
         (429, _) => (FailureKind::TooMany, "too many requests".to_owned()),
         (504, _) => (

@@ -443,9 +443,11 @@ impl World {
         };
         let answer = server.apply(&write.object, &write.action);
         let result = WriteResult { dispatch, answer };
-        self.outbox.finished(&result, self.now.instant);
+        let finished = self.outbox.finished(&result, self.now.instant);
         if let (Lane::Member(name), Err(failure)) = (&lane, &result.answer) {
-            self.index.note_refusal(name, &item, &write, failure);
+            let passes = !finished.is_trouble;
+            self.index
+                .note_refusal(name, &item, &write, failure, passes);
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {

@@ -265,13 +265,15 @@ impl Index {
     }
 
     /// An API server refused a write. Where the object is there already, that no list and no watch has shown, the member is listed a
-    /// second time. What a Service that stands for an imported service has been refused for is not asked for again.
+    /// second time. What a Service that stands for an imported service has been refused for is not asked for again, once it is no
+    /// trouble that passes.
     pub fn note_refusal(
         &mut self,
         name: &ClusterName,
         item: &Item,
         write: &Write,
         failure: &Failure,
+        passes: bool,
     ) {
         if failure.kind == FailureKind::AlreadyExists {
             self.second_lists.insert(Lane::Member(name.clone()));
@@ -279,7 +281,7 @@ impl Index {
         let (Item::Service(key), Action::CreateService(service)) = (item, &write.action) else {
             return;
         };
-        if write.object != ObjectId::Service(key.derived()) {
+        if passes || write.object != ObjectId::Service(key.derived()) {
             return;
         }
         let refusal = DerivedRefusal::read(failure, service);

@@ -16,6 +16,9 @@ use crate::event::Generation;
 use crate::failure::{Failure, FailureKind};
 use crate::index::Item;
 
+pub use self::trouble::Trouble;
+use self::trouble::backoff;
+
 /// A cluster that is written to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lane {
@@ -161,28 +164,14 @@ pub struct Finished {
     pub retry_at: Option<Instant>,
     /// Another write of the object was offered while it was under way, and is to be offered again.
     pub offered: bool,
-}
-
-/// An object that could not be written.
-#[derive(Clone, Debug)]
-pub struct Trouble {
-    /// How many times in a row.
-    pub attempts: u32,
-    /// Why, the last time.
-    pub failure: Failure,
-    item: Item,
-    retry_at: Instant,
+    /// It failed, and not in a way that is likely to pass by itself in a moment.
+    pub is_trouble: bool,
 }
 
 /// A copy is written at most this often: a storm is folded, the first change goes at once.
 const FOLD: Duration = Duration::from_millis(100);
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LAST_RETRY: Duration = Duration::from_secs(30);
 /// Writing the same again at once would go on for ever.
 const IGNORED: &str = "the API server took the write and left the object as it was";
-/// A conflict means that a watch is about to tell something; only one that stays is trouble.
-const PATIENCE_WITH_CONFLICTS: u32 = 4;
-
 impl Outbox {
     /// An outbox with nothing in it.
     pub fn new(limits: Limits) -> Self {
@@ -279,8 +268,12 @@ impl Outbox {
             self.note_idle(item);
         }
         let offered = under_way.unwrap_or_default().offered;
-        let retry_at = self.note_answer(result, now);
-        Finished { retry_at, offered }
+        let trouble = self.note_answer(result, now);
+        Finished {
+            retry_at: trouble.map(|trouble| trouble.retry_at),
+            offered,
+            is_trouble: trouble.is_some_and(Trouble::counts),
+        }
     }
 
     fn note_idle(&mut self, item: &Item) {
@@ -292,8 +285,8 @@ impl Outbox {
         }
     }
 
-    /// When a write that failed may be repeated.
-    fn note_answer(&mut self, result: &WriteResult, now: Instant) -> Option<Instant> {
+    /// What is known of a write that failed.
+    fn note_answer(&mut self, result: &WriteResult, now: Instant) -> Option<&Trouble> {
         let Dispatch {
             lane, item, write, ..
         } = &result.dispatch;
@@ -320,8 +313,8 @@ impl Outbox {
             item: item.clone(),
             retry_at,
         };
-        state.troubles.insert(write.object.clone(), trouble);
-        Some(retry_at)
+        let place = state.troubles.entry(write.object.clone());
+        Some(place.insert_entry(trouble).into_mut())
     }
 
     /// What could not be written for an item in a lane, and is trouble.
@@ -363,16 +356,6 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.lanes.clear();
         self.busy.clear();
-    }
-}
-
-impl Trouble {
-    fn counts(&self) -> bool {
-        let passing = matches!(
-            self.failure.kind,
-            FailureKind::Conflict | FailureKind::AlreadyExists
-        );
-        !passing || self.attempts >= PATIENCE_WITH_CONFLICTS
     }
 }
 
@@ -489,11 +472,7 @@ impl LaneState {
     }
 }
 
-fn backoff(attempts: u32) -> Duration {
-    FIRST_RETRY
-        .saturating_mul(1 << attempts.saturating_sub(1).min(16))
-        .min(LAST_RETRY)
-}
+mod trouble;
 
 #[cfg(test)]
 mod tests;

@@ -101,7 +101,13 @@ impl Controller {
             }
             Err(failure) => {
                 if let Lane::Member(name) = &lane {
-                    self.parts.index.note_refusal(name, &item, &write, &failure);
+                    self.parts.index.note_refusal(
+                        name,
+                        &item,
+                        &write,
+                        &failure,
+                        !finished.is_trouble,
+                    );
                 }
                 self.parts.metrics.retried();
                 tracing::warn!(cluster, kind, verb, object = ?write.object, %failure, "a write failed");

@@ -75,6 +75,17 @@ fn what_an_api_server_answers_is_told_apart() {
             false,
         ),
         (
+            status(
+                422,
+                "Invalid",
+                "failed to allocate IP 10.0.0.9: provided IP is already allocated",
+                "foo",
+            ),
+            AddressTaken,
+            "failed to allocate IP 10.0.0.9: provided IP is already allocated",
+            false,
+        ),
+        (
             status(429, "TooManyRequests", "slow down", ""),
             TooMany,
             "too many requests",

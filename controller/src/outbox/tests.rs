@@ -471,6 +471,7 @@ fn what_was_offered_while_a_write_was_under_way_is_to_be_offered_again() {
         let expected = Finished {
             retry_at: None,
             offered: meanwhile,
+            is_trouble: false,
         };
         assert_eq!(finished, expected);
         assert!(!desk.outbox.is_busy_with(&item("a")));

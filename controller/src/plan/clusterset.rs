@@ -322,11 +322,12 @@ impl Importer<'_> {
         if !observed.is_none_or(is_ours) {
             return ServiceWish::Foreign;
         }
-        let import = self.member.import(self.key).filter(|import| {
-            import.path(&self.index.hub.uid) == Some(Path::Clusterset)
-                && self.member.derived_refusal(self.key).is_none()
-        });
-        let addresses = import.map(|import| import.spec.ips.clone());
+        let import = self
+            .member
+            .import(self.key)
+            .filter(|import| import.path(&self.index.hub.uid) == Some(Path::Clusterset));
+        let addresses = import.map(|import| import.spec.ips.as_slice());
+        let addresses = addresses.filter(|addresses| !self.are_refused(addresses));
         let release = self
             .member
             .identity
@@ -341,6 +342,15 @@ impl Importer<'_> {
             release,
         );
         ServiceWish::Own(own.into())
+    }
+
+    fn are_refused(&self, addresses: &[String]) -> bool {
+        match self.member.derived_refusal(self.key) {
+            Some(DerivedRefusal::Addresses(refused)) => refused
+                .iter()
+                .any(|one| addresses.iter().any(|other| **other == **one)),
+            _ => false,
+        }
     }
 
     /// Copies belong to the import, so they come after it; while it is not there those that are there stay.

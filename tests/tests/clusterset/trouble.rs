@@ -69,6 +69,42 @@ async fn over_a_restart_of_the_controller_nothing_is_written() {
 }
 
 #[tokio::test]
+async fn a_service_whose_address_somebody_took_meanwhile_gets_another() {
+    let stage = Stage::alone().await;
+    let pod = stage.exporter("member1").await;
+    let before = stage.imported_from("member2", &["member1"]).await.spec;
+    stage.set.controller.process().kill().await;
+    let derived = ["delete", "svc", "derived-foo"];
+    stage.kubectl("member2", derived).await;
+    let address = format!("--clusterip={}", before.ips[0]);
+    let squat = [
+        "create",
+        "svc",
+        "clusterip",
+        "squatter",
+        "--tcp=80",
+        &address,
+    ];
+    let squat = squat.into_iter().chain(["-n", stage.space.name()]);
+    // The API server gives an address back a moment after the Service is gone.
+    eventually("the address is somebody else's", SOON, async || {
+        let made = stage.member("member2").kubectl(squat.clone()).await;
+        made.exit.success().then_some(()).ok_or(made.stderr)
+    })
+    .await;
+    stage.set.controller.restart().await;
+    let after = stage
+        .imported_as("member2", "another address", |import| {
+            import.spec.ips.len() == 1 && import.spec.ips != before.ips
+        })
+        .await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    let service = stage.derived("member2").await.spec.expect("a spec");
+    assert_eq!(service.cluster_ips, Some(after.spec.ips));
+    stage.says("member1", "Ready", "True", "Exported").await;
+}
+
+#[tokio::test]
 async fn an_exporter_that_is_away_counts_with_what_it_last_said_and_catches_up_when_it_is_back() {
     let stage = Stage::alone().await;
     let older = service("foo").port("http", 80).port("metrics", 9090);

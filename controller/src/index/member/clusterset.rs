@@ -29,35 +29,34 @@ pub(super) struct Clusterset {
     pub(super) refusals: HashMap<ServiceKey, DerivedRefusal>,
 }
 
-/// What an API server refused of a derived Service: it is not asked for again while the process lasts.
+/// What an API server refused of a derived Service: the same is not asked for again while the process lasts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DerivedRefusal {
     /// The cluster has not these address families.
     Families(Vec<Box<str>>),
-    /// The addresses that the Service had before are somebody else's now.
-    Addresses,
+    /// These addresses, that the Service had before, are somebody else's now.
+    Addresses(Vec<Box<str>>),
 }
 
 impl DerivedRefusal {
-    /// Reads why a derived Service was refused, where that is of its addresses.
+    /// Reads why a derived Service was refused, where that is of its addresses and lasts.
     pub fn read(failure: &Failure, service: &Service) -> Option<Self> {
-        if failure.kind != FailureKind::Invalid {
-            return None;
-        }
+        let boxed = |texts: Option<&Vec<String>>| {
+            let texts = texts.into_iter().flatten();
+            texts.map(|text| text.as_str().into()).collect()
+        };
+        let spec = service.spec.as_ref();
         let text = failure.to_string();
-        if text.contains("not configured on this cluster") {
-            let families = service
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.ip_families.as_ref());
-            let families = families.into_iter().flatten();
-            Some(Self::Families(
-                families.map(|family| family.as_str().into()).collect(),
-            ))
-        } else if text.contains("lusterIP") {
-            Some(Self::Addresses)
-        } else {
-            None
+        match failure.kind {
+            FailureKind::Invalid if text.contains("not configured on this cluster") => {
+                let families = spec.and_then(|spec| spec.ip_families.as_ref());
+                Some(Self::Families(boxed(families)))
+            }
+            FailureKind::Invalid | FailureKind::AddressTaken if text.contains("lusterIP") => {
+                let addresses = spec.and_then(|spec| spec.cluster_ips.as_ref());
+                Some(Self::Addresses(boxed(addresses)))
+            }
+            _ => None,
         }
     }
 }

@@ -214,7 +214,7 @@ pub fn derived_service(
     shape: &ImportShape,
     owner: &str,
     observed: Option<&ServiceView>,
-    addresses: Vec<String>,
+    addresses: &[String],
     release: Option<(u32, u32)>,
 ) -> OwnService {
     let first = observed.and_then(|service| service.ip_families.first());
@@ -246,8 +246,9 @@ pub fn derived_service(
                 .unwrap_or_else(|| "Cluster".to_owned()),
             family: only.filter(|_| !dual_stack).map(ToString::to_string),
             addresses: addresses
-                .into_iter()
+                .iter()
                 .take(if dual_stack { 2 } else { 1 })
+                .cloned()
                 .collect(),
         }),
     }

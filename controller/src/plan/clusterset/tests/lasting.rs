@@ -117,6 +117,40 @@ fn a_derived_service_that_somebody_deleted_gets_its_addresses_back() {
 }
 
 #[test]
+fn an_address_that_is_given_back_late_is_waited_for() {
+    let mut world = exported();
+    let ips = imported(&world, "member3")["spec"]["ips"].clone();
+    world.server("member3").addresses_taken = vec![ips[0].clone()];
+    world.off("member3", Kind::Service, "derived-foo");
+    world.pass(Duration::from_secs(2));
+    assert!(get(&world, "member3", Kind::Service, "derived-foo").is_none());
+    assert_eq!(imported(&world, "member3")["spec"]["ips"], ips);
+    assert!(says(&world, "member1", "Ready").starts_with("True"));
+    world.server("member3").addresses_taken.clear();
+    world.pass(Duration::from_secs(2));
+    assert_eq!(derived(&world, "member3")["spec"]["clusterIPs"], ips);
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_derived_service_whose_address_is_taken_gets_another_and_keeps_that() {
+    let mut world = exported();
+    for _ in 0..2 {
+        let ips = imported(&world, "member3")["spec"]["ips"].clone();
+        world.off("member3", Kind::Service, "derived-foo");
+        world.settle();
+        assert_eq!(derived(&world, "member3")["spec"]["clusterIPs"], ips);
+        world.server("member3").addresses_taken.push(ips[0].clone());
+        world.off("member3", Kind::Service, "derived-foo");
+        world.pass(Duration::from_secs(10));
+        let other = &derived(&world, "member3")["spec"]["clusterIPs"];
+        assert_ne!(*other, ips);
+        assert_eq!(imported(&world, "member3")["spec"]["ips"], *other);
+        world.assert_at_rest();
+    }
+}
+
+#[test]
 fn an_export_from_a_cluster_that_imports_nothing_is_withdrawn_too() {
     let mut world = exported();
     world.off("member1", Kind::Export, "foo").settle();
