@@ -75,6 +75,7 @@ fn known(size: &Size) -> Anything<Index> {
         read::<Cluster>(json!({"metadata": meta(&member(cluster)), "spec": {"syncMode": "Push"}}))
     });
     let clusters = clusters.collect::<Anything<_>>()?;
+    index.fold_hub(HubEvent::WorksServed(false), now);
     index.fold_hub(
         HubEvent::MultiClusterServices(Signal::Listed(Vec::new())),
         now,

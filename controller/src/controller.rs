@@ -63,8 +63,6 @@ pub struct Parts {
     pub metrics: Metrics,
     /// Whether the hub's Cluster objects are causeway's to keep.
     pub keeps_clusters: bool,
-    /// Whether the hub serves Karmada's Works.
-    pub works_served: bool,
     /// Held until the hub's lists are complete.
     pub hub_lists: Option<Awaited>,
 }
@@ -202,7 +200,6 @@ impl Controller {
                 event,
             } => self.fold_member(&name, generation, event, now),
             Event::Asked { key, exists } => self.answered(key, exists),
-            Event::WorksSought { key, found } => self.works_sought(key, found, now),
         }
         for lane in self.parts.index.take_second_lists() {
             match lane {
@@ -238,9 +235,6 @@ impl Controller {
     }
 
     fn reconcile_service(&mut self, key: &ServiceKey, now: Now) {
-        if self.parts.works_served && !self.knows_works(key) {
-            return self.seek_works(key, Duration::ZERO);
-        }
         let parts = &mut self.parts;
         let outcome = reconcile_service(&parts.index, &mut parts.outbox, &parts.settings, key, now);
         if let Some(at) = outcome.again_at {

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use crate::failure::Failure;
 use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
+use crate::karmada::ServiceWork;
 use crate::watch::Signal;
 
 /// Events that wait to be folded in. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
@@ -42,13 +43,6 @@ pub enum Event {
         /// Whether the hub holds a MultiClusterService of that key.
         exists: Result<bool, Failure>,
     },
-    /// Karmada's Works of a service were looked for.
-    WorksSought {
-        /// The service asked about.
-        key: ServiceKey,
-        /// Whether there are any.
-        found: Result<bool, Failure>,
-    },
 }
 
 /// What the hub says.
@@ -62,6 +56,10 @@ pub enum HubEvent {
     Clusters(Signal<api::Cluster>),
     /// Secrets of one namespace that hold members' credentials.
     Secrets(String, Signal<Secret>),
+    /// Whether it serves Karmada's Works; told once it is known, and when it changes.
+    WorksServed(bool),
+    /// Karmada's Works that may carry services.
+    Works(Signal<ServiceWork>),
 }
 
 /// What a member says.

@@ -6,6 +6,7 @@ mod events;
 mod look;
 pub(crate) mod objects;
 pub(crate) mod server;
+mod works;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
 use self::server::Server;
 use crate::departure::Leftovers;
 use crate::diff::{Diff, Moment, diff};
-use crate::event::{Identity, MemberEvent};
+use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
 use crate::index::served::{ImportFields, Served, ServedImports};
@@ -76,6 +77,8 @@ pub(crate) struct World {
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
     unreachable: BTreeSet<String>,
+    /// Whether the hub serves Works; `None` where it does not say.
+    serves_works: Option<bool>,
 }
 
 /// A world with a hub that has listed nothing, at a fixed time.
@@ -106,6 +109,7 @@ pub(crate) fn world() -> World {
         forgetful: BTreeMap::new(),
         silent: BTreeSet::new(),
         unreachable: BTreeSet::new(),
+        serves_works: Some(false),
     };
     world.list_hub();
     world
@@ -194,6 +198,9 @@ impl World {
 
     fn list_hub(&mut self) {
         self.hub.untold.clear();
+        if let Some(served) = self.serves_works {
+            self.hear_works(served);
+        }
         for kind in [Kind::Mcs, Kind::Service, Kind::Cluster] {
             let most = self.forgetful.get(&("hub".to_owned(), kind));
             let most = most.copied().unwrap_or(usize::MAX);
@@ -201,6 +208,11 @@ impl World {
             self.index
                 .fold_hub(hub_event(kind, Signal::Listed(all)), self.now.wall);
         }
+    }
+
+    pub(crate) fn hear_hub(&mut self, event: HubEvent) -> &mut Self {
+        self.index.fold_hub(event, self.now.wall);
+        self
     }
 
     pub(crate) fn hear(&mut self, cluster: &str, event: MemberEvent) -> &mut Self {

@@ -16,6 +16,7 @@ pub mod failure;
 mod fixtures;
 pub mod fleet;
 pub mod index;
+pub mod karmada;
 pub mod lease;
 pub mod member;
 pub mod metrics;

@@ -21,7 +21,7 @@ use causeway_controller::metrics::Metrics;
 use causeway_controller::outbox::{Limits, Outbox};
 use causeway_controller::plan::Settings;
 use causeway_controller::watch::{self, Asks, Connect, Signal, Watch};
-use causeway_controller::{failure, member};
+use causeway_controller::{failure, karmada, member};
 use clap::Parser as _;
 use http::HeaderValue;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
@@ -139,7 +139,6 @@ async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
         announcer,
         metrics,
         keeps_clusters: known.keeps_clusters,
-        works_served: known.works_served,
         hub_lists: Some(hub_lists),
     };
     Controller::new(parts, events).run(received, shutdown).await;
@@ -223,6 +222,14 @@ impl HubWatches<'_> {
             let wrap = move |signal| HubEvent::Secrets(namespace.clone(), signal);
             self.watch("watch-secrets", self.of(secrets), wrap);
         }
+        let works = karmada::Follower {
+            client: self.client.clone(),
+            asked: self.asked.clone(),
+            connect: self.connect.clone(),
+            unreadable: self.metrics.unreadable(),
+        };
+        self.tasks
+            .spawn("watch-works", works.run(self.events.clone()));
     }
 
     fn of<K>(&self, api: Api<K>) -> Watch<K>
@@ -260,12 +267,10 @@ impl HubWatches<'_> {
 struct Hub {
     uid: String,
     keeps_clusters: bool,
-    works_served: bool,
 }
 
 const DEADLINE: Duration = Duration::from_secs(10);
 const CLUSTER_CRD: &str = "clusters.cluster.karmada.io";
-const WORK_GROUP: &str = "work.karmada.io";
 
 impl Hub {
     async fn ask_until_known(client: &Client) -> Self {
@@ -298,14 +303,12 @@ impl Hub {
                     .is_some_and(|by| by == labels::MANAGER)
             })
         };
-        let groups = client.list_api_groups().await.context("the API groups")?;
         Ok(Self {
             uid: namespace
                 .metadata
                 .uid
                 .context("namespace kube-system has no UID")?,
             keeps_clusters: cluster.is_some_and(by_causeway),
-            works_served: groups.groups.iter().any(|group| group.name == WORK_GROUP),
         })
     }
 }

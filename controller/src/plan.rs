@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::condition::reason;
+use causeway::api::labels;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort};
 use k8s_openapi::jiff::Timestamp;
@@ -26,6 +27,7 @@ use self::service::ServiceWish;
 use crate::index::Index;
 use crate::index::clusterset::NATIVE_OWNER;
 use crate::index::hub::McsView;
+use crate::index::hub::works::Carrier;
 use crate::index::service::ServiceView;
 use crate::index::slice::Path;
 
@@ -53,6 +55,8 @@ pub struct Desired {
     pub problem: Option<Problem>,
     /// Who provides, who consumes, and who takes no part.
     pub placement: Placement,
+    /// Whether it is not known yet who carries the MultiClusterService: until then nothing is said of it.
+    pub on_hold: bool,
     /// When time alone will change the plan.
     pub again_at: Option<Timestamp>,
 }
@@ -87,6 +91,15 @@ pub struct Problem {
     pub reason: &'static str,
     /// What is wrong and what to do, for a person.
     pub message: String,
+}
+
+impl Desired {
+    /// Why nothing is done, where Karmada carries the service; then Karmada also says how far it is, in conditions of the same types as
+    /// causeway's.
+    pub fn karmadas_problem(&self) -> Option<&Problem> {
+        let problem = self.problem.as_ref();
+        problem.filter(|problem| problem.reason == reason::MANAGED_BY_KARMADA)
+    }
 }
 
 /// Plans one service, both ways: under its own name, and under that of the clusterset.
@@ -124,11 +137,8 @@ fn native(
             ..Desired::default()
         };
     };
-    if let Some(problem) = left_alone(index, settings, key) {
-        return Desired {
-            problem: Some(problem),
-            ..Desired::default()
-        };
+    if let Some(left_alone) = left_alone(index, settings, key, now) {
+        return left_alone;
     }
     match &mcs.wish {
         Err(errors) => {
@@ -155,28 +165,46 @@ fn native(
     }
 }
 
-/// Why causeway must not touch the service, if so.
-fn left_alone(index: &Index, settings: &Settings, key: &ServiceKey) -> Option<Problem> {
+/// What is planned where causeway must not touch the service, if so: what the members hold stays, whoever wrote it.
+fn left_alone(
+    index: &Index,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: Timestamp,
+) -> Option<Desired> {
+    let because = |problem| Desired {
+        problem: Some(problem),
+        ..Desired::default()
+    };
     if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
-        return Some(Problem {
+        return Some(because(Problem {
             reason: reason::SERVICE_APPLIED_FAILED,
             message: protected.to_string(),
-        });
+        }));
     }
-    if index
-        .hub
-        .karmada_works
-        .get(key)
-        .copied()
-        .unwrap_or_default()
-    {
-        let message = "Karmada's own controllers carry this service (there are Works of it); causeway leaves it alone";
-        return Some(Problem {
-            reason: reason::MANAGED_BY_KARMADA,
-            message: message.to_owned(),
-        });
+    match index.hub.carrier(key, now) {
+        Carrier::Karmada(work) => Some(because(karmada_carries(key, work))),
+        Carrier::Unknown(until) => Some(Desired {
+            on_hold: true,
+            again_at: until,
+            ..Desired::default()
+        }),
+        Carrier::Causeway => None,
     }
-    None
+}
+
+fn karmada_carries(key: &ServiceKey, work: &str) -> Problem {
+    let (namespace, name) = (&key.namespace, &key.name);
+    Problem {
+        reason: reason::MANAGED_BY_KARMADA,
+        message: format!(
+            "Karmada's own MultiClusterService controllers carry this service (Work {work}); causeway leaves it alone. For causeway to \
+             carry it, start karmada-controller-manager with --feature-gates=MultiClusterService=false and delete the Works: kubectl \
+             delete works.work.karmada.io -A --wait=false -l {}={namespace},{}={name}; or delete this object",
+            labels::WORK_SERVICE_NAMESPACE,
+            labels::WORK_SERVICE_NAME,
+        ),
+    }
 }
 
 fn cross_cluster(

@@ -92,7 +92,7 @@ pub fn reconcile_service(
         .chain(imported.values())
         .any(Progress::is_pending);
     let mcs = index.hub.multi_cluster_services.get(key);
-    if let Some(mcs) = mcs.filter(|mcs| !mcs.is_deleting())
+    if let Some(mcs) = mcs.filter(|mcs| !mcs.is_deleting() && !desired.on_hold)
         && !diff.writes.contains_key(&Lane::Hub)
     {
         let wish = status(index, key, mcs, &desired, &native, now.wall);

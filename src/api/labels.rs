@@ -49,6 +49,15 @@ pub const FINALIZER: &str = "mcs.causeway.dev/cleanup";
 /// Karmada's identity of a MultiClusterService over its life.
 pub const PERMANENT_ID: &str = "multiclusterservice.karmada.io/permanent-id";
 
+/// Label of Karmada's Works that belong to a MultiClusterService: its namespace.
+pub const WORK_SERVICE_NAMESPACE: &str = "multiclusterservice.karmada.io/namespace";
+
+/// Label of Karmada's Works that belong to a MultiClusterService: its name.
+pub const WORK_SERVICE_NAME: &str = "multiclusterservice.karmada.io/name";
+
+/// Label of Karmada's Works that hold an EndpointSlice collected from its provider: which of Karmada's APIs asked for it.
+pub const WORK_COLLECTED_BY: &str = "endpointslice.karmada.io/managed-by";
+
 /// The Service that an EndpointSlice belongs to.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 

@@ -9,6 +9,7 @@ use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{GRACE, World, key, world};
 
 mod endings;
+mod karmada;
 mod worlds;
 
 fn foo() -> Object {
@@ -212,26 +213,6 @@ fn nothing_is_written_where_causeway_is_to_keep_away() {
     let message = "False ServiceAppliedFailed: namespace shop is protected; start causeway with --allow-namespace shop to allow it";
     assert_eq!(world.says("foo", "Ready"), message);
     assert_eq!(finalizers(&world), Value::Null);
-}
-
-#[test]
-fn what_karmada_carries_is_left_alone() {
-    let mut world = provided();
-    world.index.hub.karmada_works.insert(key("foo"), true);
-    world.on("member1", source("10.1.0.6")).settle();
-    assert!(
-        world.log().iter().all(|line| line.starts_with("hub")),
-        "{:?}",
-        world.log()
-    );
-    let message = "False ManagedByKarmada: Karmada's own controllers carry this service (there are Works of it); causeway \
-                   leaves it alone";
-    assert_eq!(world.says("foo", "Ready"), message);
-    world.index.hub.karmada_works.insert(key("foo"), false);
-    world.index.mark_all_services();
-    world.settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.6"]);
-    assert!(world.is_ready("foo"));
 }
 
 #[test]

@@ -2,17 +2,19 @@
 
 mod cluster;
 mod newcomer;
+pub mod works;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use causeway::api::{self, labels};
+use causeway::api;
 use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, Ranges, ServiceKey};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
 pub use self::cluster::ClusterView;
+use self::works::Works;
 use super::finalizers::Finalizers;
 use super::newcomer::HubDoubts;
 use super::service::{PortShape, ServiceView};
@@ -36,8 +38,8 @@ pub struct Hub {
     pub lost: HashMap<ServiceKey, Lost>,
     /// Services without a MultiClusterService of which the hub was asked outright: `true` is, confirmed, none.
     pub confirmed_gone: HashSet<ServiceKey>,
-    /// Services that Karmada's own controllers carry, as far as was sought.
-    pub karmada_works: HashMap<ServiceKey, bool>,
+    /// Which services Karmada's own controllers carry.
+    pub works: Works,
     /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
     pub listed_since: Option<Timestamp>,
     /// What of its first lists is in doubt.
@@ -67,8 +69,6 @@ pub struct McsView {
     pub deleting_since: Option<Timestamp>,
     /// Its finalizers.
     pub finalizers: Finalizers,
-    /// Karmada's identity of it.
-    pub permanent_id: Option<String>,
     /// What it asks for, or why that cannot be understood.
     pub wish: Result<MultiClusterService, FieldErrors>,
     /// The conditions that its status holds.
@@ -113,7 +113,7 @@ impl Hub {
             clusters: BTreeMap::new(),
             lost: HashMap::new(),
             confirmed_gone: HashSet::new(),
-            karmada_works: HashMap::new(),
+            works: Works::default(),
             listed_since: None,
             doubts: HubDoubts::default(),
             seen_out: BTreeSet::new(),
@@ -129,7 +129,8 @@ impl Hub {
     /// How many objects its last lists lacked without being believed.
     pub fn held(&self) -> usize {
         let held = self.watches.each().map(|watch| watch.held);
-        held.iter().sum::<usize>() + self.doubts.clusters.len() + self.doubts.leftovers()
+        let held = held.iter().sum::<usize>() + self.works.held();
+        held + self.doubts.clusters.len() + self.doubts.leftovers()
     }
 
     /// Whether there is a MultiClusterService of that key.
@@ -164,6 +165,11 @@ impl Hub {
             HubEvent::MultiClusterServices(signal) => self.fold_mcs(signal, now, &mut change),
             HubEvent::Services(signal) => self.fold_services(signal, now, &mut change),
             HubEvent::Clusters(signal) => self.fold_clusters(signal, now, &mut change),
+            HubEvent::WorksServed(served) => self.works.fold_served(served, now, &mut change),
+            HubEvent::Works(signal) => {
+                self.works.fold(signal, now, &mut change);
+                change.services.retain(|key| self.exposes(key));
+            }
             HubEvent::Secrets(..) => {}
         }
         if self.watches.each().iter().all(|watch| watch.listed) {
@@ -190,7 +196,6 @@ impl Hub {
                 change.services.extend(old.into_keys());
                 let stored = &self.multi_cluster_services;
                 self.lost.retain(|key, _| stored.contains_key(key));
-                self.karmada_works.retain(|key, _| stored.contains_key(key));
             }
             Signal::Applied(object) => self.put_mcs(&object, None, now, change),
             Signal::Deleted(object) => {
@@ -203,7 +208,6 @@ impl Hub {
                     .is_some_and(|old| is(&old.uid, &object.metadata));
                 if same {
                     self.multi_cluster_services.remove(&key);
-                    self.karmada_works.remove(&key);
                     self.lost.remove(&key);
                     change.services.insert(key);
                 }
@@ -231,9 +235,6 @@ impl Hub {
         }
         if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
             return;
-        }
-        if old.is_some_and(|old| old.permanent_id != view.permanent_id || old.uid != view.uid) {
-            self.karmada_works.remove(&key);
         }
         self.confirmed_gone.remove(&key);
         self.multi_cluster_services.insert(key.clone(), view);
@@ -435,11 +436,6 @@ impl McsView {
             generation: meta.generation.unwrap_or_default(),
             deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),
-            permanent_id: meta
-                .labels
-                .as_ref()
-                .and_then(|all| all.get(labels::PERMANENT_ID))
-                .cloned(),
             wish: MultiClusterService::try_from(object),
             conditions: status.conditions.unwrap_or_default(),
             ingress: status

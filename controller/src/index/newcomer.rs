@@ -77,7 +77,7 @@ impl Heard {
             HubEvent::MultiClusterServices(signal) => Self::of(signal, Self::MultiClusterServices),
             HubEvent::Services(signal) => Self::of(signal, Self::Services),
             HubEvent::Clusters(signal) => Self::of(signal, Self::Clusters),
-            HubEvent::Secrets(..) => None,
+            HubEvent::Secrets(..) | HubEvent::WorksServed(_) | HubEvent::Works(_) => None,
         }
     }
 

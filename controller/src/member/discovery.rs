@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use causeway::api::multicluster::{GROUP, Version};
 use causeway::domain::ClusterName;
-use http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use self::belief::{Belief, Versions};
 use self::schema::{Schema, import_fields};
+use crate::ask;
 use crate::failure::Failure;
 use crate::index::served::{ImportFields, Served, ServedImports};
 
@@ -125,15 +125,7 @@ impl Discovery {
 
     /// Asks for a document; `None` where the API server does not serve it.
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
-        let request = Request::get(path)
-            .body(Vec::new())
-            .map_err(|error| Failure::from(kube::Error::HttpError(error)))?;
-        let answer = timeout(self.deadline, self.client.request::<T>(request)).await;
-        match answer.map_err(|_| Failure::timeout())? {
-            Ok(document) => Ok(Some(document)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        ask::document(&self.client, path, self.deadline).await
     }
 
     /// Gives once why it cannot be asked, when it was so twice in a row: an API server that starts refuses for a moment what it

@@ -93,7 +93,7 @@ pub fn status(
     let ready = view.ready(&conditions, &verdicts);
     let message = view.ready_message();
     let true_text = (reason::READY, message.as_str());
-    set(
+    let said = set(
         &mut conditions,
         names::READY,
         true_text,
@@ -101,6 +101,7 @@ pub fn status(
         mcs.generation,
         now,
     );
+    announcements.extend(said.filter(|_| verdicts.is_empty()));
     StatusWish {
         conditions,
         ingress: view.ingress(),
@@ -139,7 +140,11 @@ impl View<'_> {
             .map_or(ExposureType::CrossCluster, |wish| wish.exposure)
     }
 
+    /// None where Karmada carries the service: the conditions are Karmada's to write then.
     fn verdicts(&self) -> Vec<(&'static str, Text<'static>, Verdict)> {
+        if self.desired.karmadas_problem().is_some() {
+            return Vec::new();
+        }
         let mut all = vec![(names::SERVICE_APPLIED, SERVICE_TEXT, self.service_applied())];
         if self.exposure() == ExposureType::CrossCluster {
             all.push((
@@ -164,10 +169,7 @@ impl View<'_> {
 
     fn service_applied(&self) -> Verdict {
         if let Some(problem) = &self.desired.problem {
-            return Verdict::False {
-                reason: problem.reason.into(),
-                message: problem.message.clone(),
-            };
+            return problem.into();
         }
         if self.desired.placement.targets.is_empty() {
             let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
@@ -247,6 +249,9 @@ impl View<'_> {
         conditions: &[Condition],
         verdicts: &[(&'static str, Text<'static>, Verdict)],
     ) -> Verdict {
+        if let Some(problem) = self.desired.karmadas_problem() {
+            return problem.into();
+        }
         let found = verdicts
             .iter()
             .map(|(type_, _, _)| names::find(conditions, type_));
@@ -299,6 +304,11 @@ impl View<'_> {
         let refused = self.refused();
         if !refused.is_empty() {
             message.push_str(&format!("; not carried: {}", refused.join(", ")));
+        }
+        if self.index.hub.hides_works(self.now) {
+            message.push_str(
+                "; whether Karmada carries it too is not known, for its Works cannot be read",
+            );
         }
         message
     }
@@ -452,7 +462,8 @@ impl View<'_> {
     }
 
     fn ingress(&self) -> Vec<LoadBalancerIngress> {
-        if self.exposure() != ExposureType::LoadBalancer {
+        let left_alone = matches!(self.desired.members, Members::Untouched);
+        if left_alone || self.exposure() != ExposureType::LoadBalancer {
             return self.mcs.ingress.clone();
         }
         let providers = self.desired.placement.providers();

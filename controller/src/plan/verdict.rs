@@ -7,6 +7,7 @@ use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
+use super::Problem;
 use crate::outbox::Announcement;
 
 /// How far something is.
@@ -34,6 +35,15 @@ pub enum Verdict {
     },
     /// It is not known yet; the condition stays as it was.
     Unsettled,
+}
+
+impl From<&Problem> for Verdict {
+    fn from(problem: &Problem) -> Self {
+        Self::False {
+            reason: problem.reason.into(),
+            message: problem.message.clone(),
+        }
+    }
 }
 
 /// The reason and the message of a condition that holds.

@@ -166,6 +166,7 @@ impl World {
             let cluster = json!({"metadata": metadata, "spec": {"syncMode": "Push"}});
             serde_json::from_value(cluster).expect("a Cluster")
         });
+        world.hear_hub(HubEvent::WorksServed(false));
         world.hear_hub(HubEvent::Clusters(Signal::Listed(objects.collect())));
         world.hear_hub(HubEvent::Services(Signal::Listed(
             service.into_iter().collect(),

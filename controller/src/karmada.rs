@@ -1,0 +1,207 @@
+//! Karmada's own carriage of MultiClusterServices, as its Works on the hub show it.
+//!
+//! Three kinds of Works bear the namespace and the name of a MultiClusterService as labels (karmada-io/karmada, `pkg/util/constants.go`
+//! and `pkg/controllers/multiclusterservice`):
+//!
+//! | what it holds | made by | says |
+//! | --- | --- | --- |
+//! | the MultiClusterService, in each provider's execution namespace | `mcs_controller.go`, propagateMultiClusterService | Karmada collects the endpoints there |
+//! | an EndpointSlice, in each consumer's | `endpointslice_dispatch_controller.go`, ensureEndpointSliceWork | Karmada keeps it in that consumer |
+//! | an EndpointSlice, in its provider's | `endpointslice_collect_controller.go`, getEndpointSliceWorkMeta | what was collected; nothing becomes of it in a member |
+//!
+//! The first two mean that Karmada carries the service. The third bears [`labels::WORK_COLLECTED_BY`] besides, and does not count: Karmada
+//! removes it before the first, and where its controllers were switched off in between, nobody takes its finalizer away any more. The Work
+//! of the Service itself, which a ResourceBinding of a MultiClusterService or of an ordinary PropagationPolicy brings
+//! (`pkg/controllers/binding/common.go`, mergeLabel), bears neither label: that Karmada propagates a Service says nothing about its
+//! endpoints, and goes on when a MultiClusterService is given up. A dispatched slice bears no permanent-id; so the service is known by
+//! its namespace and name.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::api::labels;
+use causeway::domain::ServiceKey;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResourceList, ObjectMeta};
+use kube::{Api, Client, Resource};
+use prometheus_client::metrics::counter::Counter;
+use serde::Deserialize;
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+use self::belief::Belief;
+use crate::ask;
+use crate::event::{Event, HubEvent};
+use crate::failure::Failure;
+use crate::watch::{Asks, Connect, Settings, Signal, Watch};
+
+mod belief;
+
+const GROUP: &str = "work.karmada.io";
+const VERSION: &str = "v1alpha1";
+const PLURAL: &str = "works";
+
+/// Karmada executes Works in namespaces of this name and the cluster's (`pkg/util/names`, GenerateExecutionSpaceName). Others may belong to
+/// anybody, who must not have a say in what causeway does.
+const EXECUTION_SPACE: &str = "karmada-es-";
+
+/// How long the hub may take to say what it serves.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Karmada's Work, of which nothing but the metadata is read.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Work {
+    metadata: ObjectMeta,
+}
+
+impl Resource for Work {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Work".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        GROUP.into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        VERSION.into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// A Work, and the service that Karmada carries by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceWork {
+    /// Its namespace and name: `karmada-es-member1/foo-5d5d`.
+    pub id: Arc<str>,
+    /// The service; `None` where the Work does not mean that Karmada carries one.
+    pub service: Option<ServiceKey>,
+}
+
+impl ServiceWork {
+    /// What a Work says; one that is being deleted says the same, for Karmada is still at it.
+    pub fn read(work: Work) -> Self {
+        let meta = work.metadata;
+        let (namespace, name) = (
+            meta.namespace.unwrap_or_default(),
+            meta.name.unwrap_or_default(),
+        );
+        let labels = meta.labels.unwrap_or_default();
+        let carries = namespace.starts_with(EXECUTION_SPACE)
+            && !labels.contains_key(labels::WORK_COLLECTED_BY);
+        let label = |name: &str| {
+            let value = labels.get(name).map(String::as_str);
+            value.filter(|value| !value.is_empty())
+        };
+        let of_service = || {
+            let namespace = label(labels::WORK_SERVICE_NAMESPACE)?;
+            let name = label(labels::WORK_SERVICE_NAME)?;
+            Some(ServiceKey::new(namespace, name))
+        };
+        Self {
+            id: format!("{namespace}/{name}").into(),
+            service: carries.then(of_service).flatten(),
+        }
+    }
+}
+
+/// The Works that may carry a service: on a hub whose Karmada carries none, no object and no event matches.
+fn selector() -> String {
+    format!(
+        "{},{},!{}",
+        labels::WORK_SERVICE_NAMESPACE,
+        labels::WORK_SERVICE_NAME,
+        labels::WORK_COLLECTED_BY
+    )
+}
+
+/// Follows the hub's Works.
+pub struct Follower {
+    /// The hub.
+    pub client: Client,
+    /// What is asked of its watches.
+    pub asked: watch::Receiver<Asks>,
+    /// Makes a client with connections of its own.
+    pub connect: Connect,
+    /// Counts the objects that cannot be read.
+    pub unreadable: Counter,
+}
+
+impl Follower {
+    /// Tells whether the hub serves Works, and while it does, which there are, until nobody listens any more. A definition that comes
+    /// or goes is noticed within half a minute, by a small request; a hub without Works costs nothing else.
+    pub async fn run(self, events: mpsc::Sender<Event>) {
+        let mut belief = Belief::default();
+        let mut served = false;
+        loop {
+            let news = async {
+                loop {
+                    sleep(belief.pause()).await;
+                    if let Some(news) = belief.note(self.ask().await) {
+                        break news;
+                    }
+                }
+            };
+            let news = tokio::select! {
+                () = self.watch(served, &events) => return,
+                news = news => news,
+            };
+            tracing::info!(served = news, "whether the hub serves Karmada's Works");
+            served = news;
+            let event = Event::Hub(HubEvent::WorksServed(served));
+            if events.send(event).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn ask(&self) -> Result<bool, Failure> {
+        let path = format!("/apis/{GROUP}/{VERSION}");
+        let resources = ask::document::<APIResourceList>(&self.client, &path, DEADLINE).await?;
+        let all = resources.into_iter().flat_map(|list| list.resources);
+        Ok(all.into_iter().any(|one| one.name == PLURAL))
+    }
+
+    async fn watch(&self, served: bool, events: &mpsc::Sender<Event>) {
+        if !served {
+            return events.closed().await;
+        }
+        Watch::new(Api::<Work>::all(self.client.clone()), Settings::default())
+            .labels(selector())
+            .metadata_only()
+            .confirming_by(self.connect.clone())
+            .asked_by(self.asked.clone())
+            .counting(self.unreadable.clone())
+            .run(ServiceWork::read, told, events.clone())
+            .await;
+    }
+}
+
+fn told(signal: Signal<ServiceWork>) -> Event {
+    if let Signal::Failed(failure) = &signal {
+        tracing::warn!(
+            %failure,
+            "Karmada's Works cannot be watched: which services Karmada carries stays as it was last known. Where the right to \
+             list and watch works.work.karmada.io is missing, apply manifests/hub/rbac.yaml"
+        );
+    }
+    Event::Hub(HubEvent::Works(signal))
+}
+
+#[cfg(test)]
+mod tests;
