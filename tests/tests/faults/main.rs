@@ -3,6 +3,7 @@
 mod controller;
 mod evidence;
 mod joining;
+mod karmada;
 mod members;
 
 use std::time::Duration;

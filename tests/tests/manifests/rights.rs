@@ -153,6 +153,7 @@ async fn the_controller_reads_secrets_and_holds_its_lease_in_its_own_namespace_o
         ("create", ":services", "shop", false),
         ("create", "events.k8s.io:events", "shop", true),
         ("list", "work.karmada.io:works", "", true),
+        ("watch", "work.karmada.io:works", "", true),
         ("delete", "work.karmada.io:works", "shop", false),
         ("watch", "cluster.karmada.io:clusters", "", true),
         ("patch", "cluster.karmada.io:clusters/status", "", true),

@@ -105,10 +105,13 @@ fn obstacle(
     let ready = ready(object).filter(|one| one.status == condition::FALSE);
     if let Some(ready) = ready.filter(|one| one.reason == reason::MANAGED_BY_KARMADA) {
         let finding = Finding::new(Reason::ManagedByKarmada, ready.message.clone());
-        return Some(finding.mend(
-            "switch off Karmada's own controllers for it: --feature-gates=MultiClusterService=false on \
-             karmada-controller-manager",
-        ));
+        return Some(finding.mend(format!(
+            "start karmada-controller-manager with --feature-gates=MultiClusterService=false, then kubectl delete \
+             works.work.karmada.io -A --wait=false -l {}={namespace},{}={}",
+            labels::WORK_SERVICE_NAMESPACE,
+            labels::WORK_SERVICE_NAME,
+            key.name
+        )));
     }
     let Some(service) = service else {
         let message =

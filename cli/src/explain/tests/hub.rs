@@ -69,7 +69,7 @@ fn what_is_wrong_on_the_hub_is_told() {
             },
             false,
             Reason::ManagedByKarmada,
-            "karmada-controller-manager",
+            "-l multiclusterservice.karmada.io/namespace=shop,multiclusterservice.karmada.io/name=foo",
         ),
         (
             "it is being deleted",

@@ -1,0 +1,118 @@
+//! A hub on which Karmada's own controllers carry services, as their Works show it.
+
+use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service};
+
+use super::{Bed, NOTICED, condition, own_objects, reaches, says};
+
+/// The definition of Karmada's Work, as far as it matters here.
+const DEFINITION: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: works.work.karmada.io}
+spec:
+  group: work.karmada.io
+  scope: Namespaced
+  names: {kind: Work, plural: works, singular: work}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+fn work(name: &str, labels: &str) -> String {
+    format!(
+        "apiVersion: work.karmada.io/v1alpha1\nkind: Work\nmetadata: {{name: {name}, namespace: karmada-es-member1, labels: \
+         {{{labels}}}}}\n"
+    )
+}
+
+/// The labels of Works by which Karmada carries a service.
+fn carrying(space: &Space<'_>, service: &str) -> String {
+    format!(
+        "multiclusterservice.karmada.io/namespace: {}, multiclusterservice.karmada.io/name: {service}",
+        space.name()
+    )
+}
+
+async fn store(hub: &Cluster, work: &str) {
+    eventually("the Work is stored", SOON, async || {
+        let applied = hub.apply(work).await;
+        applied.exit.success().then_some(()).ok_or(applied.stderr)
+    })
+    .await;
+}
+
+async fn delete(hub: &Cluster, what: &[&str]) {
+    let arguments = ["delete"].into_iter().chain(what.iter().copied());
+    hub.kubectl(arguments).await.ok();
+}
+
+async fn is_carried(space: &Space<'_>, name: &str) {
+    let object = ["get", "mcs", name, "-n", space.name()];
+    condition(space.fleet().hub(), &object, "Ready", "True|Ready|", SOON).await;
+}
+
+#[tokio::test]
+async fn what_karmada_carries_is_left_alone_and_taken_over_when_its_works_are_gone() {
+    // Before there are definitions of Works all is as on any hub.
+    let bed = Bed::start(2, &[]).await;
+    let (hub, consumer) = (bed.hub(), bed.member("member2"));
+    let (space, mut addresses) = bed.foo("works").await;
+
+    // Karmada comes, and carries foo; of bar it propagates the Service alone, by a policy.
+    hub.apply(DEFINITION).await.ok();
+    hub.kubectl(["create", "namespace", "karmada-es-member1"])
+        .await
+        .ok();
+    store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
+    let by_a_policy = "resourcebinding.karmada.io/permanent-id: a-policy";
+    store(hub, &work("bar-77aa", by_a_policy)).await;
+    let message = says(&space, "Ready", "False|ManagedByKarmada|", NOTICED).await;
+    assert!(message.contains("karmada-es-member1/foo-5d5d"), "{message}");
+
+    // A change of foo is not carried, while one of bar that comes after it is.
+    let pods = space.backends("foo").count(1);
+    let added = pods.create(bed.member("member1")).await;
+    service("bar").port("http", 80).create(hub, &space).await;
+    multi_cluster_service("bar")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&space)
+        .await;
+    space
+        .backends("bar")
+        .count(1)
+        .create(bed.member("member1"))
+        .await;
+    is_carried(&space, "bar").await;
+    assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
+
+    // The Works go, and causeway takes over.
+    let works = ["works.work.karmada.io", "--all", "-n", "karmada-es-member1"];
+    delete(hub, &works).await;
+    addresses.extend(added.iter().map(|pod| pod.ip().to_owned()));
+    addresses.sort();
+    reaches(&space, consumer, &addresses, SOON).await;
+    is_carried(&space, "foo").await;
+
+    // A controller that starts anew knows the Works before it does anything, and a deletion ends nevertheless.
+    store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
+    store(hub, &work("new-99cc", &carrying(&space, "new"))).await;
+    bed.controller.restart().await;
+    says(&space, "Ready", "False|ManagedByKarmada|", SOON).await;
+    service("new").port("http", 80).create(hub, &space).await;
+    multi_cluster_service("new").create(&space).await;
+    let new = ["get", "mcs", "new", "-n", space.name()];
+    condition(hub, &new, "Ready", "False|ManagedByKarmada|", SOON).await;
+    let finalizers = new
+        .into_iter()
+        .chain(["-o", "jsonpath={.metadata.finalizers}"]);
+    assert_eq!(hub.kubectl(finalizers).await.ok(), "");
+    for name in ["foo", "bar", "new"] {
+        delete(hub, &["mcs", name, "-n", space.name(), "--timeout=60s"]).await;
+    }
+    for member in bed.fleet.members() {
+        assert_eq!(own_objects(&space, member).await, Vec::<String>::new());
+    }
+}
