@@ -1,5 +1,7 @@
 //! What a person may type.
 
+mod install;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,13 +9,16 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use k8s_openapi::jiff::SignedDuration;
 
+pub(crate) use self::install::{DryRun, ImageArgs, InstallArgs, PartArgs, UninstallArgs};
+use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
+
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
 #[command(
     name = "kubectl-mcs",
     bin_name = "kubectl mcs",
     version,
-    about = "Join clusters to a hub and see which services reach across them",
+    about = "Set up a hub, join clusters to it and see which services reach across them",
     after_help = "Exit codes: 0 all is well; 1 what was asked about is not well; 2 wrong usage; 3 the API server could not be asked.",
     disable_help_subcommand = true,
     arg_required_else_help = true
@@ -61,6 +66,12 @@ pub(crate) struct HubArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Install causeway on the hub, or upgrade it
+    #[command(after_help = INSTALL_EXAMPLES)]
+    Install(Box<InstallArgs>),
+    /// Remove causeway from the hub
+    #[command(after_help = UNINSTALL_EXAMPLES)]
+    Uninstall(UninstallArgs),
     /// Make a cluster a member of the hub, or renew its credentials
     #[command(after_help = JOIN_EXAMPLES)]
     Join(JoinArgs),

@@ -1,32 +1,53 @@
-//! The definitions of ServiceExport and ServiceImport, which `join` brings to a member that has none.
+//! The definitions: those of ServiceExport and ServiceImport, which `join` brings to a member that has none, and those of
+//! Cluster and MultiClusterService, which `install` brings to a hub.
 
 use std::time::Duration;
 
-use causeway::api::labels;
-use causeway::api::multicluster::Version;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
-use crate::ask::{ApiServer, AskError};
+use crate::ask::{ApiServer, AskError, Side};
 use crate::follow::Late;
-use crate::objects::{self, ObjectError};
+use crate::objects::{self, ObjectError, Run};
 use crate::{follow, say};
 
 const EXPORTS: Kind = Kind {
     name: "ServiceExport",
     plural: "serviceexports",
+    group: "multicluster.x-k8s.io",
+    versions: &["v1beta1", "v1alpha1"],
     manifest: include_str!("../../manifests/crds/member/serviceexports.multicluster.x-k8s.io.yaml"),
 };
 const IMPORTS: Kind = Kind {
     name: "ServiceImport",
     plural: "serviceimports",
+    group: "multicluster.x-k8s.io",
+    versions: &["v1beta1", "v1alpha1"],
     manifest: include_str!("../../manifests/crds/member/serviceimports.multicluster.x-k8s.io.yaml"),
+};
+/// A member, as the hub knows it.
+pub(crate) const CLUSTERS: Kind = Kind {
+    name: "Cluster",
+    plural: "clusters",
+    group: "cluster.karmada.io",
+    versions: &["v1alpha1"],
+    manifest: include_str!("../../manifests/crds/hub/clusters.cluster.karmada.io.yaml"),
+};
+/// What a person asks for.
+pub(crate) const SERVICES: Kind = Kind {
+    name: "MultiClusterService",
+    plural: "multiclusterservices",
+    group: "networking.karmada.io",
+    versions: &["v1alpha1"],
+    manifest: include_str!(
+        "../../manifests/crds/hub/multiclusterservices.networking.karmada.io.yaml"
+    ),
 };
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The definitions could not be brought to a member.
+/// The definitions could not be brought.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DefinitionError {
     #[error(transparent)]
@@ -36,10 +57,11 @@ pub(crate) enum DefinitionError {
     #[error("output: {0}")]
     Io(#[from] std::io::Error),
     #[error(
-        "the member has not established customresourcedefinition.apiextensions.k8s.io/{name} within {seconds} s{late}{why}; \
-         see kubectl describe crd {name} there, or join with --skip-crds"
+        "the {side} has not established customresourcedefinition.apiextensions.k8s.io/{name} within {seconds} s{late}{why}; \
+         see kubectl describe crd {name} there, or leave it out with --skip-crds"
     )]
     NotEstablished {
+        side: Side,
         name: String,
         seconds: u64,
         late: Late,
@@ -47,21 +69,34 @@ pub(crate) enum DefinitionError {
     },
 }
 
-struct Kind {
-    name: &'static str,
-    plural: &'static str,
+/// A kind of object, and its definition as this program brings it.
+#[derive(Clone, Copy)]
+pub(crate) struct Kind {
+    pub name: &'static str,
+    pub plural: &'static str,
+    pub group: &'static str,
+    /// The versions that causeway speaks, the newest first.
+    pub versions: &'static [&'static str],
     manifest: &'static str,
 }
 
 /// Whose a definition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+pub(crate) enum Origin {
     /// There is none.
     Absent,
-    /// An earlier join brought it.
+    /// This program brought it, or its manifests did.
     Ours,
-    /// Somebody else did: Karmada, another implementation of the API, a person.
-    Others(Option<Version>),
+    /// Somebody else did: Karmada, another implementation of the API, a person. With the version that is served, of those
+    /// that causeway speaks.
+    Others(Option<&'static str>),
+}
+
+/// How a server has a kind.
+pub(crate) struct Found {
+    pub origin: Origin,
+    /// The definition as it is stored; an API that is served otherwise has none.
+    pub stored: Option<DynamicObject>,
 }
 
 /// Brings the definitions to a member that serves neither kind, and renews those that an earlier join brought. Where
@@ -70,7 +105,7 @@ pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
     let mut found = Vec::new();
     for kind in [EXPORTS, IMPORTS] {
         let definition = kind.definition()?;
-        let origin = origin(member, &kind, &definition).await?;
+        let origin = kind.find(member).await?.origin;
         found.push((kind, definition, origin));
     }
     if found
@@ -83,15 +118,10 @@ pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
         return Ok(());
     }
     for (_, definition, _) in &found {
-        let applied = objects::apply(member, definition).await?;
-        say::result(format_args!(
-            "member: {} {}",
-            objects::title(definition),
-            applied.word()
-        ))?;
+        objects::bring(member, definition, Run::Real).await?;
     }
-    for (_, definition, _) in found {
-        established(member, definition.metadata.name.unwrap_or_default()).await?;
+    for (kind, _, _) in found {
+        kind.established(member).await?;
     }
     Ok(())
 }
@@ -99,9 +129,8 @@ pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
 /// Says that the definitions of an earlier join are still there, if they are.
 pub(crate) async fn say_left(member: &ApiServer) -> Result<(), DefinitionError> {
     for kind in [EXPORTS, IMPORTS] {
-        let definition = kind.definition()?;
-        let title = objects::title(&definition);
-        if origin(member, &kind, &definition).await? == Origin::Ours {
+        let title = objects::title(&kind.definition()?);
+        if kind.find(member).await?.origin == Origin::Ours {
             say::result(format_args!(
                 "member: {title} left, deleting it would delete every {} there",
                 kind.name
@@ -112,52 +141,65 @@ pub(crate) async fn say_left(member: &ApiServer) -> Result<(), DefinitionError> 
 }
 
 impl Kind {
-    fn definition(&self) -> Result<DynamicObject, ObjectError> {
+    /// The definition, from its manifest.
+    pub(crate) fn definition(&self) -> Result<DynamicObject, ObjectError> {
         objects::object(serde_saphyr::from_str(self.manifest)?)
     }
-}
 
-async fn origin(
-    member: &ApiServer,
-    kind: &Kind,
-    definition: &DynamicObject,
-) -> Result<Origin, DefinitionError> {
-    let stored = objects::get(member, definition).await?;
-    if stored.as_ref().is_some_and(is_ours) {
-        return Ok(Origin::Ours);
-    }
-    let version = served(member, kind).await?;
-    Ok(match (stored, version) {
-        (None, None) => Origin::Absent,
-        _ => Origin::Others(version),
-    })
-}
-
-fn is_ours(definition: &DynamicObject) -> bool {
-    let labels = definition.metadata.labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(labels::MANAGED_BY))
-        .is_some_and(|manager| manager == labels::MANAGER)
-}
-
-/// The version in which the member serves the kind, the newest of those that it does.
-async fn served(member: &ApiServer, kind: &Kind) -> Result<Option<Version>, AskError> {
-    for version in Version::ALL {
-        let group_version = version.api_version();
-        let resources = member.client.list_api_group_resources(&group_version);
-        match member.ask(resources).await {
-            Ok(list) if list.resources.iter().any(|one| one.name == kind.plural) => {
-                return Ok(Some(version));
+    /// How the server has the kind.
+    pub(crate) async fn find(&self, server: &ApiServer) -> Result<Found, DefinitionError> {
+        let stored = objects::get(server, &self.definition()?).await?;
+        let origin = if stored.as_ref().is_some_and(objects::is_ours) {
+            Origin::Ours
+        } else {
+            match (&stored, self.served(server).await?) {
+                (None, None) => Origin::Absent,
+                (_, version) => Origin::Others(version),
             }
-            Ok(_) | Err(AskError::NotFound { .. }) => {}
-            Err(error) => return Err(error),
-        }
+        };
+        Ok(Found { origin, stored })
     }
-    Ok(None)
+
+    /// The version in which the server serves the kind, the newest of those that it does.
+    async fn served(&self, server: &ApiServer) -> Result<Option<&'static str>, AskError> {
+        for version in self.versions {
+            let group_version = format!("{}/{version}", self.group);
+            let resources = server.client.list_api_group_resources(&group_version);
+            match server.ask(resources).await {
+                Ok(list) if list.resources.iter().any(|one| one.name == self.plural) => {
+                    return Ok(Some(version));
+                }
+                Ok(_) | Err(AskError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until the server serves what was defined.
+    pub(crate) async fn established(&self, server: &ApiServer) -> Result<(), DefinitionError> {
+        let definitions: Api<CustomResourceDefinition> = Api::all(server.client.clone());
+        let name = format!("{}.{}", self.plural, self.group);
+        let deadline = Instant::now() + ESTABLISHED_WITHIN;
+        let mut why = String::new();
+        let found = follow::one(definitions, &name, deadline, |definition| {
+            let (is_established, trouble) = state(definition?);
+            why = trouble;
+            is_established.then_some(())
+        });
+        let found = found.await;
+        found.map_err(|late| DefinitionError::NotEstablished {
+            side: server.side,
+            name,
+            seconds: ESTABLISHED_WITHIN.as_secs(),
+            late,
+            why,
+        })
+    }
 }
 
 /// What is said of a kind where somebody else's definitions are left alone.
-fn left(kind: &str, origin: Origin) -> String {
+pub(crate) fn left(kind: &str, origin: Origin) -> String {
     match origin {
         Origin::Others(Some(version)) => {
             format!("{kind} {version} is already served, left as it is")
@@ -172,25 +214,6 @@ fn left(kind: &str, origin: Origin) -> String {
             "{kind} is not served; the member takes no part in the clusterset until whoever defined the other kind defines it too"
         ),
     }
-}
-
-/// Waits until the member serves what was defined.
-async fn established(member: &ApiServer, name: String) -> Result<(), DefinitionError> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(member.client.clone());
-    let deadline = Instant::now() + ESTABLISHED_WITHIN;
-    let mut why = String::new();
-    let found = follow::one(definitions, &name, deadline, |definition| {
-        let (is_established, trouble) = state(definition?);
-        why = trouble;
-        is_established.then_some(())
-    });
-    let found = found.await;
-    found.map_err(|late| DefinitionError::NotEstablished {
-        name,
-        seconds: ESTABLISHED_WITHIN.as_secs(),
-        late,
-        why,
-    })
 }
 
 /// Whether a definition is established, and what it says where it is not.
@@ -210,28 +233,37 @@ fn state(definition: &CustomResourceDefinition) -> (bool, String) {
 #[cfg(test)]
 mod tests {
     use causeway::api::crds;
+    use causeway::api::multicluster::Version;
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn the_definitions_are_those_that_are_generated_and_bear_causeways_label() {
-        let generated = crds::member();
-        for (kind, generated) in [EXPORTS, IMPORTS].iter().zip(&generated) {
+        let generated = crds::member().into_iter().chain(crds::hub());
+        let kinds = [EXPORTS, IMPORTS, SERVICES, CLUSTERS];
+        assert_eq!(generated.clone().count(), kinds.len());
+        for (kind, generated) in kinds.iter().zip(generated) {
             let built_in: CustomResourceDefinition =
                 serde_saphyr::from_str(kind.manifest).expect(kind.name);
-            assert_eq!(&built_in, generated);
-            assert_eq!(built_in.spec.names.kind, kind.name);
-            assert_eq!(built_in.spec.names.plural, kind.plural);
-            assert!(is_ours(&kind.definition().expect(kind.name)));
+            assert_eq!(built_in, generated);
+            let spec = built_in.spec;
+            assert_eq!(
+                (&*spec.names.kind, &*spec.names.plural, &*spec.group),
+                (kind.name, kind.plural, kind.group)
+            );
+            let versions: Vec<_> = spec.versions.iter().map(|one| &*one.name).collect();
+            assert_eq!(versions, kind.versions);
+            assert!(objects::is_ours(&kind.definition().expect(kind.name)));
         }
+        assert_eq!(Version::ALL.map(Version::as_str), EXPORTS.versions);
     }
 
     #[test]
     fn what_is_left_alone_is_said_with_its_version() {
         for (origin, said) in [
             (
-                Origin::Others(Some(Version::V1alpha1)),
+                Origin::Others(Some("v1alpha1")),
                 "ServiceExport v1alpha1 is already served, left as it is",
             ),
             (Origin::Others(None), "not served in a version"),

@@ -6,11 +6,13 @@ use crate::definitions::DefinitionError;
 use crate::drain::DrainError;
 use crate::explain::ExplainError;
 use crate::hub::HubError;
+use crate::install::InstallError;
 use crate::join::JoinError;
 use crate::member::MemberError;
 use crate::objects::ObjectError;
 use crate::release::ReleaseError;
 use crate::status::StatusError;
+use crate::uninstall::UninstallError;
 use crate::unjoin::UnjoinError;
 use crate::version::VersionError;
 
@@ -24,6 +26,10 @@ pub(crate) const NOT_ASKED: u8 = 3;
 /// Why a command ended badly.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    #[error(transparent)]
+    Uninstall(#[from] UninstallError),
     #[error(transparent)]
     Join(#[from] JoinError),
     #[error(transparent)]
@@ -50,6 +56,8 @@ impl Failure {
     /// The exit code of this end.
     pub(crate) fn code(&self) -> u8 {
         match self {
+            Self::Install(error) => install(error),
+            Self::Uninstall(error) => uninstall(error),
             Self::Join(error) => join(error),
             Self::Unjoin(error) => unjoin(error),
             Self::Drain(error) => drain(error),
@@ -102,6 +110,36 @@ fn definition(error: &DefinitionError) -> u8 {
         DefinitionError::Ask(error) => ask(error),
         DefinitionError::Object(error) => object(error),
         DefinitionError::Io(_) | DefinitionError::NotEstablished { .. } => NOT_WELL,
+    }
+}
+
+fn install(error: &InstallError) -> u8 {
+    match error {
+        InstallError::Authority { .. } => USAGE,
+        InstallError::Ask(error) => ask(error),
+        InstallError::Object(error) => object(error),
+        InstallError::Definition(error) => definition(error),
+        InstallError::NotReady(_)
+        | InstallError::Io(_)
+        | InstallError::Yaml(_)
+        | InstallError::TooOld(_)
+        | InstallError::Lacks { .. }
+        | InstallError::NamespaceEnds
+        | InstallError::NoCertManager => NOT_WELL,
+    }
+}
+
+fn uninstall(error: &UninstallError) -> u8 {
+    match error {
+        UninstallError::Unasked => USAGE,
+        UninstallError::Ask(error) => ask(error),
+        UninstallError::Object(error) => object(error),
+        UninstallError::Definition(error) => definition(error),
+        UninstallError::Io(_)
+        | UninstallError::Serving { .. }
+        | UninstallError::Declined
+        | UninstallError::NotCleaned { .. }
+        | UninstallError::NotGone { .. } => NOT_WELL,
     }
 }
 
@@ -192,6 +230,12 @@ mod tests {
         ] {
             let ends = [
                 Failure::from(JoinError::from(cause())),
+                InstallError::from(cause()).into(),
+                InstallError::from(ObjectError::from(cause())).into(),
+                InstallError::from(DefinitionError::from(cause())).into(),
+                UninstallError::from(cause()).into(),
+                UninstallError::from(ObjectError::from(cause())).into(),
+                UninstallError::from(DefinitionError::from(cause())).into(),
                 JoinError::from(HubError::from(cause())).into(),
                 JoinError::from(MemberError::from(cause())).into(),
                 JoinError::from(MemberError::from(ObjectError::from(cause()))).into(),
@@ -225,5 +269,8 @@ mod tests {
             Failure::from(JoinError::Endpoint("x".to_owned())).code(),
             USAGE
         );
+        assert_eq!(Failure::from(InstallError::NoCertManager).code(), NOT_WELL);
+        assert_eq!(Failure::from(UninstallError::Declined).code(), NOT_WELL);
+        assert_eq!(Failure::from(UninstallError::Unasked).code(), USAGE);
     }
 }

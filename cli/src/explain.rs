@@ -13,6 +13,7 @@ mod text;
 
 use crate::args::{ExplainArgs, Format, HubArgs};
 use crate::ask::{ApiServer, AskError};
+use crate::hub::DEFINE;
 use crate::say;
 
 /// A service could not be explained.
@@ -26,9 +27,7 @@ pub(crate) enum ExplainError {
     Json(#[from] serde_json::Error),
     #[error("output: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
-    #[error(
-        "the hub serves no {0}; apply manifests/crds/hub/ to it first: kubectl apply -f manifests/crds/hub/"
-    )]
+    #[error("the hub serves no {0}; it gets the definition by {DEFINE}")]
     NoApi(&'static str),
 }
 

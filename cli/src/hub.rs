@@ -15,6 +15,10 @@ use crate::ask::{ApiServer, AskError};
 use crate::member::Credentials;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
+/// How a hub gets the definitions.
+pub(crate) const DEFINE: &str =
+    "kubectl mcs install --crds-only, or kubectl apply -f manifests/crds/hub/";
+
 const CLUSTERS: &str = "clusters.cluster.karmada.io";
 
 /// The hub is not one that members can be joined to with this program.
@@ -22,9 +26,7 @@ const CLUSTERS: &str = "clusters.cluster.karmada.io";
 pub(crate) enum HubError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error(
-        "the hub serves no Cluster objects; apply manifests/crds/hub/ to it first: kubectl apply -f manifests/crds/hub/"
-    )]
+    #[error("the hub serves no Cluster objects; it gets their definition by {DEFINE}")]
     NoClusterApi,
     #[error(
         "the hub is a Karmada control plane, whose members are joined with karmadactl; causeway uses the Cluster objects \
@@ -32,7 +34,7 @@ pub(crate) enum HubError {
     )]
     Karmada,
     #[error(
-        "the hub has no namespace {DEFAULT_NAMESPACE}; apply manifests/hub/rbac.yaml to it first: kubectl apply -f manifests/hub/rbac.yaml"
+        "the hub has no namespace {DEFAULT_NAMESPACE}; install causeway there first: kubectl mcs install, or kubectl apply -f manifests/hub/rbac.yaml"
     )]
     NoNamespace,
 }
@@ -181,10 +183,26 @@ pub(crate) fn bare_cluster(name: &ClusterName) -> Result<DynamicObject, ObjectEr
     }))
 }
 
-/// Whether a Secret was made by `join`.
-pub(crate) fn is_ours(secret: &DynamicObject) -> bool {
-    let labels = secret.metadata.labels.as_ref();
-    labels
-        .and_then(|labels| labels.get(labels::MANAGED_BY))
-        .is_some_and(|manager| manager == labels::MANAGER)
+/// Deletes the credentials that `join` made, and says so; whether they were there.
+pub(crate) async fn forget_credentials(
+    hub: &ApiServer,
+    name: &ClusterName,
+) -> Result<bool, ObjectError> {
+    let secret = bare_secret(name)?;
+    let stored = objects::get(hub, &secret).await?;
+    let made_by_join = stored.as_ref().is_some_and(objects::is_ours);
+    if made_by_join {
+        objects::remove(hub, &secret).await?;
+    }
+    Ok(made_by_join)
+}
+
+/// What a person runs in a member to delete all that causeway wrote there for this hub.
+pub(crate) async fn leftovers_command(hub: &ApiServer) -> String {
+    // The label's value is the UID of the hub's kube-system, which not everybody may see.
+    let uid = hub.uid().await.unwrap_or_else(|_| "HUB-UID".to_owned());
+    format!(
+        "kubectl delete services,endpointslices -A -l {}={uid}, and the same of serviceexports,serviceimports if it serves them",
+        labels::HUB
+    )
 }

@@ -11,7 +11,7 @@ use crate::definitions::{self, DefinitionError};
 use crate::follow::Late;
 use crate::hub::{self, HubError, Known};
 use crate::member::{self, MemberError};
-use crate::objects::{self, ObjectError};
+use crate::objects::{self, ObjectError, Run};
 use crate::{follow, say};
 
 /// A cluster could not be joined.
@@ -90,12 +90,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let proxy = member.config.proxy_url.as_ref().map(ToString::to_string);
     let cluster = hub::cluster(&name, &identity.uid, &endpoint, proxy.as_deref())?;
     for object in [hub::secret(&name, &credentials)?, cluster] {
-        let applied = objects::apply(&hub, &object).await?;
-        say::result(format_args!(
-            "hub: {} {}",
-            objects::title(&object),
-            applied.word()
-        ))?;
+        objects::bring(&hub, &object, Run::Real).await?;
     }
     synced(&hub, &name, &endpoint, args).await
 }

@@ -1,8 +1,9 @@
-//! `kubectl mcs`: joins clusters to a hub, and shows which services reach across them.
+//! `kubectl mcs`: sets up a hub, joins clusters to it, and shows which services reach across them.
 
 mod age;
 mod args;
 mod ask;
+mod bundle;
 mod check;
 mod definitions;
 mod drain;
@@ -10,6 +11,7 @@ mod exit;
 mod explain;
 mod follow;
 mod hub;
+mod install;
 mod join;
 mod lease;
 mod member;
@@ -19,6 +21,7 @@ mod release;
 mod say;
 mod status;
 mod table;
+mod uninstall;
 mod unjoin;
 mod version;
 
@@ -55,6 +58,8 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
         .map_err(Failure::Runtime)?;
     runtime.block_on(async {
         match &line.command {
+            Command::Install(args) => install::run(&line.hub, args).await?,
+            Command::Uninstall(args) => uninstall::run(&line.hub, args).await?,
             Command::Join(args) => join::run(&line.hub, args).await?,
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::ask::{ApiServer, AskError, Side};
 use crate::follow::Late;
-use crate::objects::{self, ObjectError};
+use crate::objects::{self, ObjectError, Run};
 use crate::{follow, say};
 
 const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
@@ -89,7 +89,7 @@ pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError
 }
 
 /// Major and minor as numbers; providers write a minor such as "21+".
-fn version(major: &str, minor: &str) -> Option<(u32, u32)> {
+pub(crate) fn version(major: &str, minor: &str) -> Option<(u32, u32)> {
     let number = |text: &str| {
         text.trim_end_matches(|c: char| !c.is_ascii_digit())
             .parse()
@@ -110,18 +110,11 @@ pub(crate) async fn grant(
     }
     let token = token_secret(hub_uid)?;
     for object in wanted.iter().chain([&token]) {
-        let applied = objects::apply(member, object).await?;
-        say::result(format_args!(
-            "member: {} {}",
-            objects::title(object),
-            applied.word()
-        ))?;
+        objects::bring(member, object, Run::Real).await?;
     }
     if !namespace_creation {
         for object in objects::parse(NAMESPACE_CREATION)? {
-            if objects::delete(member, &object).await? {
-                say::result(format_args!("member: {} deleted", objects::title(&object)))?;
-            }
+            objects::remove(member, &object).await?;
         }
     }
     filled(member, &token_name(hub_uid)).await
@@ -194,6 +187,11 @@ fn ca_bundle(from_kubeconfig: &[Vec<u8>], cluster_ca: &str) -> String {
     all.iter().map(|certificate| pem(certificate)).collect()
 }
 
+/// Whether a text in PEM holds a certificate.
+pub(crate) fn has_certificate(pem: &str) -> bool {
+    CertificateDer::pem_slice_iter(pem.as_bytes()).any(|one| one.is_ok())
+}
+
 fn pem(certificate: &[u8]) -> String {
     const LINE: usize = 64;
     let mut text = "-----BEGIN CERTIFICATE-----\n".to_owned();
@@ -238,7 +236,7 @@ pub(crate) async fn verify(
 
 /// Removes what [`grant`] made for the hub of that UID; the account stays while another hub has a token for it.
 pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), MemberError> {
-    remove(member, &token_secret(hub_uid)?).await?;
+    objects::remove(member, &token_secret(hub_uid)?).await?;
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
     let tokens = member
         .ask(secrets.list_metadata(&ListParams::default().labels(labels::HUB)))
@@ -250,26 +248,16 @@ pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), Memb
     }
     let mut objects = objects::parse(RBAC)?;
     objects.extend(objects::parse(NAMESPACE_CREATION)?);
-    for object in objects.iter().rev().filter(|object| !is_namespace(object)) {
-        remove(member, object).await?;
+    for object in objects
+        .iter()
+        .rev()
+        .filter(|object| !objects::is_a(object, "Namespace"))
+    {
+        objects::remove(member, object).await?;
     }
     Ok(say::result(format_args!(
         "member: namespace/{DEFAULT_NAMESPACE} left, delete it if nothing else is in it"
     ))?)
-}
-
-async fn remove(member: &ApiServer, object: &DynamicObject) -> Result<(), MemberError> {
-    if objects::delete(member, object).await? {
-        say::result(format_args!("member: {} deleted", objects::title(object)))?;
-    }
-    Ok(())
-}
-
-fn is_namespace(object: &DynamicObject) -> bool {
-    object
-        .types
-        .as_ref()
-        .is_some_and(|types| types.kind == "Namespace")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Objects as kubectl handles them: applied from a manifest, deleted by name, spoken of as `kind/name`.
 
+use causeway::api::labels;
 use kube::Api;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams,
@@ -9,6 +10,7 @@ use kube::core::gvk::ParseGroupVersionError;
 use serde_json::Value;
 
 use crate::ask::{ApiServer, AskError};
+use crate::say;
 
 /// The field manager of what a person writes with this program.
 pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
@@ -26,11 +28,13 @@ pub(crate) enum ObjectError {
     Untyped,
     #[error("a built-in object is of no known version: {0}")]
     Version(#[from] ParseGroupVersionError),
+    #[error("output: {0}")]
+    Io(#[from] std::io::Error),
 }
 
 /// What came of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
+enum Applied {
     Created,
     Configured,
     Unchanged,
@@ -38,7 +42,7 @@ pub(crate) enum Applied {
 
 impl Applied {
     /// As kubectl words it.
-    pub(crate) fn word(self) -> &'static str {
+    fn word(self) -> &'static str {
         match self {
             Self::Created => "created",
             Self::Configured => "configured",
@@ -58,6 +62,20 @@ pub(crate) fn object(value: Value) -> Result<DynamicObject, ObjectError> {
     Ok(serde_json::from_value(value)?)
 }
 
+/// Whether this program or its manifests made an object: it bears causeway's label.
+pub(crate) fn is_ours(object: &DynamicObject) -> bool {
+    let labels = object.metadata.labels.as_ref();
+    labels
+        .and_then(|labels| labels.get(labels::MANAGED_BY))
+        .is_some_and(|manager| manager == labels::MANAGER)
+}
+
+/// Whether an object is of that kind.
+pub(crate) fn is_a(object: &DynamicObject, kind: &str) -> bool {
+    let types = object.types.as_ref();
+    types.is_some_and(|types| types.kind == kind)
+}
+
 /// `kind.group/name`, as kubectl words it.
 pub(crate) fn title(object: &DynamicObject) -> String {
     let types = object.types.clone().unwrap_or_default();
@@ -69,23 +87,58 @@ pub(crate) fn title(object: &DynamicObject) -> String {
     }
 }
 
-/// Applies an object server-side, and says what that changed.
-pub(crate) async fn apply(
+/// Whether a change is carried out, or only checked by the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    Real,
+    Dry,
+}
+
+/// Applies an object server-side, and tells the person what that changed, or would.
+pub(crate) async fn bring(
     server: &ApiServer,
     object: &DynamicObject,
+    run: Run,
+) -> Result<(), ObjectError> {
+    let applied = apply(server, object, run).await?;
+    let dry_run = match run {
+        Run::Real => "",
+        Run::Dry => " (server dry run)",
+    };
+    Ok(say::result(format_args!(
+        "{}: {} {}{dry_run}",
+        server.side,
+        title(object),
+        applied.word()
+    ))?)
+}
+
+/// Deletes an object and tells the person, if it was there.
+pub(crate) async fn remove(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
+    if delete(server, object).await? {
+        say::result(format_args!("{}: {} deleted", server.side, title(object)))?;
+    }
+    Ok(())
+}
+
+async fn apply(
+    server: &ApiServer,
+    object: &DynamicObject,
+    run: Run,
 ) -> Result<Applied, ObjectError> {
     let api = api(server, object)?;
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    let before = server.ask(api.get_metadata_opt(name)).await?;
-    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    let before = server.ask(api.get_opt(name)).await?;
+    let parameters = PatchParams {
+        dry_run: run == Run::Dry,
+        ..PatchParams::apply(FIELD_MANAGER).force()
+    };
     let after = server
         .ask(api.patch(name, &parameters, &Patch::Apply(object)))
         .await?;
     Ok(match before {
         None => Applied::Created,
-        Some(before) if before.metadata.resource_version == after.metadata.resource_version => {
-            Applied::Unchanged
-        }
+        Some(before) if before == after => Applied::Unchanged,
         Some(_) => Applied::Configured,
     })
 }
@@ -108,13 +161,17 @@ pub(crate) async fn delete(
     }
 }
 
-/// The object as it is on the server, if it is there.
+/// The object as it is on the server; `None` where it is not there, or its kind is not served.
 pub(crate) async fn get(
     server: &ApiServer,
     object: &DynamicObject,
 ) -> Result<Option<DynamicObject>, ObjectError> {
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    Ok(server.ask(api(server, object)?.get_opt(name)).await?)
+    match server.ask(api(server, object)?.get(name)).await {
+        Ok(stored) => Ok(Some(stored)),
+        Err(AskError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn api(server: &ApiServer, object: &DynamicObject) -> Result<Api<DynamicObject>, ObjectError> {

@@ -26,6 +26,7 @@ use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::args::{Format, HubArgs, StatusArgs};
 use crate::ask::{ApiServer, AskError, root_cause};
+use crate::hub::DEFINE;
 use crate::say;
 
 /// The status could not be told.
@@ -39,9 +40,7 @@ pub(crate) enum StatusError {
     Json(#[from] serde_json::Error),
     #[error("output: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
-    #[error(
-        "the hub serves no MultiClusterService; apply manifests/crds/hub/ to it first: kubectl apply -f manifests/crds/hub/"
-    )]
+    #[error("the hub serves no MultiClusterService; it gets the definition by {DEFINE}")]
     NoApi,
     #[error(
         "{name:?} not found {place}: neither a MultiClusterService on the hub nor a ServiceExport or ServiceImport in a \

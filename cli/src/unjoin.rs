@@ -1,6 +1,8 @@
 //! `kubectl mcs unjoin`: the Cluster goes, the controller cleans the member, then the credentials go.
 
-use causeway::api::{Cluster, MultiClusterService, condition, labels};
+use std::fmt::Display;
+
+use causeway::api::{Cluster, MultiClusterService, condition};
 use causeway::domain::{self, ClusterName};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
@@ -86,7 +88,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
             say_left(&hub, &name, &unready).await?;
         }
     }
-    found |= remove_secret(&hub, &name).await?;
+    found |= hub::forget_credentials(&hub, &name).await?;
     if !found && member.is_none() {
         return Err(UnjoinError::NotJoined(name));
     }
@@ -140,18 +142,20 @@ async fn gone(
 }
 
 /// Names the way to what the controller had to leave.
-async fn say_left(hub: &ApiServer, name: &ClusterName, why: &str) -> Result<(), UnjoinError> {
-    // The label's value is the UID of the hub's kube-system, which not everybody may see.
-    let uid = hub.uid().await.unwrap_or_else(|_| "HUB-UID".to_owned());
-    Ok(say::result(format_args!(
+pub(crate) async fn say_left(
+    hub: &ApiServer,
+    name: impl Display,
+    why: &str,
+) -> std::io::Result<()> {
+    say::result(format_args!(
         "note: {name} could not be cleaned{why}; what causeway wrote there is left. When it is back join and unjoin it again, or \
-         run there: kubectl delete services,endpointslices -A -l {}={uid}, and the same of serviceexports,serviceimports if it \
-         serves them",
-        labels::HUB
-    ))?)
+         run there: {}",
+        hub::leftovers_command(hub).await
+    ))
 }
 
-fn cleaning(cluster: &Cluster) -> String {
+/// Why a member cannot be cleaned now, to be said after a word; empty where it can.
+pub(crate) fn cleaning(cluster: &Cluster) -> String {
     let conditions = cluster
         .status
         .as_ref()
@@ -162,19 +166,6 @@ fn cleaning(cluster: &Cluster) -> String {
     ready
         .map(|ready| format!(": {} ({})", ready.reason, ready.message))
         .unwrap_or_default()
-}
-
-/// Deletes the credentials that `join` made; says whether they were there.
-async fn remove_secret(hub: &ApiServer, name: &ClusterName) -> Result<bool, UnjoinError> {
-    let secret = hub::bare_secret(name)?;
-    let ours = objects::get(hub, &secret)
-        .await?
-        .is_some_and(|stored| hub::is_ours(&stored));
-    let deleted = ours && objects::delete(hub, &secret).await?;
-    if deleted {
-        say::result(format_args!("hub: {} deleted", objects::title(&secret)))?;
-    }
-    Ok(deleted)
 }
 
 /// Names the services that ask for the cluster still.

@@ -5,6 +5,7 @@ use kube::Resource as _;
 
 use crate::args::{HubArgs, VersionArgs};
 use crate::ask::{ApiServer, AskError};
+use crate::hub::DEFINE;
 use crate::say;
 
 /// The versions could not be told.
@@ -42,9 +43,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), Version
         Err(error) => return Err(error.into()),
     };
     let served = if served {
-        version.as_ref()
+        version.into_owned()
     } else {
-        "not served (kubectl apply -f manifests/crds/hub/)"
+        format!("not served ({DEFINE})")
     };
     Ok(say::result(format_args!("MultiClusterService: {served}"))?)
 }

@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 
 use super::gather::{Installation, NAMESPACE, Seen, Webhook};
 use super::{Part, State};
+use crate::hub::DEFINE;
 use crate::lease;
 
 /// Says how each part of an installation is.
@@ -39,14 +40,14 @@ fn definition(kind: &str, served: &Seen<bool>) -> Part {
     let name = format!("definition of {kind}");
     match served {
         Ok(true) => Part::new(name, State::Well, "served"),
-        Ok(false) => Part::new(name, State::Wrong, "the hub does not serve it")
-            .mend("kubectl apply -f manifests/crds/hub/"),
+        Ok(false) => Part::new(name, State::Wrong, "the hub does not serve it").mend(DEFINE),
         Err(why) => unseen(name, why),
     }
 }
 
 fn registration(kind: &str, found: &Seen<Option<Vec<Webhook>>>) -> Part {
-    let apply = "kubectl apply -f manifests/hub/webhook-by-service.yaml, or options/webhook-by-url.yaml on a hub without nodes";
+    let apply = "kubectl mcs install, with --external --webhook-url on a hub without nodes; or kubectl apply -f manifests/hub/webhook-by-service.yaml, \
+                 or options/webhook-by-url.yaml";
     let webhooks = match found {
         Err(why) => return unseen(kind, why),
         Ok(None) => {

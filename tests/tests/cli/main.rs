@@ -10,6 +10,7 @@ mod check;
 mod clusterset;
 mod definitions;
 mod explain;
+mod installing;
 mod joining;
 mod status;
 mod trouble;

@@ -92,7 +92,13 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
     };
     let (hub, member) = (bed.fleet.hub(), bed.fleet.member("member1"));
     let closed = rewritten("closed", hub, hub.url(), "https://127.0.0.1:1");
-    for args in [vec!["status"], vec!["version"], vec!["unjoin", "a"]] {
+    for args in [
+        vec!["status"],
+        vec!["version"],
+        vec!["unjoin", "a"],
+        vec!["install"],
+        vec!["uninstall"],
+    ] {
         let args = args.into_iter().chain(["--kubeconfig", closed.as_str()]);
         let output = bed.installation.kubectl_mcs(args).await;
         ends(

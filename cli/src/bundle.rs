@@ -1,0 +1,458 @@
+//! The manifests of a hub, as they were when this program was built, and the choice among them. Pure.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use crate::args::{ImageArgs, PartArgs};
+use crate::objects::{self, ObjectError};
+
+const RBAC: &str = include_str!("../../manifests/hub/rbac.yaml");
+const WORKLOADS: &str = include_str!("../../manifests/hub/workloads.yaml");
+const BY_SERVICE: &str = include_str!("../../manifests/hub/webhook-by-service.yaml");
+const BY_URL: &str = include_str!("../../manifests/hub/options/webhook-by-url.yaml");
+const TOKENS: &str = include_str!("../../manifests/hub/options/tokens.yaml");
+const KARMADA: &str = include_str!("../../manifests/hub/options/karmada.yaml");
+const CERT_MANAGER: &str = include_str!("../../manifests/hub/options/cert-manager.yaml");
+const CERT_MANAGER_PATCH: &str =
+    include_str!("../../manifests/hub/options/cert-manager.patch.yaml");
+
+/// What stands in options/webhook-by-url.yaml for the webhook's address and its authority.
+const URL: &str = "WEBHOOK_URL";
+const AUTHORITY: &str = "CA_BUNDLE";
+
+/// What the manifests' comments have a person add where cert-manager, or Karmada, is used.
+const INJECT: (&str, &str) = (
+    "cert-manager.io/inject-ca-from",
+    "causeway-system/causeway-webhook",
+);
+const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
+
+const NAME_LABEL: (&str, &str) = ("app.kubernetes.io/name", "causeway");
+const CONTAINERS: &str = "/spec/template/spec/containers";
+
+/// The Deployments of a hub that runs causeway itself.
+pub(crate) const DEPLOYMENTS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
+
+/// What is applied to a hub beside the definitions, in the order in which it is: who may do what, what runs, and last that
+/// the webhook is asked.
+pub(crate) fn chosen(
+    parts: &PartArgs,
+    images: &ImageArgs,
+    authority: Option<&str>,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    if parts.crds_only {
+        return Ok(Vec::new());
+    }
+    let mut chosen = objects::parse(RBAC)?;
+    if parts.karmada {
+        chosen.extend(objects::parse(KARMADA)?);
+    }
+    if parts.external {
+        chosen.extend(objects::parse(TOKENS)?);
+    } else {
+        if parts.cert_manager {
+            chosen.extend(objects::parse(CERT_MANAGER)?);
+        }
+        chosen.extend(workloads(parts, images)?);
+    }
+    chosen.extend(registration(parts, authority)?);
+    Ok(chosen)
+}
+
+fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut workloads = objects::parse(WORKLOADS)?;
+    for deployment in workloads.iter_mut().filter(|one| is_deployment(one)) {
+        let [webhook, controller] = DEPLOYMENTS.map(|name| is_named(deployment, name));
+        if parts.cert_manager && webhook {
+            overlay(
+                &mut deployment.data,
+                serde_saphyr::from_str(CERT_MANAGER_PATCH)?,
+            );
+        }
+        for container in containers(deployment).filter(|_| parts.karmada && controller) {
+            if let Some(Value::Array(args)) = container.get_mut("args") {
+                args.push(KARMADA_SECRETS.into());
+            }
+        }
+        let (registry, tag) = (images.registry.as_deref(), images.image_tag.as_deref());
+        place(deployment, registry, tag);
+    }
+    Ok(workloads)
+}
+
+fn registration(
+    parts: &PartArgs,
+    authority: Option<&str>,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut registration = match (&parts.webhook_url, parts.external) {
+        (Some(url), _) => by_url(url, authority)?,
+        (None, true) => Vec::new(),
+        (None, false) => objects::parse(BY_SERVICE)?,
+    };
+    if parts.cert_manager {
+        for configuration in &mut registration {
+            let annotations = configuration.metadata.annotations.get_or_insert_default();
+            annotations.insert(INJECT.0.to_owned(), INJECT.1.to_owned());
+        }
+    }
+    Ok(registration)
+}
+
+/// Without an authority the webhook publishes its own.
+fn by_url(url: &str, authority: Option<&str>) -> Result<Vec<DynamicObject>, ObjectError> {
+    let bundle = authority.map(|pem| STANDARD.encode(pem));
+    let manifest = BY_URL.replace(AUTHORITY, bundle.as_deref().unwrap_or("null"));
+    let mut registration = objects::parse(&manifest)?;
+    for configuration in &mut registration {
+        let webhooks = configuration.data.pointer_mut("/webhooks");
+        let webhooks = webhooks.and_then(Value::as_array_mut);
+        for webhook in webhooks.into_iter().flatten() {
+            let Some(Value::Object(client)) = webhook.get_mut("clientConfig") else {
+                continue;
+            };
+            client.retain(|_, value| !value.is_null());
+            if let Some(Value::String(address)) = client.get_mut("url") {
+                *address = address.replace(URL, url);
+            }
+        }
+    }
+    Ok(registration)
+}
+
+/// All that may be on a hub beside the definitions and the namespace, in the order in which it is removed: first nobody asks
+/// the webhook any more, then nothing runs, then nobody may do anything, and last what the programs made for themselves,
+/// when none of them can write it back.
+pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut all = objects::parse(BY_SERVICE)?;
+    for manifest in [WORKLOADS, CERT_MANAGER, TOKENS, KARMADA, RBAC] {
+        let of_manifest = objects::parse(manifest)?;
+        let kept = of_manifest.into_iter().rev();
+        all.extend(kept.filter(|object| !objects::is_a(object, "Namespace")));
+    }
+    for (api_version, kind, name) in [
+        ("v1", "Secret", "causeway-webhook-tls"),
+        ("coordination.k8s.io/v1", "Lease", "causeway-controller"),
+    ] {
+        all.push(objects::object(json!({
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": { "name": name, "namespace": DEFAULT_NAMESPACE },
+        }))?);
+    }
+    Ok(all)
+}
+
+/// Whether an object that bears the name of one of the manifests' is theirs too. The Lease is made without labels.
+pub(crate) fn is_ours(stored: &DynamicObject) -> bool {
+    let labels = stored.metadata.labels.as_ref();
+    let named = labels.and_then(|labels| labels.get(NAME_LABEL.0));
+    named.is_some_and(|name| name == NAME_LABEL.1) || objects::is_a(stored, "Lease")
+}
+
+/// Whether it is a Deployment.
+pub(crate) fn is_deployment(object: &DynamicObject) -> bool {
+    objects::is_a(object, "Deployment")
+}
+
+/// Takes the images of a Deployment from this registry, and with this tag.
+pub(crate) fn place(deployment: &mut DynamicObject, registry: Option<&str>, tag: Option<&str>) {
+    for container in containers(deployment) {
+        if let Some(Value::String(image)) = container.get_mut("image") {
+            let parsed = Image::parse(image);
+            let registry = registry.unwrap_or(parsed.registry);
+            let tag = tag.unwrap_or(parsed.tag);
+            *image = format!("{registry}/{}:{tag}", parsed.name);
+        }
+    }
+}
+
+/// The registry from which a Deployment that is stored has its image, if it is one of causeway's own name.
+pub(crate) fn registry(deployment: &DynamicObject) -> Option<&str> {
+    let images = deployment.data.pointer(CONTAINERS)?.as_array()?.iter();
+    let mut images = images.filter_map(|container| container.get("image")?.as_str());
+    let name = deployment.metadata.name.as_deref()?;
+    images.find_map(|image| {
+        let image = Image::parse(image);
+        (image.name == name).then_some(image.registry)
+    })
+}
+
+fn is_named(object: &DynamicObject, name: &str) -> bool {
+    object.metadata.name.as_deref() == Some(name)
+}
+
+fn containers(deployment: &mut DynamicObject) -> impl Iterator<Item = &mut Value> {
+    let containers = deployment.data.pointer_mut(CONTAINERS);
+    let containers = containers.and_then(Value::as_array_mut);
+    containers.into_iter().flatten()
+}
+
+/// An image's name in its parts: `registry/name:tag`, or `registry/name@digest`.
+#[derive(Debug, PartialEq, Eq)]
+struct Image<'a> {
+    registry: &'a str,
+    name: &'a str,
+    tag: &'a str,
+}
+
+impl<'a> Image<'a> {
+    fn parse(image: &'a str) -> Self {
+        let (image, _) = image.split_once('@').unwrap_or((image, ""));
+        let (registry, rest) = image.rsplit_once('/').unwrap_or(("", image));
+        let (name, tag) = rest.split_once(':').unwrap_or((rest, ""));
+        Self {
+            registry,
+            name,
+            tag,
+        }
+    }
+}
+
+/// Lays a patch over an object as `kubectl patch` does: objects field by field, lists of named things by their names, and
+/// other lists as a whole.
+fn overlay(base: &mut Value, patch: Value) {
+    match (base, patch) {
+        (Value::Object(base), Value::Object(patch)) => {
+            for (key, value) in patch {
+                overlay(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(base), Value::Array(patch))
+            if patch.iter().all(|one| one.get("name").is_some()) =>
+        {
+            for value in patch {
+                let same = base.iter_mut().find(|one| one["name"] == value["name"]);
+                match same {
+                    Some(same) => overlay(same, value),
+                    None => base.push(value),
+                }
+            }
+        }
+        (base, patch) => *base = patch,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn titles(objects: &[DynamicObject]) -> Vec<String> {
+        objects.iter().map(objects::title).collect()
+    }
+
+    fn with(parts: PartArgs) -> Vec<DynamicObject> {
+        chosen(&parts, &ImageArgs::default(), None).expect("objects")
+    }
+
+    fn kinds(objects: &[DynamicObject]) -> Vec<&str> {
+        let types = objects.iter().filter_map(|one| one.types.as_ref());
+        types.map(|types| types.kind.as_str()).collect()
+    }
+
+    fn find<'a>(objects: &'a [DynamicObject], kind: &str, name: &str) -> &'a DynamicObject {
+        let mut found = objects.iter();
+        found
+            .find(|one| objects::is_a(one, kind) && is_named(one, name))
+            .unwrap_or_else(|| panic!("no {kind} {name} in {:?}", titles(objects)))
+    }
+
+    fn args(objects: &[DynamicObject], name: &str) -> String {
+        let pointer = format!("{CONTAINERS}/0/args");
+        let deployment = find(objects, "Deployment", name);
+        deployment.data.pointer(&pointer).expect("args").to_string()
+    }
+
+    #[test]
+    fn the_namespace_comes_first_and_the_registration_of_the_webhook_last() {
+        let all = with(PartArgs::default());
+        let kinds = kinds(&all);
+        assert_eq!(kinds.first(), Some(&"Namespace"));
+        assert_eq!(
+            kinds[kinds.len() - 2..],
+            [
+                "MutatingWebhookConfiguration",
+                "ValidatingWebhookConfiguration"
+            ]
+        );
+        assert_eq!(
+            kinds.iter().filter(|kind| **kind == "Deployment").count(),
+            2
+        );
+        let documents = [RBAC, WORKLOADS, BY_SERVICE].map(|one| objects::parse(one).unwrap());
+        assert_eq!(all, documents.concat(), "as in the manifests");
+    }
+
+    #[test]
+    fn every_object_bears_the_label_by_which_it_is_known_at_the_end() {
+        let parts = PartArgs {
+            karmada: true,
+            cert_manager: true,
+            ..PartArgs::default()
+        };
+        let external = PartArgs {
+            external: true,
+            webhook_url: Some("https://a".to_owned()),
+            ..PartArgs::default()
+        };
+        let removed = titles(&everything().expect("objects"));
+        for object in with(parts).iter().chain(&with(external)) {
+            let title = objects::title(object);
+            assert!(is_ours(object), "{title}");
+            let stays = objects::is_a(object, "Namespace");
+            assert_eq!(removed.contains(&title), !stays, "{title}");
+        }
+    }
+
+    #[test]
+    fn nobody_asks_the_webhook_before_anything_of_it_goes() {
+        let all = everything().expect("objects");
+        let kinds = kinds(&all);
+        let first = |kind: &str| kinds.iter().position(|one| *one == kind).expect(kind);
+        let last = |kind: &str| kinds.iter().rposition(|one| *one == kind).expect(kind);
+        assert!(last("ValidatingWebhookConfiguration") < first("Deployment"));
+        assert!(last("MutatingWebhookConfiguration") < first("Service"));
+        for rights in ["ClusterRole", "Role", "ServiceAccount", "RoleBinding"] {
+            assert!(last("Deployment") < first(rights), "{rights}");
+        }
+        // The webhook writes its Secret back for as long as it may.
+        let tls = all
+            .iter()
+            .position(|one| is_named(one, "causeway-webhook-tls"));
+        assert!(tls > Some(last("RoleBinding")));
+    }
+
+    #[test]
+    fn the_images_are_of_this_version_and_found_where_the_person_has_them() {
+        let image = |images: &ImageArgs| {
+            let all = chosen(&PartArgs::default(), images, None).expect("objects");
+            DEPLOYMENTS.map(|name| {
+                let pointer = format!("{CONTAINERS}/0/image");
+                let image = find(&all, "Deployment", name).data.pointer(&pointer);
+                image.and_then(Value::as_str).expect("an image").to_owned()
+            })
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = DEPLOYMENTS.map(|name| format!("causeway/{name}:{version}"));
+        assert_eq!(image(&ImageArgs::default()), expected);
+        let elsewhere = ImageArgs {
+            registry: Some("localhost:5000/team".to_owned()),
+            image_tag: Some("test".to_owned()),
+        };
+        let expected = DEPLOYMENTS.map(|name| format!("localhost:5000/team/{name}:test"));
+        assert_eq!(image(&elsewhere), expected);
+    }
+
+    #[test]
+    fn the_registry_of_a_deployed_image_is_known_by_the_images_name() {
+        for (image, expected) in [
+            (
+                "a.example:5000/b/causeway-webhook:1",
+                Some("a.example:5000/b"),
+            ),
+            ("a.example/causeway-webhook@sha256:0", Some("a.example")),
+            ("a.example/causeway-webhook", Some("a.example")),
+            ("a.example/mirror-of-causeway:1", None),
+        ] {
+            let deployment = objects::object(json!({
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": { "name": "causeway-webhook" },
+                "spec": { "template": { "spec": { "containers": [
+                    { "name": "sidecar", "image": "other.example/sidecar:1" },
+                    { "name": "webhook", "image": image },
+                ] } } },
+            }));
+            let deployment = deployment.expect("an object");
+            assert_eq!(registry(&deployment), expected, "{image}");
+        }
+    }
+
+    #[test]
+    fn cert_manager_mounts_its_certificate_and_injects_its_authority() {
+        let all = with(PartArgs {
+            cert_manager: true,
+            ..PartArgs::default()
+        });
+        let webhook = args(&all, "causeway-webhook");
+        assert!(webhook.contains("--tls-dir=") && !webhook.contains("--self-managed"));
+        let pod = "/spec/template/spec";
+        let deployment = find(&all, "Deployment", "causeway-webhook");
+        let pod = deployment.data.pointer(pod).expect("a pod");
+        assert_eq!(pod["containers"].as_array().map(Vec::len), Some(1));
+        assert!(pod["containers"][0]["readinessProbe"].is_object(), "{pod}");
+        let secret = &pod["volumes"][0]["secret"]["secretName"];
+        let certificate = find(&all, "Certificate", "causeway-webhook");
+        assert_eq!(&certificate.data["spec"]["secretName"], secret);
+        for kind in [
+            "MutatingWebhookConfiguration",
+            "ValidatingWebhookConfiguration",
+        ] {
+            let annotations = &find(&all, kind, "causeway").metadata.annotations;
+            let inject = annotations.as_ref().and_then(|all| all.get(INJECT.0));
+            assert_eq!(inject.map(String::as_str), Some(INJECT.1));
+        }
+    }
+
+    #[test]
+    fn programs_that_run_elsewhere_get_tokens_and_are_asked_only_at_an_address() {
+        let external = PartArgs {
+            external: true,
+            ..PartArgs::default()
+        };
+        let all = with(external.clone());
+        assert_eq!(
+            kinds(&all).iter().filter(|one| **one == "Secret").count(),
+            2
+        );
+        for kind in ["Deployment", "Service", "MutatingWebhookConfiguration"] {
+            assert!(!kinds(&all).contains(&kind), "{kind}");
+        }
+        let addressed = PartArgs {
+            webhook_url: Some("https://webhook.example:9443".to_owned()),
+            ..external
+        };
+        for authority in [None, Some("PEM")] {
+            let all = chosen(&addressed, &ImageArgs::default(), authority).expect("objects");
+            for (kind, path) in [
+                ("MutatingWebhookConfiguration", "mutate"),
+                ("ValidatingWebhookConfiguration", "validate"),
+            ] {
+                let client = &find(&all, kind, "causeway").data["webhooks"][0]["clientConfig"];
+                let url = format!("https://webhook.example:9443/{path}");
+                let expected = match authority {
+                    Some(pem) => json!({ "url": url, "caBundle": STANDARD.encode(pem) }),
+                    None => json!({ "url": url }),
+                };
+                assert_eq!(client, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn on_karmada_the_controller_may_read_the_credentials_and_is_told_where_they_are() {
+        let all = with(PartArgs {
+            karmada: true,
+            ..PartArgs::default()
+        });
+        let role = all.iter().filter(|one| objects::is_a(one, "Role"));
+        let namespaces: Vec<_> = role
+            .filter_map(|one| one.metadata.namespace.as_deref())
+            .collect();
+        assert!(namespaces.contains(&"karmada-cluster"), "{namespaces:?}");
+        assert!(args(&all, "causeway-controller").contains(KARMADA_SECRETS));
+        assert!(!args(&all, "causeway-webhook").contains(KARMADA_SECRETS));
+        assert!(!args(&with(PartArgs::default()), "causeway-controller").contains("karmada"));
+    }
+
+    #[test]
+    fn the_definitions_may_be_all() {
+        let parts = PartArgs {
+            crds_only: true,
+            ..PartArgs::default()
+        };
+        assert_eq!(with(parts), []);
+    }
+}

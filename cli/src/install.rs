@@ -1,0 +1,285 @@
+//! `kubectl mcs install`: the definitions, then the rest of the hub's manifests, then a wait until causeway is ready.
+
+mod brought;
+mod ready;
+
+use std::path::{Path, PathBuf};
+
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
+use tokio::time::Instant;
+
+use self::ready::NotReady;
+use crate::args::{DryRun, HubArgs, InstallArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::definitions::{CLUSTERS, DefinitionError, SERVICES};
+use crate::objects::{self, ObjectError, Run};
+use crate::{bundle, member, say};
+
+/// The first that has what the registration of the webhook needs (matchConditions, v1).
+const OLDEST: (u32, u32) = (1, 30);
+
+/// causeway could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstallError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    #[error(transparent)]
+    NotReady(#[from] NotReady),
+    #[error("output: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("output: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+    #[error("--webhook-ca {file}: {why}", file = file.display())]
+    Authority { file: PathBuf, why: String },
+    #[error("the hub runs Kubernetes {0}; causeway needs 1.30 or later")]
+    TooOld(String),
+    #[error(
+        "{title} on the hub is not causeway's, and lacks {fields}, which causeway needs; upgrade what it came with, such as Karmada. \
+         Nothing was changed"
+    )]
+    Lacks { title: String, fields: String },
+    #[error(
+        "namespace {DEFAULT_NAMESPACE} of the hub is being deleted; wait until it is gone and run this again: \
+         kubectl wait --for=delete namespace/{DEFAULT_NAMESPACE}"
+    )]
+    NamespaceEnds,
+    #[error(
+        "the hub does not serve cert-manager.io/v1; install cert-manager first, or leave --cert-manager out: the webhook keeps \
+         certificates by itself"
+    )]
+    NoCertManager,
+}
+
+/// Installs causeway, or says what that would be.
+pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), InstallError> {
+    let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
+    let mut chosen = bundle::chosen(&args.parts, &args.images, authority.as_deref())?;
+    if args.dry_run == Some(DryRun::Client) {
+        return Ok(say::result(yaml(&all(args, chosen)?)?.trim_end())?);
+    }
+    let hub = ApiServer::hub(hub).await?;
+    let run = match args.dry_run {
+        Some(_) => Run::Dry,
+        None => Run::Real,
+    };
+    let version = check_version(&hub).await?;
+    say::result(format_args!("hub: Kubernetes {version} at {}", hub.url()))?;
+    if args.parts.cert_manager {
+        check_cert_manager(&hub).await?;
+    }
+    let has_namespace = check_namespace(&hub).await?;
+    if args.images.registry.is_none() {
+        keep_registries(&hub, &mut chosen).await?;
+    }
+    if !args.parts.skip_crds {
+        brought::definitions(&hub, &args.parts, run).await?;
+    }
+    note_nodes(&hub, &chosen).await?;
+    for object in &chosen {
+        let is_within = object.metadata.namespace.as_deref() == Some(DEFAULT_NAMESPACE);
+        if run == Run::Dry && is_within && !has_namespace {
+            say::result(format_args!(
+                "hub: {} created (dry run, unchecked: its namespace is not there yet)",
+                objects::title(object)
+            ))?;
+        } else {
+            objects::bring(&hub, object, run).await?;
+        }
+    }
+    if run == Run::Real {
+        finish(&hub, args, &chosen).await?;
+    }
+    Ok(())
+}
+
+/// Waits, if that is asked for, and says how it goes on.
+async fn finish(
+    hub: &ApiServer,
+    args: &InstallArgs,
+    chosen: &[DynamicObject],
+) -> Result<(), InstallError> {
+    let runs_here = chosen.iter().any(bundle::is_deployment);
+    let version = env!("CARGO_PKG_VERSION");
+    if args.parts.crds_only {
+        return Ok(());
+    }
+    if args.parts.external {
+        return Ok(say::result(format_args!(
+            "the hub is ready for causeway v{version}; start causeway-webhook and causeway-controller with the tokens of Secrets \
+             causeway-webhook-token and causeway-controller-token in namespace {DEFAULT_NAMESPACE}{}",
+            match args.parts.webhook_url {
+                Some(_) => "",
+                None => ", then register the webhook: run this again with --webhook-url",
+            }
+        ))?);
+    }
+    if !args.wait || !runs_here {
+        return Ok(say::result(format_args!(
+            "causeway v{version} is applied; kubectl mcs check says whether it is at work"
+        ))?);
+    }
+    ready::wait(hub, Instant::now() + args.timeout, args.timeout).await?;
+    Ok(say::result(format_args!(
+        "causeway v{version} is ready; join a member: kubectl mcs join NAME --member-kubeconfig FILE"
+    ))?)
+}
+
+/// All that would be applied where the hub has no definitions of somebody else's.
+fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut all = Vec::new();
+    if !args.parts.skip_crds {
+        all.push(SERVICES.definition()?);
+        all.push(CLUSTERS.definition()?);
+    }
+    all.extend(chosen);
+    Ok(all)
+}
+
+fn yaml(objects: &[DynamicObject]) -> Result<String, serde_saphyr::ser::Error> {
+    let options = serde_saphyr::ser_options! {
+        compact_list_indent: false,
+        prefer_block_scalars: false,
+    };
+    let documents = objects
+        .iter()
+        .map(|object| serde_saphyr::to_string_with_options(object, options.clone()));
+    let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
+    Ok(documents.join("---\n"))
+}
+
+/// A certificate in PEM.
+fn pem(file: &Path) -> Result<String, InstallError> {
+    let wrong = |why: String| InstallError::Authority {
+        file: file.to_owned(),
+        why,
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    if !member::has_certificate(&text) {
+        return Err(wrong("it holds no certificate in PEM".to_owned()));
+    }
+    Ok(text)
+}
+
+async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
+    let info = hub.ask(hub.client.apiserver_version()).await?;
+    match member::version(&info.major, &info.minor) {
+        Some(version) if version < OLDEST => Err(InstallError::TooOld(info.git_version)),
+        _ => Ok(info.git_version),
+    }
+}
+
+async fn check_cert_manager(hub: &ApiServer) -> Result<(), InstallError> {
+    let resources = hub.client.list_api_group_resources("cert-manager.io/v1");
+    match hub.ask(resources).await {
+        Ok(_) => Ok(()),
+        Err(AskError::NotFound { .. }) => Err(InstallError::NoCertManager),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the hub has causeway's namespace.
+async fn check_namespace(hub: &ApiServer) -> Result<bool, InstallError> {
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(hub.client.clone());
+    let found = hub
+        .ask(namespaces.get_metadata_opt(DEFAULT_NAMESPACE))
+        .await?;
+    match found {
+        Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
+            Err(InstallError::NamespaceEnds)
+        }
+        found => Ok(found.is_some()),
+    }
+}
+
+/// Takes each image from where an earlier installation has it.
+async fn keep_registries(
+    hub: &ApiServer,
+    chosen: &mut [DynamicObject],
+) -> Result<(), InstallError> {
+    for deployment in chosen.iter_mut().filter(|one| bundle::is_deployment(one)) {
+        let stored = objects::get(hub, deployment).await?;
+        if let Some(registry) = stored.as_ref().and_then(bundle::registry) {
+            bundle::place(deployment, Some(registry), None);
+        }
+    }
+    Ok(())
+}
+
+/// Says it where pods are to run and no node can run them.
+async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), InstallError> {
+    if !chosen.iter().any(bundle::is_deployment) {
+        return Ok(());
+    }
+    let nodes: Api<Node> = Api::all(hub.client.clone());
+    match hub
+        .ask(nodes.list_metadata(&ListParams::default().limit(1)))
+        .await
+    {
+        Ok(list) if list.items.is_empty() => Ok(say::progress(
+            "note: the hub has no nodes, and nothing runs the pods; if the webhook and the controller run elsewhere, give --external",
+        )?),
+        Ok(_) | Err(AskError::NotAllowed { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Command, CommandLine};
+
+    fn args(line: &str) -> InstallArgs {
+        let words = "kubectl-mcs install"
+            .split(' ')
+            .chain(line.split_whitespace());
+        match CommandLine::try_parse_from(words).expect(line).command {
+            Command::Install(args) => *args,
+            other => panic!("not install: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_as_what_would_be_applied() {
+        for (line, first, count) in [
+            ("", "multiclusterservices.networking.karmada.io", 20),
+            (
+                "--crds-only",
+                "multiclusterservices.networking.karmada.io",
+                2,
+            ),
+            ("--skip-crds --external", DEFAULT_NAMESPACE, 13),
+            (
+                "--skip-crds --cert-manager --karmada",
+                DEFAULT_NAMESPACE,
+                24,
+            ),
+        ] {
+            let args = args(line);
+            let chosen = bundle::chosen(&args.parts, &args.images, None).expect(line);
+            let applied = all(&args, chosen).expect(line);
+            let text = yaml(&applied).expect(line);
+            let read = objects::parse(&text).expect(line);
+            assert_eq!(read, applied, "{line}");
+            assert_eq!(read[0].metadata.name.as_deref(), Some(first), "{line}");
+            assert_eq!(read.len(), count, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_authority_that_is_none_is_told_before_anything_is_asked() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let error = pem(file.path()).expect_err("it is empty").to_string();
+        assert!(error.contains("holds no certificate"), "{error}");
+        let error = pem(Path::new("/nowhere")).expect_err("it is not there");
+        assert!(error.to_string().contains("/nowhere"), "{error}");
+    }
+}

@@ -1,0 +1,147 @@
+//! The definitions of MultiClusterService and Cluster on a hub, which may be another's.
+
+use kube::api::DynamicObject;
+use serde_json::Value;
+
+use super::InstallError;
+use crate::args::PartArgs;
+use crate::ask::ApiServer;
+use crate::definitions::{self, CLUSTERS, Found, Kind, Origin, SERVICES};
+use crate::objects::{self, Run};
+use crate::say;
+
+/// What causeway reads and writes of each kind's spec.
+const NEEDED: [(Kind, &[&str]); 2] = [
+    (
+        SERVICES,
+        &["types", "ports", "providerClusters", "consumerClusters"],
+    ),
+    (CLUSTERS, &["apiEndpoint", "secretRef", "syncMode"]),
+];
+
+/// Brings those that the hub lacks, renews those that this program or its manifests brought, and leaves others as they are,
+/// if they have the fields that causeway needs. Waits until what was brought is served.
+pub(super) async fn definitions(
+    hub: &ApiServer,
+    parts: &PartArgs,
+    run: Run,
+) -> Result<(), InstallError> {
+    let mut found = Vec::new();
+    for (kind, fields) in NEEDED {
+        let one = kind.find(hub).await?;
+        if let (Origin::Others(_), Some(stored)) = (one.origin, &one.stored) {
+            check_fields(stored, kind, fields)?;
+        }
+        found.push((kind, one));
+    }
+    for (kind, one) in &found {
+        match one.origin {
+            Origin::Others(_) => say::result(format_args!(
+                "hub: {}",
+                definitions::left(kind.name, one.origin)
+            ))?,
+            Origin::Absent | Origin::Ours => {
+                objects::bring(hub, &kind.definition()?, run).await?;
+            }
+        }
+    }
+    if run == Run::Real {
+        let brought = found.iter().filter(|(_, one)| is_causeways(one));
+        for (kind, _) in brought {
+            kind.established(hub).await?;
+        }
+    }
+    if !parts.karmada && found.iter().any(|(_, one)| is_aggregated(one)) {
+        say::progress(
+            "note: the hub is a Karmada control plane; with --karmada the controller may read the members' credentials there",
+        )?;
+    }
+    Ok(())
+}
+
+fn is_causeways(found: &Found) -> bool {
+    !matches!(found.origin, Origin::Others(_))
+}
+
+/// Whether a kind is served without a definition, as Karmada serves Cluster.
+fn is_aggregated(found: &Found) -> bool {
+    matches!(found.origin, Origin::Others(Some(_))) && found.stored.is_none()
+}
+
+fn check_fields(stored: &DynamicObject, kind: Kind, fields: &[&str]) -> Result<(), InstallError> {
+    let lacking = lacking(&stored.data, kind.versions, fields);
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    Err(InstallError::Lacks {
+        title: objects::title(stored),
+        fields: lacking.join(", "),
+    })
+}
+
+/// The fields of spec that no version that causeway speaks has.
+fn lacking(definition: &Value, versions: &[&str], fields: &[&str]) -> Vec<String> {
+    let served = definition
+        .pointer("/spec/versions")
+        .and_then(Value::as_array);
+    let known = served.into_iter().flatten().filter(|one| {
+        let name = one["name"].as_str();
+        name.is_some_and(|name| versions.contains(&name))
+    });
+    let schemas: Vec<_> = known.map(|one| &one["schema"]["openAPIV3Schema"]).collect();
+    if schemas.is_empty() {
+        return vec![format!("version {}", versions.join(" or "))];
+    }
+    let keeps_all = |schema: &Value| schema["x-kubernetes-preserve-unknown-fields"] == true;
+    let has = |field: &str| {
+        schemas.iter().any(|schema| {
+            let spec = &schema["properties"]["spec"];
+            keeps_all(schema) || keeps_all(spec) || spec["properties"][field].is_object()
+        })
+    };
+    let lacking = fields.iter().filter(|field| !has(field));
+    lacking.map(|field| format!("spec.{field}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_of_causeway_have_all_that_it_needs() {
+        for (kind, fields) in NEEDED {
+            let definition = kind.definition().expect(kind.name);
+            assert!(
+                check_fields(&definition, kind, fields).is_ok(),
+                "{}",
+                kind.name
+            );
+        }
+    }
+
+    #[test]
+    fn another_s_definition_says_which_fields_it_lacks() {
+        let with = |schema: Value| {
+            let version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}});
+            json!({"spec": {"versions": [version]}})
+        };
+        let spec = |spec: Value| with(json!({"properties": {"spec": spec}}));
+        let old = json!({"properties": {"types": {"type": "array"}, "range": {"type": "object"}}});
+        let all = json!({"x-kubernetes-preserve-unknown-fields": true});
+        for (definition, expected) in [
+            (spec(old), &["spec.ports"][..]),
+            (spec(all.clone()), &[]),
+            (with(all), &[]),
+            (
+                json!({"spec": {"versions": [{"name": "v2"}]}}),
+                &["version v1alpha1"],
+            ),
+            (json!({}), &["version v1alpha1"]),
+        ] {
+            let lacking = lacking(&definition, &["v1alpha1"], &["types", "ports"]);
+            assert_eq!(lacking, expected, "{definition}");
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! When causeway is ready on a hub that runs it: its pods are, and the API server knows the webhook.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use kube::api::ListParams;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+use super::InstallError;
+use crate::ask::ApiServer;
+use crate::bundle::DEPLOYMENTS;
+use crate::follow::Late;
+use crate::{follow, say};
+
+/// The name of causeway's webhook configurations.
+const REGISTRATION: &str = "causeway";
+
+/// It took too long.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "causeway is applied but not ready within {seconds} s{late}: {what}: {state}{why}; see kubectl -n {DEFAULT_NAMESPACE} get pods, \
+     mend it, and run this again"
+)]
+pub(crate) struct NotReady {
+    what: String,
+    state: String,
+    /// What its pods say, after a word.
+    why: String,
+    seconds: u64,
+    late: Late,
+}
+
+/// Waits until the pods of both Deployments are ready, then until the API server knows the webhook's authority.
+pub(super) async fn wait(
+    hub: &ApiServer,
+    deadline: Instant,
+    timeout: Duration,
+) -> Result<(), InstallError> {
+    for name in DEPLOYMENTS {
+        let what = format!("deployment.apps/{name}");
+        let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
+        let waited = until(deployments, name, &what, deadline, rollout).await?;
+        if let Err((state, late)) = waited {
+            let pods: Api<Pod> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
+            let of_deployment = of_deployment(name);
+            // Who may not see the pods is told the state of the Deployment.
+            let pods = hub.ask(pods.list(&of_deployment)).await;
+            let pods = pods.map(|list| list.items);
+            return Err(not_ready(
+                what,
+                state,
+                trouble(&pods.unwrap_or_default()),
+                timeout,
+                late,
+            ));
+        }
+    }
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
+    let what = "mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
+    let waited = until(mutating, REGISTRATION, what, deadline, |one| {
+        let webhooks = one.webhooks.iter().flatten();
+        registered(webhooks.map(|webhook| &webhook.client_config))
+    });
+    let unknown =
+        |what: &str, (state, late)| not_ready(what.to_owned(), state, None, timeout, late);
+    waited.await?.map_err(|end| unknown(what, end))?;
+    let what = "validatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
+    let waited = until(validating, REGISTRATION, what, deadline, |one| {
+        let webhooks = one.webhooks.iter().flatten();
+        registered(webhooks.map(|webhook| &webhook.client_config))
+    });
+    waited.await?.map_err(|end| unknown(what, end))
+}
+
+fn not_ready(
+    what: String,
+    state: String,
+    why: Option<String>,
+    timeout: Duration,
+    late: Late,
+) -> InstallError {
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let seconds = timeout.as_secs();
+    let not_ready = NotReady {
+        what,
+        state,
+        why,
+        seconds,
+        late,
+    };
+    not_ready.into()
+}
+
+/// Follows an object until it is well, saying what it lacks; the last of that at the deadline.
+async fn until<K>(
+    api: Api<K>,
+    name: &str,
+    what: &str,
+    deadline: Instant,
+    look: impl Fn(&K) -> Result<(), String>,
+) -> std::io::Result<Result<(), (String, Late)>>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut last = "the hub has not told of it".to_owned();
+    let mut shown = Ok(());
+    let followed = follow::one(api, name, deadline, |object| {
+        let lacks = match object.map(&look) {
+            Some(Ok(())) => return Some(()),
+            Some(Err(lacks)) => lacks,
+            None => "it is not there".to_owned(),
+        };
+        if lacks != last && shown.is_ok() {
+            shown = say::progress(format_args!("waiting for {what}: {lacks}"));
+        }
+        last = lacks;
+        None
+    });
+    let followed = followed.await;
+    shown?;
+    if followed.is_ok() {
+        say::result(format_args!("hub: {what} is ready"))?;
+    }
+    Ok(followed.map_err(|late| (last, late)))
+}
+
+fn of_deployment(name: &str) -> ListParams {
+    let component = name.strip_prefix("causeway-").unwrap_or(name);
+    ListParams::default().labels(&format!(
+        "app.kubernetes.io/name=causeway,app.kubernetes.io/component={component}"
+    ))
+}
+
+/// Whether all pods of a Deployment are those of its template, and ready; the same as `kubectl rollout status`.
+fn rollout(deployment: &Deployment) -> Result<(), String> {
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
+    let wanted = wanted.unwrap_or(1);
+    let status = deployment.status.clone().unwrap_or_default();
+    let count = |replicas: Option<i32>| replicas.unwrap_or_default();
+    let updated = count(status.updated_replicas);
+    let (all, available) = (count(status.replicas), count(status.available_replicas));
+    if status.observed_generation < deployment.metadata.generation {
+        return Err("its controller has not seen it yet".to_owned());
+    }
+    let conditions = status.conditions.iter().flatten();
+    let mut failures =
+        conditions.filter(|one| one.type_ == "ReplicaFailure" && one.status == "True");
+    if let Some(message) = failures.find_map(|one| one.message.clone()) {
+        return Err(message);
+    }
+    if updated < wanted {
+        return Err(format!("{updated} of {wanted} new replicas are made"));
+    }
+    if all > updated {
+        return Err(format!("{} old replicas are to end", all - updated));
+    }
+    if available < wanted {
+        return Err(format!("{available} of {wanted} replicas are available"));
+    }
+    Ok(())
+}
+
+/// Whether every webhook has the authority by which the API server knows it.
+fn registered<'a>(
+    mut clients: impl Iterator<Item = &'a WebhookClientConfig>,
+) -> Result<(), String> {
+    let is_known = |client: &WebhookClientConfig| {
+        let bundle = client.ca_bundle.as_ref();
+        bundle.is_some_and(|bundle| !bundle.0.is_empty())
+    };
+    match clients.next() {
+        Some(first) if is_known(first) && clients.all(is_known) => Ok(()),
+        Some(_) => Err("its caBundle is not published yet".to_owned()),
+        None => Err("it names no webhook".to_owned()),
+    }
+}
+
+/// What keeps the first pod that is not ready from being so.
+fn trouble(pods: &[Pod]) -> Option<String> {
+    pods.iter().find_map(|pod| {
+        let status = pod.status.as_ref()?;
+        let why = waiting(status).or_else(|| unscheduled(status))?;
+        let name = pod.metadata.name.as_deref().unwrap_or_default();
+        Some(format!("pod {name}: {why}"))
+    })
+}
+
+fn waiting(status: &PodStatus) -> Option<String> {
+    let mut containers = status.container_statuses.iter().flatten();
+    containers.find_map(|container| {
+        let state = container.state.as_ref()?.waiting.as_ref()?;
+        let reason = state.reason.as_deref()?;
+        Some(match state.message.as_deref() {
+            Some(message) => format!("{reason} of {}: {message}", container.image),
+            None => format!("{reason} of {}", container.image),
+        })
+    })
+}
+
+fn unscheduled(status: &PodStatus) -> Option<String> {
+    let mut conditions = status.conditions.iter().flatten();
+    let condition = conditions.find(|one| one.type_ == "PodScheduled" && one.status == "False")?;
+    condition.message.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn deployment(status: Value) -> Deployment {
+        serde_json::from_value(json!({
+            "metadata": { "name": "causeway-webhook", "generation": 2 },
+            "spec": { "replicas": 2, "selector": {}, "template": {} },
+            "status": status,
+        }))
+        .expect("a Deployment")
+    }
+
+    #[test]
+    fn a_deployment_is_ready_when_its_new_pods_are_and_no_old_one_is_left() {
+        for (status, lacks) in [
+            (json!({}), "not seen it yet"),
+            (
+                json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}),
+                "not seen it yet",
+            ),
+            (
+                json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 2}),
+                "1 of 2 new replicas",
+            ),
+            (
+                json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2}),
+                "1 old replicas",
+            ),
+            (
+                json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 1}),
+                "1 of 2 replicas are available",
+            ),
+            (
+                json!({"observedGeneration": 2, "conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]}),
+                "exceeded quota",
+            ),
+        ] {
+            let said = rollout(&deployment(status.clone())).expect_err(lacks);
+            assert!(said.contains(lacks), "{said}: {status}");
+        }
+        let whole = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
+        assert_eq!(rollout(&deployment(whole)), Ok(()));
+    }
+
+    #[test]
+    fn a_webhook_is_known_by_its_authority() {
+        let client = |bundle: &str| -> WebhookClientConfig {
+            serde_json::from_value(json!({ "caBundle": bundle })).expect("a client")
+        };
+        let registered = |clients: &[WebhookClientConfig]| registered(clients.iter());
+        assert_eq!(registered(&[client("eA==")]), Ok(()));
+        for clients in [&[][..], &[client("")], &[client("eA=="), client("")]] {
+            registered(clients).expect_err("not known");
+        }
+    }
+
+    #[test]
+    fn the_trouble_of_a_pod_is_told_with_its_image() {
+        let pod = |status: Value| -> Pod {
+            let pod = json!({ "metadata": { "name": "a" }, "status": status });
+            serde_json::from_value(pod).expect("a Pod")
+        };
+        let waiting = json!({"containerStatuses": [{
+            "name": "webhook", "image": "causeway/causeway-webhook:0", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}},
+        }]});
+        let unscheduled = json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]});
+        let running = json!({"containerStatuses": []});
+        for (pods, expected) in [
+            (
+                vec![pod(running.clone()), pod(waiting)],
+                Some(
+                    "pod a: ImagePullBackOff of causeway/causeway-webhook:0: Back-off pulling image",
+                ),
+            ),
+            (
+                vec![pod(unscheduled)],
+                Some("pod a: 0/1 nodes are available"),
+            ),
+            (vec![pod(running)], None),
+            (Vec::new(), None),
+        ] {
+            assert_eq!(trouble(&pods).as_deref(), expected);
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! `kubectl mcs install` and `kubectl mcs uninstall`.
+
+use std::pin::pin;
+
+use causeway_tests::binaries;
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::kubectl::{Command, Output};
+use causeway_tests::kubelet::Kubelet;
+use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
+use futures::future::{Either, select};
+use tokio::sync::OnceCell;
+
+use crate::{credentials, ends, join};
+
+/// Clusters without anything of causeway: an empty hub, a cluster that runs pods, one with definitions of somebody else's,
+/// and one that is to be joined.
+async fn fleet() -> &'static Fleet {
+    static FLEET: OnceCell<Fleet> = OnceCell::const_new();
+    FLEET
+        .get_or_init(|| Fleet::builder().members(3).start())
+        .await
+}
+
+/// Runs `kubectl mcs` with this cluster for its hub.
+async fn mcs(fleet: &Fleet, hub: &Cluster, line: &str) -> Output {
+    let program = binaries::causeway("kubectl-mcs");
+    Command::new(fleet.keeper(), fleet.directory(), program)
+        .env("KUBECONFIG", hub.kubeconfig().display().to_string())
+        .args(line.split_whitespace())
+        .run()
+        .await
+}
+
+/// What a command said of each object, the object's kind first.
+fn said<'a>(output: &'a Output, word: &str) -> Vec<&'a str> {
+    let lines = output.stdout.lines();
+    let objects = lines.filter_map(|line| line.strip_prefix("hub: ")?.strip_suffix(word));
+    objects.map(str::trim_end).collect()
+}
+
+#[tokio::test]
+async fn causeway_is_installed_upgraded_and_removed_on_a_hub_that_runs_it() {
+    let fleet = fleet().await;
+    let hub = fleet.member("member1");
+    nothing_is_written_in_a_dry_run(fleet, hub).await;
+    the_first_time_all_is_created(fleet, hub).await;
+    an_upgrade_writes_what_differs(fleet, hub).await;
+    it_is_waited_for(fleet, hub).await;
+    it_is_removed_and_its_definitions_stay(fleet, hub).await;
+}
+
+async fn nothing_is_written_in_a_dry_run(fleet: &Fleet, hub: &Cluster) {
+    let printed = mcs(fleet, hub, "install --dry-run=client --kubeconfig /nowhere").await;
+    ends(&printed, 0, "kind: CustomResourceDefinition");
+    let create = ["create", "--dry-run=client", "-o=name", "-f", "-"];
+    let read = hub.kubectl_with(create, printed.stdout).await.ok();
+    assert_eq!(read.lines().count(), 20, "{read}");
+
+    let checked = mcs(fleet, hub, "install --dry-run=server").await;
+    ends(
+        &checked,
+        0,
+        "
+            clusters.cluster.karmada.io created (server dry run)
+            namespace/causeway-system created (server dry run)
+            deployment.apps/causeway-webhook created (dry run, unchecked
+            mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway created (server dry run)
+        ",
+    );
+    let told = mcs(fleet, hub, "uninstall --dry-run=client").await;
+    ends(&told, 0, "nothing of causeway to remove");
+    hub.kubectl(["get", "namespace", NAMESPACE]).await.refused();
+    hub.kubectl(["get", "crd", "clusters.cluster.karmada.io"])
+        .await
+        .refused();
+}
+
+async fn the_first_time_all_is_created(fleet: &Fleet, hub: &Cluster) {
+    let installed = mcs(fleet, hub, "install --wait=false").await;
+    ends(&installed, 0, "kubectl mcs check");
+    let created = said(&installed, "created");
+    let place = |what: &str| created.iter().position(|one| one.starts_with(what));
+    let order = [
+        "customresourcedefinition",
+        "namespace/",
+        "clusterrole.",
+        "deployment.apps/",
+        "mutatingwebhook",
+    ]
+    .map(place);
+    assert!(order[0].is_some() && order.is_sorted(), "{created:?}");
+    assert_eq!(created.len(), 20, "{created:?}");
+
+    let again = mcs(fleet, hub, "install --wait=false").await;
+    assert_eq!(said(&again, "unchanged").len(), 20, "{}", again.stdout);
+    let dry = mcs(fleet, hub, "install --dry-run=server").await;
+    let unchanged = said(&dry, "unchanged (server dry run)");
+    assert_eq!(unchanged.len(), 20, "{}", dry.stdout);
+}
+
+async fn an_upgrade_writes_what_differs(fleet: &Fleet, hub: &Cluster) {
+    let older = [
+        "set",
+        "image",
+        "deployment/causeway-webhook",
+        "webhook=registry.example/team/causeway-webhook:0.0.9",
+    ];
+    hub.kubectl(older.into_iter().chain(["-n", NAMESPACE]))
+        .await
+        .ok();
+    let webhook = ["deployment.apps/causeway-webhook"];
+    let dry = mcs(fleet, hub, "install --dry-run=server").await;
+    let configured = said(&dry, "configured (server dry run)");
+    assert_eq!(configured, webhook, "{}", dry.stdout);
+    let upgraded = mcs(fleet, hub, "install --wait=false").await;
+    assert_eq!(said(&upgraded, "configured"), webhook);
+    let version = env!("CARGO_PKG_VERSION");
+    images_are(
+        hub,
+        [
+            format!("registry.example/team/causeway-webhook:{version}"),
+            format!("causeway/causeway-controller:{version}"),
+        ],
+    )
+    .await;
+
+    let moved = "install --wait=false --registry other.example --image-tag x";
+    ends(&mcs(fleet, hub, moved).await, 0, "");
+    let images = ["webhook", "controller"].map(|name| format!("other.example/causeway-{name}:x"));
+    images_are(hub, images).await;
+}
+
+/// The images of the webhook and of the controller.
+async fn images_are(hub: &Cluster, expected: [String; 2]) {
+    let get = ["get", "deployment", "-n", NAMESPACE];
+    let names = ["causeway-webhook", "causeway-controller"];
+    let path = "-o=jsonpath={.items[*].spec.template.spec.containers[0].image}";
+    let found = hub.kubectl(get.into_iter().chain(names).chain([path]));
+    assert_eq!(found.await.ok(), expected.join(" "));
+}
+
+async fn it_is_waited_for(fleet: &Fleet, hub: &Cluster) {
+    let late = mcs(fleet, hub, "install --timeout 1s").await;
+    ends(
+        &late,
+        1,
+        "not ready within 1 s | deployment.apps/causeway-webhook: | get pods",
+    );
+    let kubelet = pin!(Kubelet::new(hub).run());
+    let installed = pin!(async {
+        for name in ["causeway-webhook", "causeway-controller"] {
+            let deployment = format!("deployment/{name}");
+            let status = ["rollout", "status", &deployment, "--timeout=100s"];
+            let within = ["-n", NAMESPACE];
+            hub.kubectl(status.into_iter().chain(within)).await.ok();
+        }
+        let unknown = mcs(fleet, hub, "install --timeout 5s").await;
+        ends(&unknown, 1, "causeway: its caBundle is not published");
+        // As the webhook does, whose pods run nothing here.
+        for kind in ["mutating", "validating"] {
+            let bundle =
+                r#"[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"LS0t"}]"#;
+            let configuration = format!("{kind}webhookconfiguration/causeway");
+            let patch = ["patch", &configuration, "--type=json", "-p", bundle];
+            hub.kubectl(patch).await.ok();
+        }
+        mcs(fleet, hub, "install").await
+    });
+    let installed = match select(kubelet, installed).await {
+        Either::Left(((), _)) => panic!("the kubelet ended"),
+        Either::Right((installed, _)) => installed,
+    };
+    ends(
+        &installed,
+        0,
+        "
+            deployment.apps/causeway-webhook is ready
+            deployment.apps/causeway-controller is ready
+            validatingwebhookconfiguration.admissionregistration.k8s.io/causeway is ready
+            kubectl mcs join NAME
+        ",
+    );
+    // What the webhook publishes is not taken back.
+    let unchanged = said(&installed, "unchanged");
+    assert!(
+        unchanged.iter().any(|one| one.starts_with("mutating")),
+        "{unchanged:?}"
+    );
+}
+
+async fn it_is_removed_and_its_definitions_stay(fleet: &Fleet, hub: &Cluster) {
+    let unasked = mcs(fleet, hub, "uninstall").await;
+    ends(&unasked, 2, "no terminal | --yes");
+    let dry = mcs(fleet, hub, "uninstall --dry-run=client --yes").await;
+    ends(
+        &dry,
+        0,
+        "  deployment.apps/causeway-webhook | nothing was removed",
+    );
+    let registrations = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+    hub.kubectl(["get", registrations, "causeway"]).await.ok();
+
+    let removed = mcs(fleet, hub, "uninstall --yes").await;
+    ends(
+        &removed,
+        0,
+        "
+            clusters.cluster.karmada.io left; --crds deletes it
+            namespace/causeway-system left
+        ",
+    );
+    let deleted = said(&removed, "deleted");
+    let first = ["mutatingwebhook", "validatingwebhook"];
+    for (title, kind) in deleted.iter().zip(first) {
+        assert!(title.starts_with(kind), "{deleted:?}");
+    }
+    let last = |what: &str| deleted.iter().rposition(|one| one.starts_with(what));
+    assert!(
+        last("deployment.apps/")
+            < deleted
+                .iter()
+                .position(|one| one.starts_with("clusterrole")),
+        "{deleted:?}"
+    );
+    let again = mcs(fleet, hub, "uninstall --yes").await;
+    ends(
+        &again,
+        0,
+        "nothing of causeway to remove | --crds deletes it",
+    );
+
+    // Nobody waits for the webhook that is gone.
+    let service = multi_cluster_service("foo");
+    eventually("a MultiClusterService is made", SOON, async || {
+        let made = hub.apply(&service).await;
+        made.exit.success().then_some(()).ok_or(made.stderr)
+    })
+    .await;
+    let all = mcs(fleet, hub, "uninstall --yes --crds").await;
+    ends(
+        &all,
+        0,
+        "every MultiClusterService (1 now) | clusters.cluster.karmada.io deleted",
+    );
+    hub.kubectl(["get", "crd", "multiclusterservices.networking.karmada.io"])
+        .await
+        .refused();
+}
+
+fn multi_cluster_service(name: &str) -> String {
+    format!(
+        "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+         metadata: {{name: {name}, namespace: default}}\nspec: {{types: [CrossCluster]}}\n"
+    )
+}
+
+/// A definition that bears nothing of causeway's, as Karmada's does.
+fn of_karmada(kind: &str, group: &str, spec: &str) -> String {
+    let plural = format!("{}s", kind.to_lowercase());
+    let scope = if kind == "Cluster" {
+        "Cluster"
+    } else {
+        "Namespaced"
+    };
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n\
+         metadata: {{name: {plural}.{group}, annotations: {{api-approved.kubernetes.io: unapproved}}}}\n\
+         spec:\n  group: {group}\n  scope: {scope}\n  names: {{plural: {plural}, kind: {kind}}}\n  versions:\n  \
+         - name: v1alpha1\n    served: true\n    storage: true\n    \
+         schema: {{openAPIV3Schema: {{type: object, properties: {{spec: {{type: object, {spec}}}}}}}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn definitions_of_somebody_elses_are_left_alone_and_must_have_what_is_needed() {
+    let fleet = fleet().await;
+    let hub = fleet.member("member2");
+    let group = "networking.karmada.io";
+    let old = of_karmada(
+        "MultiClusterService",
+        group,
+        "properties: {types: {type: array, items: {type: string}}}",
+    );
+    let any = "x-kubernetes-preserve-unknown-fields: true";
+    hub.apply(&old).await.ok();
+    hub.apply(&of_karmada("Cluster", "cluster.karmada.io", any))
+        .await
+        .ok();
+    let refused = mcs(fleet, hub, "install --wait=false").await;
+    ends(
+        &refused,
+        1,
+        "is not causeway's, and lacks spec.ports, spec.providerClusters | Nothing was changed",
+    );
+    hub.kubectl(["get", "namespace", NAMESPACE]).await.refused();
+
+    hub.apply(&of_karmada("MultiClusterService", group, any))
+        .await
+        .ok();
+    let versions = async || {
+        let path = "-o=jsonpath={.items[*].metadata.resourceVersion} {.items[*].spec.names}";
+        hub.kubectl(["get", "crd", path]).await.ok()
+    };
+    eventually("the definitions are served", SOON, async || {
+        let served = ["get", "multiclusterservices,clusters", "-A"];
+        hub.kubectl(served).await.exit.success()
+    })
+    .await;
+    let before = versions().await;
+    let left = "
+        MultiClusterService v1alpha1 is already served, left as it is
+        Cluster v1alpha1 is already served, left as it is
+    ";
+    ends(&mcs(fleet, hub, "install --wait=false").await, 0, left);
+    let removed = mcs(fleet, hub, "uninstall --yes --crds").await;
+    ends(
+        &removed,
+        0,
+        "
+            deployment.apps/causeway-controller deleted
+            MultiClusterService is not causeway's, left as it is
+            Cluster is not causeway's, left as it is
+        ",
+    );
+    assert_eq!(versions().await, before);
+}
+
+#[tokio::test]
+async fn what_the_controller_still_serves_is_cleaned_before_it_goes() {
+    let fleet = fleet().await;
+    let (hub, member) = (fleet.hub(), fleet.member("member3"));
+    let installed = mcs(fleet, hub, "install --external").await;
+    ends(
+        &installed,
+        0,
+        "secret/causeway-webhook-token created | --webhook-url",
+    );
+    let installation = Installation::applied(fleet).await;
+    let controller = installation.controller().start().await;
+    ends(&join(&installation, "member3", member, &[]).await, 0, "");
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: foo, namespace: default}\nspec: {ports: [{port: 80}]}\n";
+    hub.apply(service).await.ok();
+    hub.apply(&multi_cluster_service("foo")).await.ok();
+    let delivered = ["get", "service", "foo", "-o=name"];
+    eventually("the Service is delivered", SOON, async || {
+        member.kubectl(delivered).await.exit.success()
+    })
+    .await;
+
+    let refused = mcs(fleet, hub, "uninstall --yes").await;
+    ends(
+        &refused,
+        1,
+        "
+            1 MultiClusterService (default/foo) and 1 Cluster (member3)
+            kubectl -n default delete mcs foo
+            kubectl mcs unjoin member3
+            kubectl mcs uninstall --cascade
+        ",
+    );
+    hub.kubectl(["get", "clusterrole", "causeway-controller"])
+        .await
+        .ok();
+    the_controller_is_waited_for(fleet, hub, &controller).await;
+
+    let removed = mcs(fleet, hub, "uninstall --yes --cascade --crds").await;
+    ends(
+        &removed,
+        0,
+        "
+            clusterrole.rbac.authorization.k8s.io/causeway-controller deleted
+            secret/causeway-controller-token deleted
+            lease.coordination.k8s.io/causeway-controller deleted
+            clusters.cluster.karmada.io deleted
+            account is left in member3
+        ",
+    );
+    assert!(credentials(hub, "member3").await.is_none());
+    member.kubectl(delivered).await.refused();
+    let again = mcs(fleet, hub, "uninstall --yes --cascade --crds").await;
+    ends(&again, 0, "nothing of causeway to remove");
+}
+
+/// While the controller is stopped nothing but the object's deletion is asked for.
+async fn the_controller_is_waited_for(
+    fleet: &Fleet,
+    hub: &Cluster,
+    controller: &causeway_tests::Running,
+) {
+    controller.process().pause();
+    let late = mcs(fleet, hub, "uninstall --yes --cascade --timeout 1s").await;
+    controller.process().resume();
+    ends(
+        &late,
+        1,
+        "
+            multiclusterservice.networking.karmada.io/foo deleted
+            has not cleaned up within 1 s; left: 1 MultiClusterService (default/foo)
+            kubectl -n default patch mcs foo
+        ",
+    );
+    hub.kubectl(["get", "clusterrole", "causeway-controller"])
+        .await
+        .ok();
+}
