@@ -31,6 +31,18 @@ async fn mcs(fleet: &Fleet, hub: &Cluster, line: &str) -> Output {
         .await
 }
 
+/// [`mcs`], as a person types it who answers that to what is asked.
+async fn at_a_terminal(fleet: &Fleet, hub: &Cluster, line: &str, answer: &str) -> Output {
+    let program = binaries::causeway("kubectl-mcs");
+    let typed = format!("{} {line}", program.display());
+    Command::new(fleet.keeper(), fleet.directory(), "/usr/bin/script")
+        .env("KUBECONFIG", hub.kubeconfig().display().to_string())
+        .args(["--quiet", "--return", "--command", &typed, "/dev/null"])
+        .input(answer)
+        .run()
+        .await
+}
+
 /// What a command said of each object, the object's kind first.
 fn said<'a>(output: &'a Output, word: &str) -> Vec<&'a str> {
     let lines = output.stdout.lines();
@@ -191,6 +203,12 @@ async fn it_is_waited_for(fleet: &Fleet, hub: &Cluster) {
 async fn it_is_removed_and_its_definitions_stay(fleet: &Fleet, hub: &Cluster) {
     let unasked = mcs(fleet, hub, "uninstall").await;
     ends(&unasked, 2, "no terminal | --yes");
+    let declined = at_a_terminal(fleet, hub, "uninstall", "n\n").await;
+    ends(
+        &declined,
+        1,
+        "Remove causeway from the hub at | nothing was removed",
+    );
     let dry = mcs(fleet, hub, "uninstall --dry-run=client --yes").await;
     ends(
         &dry,
