@@ -124,7 +124,8 @@ fn install(error: &InstallError) -> u8 {
         | InstallError::Yaml(_)
         | InstallError::TooOld(_)
         | InstallError::Lacks { .. }
-        | InstallError::NamespaceEnds
+        | InstallError::NamespaceEnds(_)
+        | InstallError::NoKarmada
         | InstallError::NoCertManager => NOT_WELL,
     }
 }

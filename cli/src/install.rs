@@ -6,7 +6,7 @@ mod ready;
 use std::path::{Path, PathBuf};
 
 use causeway::domain::protected::DEFAULT_NAMESPACE;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
@@ -20,6 +20,9 @@ use crate::{bundle, member, say};
 
 /// The first that has what the registration of the webhook needs (matchConditions, v1).
 const OLDEST: (u32, u32) = (1, 30);
+
+/// Where a Karmada control plane keeps the members' credentials.
+const KARMADA: &str = "karmada-cluster";
 
 /// causeway could not be installed.
 #[derive(Debug, thiserror::Error)]
@@ -46,10 +49,14 @@ pub(crate) enum InstallError {
     )]
     Lacks { title: String, fields: String },
     #[error(
-        "namespace {DEFAULT_NAMESPACE} of the hub is being deleted; wait until it is gone and run this again: \
-         kubectl wait --for=delete namespace/{DEFAULT_NAMESPACE}"
+        "namespace {0} of the hub is being deleted; wait until it is gone and run this again: \
+         kubectl wait --for=delete namespace/{0}"
     )]
-    NamespaceEnds,
+    NamespaceEnds(&'static str),
+    #[error(
+        "the hub has no namespace {KARMADA}, in which a Karmada control plane keeps the members' credentials; leave --karmada out"
+    )]
+    NoKarmada,
     #[error(
         "the hub does not serve cert-manager.io/v1; install cert-manager first, or leave --cert-manager out: the webhook keeps \
          certificates by itself"
@@ -74,7 +81,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     if args.parts.cert_manager {
         check_cert_manager(&hub).await?;
     }
-    let has_namespace = check_namespace(&hub).await?;
+    if args.parts.karmada && !has_namespace(&hub, KARMADA).await? {
+        return Err(InstallError::NoKarmada);
+    }
+    let has_own = has_namespace(&hub, DEFAULT_NAMESPACE).await?;
     if args.images.registry.is_none() {
         keep_registries(&hub, &mut chosen).await?;
     }
@@ -84,7 +94,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     note_nodes(&hub, &chosen).await?;
     for object in &chosen {
         let is_within = object.metadata.namespace.as_deref() == Some(DEFAULT_NAMESPACE);
-        if run == Run::Dry && is_within && !has_namespace {
+        if run == Run::Dry && is_within && !has_own {
             say::result(format_args!(
                 "hub: {} created (dry run, unchecked: its namespace is not there yet)",
                 objects::title(object)
@@ -184,15 +194,12 @@ async fn check_cert_manager(hub: &ApiServer) -> Result<(), InstallError> {
     }
 }
 
-/// Whether the hub has causeway's namespace.
-async fn check_namespace(hub: &ApiServer) -> Result<bool, InstallError> {
-    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(hub.client.clone());
-    let found = hub
-        .ask(namespaces.get_metadata_opt(DEFAULT_NAMESPACE))
-        .await?;
+async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, InstallError> {
+    let namespaces: Api<Namespace> = Api::all(hub.client.clone());
+    let found = hub.ask(namespaces.get_metadata_opt(name)).await?;
     match found {
         Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
-            Err(InstallError::NamespaceEnds)
+            Err(InstallError::NamespaceEnds(name))
         }
         found => Ok(found.is_some()),
     }

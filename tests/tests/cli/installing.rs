@@ -1,9 +1,11 @@
 //! `kubectl mcs install` and `kubectl mcs uninstall`.
 
+use std::path::Path;
 use std::pin::pin;
 
 use causeway_tests::binaries;
 use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::causeway::replicas::{Replicas, answered};
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
@@ -325,21 +327,40 @@ async fn definitions_of_somebody_elses_are_left_alone_and_must_have_what_is_need
     })
     .await;
     let before = versions().await;
-    let left = "
-        MultiClusterService v1alpha1 is already served, left as it is
-        Cluster v1alpha1 is already served, left as it is
-    ";
-    ends(&mcs(fleet, hub, "install --wait=false").await, 0, left);
+    let install = "install --karmada --external --webhook-url https://127.0.0.1:1/";
+    let none = mcs(fleet, hub, install).await;
+    ends(&none, 1, "no namespace karmada-cluster");
+    let namespace = ["create", "namespace", "karmada-cluster"];
+    hub.kubectl(namespace).await.ok();
+    let installed = mcs(fleet, hub, install).await;
+    ends(
+        &installed,
+        0,
+        "
+            MultiClusterService v1alpha1 is already served, left as it is
+            Cluster v1alpha1 is already served, left as it is
+            secret/causeway-controller-token created
+        ",
+    );
+    let roles = ["get", "roles", "-n", "karmada-cluster", "-o=name"];
+    assert_ne!(hub.kubectl(roles).await.ok(), "");
+    let url = "-o=jsonpath={.webhooks[*].clientConfig}";
+    let registered = ["get", "validatingwebhookconfiguration", "causeway", url];
+    assert_eq!(
+        hub.kubectl(registered).await.ok(),
+        r#"{"url":"https://127.0.0.1:1/validate"}"#
+    );
     let removed = mcs(fleet, hub, "uninstall --yes --crds").await;
     ends(
         &removed,
         0,
         "
-            deployment.apps/causeway-controller deleted
+            validatingwebhookconfiguration.admissionregistration.k8s.io/causeway deleted
             MultiClusterService is not causeway's, left as it is
             Cluster is not causeway's, left as it is
         ",
     );
+    assert_eq!(hub.kubectl(roles).await.ok(), "");
     assert_eq!(versions().await, before);
 }
 
@@ -420,4 +441,44 @@ async fn the_controller_is_waited_for(
     hub.kubectl(["get", "clusterrole", "causeway-controller"])
         .await
         .ok();
+}
+
+#[tokio::test]
+async fn when_install_says_that_it_is_ready_the_webhook_judges() {
+    let fleet = Fleet::builder().start().await;
+    let hub = fleet.hub();
+    let address = match fleet.endpoint_address() {
+        Ok(address) => address,
+        Err(missing) => return eprintln!("skipped: {missing}"),
+    };
+    ends(&mcs(&fleet, hub, "install --wait=false").await, 0, "");
+    let installation = Installation::applied(&fleet).await;
+    let certificates = format!("--self-managed-certs={NAMESPACE}/causeway-webhook-tls");
+    let mut replicas = Replicas::new(hub, || {
+        let webhook = installation.webhook_without_certificate(address, Path::new(""));
+        webhook.arg(&certificates)
+    })
+    .await;
+    replicas.add().await;
+    // As the controller of Deployments says it, which this hub has not.
+    let whole = r#"{"status":{"observedGeneration":1,"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2}}"#;
+    for name in ["causeway-webhook", "causeway-controller"] {
+        let patch = ["patch", "deployment", name, "--subresource=status"];
+        let with = ["--type=merge", "-p", whole, "-n", NAMESPACE];
+        hub.kubectl(patch.into_iter().chain(with)).await.ok();
+    }
+    let installed = mcs(&fleet, hub, "install").await;
+    ends(&installed, 0, "causeway is ready | kubectl mcs join NAME");
+    answered(hub).await;
+    let lonely = multi_cluster_service("lonely");
+    let refused = hub.apply(&lonely).await.refused();
+    assert!(refused.contains("no Service default/lonely"), "{refused}");
+
+    let removed = mcs(&fleet, hub, "uninstall --yes").await;
+    ends(&removed, 0, "secret/causeway-webhook-tls deleted");
+    eventually("nobody judges any more", SOON, async || {
+        let made = hub.apply(&lonely).await;
+        made.exit.success().then_some(()).ok_or(made.stderr)
+    })
+    .await;
 }
