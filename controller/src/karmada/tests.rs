@@ -185,7 +185,9 @@ async fn works_are_watched_once_they_are_served_whatever_the_hub_refuses_at_firs
     let list = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{work}]}}"#);
     followed.request().await.answer(200, &list).await;
     match followed.told().await {
-        HubEvent::Works(Signal::Listed(works)) => assert_eq!(works, [expected.clone()]),
+        HubEvent::Works(Signal::Listed(works)) => {
+            assert_eq!(works, std::slice::from_ref(&expected))
+        }
         other => panic!("{other:?}"),
     }
     let mut watched = followed.request().await;

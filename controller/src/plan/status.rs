@@ -306,9 +306,7 @@ impl View<'_> {
             message.push_str(&format!("; not carried: {}", refused.join(", ")));
         }
         if self.index.hub.hides_works(self.now) {
-            message.push_str(
-                "; whether Karmada carries it too is not known, for its Works cannot be read",
-            );
+            message.push_str("; unknown whether Karmada carries it too (its Works cannot be read)");
         }
         message
     }
@@ -462,8 +460,8 @@ impl View<'_> {
     }
 
     fn ingress(&self) -> Vec<LoadBalancerIngress> {
-        let left_alone = matches!(self.desired.members, Members::Untouched);
-        if left_alone || self.exposure() != ExposureType::LoadBalancer {
+        let untouched = matches!(self.desired.members, Members::Untouched);
+        if untouched || self.exposure() != ExposureType::LoadBalancer {
             return self.mcs.ingress.clone();
         }
         let providers = self.desired.placement.providers();

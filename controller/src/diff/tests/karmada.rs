@@ -170,7 +170,7 @@ fn a_hub_that_does_not_say_what_karmada_carries_is_not_waited_for_for_ever() {
         world.pass(AWAITED / 2);
         let carried = world.addresses("member2", "foo") == ["10.1.0.6"];
         assert_eq!(carried, ends, "{kind:?}");
-        let unknown = "; whether Karmada carries it too is not known, for its Works cannot be read";
+        let unknown = "; unknown whether Karmada carries it too (its Works cannot be read)";
         assert_eq!(world.says("foo", "Ready").ends_with(unknown), ends);
         assert!(world.is_ready("foo"), "{kind:?}");
         world.assert_at_rest();
