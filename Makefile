@@ -46,6 +46,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-properties --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-webhook --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test handover -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test faults karmada -- --nocapture
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller

@@ -1,8 +1,14 @@
 //! A hub on which Karmada's own controllers carry services, as their Works show it.
 
-use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service};
+use std::time::Duration;
+
+use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service, soak};
+use serde_json::{Value, json};
 
 use super::{Bed, NOTICED, condition, own_objects, reaches, says};
+
+/// Longer than the hub's Works are waited for, and than a watch that was refused waits.
+const AWAITED: Duration = Duration::from_secs(120);
 
 /// The definition of Karmada's Work, as far as it matters here.
 const DEFINITION: &str = "
@@ -115,4 +121,56 @@ async fn what_karmada_carries_is_left_alone_and_taken_over_when_its_works_are_go
     for member in bed.fleet.members() {
         assert_eq!(own_objects(&space, member).await, Vec::<String>::new());
     }
+}
+
+/// A minute and more; behind CAUSEWAY_SOAK.
+#[tokio::test]
+async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_does() {
+    if soak().is_none() {
+        return;
+    }
+    let bed = Bed::start(2, &[]).await;
+    let hub = bed.hub();
+    hub.apply(DEFINITION).await.ok();
+    let role = ["get", "clusterrole", "causeway-controller", "-o", "json"];
+    let role = hub.kubectl(role).await.ok();
+    let mut without: Value = serde_json::from_str(&role).expect("a role");
+    let rules = without["rules"].as_array_mut().expect("rules");
+    rules.retain(|rule| rule["resources"] != json!(["works"]));
+    let without = json!({ "rules": rules }).to_string();
+    let patch = async |rules: &str| {
+        let arguments = [
+            "patch",
+            "clusterrole",
+            "causeway-controller",
+            "--type=merge",
+            "-p",
+            rules,
+        ];
+        hub.kubectl(arguments).await.ok();
+    };
+    patch(&without).await;
+    bed.controller.restart().await;
+    let space = bed.fleet.space("hidden").await;
+    service("foo").port("http", 80).create(hub, &space).await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2"])
+        .create(&space)
+        .await;
+    let pods = space.backends("foo").count(1);
+    let pods = pods.create(bed.member("member1")).await;
+    let consumer = bed.member("member2");
+    let addresses = [pods[0].ip().to_owned()];
+    reaches(&space, consumer, &addresses, AWAITED).await;
+    let message = says(&space, "Ready", "True|Ready|", SOON).await;
+    assert!(message.contains("unknown whether Karmada"), "{message}");
+
+    let role: Value = serde_json::from_str(&role).expect("a role");
+    patch(&json!({ "rules": role["rules"] }).to_string()).await;
+    eventually("its Works can be read", AWAITED, async || {
+        let message = says(&space, "Ready", "True|Ready|", SOON).await;
+        (!message.contains("Karmada")).then_some(()).ok_or(message)
+    })
+    .await;
 }
