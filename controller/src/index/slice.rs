@@ -1,15 +1,15 @@
 //! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
 pub use self::content::{ContentHash, content_hash};
+use self::source::SourceDraft;
 pub use self::source::{
     AddressType, Remembered, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
 };
@@ -18,6 +18,7 @@ use self::wire::WireEndpoint;
 pub use self::wire::WireSlice;
 
 mod content;
+mod place;
 mod source;
 mod uid;
 mod wire;
@@ -72,28 +73,36 @@ pub struct CopiedSlice {
     pub content: ContentHash,
 }
 
+/// What a slice with certain labels is.
+enum Judged<'a> {
+    Source(ServiceKey, SliceManager),
+    /// A copy that the causeway of this hub wrote.
+    Copy(ServiceKey, &'a str, Path),
+    Other,
+}
+
 impl ObservedSlice {
     /// Reads the typed object; what is odd in it makes it [`SliceRole::Other`], never an error.
     pub fn read(slice: &EndpointSlice) -> Self {
         let meta = &slice.metadata;
         let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
-        let label = |name: &'static str| {
-            let labels = meta.labels.as_ref();
-            labels.and_then(|all| all.get(name)).map(String::as_str)
-        };
-        let read: Result<_, Infallible> = role(
-            &namespace,
-            label,
-            |hub, path| Ok(copied(slice, hub, path)),
-            |manager| {
-                let endpoints = slice.endpoints.iter().map(WireEndpoint::of);
+        let label = |name: &str| meta.labels.as_ref()?.get(name).map(String::as_str);
+        let annotation = |name: &str| meta.annotations.as_ref()?.get(name).map(String::as_str);
+        let role = match judge(&namespace, label) {
+            Judged::Source(key, manager) => {
                 let ports = slice.ports.as_deref().unwrap_or_default();
-                let source =
-                    SourceSlice::read(meta, &slice.address_type, endpoints, ports, manager);
-                Ok(source)
-            },
-        );
-        let Ok(role) = read;
+                let mut source = SourceDraft::new(&slice.address_type, slice.endpoints.len());
+                for endpoint in &slice.endpoints {
+                    source.add(&WireEndpoint::of(endpoint));
+                }
+                SliceRole::source(key, source.finish(meta, ports, manager))
+            }
+            Judged::Copy(key, hub, path) => {
+                let copy = copied(meta, hub, path, label, annotation, content_hash(slice));
+                SliceRole::copy(key, copy)
+            }
+            Judged::Other => SliceRole::Other,
+        };
         Self {
             name: meta.name.as_deref().unwrap_or_default().into(),
             namespace,
@@ -102,57 +111,60 @@ impl ObservedSlice {
     }
 }
 
-/// What a slice with these labels is.
-fn role<'a, E>(
-    namespace: &Arc<str>,
-    label: impl Fn(&'static str) -> Option<&'a str>,
-    copied: impl FnOnce(&str, Path) -> Result<Option<CopiedSlice>, E>,
-    source: impl FnOnce(SliceManager) -> Result<Option<SourceSlice>, E>,
-) -> Result<SliceRole, E> {
-    let Some(service) = label(labels::SERVICE_NAME) else {
-        return Ok(SliceRole::Other);
-    };
-    let own = ServiceKey::new(namespace.clone(), service);
-    let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
-        .map(|name| ServiceKey::new(namespace.clone(), name))
-        .filter(|imported| imported.derived() == own);
-    let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
-    if manager == labels::SLICE_DISPATCHER {
-        let path = match imported {
-            Some(_) => Path::Clusterset,
-            None => Path::Native,
-        };
-        let Some(hub) = label(labels::HUB) else {
-            return Ok(SliceRole::Other);
-        };
-        let (key, copy) = (imported.unwrap_or(own), copied(hub, path)?);
-        return Ok(copy.map_or(SliceRole::Other, |copy| SliceRole::Copy(key, copy)));
+impl SliceRole {
+    fn source(key: ServiceKey, slice: Option<SourceSlice>) -> Self {
+        slice.map_or(Self::Other, |slice| Self::Source(key, Arc::new(slice)))
     }
-    // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
-    if label(labels::SOURCE_CLUSTER).is_some() {
-        return Ok(SliceRole::Other);
+
+    fn copy(key: ServiceKey, slice: Option<CopiedSlice>) -> Self {
+        slice.map_or(Self::Other, |slice| Self::Copy(key, slice))
     }
-    let source = source(keeper(manager))?;
-    Ok(source.map_or(SliceRole::Other, |source| {
-        SliceRole::Source(own, Arc::new(source))
-    }))
 }
 
-fn copied(slice: &EndpointSlice, hub: &str, path: Path) -> Option<CopiedSlice> {
-    let text =
-        |map: &Option<BTreeMap<String, String>>, name: &str| map.as_ref()?.get(name).cloned();
-    let source_cluster = text(&slice.metadata.labels, labels::SOURCE_CLUSTER);
+/// What a slice with these labels is.
+fn judge<'a>(namespace: &Arc<str>, label: impl Fn(&str) -> Option<&'a str>) -> Judged<'a> {
+    let Some(service) = label(labels::SERVICE_NAME) else {
+        return Judged::Other;
+    };
+    let own = ServiceKey::new(namespace.clone(), service);
+    let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
+    if manager == labels::SLICE_DISPATCHER {
+        let Some(hub) = label(labels::HUB) else {
+            return Judged::Other;
+        };
+        let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
+            .map(|name| ServiceKey::new(namespace.clone(), name))
+            .filter(|imported| imported.derived() == own);
+        return match imported {
+            Some(imported) => Judged::Copy(imported, hub, Path::Clusterset),
+            None => Judged::Copy(own, hub, Path::Native),
+        };
+    }
+    // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
+    match label(labels::SOURCE_CLUSTER) {
+        Some(_) => Judged::Other,
+        None => Judged::Source(own, keeper(manager)),
+    }
+}
+
+fn copied<'a>(
+    meta: &ObjectMeta,
+    hub: &str,
+    path: Path,
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+    content: ContentHash,
+) -> Option<CopiedSlice> {
     Some(CopiedSlice {
-        uid: slice.metadata.uid.as_deref()?.into(),
-        resource_version: slice.metadata.resource_version.as_deref()?.parse().ok()?,
+        uid: meta.uid.as_deref()?.into(),
+        resource_version: meta.resource_version.as_deref()?.parse().ok()?,
         hub: hub.into(),
         path,
-        source_cluster: source_cluster
-            .filter(|name| ClusterName::try_from(name.as_str()).is_ok())
+        source_cluster: label(labels::SOURCE_CLUSTER)
+            .filter(|name| ClusterName::try_from(*name).is_ok())
             .map(DefaultAtom::from),
-        source: text(&slice.metadata.annotations, labels::SOURCE)
-            .and_then(|text| SourceVersion::parse(&text)),
-        content: content_hash(slice),
+        source: annotation(labels::SOURCE).and_then(SourceVersion::parse),
+        content,
     })
 }
 
@@ -233,11 +245,42 @@ mod tests {
         bookkeeping.metadata.annotations =
             Some([(labels::SOURCE.to_owned(), "u/9".to_owned())].into());
         assert_eq!(content_hash(&base), content_hash(&bookkeeping));
-        let mut content = base.clone();
-        content.endpoints[0].addresses = vec!["10.1.0.6".to_owned()];
-        assert_ne!(content_hash(&base), content_hash(&content));
-        let mut label = base.clone();
-        label.metadata.labels = Some([(labels::SERVICE_NAME.to_owned(), "bar".to_owned())].into());
-        assert_ne!(content_hash(&base), content_hash(&label));
+        let endpoint = |change: Value| {
+            let mut endpoints = json!([{"addresses": ["10.1.0.5"], "nodeName": "n", "conditions": {"ready": true}, "zone": "a"}]);
+            json_patch::merge(&mut endpoints[0], &change);
+            json!({"endpoints": endpoints})
+        };
+        let name = json!([{"name": "a"}]);
+        let mut hashes = vec![content_hash(&base)];
+        for change in [
+            endpoint(json!({"addresses": ["10.1.0.6"]})),
+            endpoint(json!({"addresses": ["10.1.0.5", "a"]})),
+            endpoint(json!({"addresses": ["10.1.0.5"], "hostname": "a"})),
+            endpoint(json!({"hostname": ""})),
+            endpoint(json!({"zone": null})),
+            endpoint(json!({"nodeName": "m"})),
+            endpoint(json!({"nodeName": null})),
+            endpoint(json!({"conditions": {"ready": false}})),
+            endpoint(json!({"conditions": {"ready": null}})),
+            endpoint(json!({"conditions": {"serving": true}})),
+            endpoint(json!({"conditions": {"terminating": false}})),
+            endpoint(json!({"hints": {}})),
+            endpoint(json!({"hints": {"forZones": name}})),
+            endpoint(json!({"hints": {"forNodes": name}})),
+            endpoint(json!({"targetRef": {"kind": "Pod"}})),
+            json!({"endpoints": []}),
+            json!({"endpoints": [{"addresses": []}, {"addresses": []}]}),
+            json!({"ports": [{"name": "http", "port": 8081, "protocol": "TCP"}]}),
+            json!({"addressType": "IPv6"}),
+            json!({"metadata": {"labels": {labels::SERVICE_NAME: "bar"}}}),
+            json!({"metadata": {"annotations": {labels::OWNER: "bar"}}}),
+            json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}]}}),
+        ] {
+            let mut changed = serde_json::to_value(&base).expect("it encodes");
+            json_patch::merge(&mut changed, &change);
+            let hash = content_hash(&serde_json::from_value(changed).expect("it decodes"));
+            assert!(!hashes.contains(&hash), "{change}");
+            hashes.push(hash);
+        }
     }
 }

@@ -147,10 +147,11 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
 
 /// Whether any member exports or imports the service, or holds something of an import.
 fn concerns(index: &Index, key: &ServiceKey) -> bool {
+    let derived = key.derived();
     index.members.values().any(|member| {
         member.export(key).is_some()
             || member.import(key).is_some()
-            || member.owns_clusterset(key, &index.hub.uid)
+            || member.owns_clusterset(key, &derived, &index.hub.uid)
     })
 }
 

@@ -1,10 +1,11 @@
 //! The requests of a watch, and what is read from the answers.
 
+use std::io;
 use std::marker::PhantomData;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use futures::io::AsyncReadExt as _;
+use futures::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 use http::HeaderValue;
 use http::header::ACCEPT_ENCODING;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
@@ -52,12 +53,12 @@ where
     ) -> Result<(Vec<T>, String), Failure> {
         let (mut objects, mut token, mut bytes) = (Vec::new(), None, 0);
         let mut limit = Some(self.settings.page.min(FIRST_PAGE));
-        let mut turn = None;
+        let (mut turn, mut body) = (None, Vec::new());
         loop {
             let take = |object, bytes| objects.push(read(object, bytes));
             let left = self.settings.limits.bytes.saturating_sub(bytes);
             let most = limit.map_or(left, |_| left.min(PAGE_MOST));
-            let page = self.page(limit, token.as_deref(), most, take);
+            let page = self.page(limit, token.as_deref(), most, &mut body, take);
             let page = timeout(self.settings.page_deadline, page).await;
             match page.map_err(|_| Failure::timeout()).flatten() {
                 Ok(page) => {
@@ -120,11 +121,13 @@ where
         Ok(page.metadata.resource_version.unwrap_or_default())
     }
 
+    /// A page of the list; `body` is where its text goes, so that pages need not ask for memory anew.
     async fn page(
         &self,
         limit: Option<u32>,
         token: Option<&str>,
         most: usize,
+        body: &mut Vec<u8>,
         mut take: impl FnMut(K, usize),
     ) -> Result<Taken, Failure> {
         let params = ListParams {
@@ -140,13 +143,12 @@ where
         };
         let mut request = request.map_err(kube::Error::BuildRequest)?;
         request.extensions_mut().insert(Counted);
-        let stream = pin!(self.client.request_stream(request).await?);
-        let mut body = Vec::new();
-        stream.take(most as u64 + 1).read_to_end(&mut body).await?;
+        let stream = self.client.request_stream(request).await?;
+        fill(body, pin!(stream.take(most as u64 + 1))).await?;
         if body.len() > most {
             self.check(0, usize::MAX)?;
         }
-        let page: Page<'_> = serde_json::from_slice(&body)?;
+        let page: Page<'_> = serde_json::from_slice(body)?;
         let items = page.items.unwrap_or_default();
         let taken = Taken {
             meta: page.metadata,
@@ -209,6 +211,20 @@ where
                 tracing::error!(%kind, namespace, name, %error, "an object cannot be read and is passed over");
             })
             .ok()
+    }
+}
+
+/// Puts all that comes in place of what was there.
+async fn fill(body: &mut Vec<u8>, mut from: Pin<&mut impl AsyncBufRead>) -> io::Result<()> {
+    body.clear();
+    loop {
+        let part = from.fill_buf().await?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        body.extend_from_slice(part);
+        let taken = part.len();
+        from.consume_unpin(taken);
     }
 }
 

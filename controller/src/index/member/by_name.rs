@@ -44,6 +44,10 @@ impl<T> ByName<T> {
         self.0.iter().map(|(name, value)| (name, value))
     }
 
+    pub(super) fn shrink(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

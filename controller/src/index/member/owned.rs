@@ -18,7 +18,7 @@ impl Member {
 
     /// Whether anything of that service bears the hub's label, counting what is deleted but not seen gone.
     pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
-        self.owns_native(key, hub) || self.owns_clusterset(key, hub)
+        self.owns_native(key, hub) || self.owns_clusterset(key, &key.derived(), hub)
     }
 
     /// Whether anything that a MultiClusterService asks for bears the hub's label.
@@ -32,9 +32,9 @@ impl Member {
             || self.owns_import(key, hub, Path::Native)
     }
 
-    /// Whether anything that ServiceExports ask for bears the hub's label.
-    pub fn owns_clusterset(&self, key: &ServiceKey, hub: &str) -> bool {
-        let derived = self.services.get(&key.derived());
+    /// Whether anything that ServiceExports ask for bears the hub's label; the service's derived Service is called `derived`.
+    pub fn owns_clusterset(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
+        let derived = self.services.get(derived);
         derived.is_some_and(|service| service.view.is_derived_for(key, hub))
             || self.owns_copies(key, hub, Path::Clusterset)
             || self.owns_import(key, hub, Path::Clusterset)

@@ -32,6 +32,7 @@ impl Slices {
                 for slice in slices {
                     self.put(slice, &mut Changed::default());
                 }
+                self.shrink();
                 changed
                     .keys
                     .extend(differing(&old_sources, &self.sources, |old, new| {
@@ -62,6 +63,15 @@ impl Slices {
             }
             Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
+    }
+
+    /// Gives back the room to spare: after a list hardly anything is added.
+    fn shrink(&mut self) {
+        self.sources.values_mut().for_each(ByName::shrink);
+        self.copies.values_mut().for_each(ByName::shrink);
+        self.homes.values_mut().for_each(HashMap::shrink_to_fit);
+        self.sources.shrink_to_fit();
+        self.copies.shrink_to_fit();
     }
 
     fn put(&mut self, slice: ObservedSlice, changed: &mut Changed) {

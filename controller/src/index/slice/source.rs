@@ -12,7 +12,8 @@ use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
-use super::wire::{Text, WireConditions, WireEndpoint};
+use super::place::{Place, present};
+use super::wire::{WireAddresses, WireConditions, WireEndpoint};
 use super::{ContentHash, SourceVersion};
 
 /// A slice that a provider's own controllers, or a person, wrote.
@@ -112,14 +113,10 @@ struct Endpoints {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Addresses {
-    V4(Box<[Ipv4Addr]>),
-    V6(Box<[Ipv6Addr]>),
+enum Addresses<V4 = Box<[Ipv4Addr]>, V6 = Box<[Ipv6Addr]>> {
+    V4(V4),
+    V6(V6),
 }
-
-/// A node and its zone, either of them empty where it is not known; the endpoints of a node share one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Place(DefaultAtom);
 
 /// Two bits for each of ready, serving and terminating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,42 +125,10 @@ struct Conditions(u8);
 impl SourceSlice {
     /// A slice that `manager` keeps and that cannot be read; `None` where it has no identity.
     pub(super) fn unread(meta: &ObjectMeta, manager: SliceManager) -> Option<Self> {
-        let read = Self::read(meta, "", std::iter::empty(), &[], manager)?;
+        let read = SourceDraft::new("", 0).finish(meta, &[], manager)?;
         Some(Self {
             address_type: AddressType::Unread,
             ..read
-        })
-    }
-
-    /// Reads a slice that `manager` keeps; `None` where it has no identity. An endpoint without an address of the
-    /// slice's type is passed over.
-    pub(super) fn read<'a>(
-        meta: &ObjectMeta,
-        address_type: &str,
-        endpoints: impl Iterator<Item = WireEndpoint<'a>>,
-        ports: &[discovery::EndpointPort],
-        manager: SliceManager,
-    ) -> Option<Self> {
-        let version = SourceVersion {
-            uid: meta.uid.as_deref()?.into(),
-            resource_version: meta.resource_version.as_deref()?.parse().ok()?,
-        };
-        let address_type = AddressType::read(address_type);
-        let (endpoints, odd) = match address_type {
-            AddressType::Ipv4 => Endpoints::read(endpoints, Addresses::V4),
-            AddressType::Ipv6 => Endpoints::read(endpoints, Addresses::V6),
-            AddressType::Other | AddressType::Unread => {
-                Endpoints::read::<Ipv4Addr>(endpoints.take(0), Addresses::V4)
-            }
-        };
-        Some(Self {
-            version,
-            address_type,
-            manager,
-            ports: ports.iter().filter_map(port).collect(),
-            odd,
-            endpoints,
-            memory: Memory::default(),
         })
     }
 
@@ -258,49 +223,111 @@ impl AddressType {
     }
 }
 
-impl Endpoints {
-    /// The endpoints, and how many are passed over.
-    fn read<'a, A>(
-        endpoints: impl Iterator<Item = WireEndpoint<'a>>,
-        addresses: impl Fn(Box<[A]>) -> Addresses,
-    ) -> (Self, u32)
-    where
-        A: FromStr + Into<IpAddr>,
-    {
-        let (mut first, mut more) = (Vec::new(), Vec::new());
-        let (mut hostnames, mut places, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
-        let mut odd = 0;
-        for endpoint in endpoints {
-            let parsed = endpoint.addresses.iter().flatten();
-            let parsed = parsed.map(|text| text.0.parse::<A>());
-            let parsed = parsed.collect::<Result<Vec<_>, _>>().unwrap_or_default();
-            let mut parsed = parsed.into_iter();
-            let Some(address) = parsed.next() else {
-                odd += 1;
-                continue;
-            };
-            let number = u32::try_from(first.len()).unwrap_or(u32::MAX);
-            more.extend(parsed.map(|other| (number, other.into())));
-            if let Some(hostname) = &endpoint.hostname {
-                hostnames.resize(first.len(), DefaultAtom::default());
-                hostnames.push(DefaultAtom::from(&*hostname.0));
-            }
-            places.push(Place::of(
-                endpoint.node_name.as_ref(),
-                endpoint.zone.as_ref(),
-            ));
-            conditions.push(Conditions::of(endpoint.conditions.unwrap_or_default()));
-            first.push(address);
+/// A slice of which the endpoints are being read.
+pub(super) struct SourceDraft {
+    address_type: AddressType,
+    addresses: Addresses<Vec<Ipv4Addr>, Vec<Ipv6Addr>>,
+    more: Vec<(u32, IpAddr)>,
+    hostnames: Vec<DefaultAtom>,
+    places: Vec<Place>,
+    conditions: Vec<Conditions>,
+    odd: u32,
+}
+
+impl SourceDraft {
+    /// A slice of that addressType, without endpoints; so many are likely to come.
+    pub(super) fn new(address_type: &str, likely: usize) -> Self {
+        let address_type = AddressType::read(address_type);
+        Self {
+            address_type,
+            addresses: match address_type {
+                AddressType::Ipv6 => Addresses::V6(Vec::with_capacity(likely)),
+                _ => Addresses::V4(Vec::with_capacity(likely)),
+            },
+            more: Vec::new(),
+            hostnames: Vec::new(),
+            places: Vec::with_capacity(likely),
+            conditions: Vec::with_capacity(likely),
+            odd: 0,
         }
-        let endpoints = Self {
-            addresses: addresses(first.into()),
-            more: more.into(),
-            hostnames: hostnames.into(),
-            places: places.into(),
-            conditions: conditions.into(),
-        };
-        (endpoints, odd)
     }
+
+    /// Adds the next endpoint. One without an address of the slice's type is passed over, and counted as odd.
+    pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
+        let added = match (self.address_type, &mut self.addresses) {
+            (AddressType::Ipv4, Addresses::V4(first)) => {
+                add(&endpoint.addresses, first, &mut self.more)
+            }
+            (AddressType::Ipv6, Addresses::V6(first)) => {
+                add(&endpoint.addresses, first, &mut self.more)
+            }
+            _ => return,
+        };
+        if !added {
+            self.odd += 1;
+            return;
+        }
+        if let Some(hostname) = &endpoint.hostname {
+            self.hostnames
+                .resize(self.places.len(), DefaultAtom::default());
+            self.hostnames.push(DefaultAtom::from(&*hostname.0));
+        }
+        let (node, zone) = (&endpoint.node_name, &endpoint.zone);
+        self.places.push(Place::of(node.as_ref(), zone.as_ref()));
+        self.conditions
+            .push(Conditions::of(endpoint.conditions.unwrap_or_default()));
+    }
+
+    /// The slice, which `manager` keeps; `None` where it has no identity.
+    pub(super) fn finish(
+        self,
+        meta: &ObjectMeta,
+        ports: &[discovery::EndpointPort],
+        manager: SliceManager,
+    ) -> Option<SourceSlice> {
+        let version = SourceVersion {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.parse().ok()?,
+        };
+        let endpoints = Endpoints {
+            addresses: match self.addresses {
+                Addresses::V4(all) => Addresses::V4(all.into()),
+                Addresses::V6(all) => Addresses::V6(all.into()),
+            },
+            more: self.more.into(),
+            hostnames: self.hostnames.into(),
+            places: self.places.into(),
+            conditions: self.conditions.into(),
+        };
+        Some(SourceSlice {
+            version,
+            address_type: self.address_type,
+            manager,
+            ports: ports.iter().filter_map(port).collect(),
+            odd: self.odd,
+            endpoints,
+            memory: Memory::default(),
+        })
+    }
+}
+
+/// Adds the addresses of the next endpoint, or nothing where one of them is not of that type, or none is there.
+fn add<A: FromStr + Into<IpAddr>>(
+    texts: &WireAddresses<'_>,
+    first: &mut Vec<A>,
+    more: &mut Vec<(u32, IpAddr)>,
+) -> bool {
+    let others = texts.more.iter().map(|text| text.0.parse::<A>());
+    let Ok(others) = others.collect::<Result<Vec<_>, _>>() else {
+        return false;
+    };
+    let Some(Ok(address)) = texts.first.as_ref().map(|text| text.0.parse()) else {
+        return false;
+    };
+    let number = u32::try_from(first.len()).unwrap_or(u32::MAX);
+    more.extend(others.into_iter().map(|other| (number, other.into())));
+    first.push(address);
+    true
 }
 
 impl Addresses {
@@ -312,33 +339,14 @@ impl Addresses {
     }
 }
 
-impl Place {
-    /// In neither part.
-    const BETWEEN: char = '\n';
-
-    fn of(node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> Self {
-        let [node, zone] = [node, zone].map(|text| text.map_or("", |text| &text.0));
-        Self(format!("{node}{}{zone}", Self::BETWEEN).into())
-    }
-
-    fn parts(&self) -> (Option<&str>, Option<&str>) {
-        let (node, zone) = self.0.split_once(Self::BETWEEN).unwrap_or_default();
-        (present(node), present(zone))
-    }
-}
-
-fn present(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.is_empty())
-}
-
 impl Conditions {
     fn of(given: WireConditions) -> Self {
-        let bits = |condition: Option<bool>| match condition {
+        let [ready, serving, terminating] = given.each().map(|condition| match condition {
             None => 0,
             Some(false) => 1,
             Some(true) => 2,
-        };
-        Self(bits(given.ready) | bits(given.serving) << 2 | bits(given.terminating) << 4)
+        });
+        Self(ready | serving << 2 | terminating << 4)
     }
 
     fn each(self) -> [Option<bool>; 3] {
@@ -378,10 +386,13 @@ mod tests {
             "ports": [{"name": "http", "port": 8080}],
         }));
         let slice: EndpointSlice = slice.expect("a slice decodes");
-        let endpoints = slice.endpoints.iter().map(WireEndpoint::of);
+        let mut draft = SourceDraft::new(address_type, slice.endpoints.len());
+        for endpoint in &slice.endpoints {
+            draft.add(&WireEndpoint::of(endpoint));
+        }
         let ports = slice.ports.as_deref().unwrap_or_default();
-        let (meta, pods) = (&slice.metadata, SliceManager::Pods);
-        SourceSlice::read(meta, address_type, endpoints, ports, pods).expect("a source")
+        let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods);
+        draft.expect("a source")
     }
 
     #[test]

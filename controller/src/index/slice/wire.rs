@@ -1,19 +1,25 @@
 //! EndpointSlices as they come from a watch: of what they say only what is kept is decoded, and sources go from the text
 //! of the answer straight into their compact form.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints, EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
-use serde::de::Error as _;
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::source::SourceSlice;
-use super::{ObservedSlice, SliceRole, copied, role};
+use super::content::Content;
+use super::source::{SourceDraft, SourceSlice};
+use super::{Judged, ObservedSlice, SliceRole, copied, judge};
+
+/// Bytes of JSON that an endpoint is likely to take, at least.
+const ENDPOINT: usize = 128;
 
 /// An EndpointSlice as a watch tells it.
 #[derive(Debug)]
@@ -32,20 +38,47 @@ pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireEndpoint<'a> {
-    #[serde(borrow)]
-    pub(super) addresses: Option<Vec<Text<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) addresses: WireAddresses<'a>,
     pub(super) hostname: Option<Text<'a>>,
     pub(super) zone: Option<Text<'a>>,
     pub(super) node_name: Option<Text<'a>>,
     pub(super) conditions: Option<WireConditions>,
+    #[serde(borrow)]
+    pub(super) hints: Option<WireHints<'a>>,
+    target_ref: Option<IgnoredAny>,
+    deprecated_topology: Option<IgnoredAny>,
+}
+
+/// The addresses of an endpoint: hardly any has more than one.
+#[derive(Debug, Default)]
+pub(super) struct WireAddresses<'a> {
+    pub(super) first: Option<Text<'a>>,
+    pub(super) more: Vec<Text<'a>>,
 }
 
 /// The conditions of an endpoint, as they are given.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct WireConditions {
-    pub(super) ready: Option<bool>,
-    pub(super) serving: Option<bool>,
-    pub(super) terminating: Option<bool>,
+    ready: Option<bool>,
+    serving: Option<bool>,
+    terminating: Option<bool>,
+}
+
+/// For whom an endpoint is meant.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WireHints<'a> {
+    #[serde(borrow)]
+    pub(super) for_zones: Option<Vec<WireTarget<'a>>>,
+    pub(super) for_nodes: Option<Vec<WireTarget<'a>>>,
+}
+
+/// A zone or a node.
+#[derive(Debug, Deserialize)]
+pub(super) struct WireTarget<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
 }
 
 #[derive(Deserialize)]
@@ -70,26 +103,146 @@ struct Metadata<'a> {
     deletion_timestamp: Option<Time>,
     #[serde(borrow)]
     labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
-    annotations: Option<BTreeMap<String, String>>,
-    owner_references: Option<Vec<OwnerReference>>,
+    #[serde(borrow)]
+    annotations: Option<BTreeMap<Text<'a>, Text<'a>>>,
+    #[serde(borrow)]
+    owner_references: Option<Vec<Owner<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Owner<'a> {
+    #[serde(borrow)]
+    uid: Text<'a>,
+}
+
+/// Texts are found by what they say.
+impl Borrow<str> for Text<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> From<&'a String> for Text<'a> {
+    fn from(text: &'a String) -> Self {
+        Self(Cow::Borrowed(text))
+    }
 }
 
 impl<'a> WireEndpoint<'a> {
     pub(super) fn of(endpoint: &'a Endpoint) -> Self {
-        let text = |text: &'a String| Text(Cow::Borrowed(&**text));
+        let mut addresses = endpoint.addresses.iter().map(Text::from);
         let conditions = endpoint.conditions.as_ref();
         Self {
-            addresses: Some(endpoint.addresses.iter().map(text).collect()),
-            hostname: endpoint.hostname.as_ref().map(text),
-            zone: endpoint.zone.as_ref().map(text),
-            node_name: endpoint.node_name.as_ref().map(text),
+            addresses: WireAddresses {
+                first: addresses.next(),
+                more: addresses.collect(),
+            },
+            hostname: endpoint.hostname.as_ref().map(Text::from),
+            zone: endpoint.zone.as_ref().map(Text::from),
+            node_name: endpoint.node_name.as_ref().map(Text::from),
             conditions: conditions.map(|given| WireConditions {
                 ready: given.ready,
                 serving: given.serving,
                 terminating: given.terminating,
             }),
+            hints: endpoint.hints.as_ref().map(WireHints::of),
+            target_ref: endpoint.target_ref.as_ref().map(|_| IgnoredAny),
+            deprecated_topology: endpoint.deprecated_topology.as_ref().map(|_| IgnoredAny),
         }
     }
+
+    /// Whether it has something that no copy of causeway's has.
+    pub(super) fn has_more(&self) -> bool {
+        self.target_ref.is_some() || self.deprecated_topology.is_some()
+    }
+}
+
+impl WireAddresses<'_> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Text<'_>> {
+        self.first.iter().chain(&self.more)
+    }
+}
+
+impl WireConditions {
+    /// Ready, serving and terminating.
+    pub(super) fn each(self) -> [Option<bool>; 3] {
+        [self.ready, self.serving, self.terminating]
+    }
+}
+
+impl<'a> WireHints<'a> {
+    fn of(hints: &'a EndpointHints) -> Self {
+        let target = |name: &'a String| WireTarget { name: name.into() };
+        let zones = hints.for_zones.as_ref();
+        let nodes = hints.for_nodes.as_ref();
+        Self {
+            for_zones: zones.map(|all| all.iter().map(|zone| target(&zone.name)).collect()),
+            for_nodes: nodes.map(|all| all.iter().map(|node| target(&node.name)).collect()),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for WireAddresses<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (mut first, mut more) = (None, Vec::new());
+        let each = Each::new(|text: Text<'a>| match first {
+            None => first = Some(text),
+            Some(_) => more.push(text),
+        });
+        each.deserialize(deserializer)?;
+        Ok(Self { first, more })
+    }
+}
+
+/// What is done with each element of a list, or of `null` in its place, as it is read.
+struct Each<T, F> {
+    take: F,
+    element: PhantomData<fn(T)>,
+}
+
+impl<T, F: FnMut(T)> Each<T, F> {
+    fn new(take: F) -> Self {
+        Self {
+            take,
+            element: PhantomData,
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Each<T, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut all: A) -> Result<(), A::Error> {
+        while let Some(element) = all.next_element()? {
+            (self.take)(element);
+        }
+        Ok(())
+    }
+}
+
+/// Reads endpoints, one after the other.
+fn each_endpoint<'a>(
+    text: &'a str,
+    take: impl FnMut(WireEndpoint<'a>),
+) -> Result<(), serde_json::Error> {
+    let mut text = serde_json::Deserializer::from_str(text);
+    Each::new(take).deserialize(&mut text)
 }
 
 impl From<WireSlice> for ObservedSlice {
@@ -112,14 +265,8 @@ impl<'de> Deserialize<'de> for WireSlice {
 
 impl Wire<'_> {
     fn read(self) -> Result<WireSlice, serde_json::Error> {
-        let Wire {
-            metadata,
-            address_type,
-            endpoints,
-            ports,
-        } = self;
-        let labels = metadata.labels.unwrap_or_default();
-        let mut meta = ObjectMeta {
+        let metadata = self.metadata;
+        let meta = ObjectMeta {
             namespace: metadata.namespace,
             name: metadata.name,
             uid: metadata.uid,
@@ -127,51 +274,38 @@ impl Wire<'_> {
             deletion_timestamp: metadata.deletion_timestamp,
             ..ObjectMeta::default()
         };
-        let address_type = address_type.map_or_else(String::new, |text| text.0.into_owned());
+        let label = |name: &str| value(metadata.labels.as_ref()?, name);
+        let annotation = |name: &str| value(metadata.annotations.as_ref()?, name);
+        let address_type = self.address_type.as_ref().map_or("", |text| &*text.0);
+        let endpoints = self.endpoints.map_or("null", RawValue::get);
+        let ports = self.ports.as_deref().unwrap_or_default();
         let namespace = meta.namespace.as_deref().unwrap_or_default().into();
-        let endpoints = endpoints.map_or("null", RawValue::get);
-        let label = |name: &'static str| {
-            let value = labels.get(&Text(Cow::Borrowed(name)));
-            value.map(|value| &*value.0)
+        let role = match judge(&namespace, label) {
+            Judged::Source(key, manager) => {
+                let mut draft = SourceDraft::new(address_type, endpoints.len() / ENDPOINT);
+                let read = each_endpoint(endpoints, |endpoint| draft.add(&endpoint));
+                let source = match read {
+                    Ok(()) => draft.finish(&meta, ports, manager),
+                    Err(_) => SourceSlice::unread(&meta, manager),
+                };
+                SliceRole::source(key, source)
+            }
+            Judged::Copy(key, hub, path) => {
+                let mut content = Content::new(label, annotation, address_type);
+                each_endpoint(endpoints, |endpoint| content.add(&endpoint))?;
+                let owners = metadata.owner_references.iter().flatten();
+                let owners = owners.map(|owner| &*owner.uid.0);
+                let content = content.hash(ports).owned_by(owners);
+                SliceRole::copy(key, copied(&meta, hub, path, label, annotation, content))
+            }
+            Judged::Other => SliceRole::Other,
         };
-        let role = role(
-            &namespace,
-            label,
-            |hub, path| {
-                let owned = |(name, value): (&Text<'_>, &Text<'_>)| {
-                    (name.0.to_string(), value.0.to_string())
-                };
-                let slice = EndpointSlice {
-                    metadata: ObjectMeta {
-                        labels: Some(labels.iter().map(owned).collect()),
-                        annotations: metadata.annotations,
-                        owner_references: metadata.owner_references,
-                        ..meta.clone()
-                    },
-                    address_type: address_type.clone(),
-                    endpoints: serde_json::from_str::<Option<_>>(endpoints)?.unwrap_or_default(),
-                    ports: ports.clone(),
-                };
-                Ok(copied(&slice, hub, path))
-            },
-            |manager| {
-                let Ok(endpoints) = serde_json::from_str::<Option<Vec<_>>>(endpoints) else {
-                    return Ok(SourceSlice::unread(&meta, manager));
-                };
-                let endpoints = endpoints.into_iter().flatten();
-                let ports = ports.as_deref().unwrap_or_default();
-                Ok(SourceSlice::read(
-                    &meta,
-                    &address_type,
-                    endpoints,
-                    ports,
-                    manager,
-                ))
-            },
-        )?;
-        meta.labels = None;
         Ok(WireSlice { meta, role })
     }
+}
+
+fn value<'a>(all: &'a BTreeMap<Text<'_>, Text<'_>>, name: &str) -> Option<&'a str> {
+    all.get(name).map(|text| &*text.0)
 }
 
 impl Resource for WireSlice {
@@ -246,6 +380,8 @@ mod tests {
             json!({"addressType": "FQDN", "endpoints": [{"addresses": ["foo.example"]}]}),
             json!({"addressType": "IPv6", "endpoints": [{"addresses": ["fd00::1"], "conditions": {}}]}),
             json!({"metadata": {"annotations": null, "ownerReferences": null}}),
+            json!({"endpoints": [{"addresses": null, "hints": {"forZones": [{"name": "a"}], "forNodes": null},
+                                  "deprecatedTopology": {"kubernetes.io/hostname": "n"}}]}),
         ] {
             for labels in [source.clone(), copy.clone(), json!({}), Value::Null] {
                 let text = slice(labels, rest.clone()).to_string();

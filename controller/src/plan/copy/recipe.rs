@@ -81,7 +81,9 @@ impl Recipe {
 
     /// A hash of what the copy holds that belongs to this import.
     pub(super) fn content(outcome: &Remembered, import: Option<&OwnerReference>) -> ContentHash {
-        outcome.content.owned_by(import.as_slice().iter().copied())
+        outcome
+            .content
+            .owned_by(import.map(|import| &*import.uid).into_iter())
     }
 
     /// The copy, without identity.
