@@ -5,9 +5,10 @@ use tokio::time::Instant;
 
 use super::{Controller, Parts, SOON};
 use crate::apply::{ObjectId, apply};
+use crate::failure::Failure;
 use crate::index::{Item, Standing};
 use crate::lease::while_leading;
-use crate::outbox::{Announcement, Dispatch, Finished, Lane, WriteResult};
+use crate::outbox::{Announcement, Dispatch, Finished, Lane, Write, WriteResult};
 use crate::reconcile::Now;
 
 impl Controller {
@@ -100,25 +101,33 @@ impl Controller {
                 self.announce(&lane, &item, &write.object, write.announcements);
             }
             Err(failure) => {
-                if let Lane::Member(name) = &lane {
-                    self.parts.index.note_refusal(
-                        name,
-                        &item,
-                        &write,
-                        &failure,
-                        !finished.is_trouble,
-                    );
-                }
-                self.parts.metrics.retried();
                 tracing::warn!(cluster, kind, verb, object = ?write.object, %failure, "a write failed");
-                if let Some(at) = finished.retry_at {
-                    self.queue.at(item.clone(), at);
-                }
+                self.failed(&lane, &item, &write, &failure, finished);
             }
         }
         match may_wait {
             true => self.queue.at(item, now.instant + SOON),
             false => self.queue.now(item, now.instant),
+        }
+    }
+
+    fn failed(
+        &mut self,
+        lane: &Lane,
+        item: &Item,
+        write: &Write,
+        failure: &Failure,
+        finished: Finished,
+    ) {
+        self.parts.metrics.retried();
+        if let Lane::Member(name) = lane {
+            let passes = !finished.is_trouble;
+            self.parts
+                .index
+                .note_refusal(name, item, write, failure, passes);
+        }
+        if let Some(at) = finished.retry_at {
+            self.queue.at(item.clone(), at);
         }
     }
 
