@@ -4,7 +4,7 @@ use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use sha2::{Digest as _, Sha256};
 
-use super::wire::{Text, WireEndpoint};
+use super::wire::{WireEndpoint, WireTarget};
 
 /// 128 bits of SHA-256 over all that causeway decides about a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Content {
     /// Adds the next endpoint.
     pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
         self.0.push(1);
-        self.texts(endpoint.addresses.iter());
+        self.texts(endpoint.addresses.iter().map(|text| &*text.0));
         for text in [&endpoint.hostname, &endpoint.zone, &endpoint.node_name] {
             self.part(text.as_ref().map(|text| &*text.0));
         }
@@ -95,7 +95,7 @@ impl Content {
         self.0.push(u8::from(hints.is_some()));
         if let Some(hints) = hints {
             for targets in [&hints.for_zones, &hints.for_nodes] {
-                self.texts(targets.iter().flatten().map(|target| &target.name));
+                self.texts(targets.iter().flatten().map(WireTarget::name));
             }
         }
         self.0.push(u8::from(endpoint.has_more()));
@@ -109,9 +109,9 @@ impl Content {
         ContentHash::of(&self.0)
     }
 
-    fn texts<'a>(&mut self, texts: impl Iterator<Item = &'a Text<'a>>) {
+    fn texts<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
         for text in texts {
-            self.part(Some(&text.0));
+            self.part(Some(text));
         }
         self.part(None);
     }

@@ -78,7 +78,7 @@ pub(super) struct WireHints<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct WireTarget<'a> {
     #[serde(borrow)]
-    pub(super) name: Text<'a>,
+    name: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -112,7 +112,7 @@ struct Metadata<'a> {
 #[derive(Deserialize)]
 struct Owner<'a> {
     #[serde(borrow)]
-    uid: Text<'a>,
+    uid: Option<Text<'a>>,
 }
 
 /// Texts are found by what they say.
@@ -172,7 +172,9 @@ impl WireConditions {
 
 impl<'a> WireHints<'a> {
     fn of(hints: &'a EndpointHints) -> Self {
-        let target = |name: &'a String| WireTarget { name: name.into() };
+        let target = |name: &'a String| WireTarget {
+            name: Some(name.into()),
+        };
         let zones = hints.for_zones.as_ref();
         let nodes = hints.for_nodes.as_ref();
         Self {
@@ -180,6 +182,17 @@ impl<'a> WireHints<'a> {
             for_nodes: nodes.map(|all| all.iter().map(|node| target(&node.name)).collect()),
         }
     }
+}
+
+impl WireTarget<'_> {
+    pub(super) fn name(&self) -> &str {
+        said(&self.name)
+    }
+}
+
+/// As Kubernetes' types have it: nothing is empty.
+fn said<'a>(text: &'a Option<Text<'_>>) -> &'a str {
+    text.as_ref().map_or("", |text| &text.0)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for WireAddresses<'a> {
@@ -276,7 +289,7 @@ impl Wire<'_> {
         };
         let label = |name: &str| value(metadata.labels.as_ref()?, name);
         let annotation = |name: &str| value(metadata.annotations.as_ref()?, name);
-        let address_type = self.address_type.as_ref().map_or("", |text| &*text.0);
+        let address_type = said(&self.address_type);
         let endpoints = self.endpoints.map_or("null", RawValue::get);
         let ports = self.ports.as_deref().unwrap_or_default();
         let namespace = meta.namespace.as_deref().unwrap_or_default().into();
@@ -294,7 +307,7 @@ impl Wire<'_> {
                 let mut content = Content::new(label, annotation, address_type);
                 each_endpoint(endpoints, |endpoint| content.add(&endpoint))?;
                 let owners = metadata.owner_references.iter().flatten();
-                let owners = owners.map(|owner| &*owner.uid.0);
+                let owners = owners.map(|owner| said(&owner.uid));
                 let content = content.hash(ports).owned_by(owners);
                 SliceRole::copy(key, copied(&meta, hub, path, label, annotation, content))
             }
@@ -380,7 +393,8 @@ mod tests {
             json!({"addressType": "FQDN", "endpoints": [{"addresses": ["foo.example"]}]}),
             json!({"addressType": "IPv6", "endpoints": [{"addresses": ["fd00::1"], "conditions": {}}]}),
             json!({"metadata": {"annotations": null, "ownerReferences": null}}),
-            json!({"endpoints": [{"addresses": null, "hints": {"forZones": [{"name": "a"}], "forNodes": null},
+            json!({"metadata": {"ownerReferences": [{}]}}),
+            json!({"endpoints": [{"addresses": null, "hints": {"forZones": [{"name": "a"}, {}], "forNodes": null},
                                   "deprecatedTopology": {"kubernetes.io/hostname": "n"}}]}),
         ] {
             for labels in [source.clone(), copy.clone(), json!({}), Value::Null] {
