@@ -24,6 +24,7 @@ use causeway_controller::watch::Signal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -55,7 +56,9 @@ pub fn holds(input: &[u8]) {
         // A new object has no status, whatever it says.
         fields.remove("status");
     }
-    if schema::admit(&SCHEMA, &mut object).is_err() {
+    // An API server drops malformed metadata before anybody else sees it.
+    let has_metadata = serde_json::from_value::<ObjectMeta>(object["metadata"].clone()).is_ok();
+    if !has_metadata || schema::admit(&SCHEMA, &mut object).is_err() {
         return;
     }
     let Some(change) = case
@@ -231,12 +234,9 @@ impl World {
     pub(crate) fn plan_anything(&self) -> Desired {
         let key = ServiceKey::new(NAMESPACE, NAME);
         let desired = plan(&self.index, &self.settings, &key, now());
-        let wish = self
-            .index
-            .hub
-            .multi_cluster_services
-            .get(&key)
-            .map(|mcs| &mcs.wish);
+        // One that is being deleted asks for nothing, whatever it says.
+        let object = self.index.hub.multi_cluster_services.get(&key);
+        let wish = object.filter(|mcs| !mcs.is_deleting()).map(|mcs| &mcs.wish);
         if let Some(Err(errors)) = wish {
             assert!(
                 !errors.to_string().is_empty() && desired.problem.is_some(),
