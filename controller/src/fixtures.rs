@@ -457,9 +457,8 @@ impl World {
         let result = WriteResult { dispatch, answer };
         let finished = self.outbox.finished(&result, self.now.instant);
         if let (Lane::Member(name), Err(failure)) = (&lane, &result.answer) {
-            let passes = !finished.is_trouble;
-            self.index
-                .note_refusal(name, &item, &write, failure, passes);
+            let lasts = finished.is_trouble;
+            self.index.note_refusal(name, &item, &write, failure, lasts);
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {

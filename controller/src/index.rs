@@ -265,15 +265,15 @@ impl Index {
     }
 
     /// An API server refused a write. Where the object is there already, that no list and no watch has shown, the member is listed a
-    /// second time. What a Service that stands for an imported service has been refused for is not asked for again, once it is no
-    /// trouble that passes.
+    /// second time. What a Service that stands for an imported service has been refused for is not asked for again, where it
+    /// lasts.
     pub fn note_refusal(
         &mut self,
         name: &ClusterName,
         item: &Item,
         write: &Write,
         failure: &Failure,
-        passes: bool,
+        lasts: bool,
     ) {
         if failure.kind == FailureKind::AlreadyExists {
             self.second_lists.insert(Lane::Member(name.clone()));
@@ -281,7 +281,7 @@ impl Index {
         let (Item::Service(key), Action::CreateService(service)) = (item, &write.action) else {
             return;
         };
-        if passes || write.object != ObjectId::Service(key.derived()) {
+        if !lasts || write.object != ObjectId::Service(key.derived()) {
             return;
         }
         let refusal = DerivedRefusal::read(failure, service);

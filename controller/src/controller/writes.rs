@@ -121,10 +121,10 @@ impl Controller {
     ) {
         self.parts.metrics.retried();
         if let Lane::Member(name) = lane {
-            let passes = !finished.is_trouble;
+            let lasts = finished.is_trouble;
             self.parts
                 .index
-                .note_refusal(name, item, write, failure, passes);
+                .note_refusal(name, item, write, failure, lasts);
         }
         if let Some(at) = finished.retry_at {
             self.queue.at(item.clone(), at);

@@ -1,5 +1,7 @@
 //! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::labels;
@@ -86,8 +88,8 @@ impl ObservedSlice {
     pub fn read(slice: &EndpointSlice) -> Self {
         let meta = &slice.metadata;
         let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
-        let label = |name: &str| meta.labels.as_ref()?.get(name).map(String::as_str);
-        let annotation = |name: &str| meta.annotations.as_ref()?.get(name).map(String::as_str);
+        let label = |name: &str| value(&meta.labels, name);
+        let annotation = |name: &str| value(&meta.annotations, name);
         let role = match judge(&namespace, label) {
             Judged::Source(key, manager) => {
                 let ports = slice.ports.as_deref().unwrap_or_default();
@@ -166,6 +168,11 @@ fn copied<'a>(
         source: annotation(labels::SOURCE).and_then(SourceVersion::parse),
         content,
     })
+}
+
+/// What a label or annotation says, in a typed object or in the text of one.
+fn value<'a, T: Borrow<str> + Ord>(all: &'a Option<BTreeMap<T, T>>, name: &str) -> Option<&'a str> {
+    all.as_ref()?.get(name).map(Borrow::borrow)
 }
 
 fn keeper(manager: &str) -> SliceManager {

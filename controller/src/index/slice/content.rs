@@ -4,6 +4,7 @@ use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use sha2::{Digest as _, Sha256};
 
+use super::value;
 use super::wire::{WireEndpoint, WireTarget};
 
 /// 128 bits of SHA-256 over all that causeway decides about a copy.
@@ -43,8 +44,8 @@ const CONTENT_ANNOTATIONS: [&str; 2] = [labels::PROVISION_CLUSTER, labels::OWNER
 pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
     let meta = &slice.metadata;
     let mut content = Content::new(
-        |name| meta.labels.as_ref()?.get(name).map(String::as_str),
-        |name| meta.annotations.as_ref()?.get(name).map(String::as_str),
+        |name| value(&meta.labels, name),
+        |name| value(&meta.annotations, name),
         &slice.address_type,
     );
     for endpoint in &slice.endpoints {

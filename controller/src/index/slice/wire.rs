@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::content::Content;
 use super::source::{SourceDraft, SourceSlice};
-use super::{Judged, ObservedSlice, SliceRole, copied, judge};
+use super::{Judged, ObservedSlice, SliceRole, copied, judge, value};
 
 /// Bytes of JSON that an endpoint is likely to take, at least.
 const ENDPOINT: usize = 128;
@@ -287,8 +287,8 @@ impl Wire<'_> {
             deletion_timestamp: metadata.deletion_timestamp,
             ..ObjectMeta::default()
         };
-        let label = |name: &str| value(metadata.labels.as_ref()?, name);
-        let annotation = |name: &str| value(metadata.annotations.as_ref()?, name);
+        let label = |name: &str| value(&metadata.labels, name);
+        let annotation = |name: &str| value(&metadata.annotations, name);
         let address_type = said(&self.address_type);
         let endpoints = self.endpoints.map_or("null", RawValue::get);
         let ports = self.ports.as_deref().unwrap_or_default();
@@ -315,10 +315,6 @@ impl Wire<'_> {
         };
         Ok(WireSlice { meta, role })
     }
-}
-
-fn value<'a>(all: &'a BTreeMap<Text<'_>, Text<'_>>, name: &str) -> Option<&'a str> {
-    all.get(name).map(|text| &*text.0)
 }
 
 impl Resource for WireSlice {
