@@ -5,7 +5,24 @@ use std::collections::BTreeSet;
 /// Where causeway runs when nothing says otherwise.
 pub const DEFAULT_NAMESPACE: &str = "causeway-system";
 
-const SYSTEM_PREFIXES: [&str; 2] = ["kube-", "karmada-"];
+/// What the namespaces of a cluster's own machinery begin with: of Kubernetes, of Karmada, and of distributions that keep
+/// such names for themselves.
+const SYSTEM_PREFIXES: [&str; 7] = [
+    "kube-",
+    "karmada-",
+    // OpenShift refuses projects of such names ("Default projects" in its documentation).
+    "openshift-",
+    // Rancher: the namespaces of its System project.
+    "cattle-",
+    // GKE: gke-managed-*, gke-gmp-system and their like.
+    "gke-",
+    // AKS: aks-command, aks-istio-system and their like.
+    "aks-",
+    // Tanzu and vSphere: the namespaces of the Supervisor.
+    "vmware-system-",
+];
+/// Such namespaces whose names have no prefix.
+const SYSTEM_NAMESPACES: [&str; 1] = ["openshift"];
 
 /// Which namespaces are protected. The webhook and the controller hold to the same rule.
 #[derive(Clone, Debug)]
@@ -28,7 +45,8 @@ pub enum Protected {
 }
 
 impl Protection {
-    /// Protects `kube-*`, `karmada-*` and causeway's own namespace, but for those allowed.
+    /// Protects the system namespaces (`kube-*`, `karmada-*`, `openshift-*` and those of other distributions) and causeway's
+    /// own, but for those allowed.
     pub fn new(
         own_namespace: impl Into<String>,
         allowed: impl IntoIterator<Item = String>,
@@ -47,9 +65,10 @@ impl Protection {
         if namespace == "default" && name == "kubernetes" {
             return Err(Protected::ApiServer);
         }
-        let system = SYSTEM_PREFIXES
-            .iter()
-            .any(|prefix| namespace.starts_with(prefix));
+        let system = SYSTEM_NAMESPACES.contains(&namespace)
+            || SYSTEM_PREFIXES
+                .iter()
+                .any(|prefix| namespace.starts_with(prefix));
         if (system || namespace == self.own_namespace) && !self.allowed.contains(namespace) {
             return Err(Protected::Namespace(namespace.to_owned()));
         }
@@ -73,6 +92,14 @@ mod tests {
             ("karmada-system", "foo", false),
             ("causeway-system", "foo", false),
             ("kubernetes", "foo", true),
+            ("openshift", "foo", false),
+            ("openshift-ingress", "router-default", false),
+            ("openshifters", "foo", true),
+            ("cattle-system", "rancher", false),
+            ("cattle", "foo", true),
+            ("gke-managed-system", "foo", false),
+            ("aks-istio-system", "foo", false),
+            ("vmware-system-csi", "foo", false),
         ] {
             assert_eq!(
                 protection.check(namespace, name).is_ok(),

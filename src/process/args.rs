@@ -225,7 +225,7 @@ impl AdminArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Rules")]
 pub struct ProtectionArgs {
-    /// A protected namespace (kube-*, karmada-*, causeway's own) whose services may be exposed all the same. Repeatable
+    /// A protected namespace (kube-*, karmada-*, openshift-* and their like, causeway's own) whose services may be exposed all the same. Repeatable
     #[arg(
         long,
         env = "CAUSEWAY_ALLOW_NAMESPACE",
