@@ -1,5 +1,5 @@
-use causeway_tests::Cluster;
 use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::{Cluster, SOON, eventually};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Api;
 use kube::api::PostParams;
@@ -7,17 +7,30 @@ use serde_json::json;
 
 use crate::{fleet, manifest};
 
-/// Whether an account may do that to `group:resource`, `group:resource/subresource` or `group:resource=name`,
+/// Whether an account of causeway's may do that to `group:resource`, `group:resource/subresource` or `group:resource=name`,
 /// in a namespace or, where that is empty, everywhere.
 async fn may(cluster: &Cluster, account: &str, verb: &str, what: &str, namespace: &str) -> bool {
+    let user = format!("system:serviceaccount:{NAMESPACE}:{account}");
+    let groups = ["system:serviceaccounts", "system:authenticated"];
+    is_allowed(cluster, (&user, &groups), verb, what, namespace).await
+}
+
+/// Whether a user of those groups may do that.
+async fn is_allowed(
+    cluster: &Cluster,
+    (user, groups): (&str, &[&str]),
+    verb: &str,
+    what: &str,
+    namespace: &str,
+) -> bool {
     let (what, name) = what.split_once('=').unwrap_or((what, ""));
     let (what, subresource) = what.split_once('/').unwrap_or((what, ""));
     let (group, resource) = what.split_once(':').expect("group:resource");
     let review: SubjectAccessReview = serde_json::from_value(json!({
         "metadata": {},
         "spec": {
-            "user": format!("system:serviceaccount:{NAMESPACE}:{account}"),
-            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "user": user,
+            "groups": groups,
             "resourceAttributes": {
                 "verb": verb, "group": group, "resource": resource, "subresource": subresource,
                 "name": name, "namespace": namespace,
@@ -280,4 +293,80 @@ async fn the_account_in_a_member_makes_namespaces_only_where_that_was_allowed_an
     member.kubectl(["apply", "-f", &creation]).await.ok();
     assert!(may(member, "causeway", "create", ":namespaces", "").await);
     assert!(!may(member, "causeway", "delete", ":namespaces", "").await);
+}
+
+/// Whether who has the role of Kubernetes in the namespace `shop` may do that there.
+async fn people_may(cluster: &Cluster, role: &str, verb: &str, what: &str) -> bool {
+    is_allowed(
+        cluster,
+        (role, &["system:authenticated"]),
+        verb,
+        what,
+        "shop",
+    )
+    .await
+}
+
+/// Gives a user of the role's name that role in the namespace `shop`, and waits until it holds what is aggregated into it.
+async fn with_roles(cluster: &Cluster, roles: &[&str], aggregated: &str) {
+    cluster.kubectl(["create", "namespace", "shop"]).await.ok();
+    for role in roles {
+        let (kind, user) = (format!("--clusterrole={role}"), format!("--user={role}"));
+        let bind = ["create", "rolebinding", role, &kind, &user, "-n", "shop"];
+        cluster.kubectl(bind).await.ok();
+        eventually("the role is aggregated", SOON, async || {
+            people_may(cluster, role, "list", aggregated).await
+        })
+        .await;
+    }
+}
+
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+
+#[tokio::test]
+async fn who_edits_a_namespace_of_the_hub_writes_multi_cluster_services_and_who_views_it_reads_them()
+ {
+    let hub = fleet().await.hub();
+    let kind = "networking.karmada.io:multiclusterservices";
+    with_roles(hub, &["admin", "edit", "view"], kind).await;
+    for role in ["admin", "edit", "view"] {
+        for verb in ["get", "watch"] {
+            assert!(people_may(hub, role, verb, kind).await, "{role} {verb}");
+        }
+        for verb in WRITES {
+            let expected = role != "view";
+            let answer = people_may(hub, role, verb, kind).await;
+            assert_eq!(answer, expected, "{role} {verb}");
+        }
+        let status = format!("{kind}/status");
+        assert!(!people_may(hub, role, "patch", &status).await, "{role}");
+        let clusters = "cluster.karmada.io:clusters";
+        assert!(!people_may(hub, role, "patch", clusters).await, "{role}");
+    }
+}
+
+#[tokio::test]
+async fn who_edits_a_namespace_of_a_member_exports_from_it_and_nobody_but_causeway_writes_imports()
+{
+    let member = fleet().await.member("member1");
+    let file = manifest("member/rbac.yaml");
+    member.kubectl(["apply", "-f", &file]).await.ok();
+    let exports = "multicluster.x-k8s.io:serviceexports";
+    let imports = "multicluster.x-k8s.io:serviceimports";
+    with_roles(member, &["admin", "edit", "view"], exports).await;
+    for role in ["admin", "edit", "view"] {
+        for kind in [exports, imports] {
+            for verb in ["get", "watch"] {
+                let answer = people_may(member, role, verb, kind).await;
+                assert!(answer, "{role} {verb} {kind}");
+            }
+            for verb in WRITES {
+                let expected = role != "view" && kind == exports;
+                let answer = people_may(member, role, verb, kind).await;
+                assert_eq!(answer, expected, "{role} {verb} {kind}");
+            }
+            let status = format!("{kind}/status");
+            assert!(!people_may(member, role, "patch", &status).await, "{role}");
+        }
+    }
 }
