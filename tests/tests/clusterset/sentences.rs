@@ -1,4 +1,4 @@
-//! The table of the KEP's sentences names tests that are there.
+//! The tables of the KEP's sentences and of causeway's own promises name tests that are there.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,29 +35,37 @@ fn tests_of(source: &str) -> BTreeSet<String> {
     tests
 }
 
+/// The tables, and the least number of tests that each names.
+const TABLES: [(&str, usize); 2] = [("tests/KEP-1645.md", 60), ("tests/PROMISES.md", 60)];
+
+fn read(table: &str) -> String {
+    let document = repository().join(table);
+    std::fs::read_to_string(document).expect("a table")
+}
+
 #[test]
-fn every_test_that_the_table_of_sentences_names_is_there() {
-    let document = repository().join("tests/KEP-1645.md");
-    let document = std::fs::read_to_string(document).expect("the table");
-    let named = named(&document);
-    assert!(named.len() > 60, "{} tests are named", named.len());
-    for (path, name) in named {
-        let file: &Path = path.as_ref();
-        let source = std::fs::read_to_string(repository().join(file))
-            .unwrap_or_else(|e| panic!("the table names {path}, which cannot be read: {e}"));
-        let is_there = tests_of(&source).contains(&name);
-        assert!(is_there, "{path} has no test {name}");
+fn every_test_that_a_table_names_is_there() {
+    for (table, least) in TABLES {
+        let named = named(&read(table));
+        assert!(named.len() > least, "{table}: {} tests", named.len());
+        for (path, name) in named {
+            let file: &Path = path.as_ref();
+            let source = std::fs::read_to_string(repository().join(file))
+                .unwrap_or_else(|e| panic!("{table} names {path}, which cannot be read: {e}"));
+            let is_there = tests_of(&source).contains(&name);
+            assert!(is_there, "{table}: {path} has no test {name}");
+        }
     }
 }
 
 #[test]
-fn every_row_of_the_table_has_a_test_or_a_reason() {
-    let document = repository().join("tests/KEP-1645.md");
-    let document = std::fs::read_to_string(document).expect("the table");
-    let rows = document.lines().filter(|line| line.starts_with("| "));
-    for row in rows {
-        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
-        assert_eq!(cells.len(), 3, "{row}");
-        assert!(cells.iter().all(|cell| !cell.trim().is_empty()), "{row}");
+fn every_row_of_a_table_has_a_test_or_a_reason() {
+    for (table, _) in TABLES {
+        let document = read(table);
+        for row in document.lines().filter(|line| line.starts_with("| ")) {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+            assert_eq!(cells.len(), 3, "{row}");
+            assert!(cells.iter().all(|cell| !cell.trim().is_empty()), "{row}");
+        }
     }
 }
