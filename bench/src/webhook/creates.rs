@@ -98,7 +98,7 @@ async fn register(bed: &Bed) -> anyhow::Result<()> {
     let admit = format!("https://{floor}{}", noop::ADMIT);
     for asked in [Asked::Floor, Asked::Webhook] {
         let selector = format!(
-            "namespaceSelector:\n      matchLabels: {{{LABEL}: {}}}",
+            "namespaceSelector: {{matchLabels: {{{LABEL}: {}}}}}\n    matchConditions:",
             asked.label()
         );
         let manifest = manifest
@@ -106,7 +106,7 @@ async fn register(bed: &Bed) -> anyhow::Result<()> {
                 "name: causeway\n",
                 &format!("name: bench-{}\n", asked.label()),
             )
-            .replace("namespaceSelector:", &selector)
+            .replace("matchConditions:", &selector)
             .replace(
                 "CA_BUNDLE",
                 &STANDARD.encode(bed.installation.authority().pem()),

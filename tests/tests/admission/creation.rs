@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use causeway_tests::causeway::NAMESPACE;
 use serde_json::{Value, json};
 
 use crate::hub::{Shop, holds, hub, mcs};
@@ -179,14 +180,16 @@ async fn a_generated_name_is_refused_with_the_remedy() {
 #[tokio::test]
 async fn protected_places_are_refused() {
     let hub = hub().await;
-    let system = Shop::existing(hub, "kube-system");
-    holds(
-        &system.apply(&mcs("foo", json!({}))).await.refused(),
-        &[
-            "metadata.namespace: Invalid value: \"kube-system\"",
-            "--allow-namespace kube-system",
-        ],
-    );
+    for namespace in ["kube-system", NAMESPACE] {
+        let system = Shop::existing(hub, namespace);
+        holds(
+            &system.apply(&mcs("foo", json!({}))).await.refused(),
+            &[
+                &format!("metadata.namespace: Invalid value: \"{namespace}\""),
+                &format!("--allow-namespace {namespace}"),
+            ],
+        );
+    }
     let default = Shop::existing(hub, "default");
     holds(
         &default.apply(&mcs("kubernetes", json!({}))).await.refused(),

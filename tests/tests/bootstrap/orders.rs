@@ -123,17 +123,10 @@ async fn a_registration_without_a_webhook_stops_multi_cluster_services_only_and_
     ];
     let made = json!({"apiVersion": "v1", "kind": "List", "items": made});
     hub.kubectl_with(own, made.to_string()).await.ok();
-    refused(
-        hub,
-        shop,
-        &foo,
-        "no endpoints available for service \"causeway-webhook\"",
-    )
-    .await;
-    // Its own namespace is exempt.
-    hub.kubectl_with(own, foo.clone()).await.ok();
-    let delete = ["delete", "mcs", "foo", "-n", NAMESPACE, "--timeout=20s"];
-    hub.kubectl(delete).await.ok();
+    let unanswered = "no endpoints available for service \"causeway-webhook\"";
+    for namespace in [shop, own] {
+        refused(hub, namespace, &foo, unanswered).await;
+    }
 
     let installation = Installation::applied(&fleet).await;
     let mut replicas = Replicas::new(hub, || {
