@@ -182,7 +182,9 @@ pub fn contested_id(change: &Change) -> Option<&str> {
 /// Applied to its own outcome it changes nothing.
 pub fn mutate(mut change: Change, id_taken: bool) -> Decision {
     let mut operations: Vec<_> = identity::set_id(&change, id_taken).into_iter().collect();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<_> = identity::replaced_id(&change, id_taken)
+        .into_iter()
+        .collect();
     if !change.stored.is_deleting() {
         let stored = change.stored.object().map(|object| &object.spec);
         let conversions = deprecated::convert(&mut change.object.spec, stored);

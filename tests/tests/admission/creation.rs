@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use causeway::api::labels::PERMANENT_ID;
 use causeway_tests::causeway::NAMESPACE;
 use serde_json::{Value, json};
 
@@ -163,6 +164,46 @@ async fn a_copied_manifest_gets_an_identity_of_its_own() {
         id,
         "a restored object keeps its identity"
     );
+}
+
+#[tokio::test]
+async fn a_manifest_with_a_copied_identity_is_warned_of_and_mended_by_removing_the_label() {
+    let shop = hub().await.shop().await;
+    shop.apply(&mcs("foo", json!({}))).await.ok();
+    let original = shop.permanent_id("foo").await;
+    for (name, apply) in [
+        ("bar", vec!["apply"]),
+        ("baz", vec!["apply", "--server-side"]),
+    ] {
+        shop.add_service(name).await;
+        let apply = async |manifest: &Value| shop.send_all(&apply, manifest).await;
+        let mut copied = mcs(name, json!({}));
+        copied["metadata"]["labels"] = json!({PERMANENT_ID: original, "tier": "gold"});
+        let first = apply(&copied).await;
+        holds(
+            &first.stderr,
+            &[
+                &format!(
+                    "Warning: metadata.labels[{PERMANENT_ID}]: another MultiClusterService has the permanent-id"
+                ),
+                "remove the label from the manifest",
+            ],
+        );
+        first.ok();
+        let own = shop.permanent_id(name).await;
+        assert_ne!(own, original);
+        holds(
+            &apply(&copied).await.refused(),
+            &["does not change once it is set; remove the label from the manifest"],
+        );
+        copied["metadata"]["labels"] = json!({"tier": "gold"});
+        for _ in 0..2 {
+            let again = apply(&copied).await;
+            assert_eq!(again.stderr, "");
+            again.ok();
+            assert_eq!(shop.permanent_id(name).await, own);
+        }
+    }
 }
 
 #[tokio::test]

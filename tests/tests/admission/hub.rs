@@ -88,8 +88,13 @@ impl<'a> Shop<'a> {
 
     /// kubectl in the namespace, with a manifest as its input.
     pub(crate) async fn send<const N: usize>(&self, args: [&str; N], manifest: &Value) -> Output {
+        self.send_all(&args, manifest).await
+    }
+
+    /// [`Shop::send`] of any number of arguments.
+    pub(crate) async fn send_all(&self, args: &[&str], manifest: &Value) -> Output {
         let place = ["-f", "-", "-n", self.space.name()];
-        let args = args.into_iter().chain(place);
+        let args = args.iter().copied().chain(place);
         self.hub.kubectl_with(args, manifest.to_string()).await
     }
 

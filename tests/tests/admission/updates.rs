@@ -172,7 +172,7 @@ async fn the_identity_cannot_be_changed_and_is_put_back_when_dropped() {
         &refused,
         &[
             &format!("metadata.labels[{PERMANENT_ID}]: Invalid value: \"mine\""),
-            &format!("leave it at {id:?}"),
+            &format!("remove the label from the manifest, and it stays {id:?}"),
         ],
     );
     shop.kubectl(["label", "mcs", "foo", &label("-")])

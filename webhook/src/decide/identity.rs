@@ -40,6 +40,17 @@ pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> 
     }))
 }
 
+/// What a person should know of an id that was replaced because another object bears it: the manifest that brings it
+/// along would be refused when it is applied again (V7).
+pub(super) fn replaced_id(change: &Change, id_taken: bool) -> Option<String> {
+    let id = contested(change).filter(|_| id_taken)?;
+    Some(format!(
+        "{}: another MultiClusterService has the permanent-id {id:?}, so this one was given its own; remove the label from \
+         the manifest, or it is refused when it is applied again",
+        path()
+    ))
+}
+
 /// V7: the id that was there and is another one, or gone.
 pub(super) fn changed_id(metadata: &Metadata, stored: &Metadata) -> Option<FieldError> {
     let before = stored.permanent_id()?;
@@ -47,12 +58,22 @@ pub(super) fn changed_id(metadata: &Metadata, stored: &Metadata) -> Option<Field
     if after == Some(before) {
         return None;
     }
-    let path = format!("metadata.labels[{PERMANENT_ID}]");
-    let detail = format!("the identity of the object does not change; leave it at {before:?}");
     Some(match after {
-        Some(after) => FieldError::invalid(path, after, detail),
-        None => FieldError::required(path, detail),
+        Some(after) => {
+            let detail = format!(
+                "does not change once it is set; remove the label from the manifest, and it stays {before:?}"
+            );
+            FieldError::invalid(path(), after, detail)
+        }
+        None => {
+            let detail = format!("does not change once it is set, and is {before:?}");
+            FieldError::required(path(), detail)
+        }
     })
+}
+
+fn path() -> String {
+    format!("metadata.labels[{PERMANENT_ID}]")
 }
 
 /// Whether a text may be the value of a label (Kubernetes, "Labels and Selectors").

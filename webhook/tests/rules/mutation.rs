@@ -79,8 +79,18 @@ fn a_new_object_gets_the_uid_of_its_request_as_its_permanent_id() {
 fn a_copied_id_is_replaced_on_create_only() {
     let ask = create(spec(json!({})));
     assert_eq!(decide::contested_id(&ask.change()), Some("kept"));
-    assert_eq!(ask.mutate(true).0["metadata"]["labels"][ID], json!(UID));
-    assert_eq!(ask.mutate(false).0["metadata"]["labels"][ID], json!("kept"));
+    let (copy, warnings) = ask.mutate(true);
+    assert_eq!(copy["metadata"]["labels"][ID], json!(UID));
+    assert_eq!(
+        warnings,
+        [format!(
+            "metadata.labels[{ID}]: another MultiClusterService has the permanent-id \"kept\", so this one was given its \
+             own; remove the label from the manifest, or it is refused when it is applied again"
+        )]
+    );
+    let (original, warnings) = ask.mutate(false);
+    assert_eq!(original["metadata"]["labels"][ID], json!("kept"));
+    assert!(warnings.is_empty(), "{warnings:?}");
 
     let ask = update(spec(json!({})), spec(json!({})));
     assert_eq!(decide::contested_id(&ask.change()), None);

@@ -247,13 +247,13 @@ fn the_permanent_id_does_not_change_once_it_is_set() {
     ask.clone()
         .with(|object| object["metadata"]["labels"][ID] = json!("other"))
         .is_refused(&[&format!(
-            r#"{path}: Invalid value: "other": the identity of the object does not change; leave it at "kept""#
+            r#"{path}: Invalid value: "other": does not change once it is set; remove the label from the manifest, and it stays "kept""#
         )]);
     for labels in [json!(null), json!({}), json!({ID: ""})] {
         ask.clone()
             .with(|object| object["metadata"]["labels"] = labels)
             .is_refused(&[&format!(
-                r#"{path}: Required value: the identity of the object does not change; leave it at "kept""#
+                r#"{path}: Required value: does not change once it is set, and is "kept""#
             )]);
     }
     ask.with_stored(|object| object["metadata"]["labels"] = json!({ID: ""}))
