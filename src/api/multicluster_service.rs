@@ -1,11 +1,9 @@
 use k8s_openapi::api::core::v1::ServiceStatus;
 use kube::CustomResource;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a MultiClusterService asks for, as Karmada's `networking.karmada.io/v1alpha1` defines it.
-///
-/// An object that Karmada stored decodes, and Karmada can read what is written from this type.
+/// The service's exposure: how, which ports, from which clusters and to which.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "networking.karmada.io",
@@ -55,25 +53,37 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MultiClusterServiceSpec {
-    /// How the service is exposed: CrossCluster (other clusters reach it by its own name) or LoadBalancer (its load balancers' addresses are gathered in the status).
-    #[serde(default)]
+    /// How the Service is exposed. One of CrossCluster (clients in the consumer clusters reach the pods in the provider clusters by the Service's own name) and LoadBalancer (status.loadBalancer lists the load balancer addresses of the Service in the provider clusters). Cannot be changed.
+    #[serde(default, deserialize_with = "null_is_absent")]
     pub types: Vec<String>,
-    /// The ports that are exposed. All ports of the Service when empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The ports of the Service to expose. If empty, all of them.
+    #[serde(
+        default,
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub ports: Vec<ExposurePort>,
-    /// The clusters whose pods back the service. All clusters when empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The clusters whose pods serve the Service. If empty, all clusters.
+    #[serde(
+        default,
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub provider_clusters: Vec<ClusterSelector>,
-    /// The clusters whose clients may reach the service. All clusters when empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The clusters whose clients can reach the Service. If empty, all clusters.
+    #[serde(
+        default,
+        deserialize_with = "null_is_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub consumer_clusters: Vec<ClusterSelector>,
-    /// Deprecated: use consumerClusters.
+    /// Deprecated: use consumerClusters. Converted to it when the object is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<ExposureRange>,
-    /// Deprecated: use providerClusters.
+    /// Deprecated: use providerClusters. Converted to it when the object is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_provision_clusters: Option<Vec<String>>,
-    /// Deprecated: use consumerClusters.
+    /// Deprecated: use consumerClusters. Converted to it when the object is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_consumption_clusters: Option<Vec<String>>,
 }
@@ -103,4 +113,14 @@ pub struct ExposureRange {
     /// The names of the clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_names: Option<Vec<String>>,
+}
+
+/// A null list is none: an API server drops it before it stores an object (Kubernetes, "Defaulting and Nullable"), but one
+/// that is sent to a webhook by others may be there.
+fn null_is_absent<'de, T, D>(input: D) -> Result<T, D::Error>
+where
+    T: Deserialize<'de> + Default,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(input).map(Option::unwrap_or_default)
 }

@@ -221,6 +221,47 @@ fn what_disagrees_stays_for_the_validation_to_refuse() {
 }
 
 #[test]
+fn what_names_no_cluster_stays_for_the_validation_to_refuse_where_it_stands() {
+    for fields in [
+        json!({"range": {"clusterNames": ["a", "clusterB"]}}),
+        json!({"serviceProvisionClusters": [""]}),
+        json!({"range": {"clusterNames": ["clusterB"]}, "serviceConsumptionClusters": ["clusterB"]}),
+    ] {
+        let ask = create(spec(fields.clone()));
+        assert_eq!(converted(&ask), (fields, vec![]));
+    }
+}
+
+#[test]
+fn a_null_list_or_object_is_as_if_it_were_absent() {
+    let cases = [
+        (
+            json!({"consumerClusters": null, "range": {"clusterNames": ["a"]}}),
+            json!({"consumerClusters": list(&["a"])}),
+        ),
+        (
+            json!({"providerClusters": null, "serviceProvisionClusters": ["a"], "ports": null}),
+            json!({"providerClusters": list(&["a"]), "ports": null}),
+        ),
+        (
+            json!({"range": {"clusterNames": null}, "consumerClusters": list(&["a"])}),
+            json!({"consumerClusters": list(&["a"])}),
+        ),
+        (
+            json!({"range": null, "serviceConsumptionClusters": null}),
+            json!({"range": null, "serviceConsumptionClusters": null}),
+        ),
+    ];
+    for (before, after) in cases {
+        let ask = create(spec(before.clone()));
+        assert_eq!(converted(&ask).0, after, "{before}");
+        ask.passes();
+    }
+    create(json!({"types": null}))
+        .is_refused(&["spec.types: Required value: name one type: CrossCluster or LoadBalancer"]);
+}
+
+#[test]
 fn an_edited_deprecated_manifest_is_the_newer_wish() {
     let stored = spec(json!({"consumerClusters": list(&["a"])}));
     let merged = |names: Value| {
