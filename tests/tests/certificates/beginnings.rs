@@ -37,6 +37,11 @@ async fn agree(stage: &Stage) {
             "{reason}: nothing was wrong"
         );
     }
+    for replica in &replicas {
+        let log = std::fs::read_to_string(replica.process().log()).expect("the log");
+        let warned = log.lines().find(|line| line.contains(" WARN "));
+        assert_eq!(warned, None, "that another was faster is no warning");
+    }
 }
 
 #[tokio::test]

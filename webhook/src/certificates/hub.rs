@@ -15,6 +15,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::core::Status;
+use kube::core::response::StatusDetails;
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
 use serde_json::json;
@@ -353,8 +355,7 @@ async fn in_time<T>(
         })
 }
 
-/// A write that came too late: the object is there already, is another now, or is gone. The API server answers a JSON Patch
-/// whose test fails with 422.
+/// A write that came too late: the object is there already, is another now, or is gone.
 fn lost_or(object: impl fmt::Display, outcome: Result<(), HubError>) -> Result<(), HubError> {
     match outcome {
         Err(HubError::Failed { what, source }) => {
@@ -369,7 +370,37 @@ fn lost_or(object: impl fmt::Display, outcome: Result<(), HubError>) -> Result<(
     }
 }
 
-fn is_lost(status: &kube::core::Status) -> bool {
-    let tested = status.code == 422 && status.message.contains("test");
-    status.code == 409 || tested
+/// A conflict, or a JSON Patch that does not apply to what the object has become. The API server answers the latter with a
+/// 422 that names no field, unlike that of an object which is wrong (k8s.io/apiserver/pkg/endpoints/handlers, patch.go).
+fn is_lost(status: &Status) -> bool {
+    let names_fields = |details: &StatusDetails| !details.causes.is_empty();
+    let unpatched = status.code == 422 && !status.details.as_ref().is_some_and(names_fields);
+    status.code == 409 || unpatched
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_came_too_late_is_told_from_one_that_is_wrong() {
+        let status = |value| serde_json::from_value::<Status>(value).expect("a Status");
+        // As API servers of Kubernetes 1.36 answer.
+        let conflict = json!({"status": "Failure", "reason": "AlreadyExists", "code": 409});
+        let unpatched = json!({
+            "status": "Failure", "reason": "Invalid", "code": 422, "details": {},
+            "message": "the server rejected our request due to an error in our request",
+        });
+        let wrong = json!({
+            "status": "Failure", "reason": "Invalid", "code": 422,
+            "message": "MutatingWebhookConfiguration.admissionregistration.k8s.io \"causeway\" is invalid: webhooks[0].name: \
+                        Required value",
+            "details": {"name": "causeway", "causes": [
+                {"reason": "FieldValueRequired", "message": "Required value", "field": "webhooks[0].name"},
+            ]},
+        });
+        let forbidden = json!({"status": "Failure", "reason": "Forbidden", "code": 403});
+        assert!(is_lost(&status(conflict)) && is_lost(&status(unpatched)));
+        assert!(!is_lost(&status(wrong)) && !is_lost(&status(forbidden)));
+    }
 }
