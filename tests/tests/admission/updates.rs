@@ -18,18 +18,25 @@ async fn a_deprecated_manifest_may_be_edited_and_applied_again() {
     holds(
         &first.stderr,
         &[
-            "Warning: spec.range.clusterNames is deprecated and was converted to spec.consumerClusters",
+            "Warning: spec.range.clusterNames is deprecated and was converted to spec.consumerClusters; write spec.consumerClusters \
+             instead: when spec.range.clusterNames goes from the manifest, spec.consumerClusters stays as it is",
         ],
     );
     first.ok();
     assert_eq!(consumers().await, json!([{"name": "a"}]));
     for (names, words) in [
-        (vec!["a", "b"], "has replaced spec.consumerClusters"),
         (
             vec!["a", "b"],
-            "was removed: spec.consumerClusters names the same clusters",
+            "has, being newer, replaced spec.consumerClusters, whoever set that",
         ),
-        (vec!["c"], "has replaced spec.consumerClusters"),
+        (
+            vec!["a", "b"],
+            "was removed, for spec.consumerClusters names the same clusters",
+        ),
+        (
+            vec!["c"],
+            "has, being newer, replaced spec.consumerClusters, whoever set that",
+        ),
     ] {
         let again = shop.apply(&with(&names)).await;
         holds(
@@ -40,6 +47,17 @@ async fn a_deprecated_manifest_may_be_edited_and_applied_again() {
         let expected: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
         assert_eq!(consumers().await, json!(expected));
     }
+    // The manifest without the field reads "all clusters"; the stored object does not change. An empty list means it.
+    shop.apply(&mcs("foo", json!({}))).await.ok();
+    assert_eq!(consumers().await, json!([{"name": "c"}]));
+    shop.apply(&mcs("foo", json!({"consumerClusters": []})))
+        .await
+        .ok();
+    let emptied = consumers().await;
+    assert!(
+        emptied.is_null() || emptied == json!([]),
+        "all clusters: {emptied}"
+    );
     let moved = shop
         .apply(&mcs("foo", json!({"consumerClusters": [{"name": "d"}]})))
         .await;
@@ -102,6 +120,31 @@ async fn server_side_apply_converts_too_and_comes_to_rest() {
         .await
         .refused();
     holds(&refused, &["has no port named \"no\""]);
+}
+
+#[tokio::test]
+async fn a_deprecated_field_that_is_applied_server_side_replaces_what_another_manager_set_and_says_so()
+ {
+    let shop = hub().await.shop().await;
+    let theirs = mcs("foo", json!({"consumerClusters": [{"name": "a"}]}));
+    let apply = |manager: &'static str| ["apply", "--server-side", "--field-manager", manager];
+    shop.send(apply("theirs"), &theirs).await.ok();
+    let new = mcs("foo", json!({"consumerClusters": [{"name": "b"}]}));
+    holds(
+        &shop.send(apply("ours"), &new).await.refused(),
+        &["conflict with \"theirs\"", ".spec.consumerClusters"],
+    );
+    let old = mcs("foo", json!({"range": {"clusterNames": ["b"]}}));
+    let applied = shop.send(apply("ours"), &old).await;
+    holds(
+        &applied.stderr,
+        &["replaced spec.consumerClusters, whoever set that"],
+    );
+    applied.ok();
+    assert_eq!(
+        shop.get("foo").await["spec"]["consumerClusters"],
+        json!([{"name": "b"}])
+    );
 }
 
 #[tokio::test]

@@ -85,11 +85,15 @@ fn deed(
         return None;
     }
     let current = successor.names(spec);
-    if current.is_empty() {
-        return Some(Deed::Converted);
-    }
     if same_clusters(&current, &wished) {
         return Some(Deed::Redundant);
+    }
+    // What is refused is refused where it stands.
+    if wished.iter().any(|name| ClusterName::check(name).is_err()) {
+        return None;
+    }
+    if current.is_empty() {
+        return Some(Deed::Converted);
     }
     let stored = stored?;
     let successor_is_as_stored = same_clusters(&current, &successor.names(stored));
@@ -127,18 +131,15 @@ pub(super) fn patch(
 /// What a person should know of a conversion; an empty field goes silently.
 pub(super) fn warning(conversion: &Conversion) -> Option<String> {
     let (old, new) = (conversion.field.path(), conversion.field.successor().path());
-    match conversion.deed {
-        Deed::Dropped => None,
-        Deed::Redundant => Some(format!(
-            "{old} is deprecated and was removed: {new} names the same clusters"
-        )),
-        Deed::Converted => Some(format!(
-            "{old} is deprecated and was converted to {new}: use that field instead"
-        )),
-        Deed::Replaced => Some(format!(
-            "{old} is deprecated and, being newer, has replaced {new}: use that field instead"
-        )),
-    }
+    let done = match conversion.deed {
+        Deed::Dropped => return None,
+        Deed::Redundant => format!("was removed, for {new} names the same clusters"),
+        Deed::Converted => format!("was converted to {new}"),
+        Deed::Replaced => format!("has, being newer, replaced {new}, whoever set that"),
+    };
+    Some(format!(
+        "{old} is deprecated and {done}; write {new} instead: when {old} goes from the manifest, {new} stays as it is"
+    ))
 }
 
 fn is_present(field: ClusterField, spec: &MultiClusterServiceSpec) -> bool {

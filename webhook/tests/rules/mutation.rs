@@ -127,13 +127,24 @@ fn a_dropped_id_is_put_back_on_update() {
     );
 }
 
+/// What every conversion asks for.
+fn instead(old: &str, new: &str) -> String {
+    format!("write {new} instead: when {old} goes from the manifest, {new} stays as it is")
+}
+
 #[test]
 fn deprecated_fields_become_their_successors() {
     let convert = |old: &str, new: &str| {
-        format!("{old} is deprecated and was converted to {new}: use that field instead")
+        format!(
+            "{old} is deprecated and was converted to {new}; {}",
+            instead(old, new)
+        )
     };
     let redundant = |old: &str, new: &str| {
-        format!("{old} is deprecated and was removed: {new} names the same clusters")
+        format!(
+            "{old} is deprecated and was removed, for {new} names the same clusters; {}",
+            instead(old, new)
+        )
     };
     let (range, consumption) = ("spec.range.clusterNames", "spec.serviceConsumptionClusters");
     let (provision, consumers, providers) = (
@@ -267,7 +278,11 @@ fn an_edited_deprecated_manifest_is_the_newer_wish() {
     let merged = |names: Value| {
         spec(json!({"consumerClusters": list(&["a"]), "range": {"clusterNames": names}}))
     };
-    let replaced = "spec.range.clusterNames is deprecated and, being newer, has replaced spec.consumerClusters: use that field instead";
+    let (range, consumers) = ("spec.range.clusterNames", "spec.consumerClusters");
+    let replaced = format!(
+        "{range} is deprecated and has, being newer, replaced {consumers}, whoever set that; {}",
+        instead(range, consumers)
+    );
     let ask = update(stored.clone(), merged(json!(["a", "b"])));
     assert_eq!(
         converted(&ask),
