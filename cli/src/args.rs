@@ -9,7 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use k8s_openapi::jiff::SignedDuration;
 
-pub(crate) use self::install::{DryRun, ImageArgs, InstallArgs, PartArgs, UninstallArgs};
+pub(crate) use self::install::{
+    DryRun, ImageArgs, InstallArgs, MissingService, PartArgs, UninstallArgs,
+};
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
 
 /// The command line of `kubectl mcs`.

@@ -6,7 +6,7 @@ use causeway::domain::protected::DEFAULT_NAMESPACE;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::args::{ImageArgs, PartArgs};
+use crate::args::{ImageArgs, MissingService, PartArgs};
 use crate::objects::{self, ObjectError};
 
 const RBAC: &str = include_str!("../../manifests/hub/rbac.yaml");
@@ -72,15 +72,24 @@ fn workloads(parts: &PartArgs, images: &ImageArgs) -> Result<Vec<DynamicObject>,
                 serde_saphyr::from_str(CERT_MANAGER_PATCH)?,
             );
         }
-        for container in containers(deployment).filter(|_| parts.karmada && controller) {
+        let karmada = (parts.karmada && controller).then_some(KARMADA_SECRETS);
+        let missing = parts.missing_service.filter(|_| webhook).map(flag);
+        for container in containers(deployment) {
             if let Some(Value::Array(args)) = container.get_mut("args") {
-                args.push(KARMADA_SECRETS.into());
+                args.extend(karmada.into_iter().chain(missing).map(Value::from));
             }
         }
         let (registry, tag) = (images.registry.as_deref(), images.image_tag.as_deref());
         place(deployment, registry, tag);
     }
     Ok(workloads)
+}
+
+fn flag(missing: MissingService) -> &'static str {
+    match missing {
+        MissingService::Deny => "--missing-service=deny",
+        MissingService::Warn => "--missing-service=warn",
+    }
 }
 
 fn registration(
@@ -303,6 +312,31 @@ mod tests {
             assert!(is_ours(object), "{title}");
             let stays = objects::is_a(object, "Namespace");
             assert_eq!(removed.contains(&title), !stays, "{title}");
+        }
+    }
+
+    #[test]
+    fn the_webhook_alone_is_told_what_becomes_of_a_missing_service() {
+        for cert_manager in [false, true] {
+            for (missing_service, flag) in [
+                (None, None),
+                (Some(MissingService::Deny), Some("--missing-service=deny")),
+                (Some(MissingService::Warn), Some("--missing-service=warn")),
+            ] {
+                let all = with(PartArgs {
+                    missing_service,
+                    cert_manager,
+                    ..PartArgs::default()
+                });
+                let [webhook, controller] = DEPLOYMENTS.map(|name| args(&all, name));
+                assert_eq!(
+                    webhook.contains("--missing-service"),
+                    flag.is_some(),
+                    "{webhook}"
+                );
+                assert!(flag.is_none_or(|flag| webhook.contains(flag)), "{webhook}");
+                assert!(!controller.contains("--missing-service"), "{controller}");
+            }
         }
     }
 

@@ -60,7 +60,7 @@ struct ServingArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 struct RuleArgs {
-    /// What becomes of a MultiClusterService whose Service does not exist
+    /// What becomes of a MultiClusterService whose Service, or a port of it, does not exist. With warn objects may come in any order
     #[arg(
         long,
         env = "CAUSEWAY_MISSING_SERVICE",

@@ -126,6 +126,18 @@ pub(crate) struct PartArgs {
         hide_env = true
     )]
     pub karmada: bool,
+    /// What the webhook does with a MultiClusterService whose Service, or a port of it, does not exist: deny refuses it; warn accepts
+    /// it with a warning, and nothing is exposed until the Service is there, so objects may come in any order (a backup that is
+    /// restored, a directory that is applied) [default: deny]
+    #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"], env = "CAUSEWAY_MISSING_SERVICE", hide_env = true)]
+    pub missing_service: Option<MissingService>,
+}
+
+/// What becomes of a MultiClusterService whose Service does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MissingService {
+    Deny,
+    Warn,
 }
 
 /// Where the images come from.
@@ -260,6 +272,11 @@ mod tests {
             ("--crds-only --skip-crds", ErrorKind::ArgumentConflict),
             ("--crds-only --external", ErrorKind::ArgumentConflict),
             ("--cert-manager --external", ErrorKind::ArgumentConflict),
+            (
+                "--missing-service=warn --external",
+                ErrorKind::ArgumentConflict,
+            ),
+            ("--missing-service=maybe", ErrorKind::InvalidValue),
             (
                 "--webhook-url https://a:1",
                 ErrorKind::MissingRequiredArgument,
