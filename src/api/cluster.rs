@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The part of Karmada's `cluster.karmada.io/v1alpha1` Cluster that causeway reads.
+/// How the hub reaches the member cluster.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "cluster.karmada.io",
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
     category = "karmada-io",
     status = "ClusterStatus",
     derive = "PartialEq",
-    doc = "Cluster is a member: a Kubernetes cluster that the hub knows and may reach.",
+    doc = "Cluster is a Kubernetes cluster that has joined the hub as a member.",
     printcolumn(
         name = "Version",
         type_ = "string",
@@ -53,60 +53,60 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSpec {
-    /// The UID of the member's kube-system namespace, by which it is known to be the same cluster.
+    /// The UID of the member's kube-system namespace, which identifies the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// How the hub and the member reach each other. Push when empty; Pull members are left out by causeway.
+    /// Push: the hub connects to the member's API server. Pull: an agent in the member connects to the hub; causeway does not serve such members. If empty, Push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_mode: Option<SyncMode>,
-    /// The API server of the member: a URL, a host, host:port, an IP or IP:port.
+    /// The address of the member's API server: a URL, a host or an IP address, with or without a port.
     #[serde(
         rename = "apiEndpoint",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub api_endpoint: Option<String>,
-    /// The Secret with the keys `token` and `caBundle`.
+    /// The Secret with the member's credentials, in the keys token and caBundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
-    /// Do not verify the member's serving certificate. Honoured only where the controller runs with --allow-insecure-members.
+    /// Do not verify the serving certificate of the member's API server. The controller must run with --allow-insecure-members.
     #[serde(
         rename = "insecureSkipTLSVerification",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub insecure_skip_tls_verification: Option<bool>,
-    /// The proxy through which the member is reached.
+    /// The URL of the proxy to the member's API server.
     #[serde(rename = "proxyURL", default, skip_serializing_if = "Option::is_none")]
     pub proxy_url: Option<String>,
 }
 
-/// How a hub and a member reach each other.
+/// Who connects to whom: the hub to the member, or an agent in the member to the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SyncMode {
-    /// The hub reaches the member's API server.
+    /// The hub connects to the member's API server.
     Push,
-    /// An agent in the member reaches the hub.
+    /// An agent in the member connects to the hub.
     Pull,
 }
 
-/// Where a Secret is.
+/// The namespace and the name of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct SecretReference {
-    /// Its namespace.
+    /// The namespace of the Secret.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Secret.
     pub name: String,
 }
 
-/// What is known of a member.
+/// The observed state of the member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
-    /// The version that the member's API server gives, such as v1.36.3.
+    /// The Kubernetes version of the member's API server, such as v1.36.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<String>,
-    /// Whether the member is reachable and watched (type Ready).
+    /// The conditions of the member. Ready says whether it can be reached and watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -198,6 +198,17 @@ mod tests {
         }
     }
 
+    /// `kubectl explain` shows them to people.
+    #[test]
+    fn descriptions_bear_no_marks_of_the_source_code() {
+        for crd in hub().into_iter().chain(member()) {
+            let text = serde_json::to_string(&crd).expect("a definition serialises");
+            for mark in ["`", "::", "decode", "Auto-generated"] {
+                assert!(!text.contains(mark), "{}: {mark}", crd.spec.names.kind);
+            }
+        }
+    }
+
     #[test]
     fn types_are_required_and_known() {
         let text = serde_json::to_value(multi_cluster_service()).expect("a definition serialises");

@@ -58,7 +58,7 @@ fn whole_conditions<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Condition
     Ok(whole.filter_map(Result::ok).collect())
 }
 
-/// What an export says beside its name, which is that of the exported Service.
+/// What is exported beside the Service of the same name. May be empty.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "multicluster.x-k8s.io",
@@ -96,18 +96,18 @@ fn whole_conditions<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Condition
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceExportSpec {
-    /// Labels that the import is to bear.
+    /// Labels to set on the ServiceImport.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exported_labels: BTreeMap<String, String>,
-    /// Annotations that the import is to bear.
+    /// Annotations to set on the ServiceImport.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exported_annotations: BTreeMap<String, String>,
 }
 
-/// The state of an export: conditions Valid, Ready and Conflict.
+/// The observed state of the export.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServiceExportStatus {
-    /// The conditions, one a type.
+    /// The conditions of the export: Valid, Ready and Conflict.
     #[serde(
         default,
         deserialize_with = "whole_conditions",
@@ -116,7 +116,7 @@ pub struct ServiceExportStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// An imported service and what is needed to consume it.
+/// The imported service, as clients in this cluster reach it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "multicluster.x-k8s.io",

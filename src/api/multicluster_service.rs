@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
     namespaced,
     status = "ServiceStatus",
     derive = "PartialEq",
-    doc = "MultiClusterService is a named abstraction of a service in many clusters. Its name and namespace are those of the Service it exposes.",
+    doc = "MultiClusterService exposes a Service to other clusters. Its name and namespace are those of the Service.",
     printcolumn(name = "Types", type_ = "string", json_path = ".spec.types[*]"),
     printcolumn(
         name = "Providers",
@@ -88,17 +88,17 @@ pub struct MultiClusterServiceSpec {
     pub service_consumption_clusters: Option<Vec<String>>,
 }
 
-/// One exposed port of the Service.
+/// A port of the Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExposurePort {
-    /// The name of the port in the Service. A number alone means every Service port of that number.
+    /// The name of the port in the Service. If empty, every port of the Service with this number is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The number of the port in the Service.
     pub port: i32,
 }
 
-/// One selected cluster.
+/// A cluster, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterSelector {
     /// The name of the Cluster object.
@@ -106,7 +106,7 @@ pub struct ClusterSelector {
     pub name: String,
 }
 
-/// The deprecated list of clusters that a service is exposed in.
+/// Deprecated: the clusters whose clients can reach the Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExposureRange {

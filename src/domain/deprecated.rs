@@ -102,13 +102,13 @@ impl ClusterField {
     /// The fields that say who this field's clusters are: the field itself, else the first deprecated one that is not empty.
     pub(super) fn effective(self, spec: &MultiClusterServiceSpec) -> Self {
         let filled = |field: &Self| field.name(spec, 0).is_some();
-        let stand_ins = Self::DEPRECATED
-            .into_iter()
-            .filter(|field| field.successor() == self);
-        std::iter::once(self)
-            .chain(stand_ins)
-            .find(filled)
-            .unwrap_or(self)
+        self.with_deprecated().find(filled).unwrap_or(self)
+    }
+
+    /// The field and the deprecated ones whose place it took.
+    pub fn with_deprecated(self) -> impl Iterator<Item = Self> {
+        let stand_ins = Self::DEPRECATED.into_iter();
+        std::iter::once(self).chain(stand_ins.filter(move |field| field.successor() == self))
     }
 }
 

@@ -78,6 +78,11 @@ impl FieldError {
         Self::new(path, Problem::Forbidden, detail)
     }
 
+    /// The same about something that is accepted: where it is, and the detail.
+    pub fn remark(&self) -> String {
+        format!("{}: {}", self.path, self.detail)
+    }
+
     fn new(path: impl Into<String>, problem: Problem, detail: impl Into<String>) -> Self {
         Self {
             path: path.into(),

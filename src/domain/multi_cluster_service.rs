@@ -238,16 +238,19 @@ fn clusters(
 ) -> ClusterSelection {
     let mut named = BTreeSet::new();
     let effective = field.effective(spec);
-    for (index, name) in effective.names(spec).into_iter().enumerate() {
-        match ClusterName::try_from(name) {
-            Ok(name) => {
-                named.insert(name);
+    for field in field.with_deprecated() {
+        for (index, name) in field.names(spec).into_iter().enumerate() {
+            match ClusterName::try_from(name) {
+                Ok(name) if field == effective => {
+                    named.insert(name);
+                }
+                Ok(_) => {}
+                Err(error) => tell(FieldError::invalid(
+                    field.entry_path(index),
+                    name,
+                    error.to_string(),
+                )),
             }
-            Err(error) => tell(FieldError::invalid(
-                effective.entry_path(index),
-                name,
-                error.to_string(),
-            )),
         }
     }
     if named.is_empty() {

@@ -40,11 +40,13 @@ impl ClusterName {
     /// # Errors
     /// [`NameError`] where it is none.
     pub fn check(name: &str) -> Result<(), NameError> {
-        dns1123_label(name)?;
-        if name.len() > CLUSTER_NAME_MAX {
-            return Err(NameError("a cluster name has at most 48 characters"));
+        if dns1123_label(name).is_ok() && name.len() <= CLUSTER_NAME_MAX {
+            return Ok(());
         }
-        Ok(())
+        Err(NameError(
+            "a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an \
+             alphanumeric character, and has at most 48 characters (e.g. 'member1')",
+        ))
     }
 }
 

@@ -19,7 +19,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The address cannot be listened on.
-    #[error("the admin server cannot listen on {address}: {source}")]
+    #[error("the admin server cannot listen on {address}")]
     Bind {
         /// The address that was asked for.
         address: SocketAddr,
@@ -27,7 +27,7 @@ pub enum AdminError {
         source: io::Error,
     },
     /// Serving failed.
-    #[error("the admin server failed: {0}")]
+    #[error("the admin server failed")]
     Serve(#[from] io::Error),
 }
 

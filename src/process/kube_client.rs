@@ -38,7 +38,7 @@ pub enum HubError {
     #[error("{0} is no user agent")]
     UserAgent(String, #[source] InvalidHeaderValue),
     /// TLS or authentication cannot be set up.
-    #[error("no client can be made for the hub: {0}")]
+    #[error("no client can be made for the hub")]
     Client(#[from] kube::Error),
 }
 

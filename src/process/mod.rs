@@ -26,12 +26,13 @@ pub mod shutdown;
 pub mod supervise;
 pub mod target;
 
-use std::fmt;
+use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use args::ConfigErrors;
 use logging::LogConfig;
+use supervise::with_causes;
 
 pub use shutdown::{Process, ProcessError};
 
@@ -51,7 +52,7 @@ pub fn main<C, F, E>(
 ) -> ExitCode
 where
     F: Future<Output = Result<(), E>>,
-    E: fmt::Display,
+    E: AsRef<dyn Error + Send + Sync>,
 {
     let (log, config) = match config {
         Ok(checked) => checked,
@@ -63,7 +64,7 @@ where
     let runtime = match prepare(log) {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {}", with_causes(&*error));
             return ExitCode::FAILURE;
         }
     };
@@ -72,15 +73,13 @@ where
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{error:#}");
+            tracing::error!("{}", with_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
-fn prepare(
-    log: LogConfig,
-) -> Result<tokio::runtime::Runtime, Box<dyn std::error::Error + Send + Sync>> {
+fn prepare(log: LogConfig) -> Result<tokio::runtime::Runtime, Box<dyn Error + Send + Sync>> {
     logging::init(log)?;
     kube_client::install_crypto_provider();
     Ok(tokio::runtime::Builder::new_multi_thread()

@@ -24,7 +24,7 @@ const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The signals cannot be received.
-    #[error("signals cannot be received: {0}")]
+    #[error("signals cannot be received")]
     Signals(#[source] io::Error),
     /// The admin server cannot serve.
     #[error(transparent)]

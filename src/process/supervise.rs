@@ -60,24 +60,52 @@ impl Outcome for () {
     }
 }
 
-impl<E: Error> Outcome for Result<(), E> {
+impl<E: Error + 'static> Outcome for Result<(), E> {
     fn into_error(self) -> Option<String> {
         self.err().map(|error| with_causes(&error))
     }
 }
 
-/// An error with what caused it, on one line; a cause that the error's own text repeats is left out.
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
+/// An error with what caused it, on one line; a cause that the error's own text repeats is said once. What an API server
+/// answers is said in its own words, without the fields around them.
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let answered = api_message(error);
+        let cause = error.source().filter(|_| answered.is_none());
+        let words = answered.unwrap_or_else(|| own_words(error, cause));
+        if !text.contains(&words) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            text = format!("{text}{separator}{words}");
         }
-        cause = inner.source();
+        next = cause;
     }
     text
+}
+
+/// The text of an error, without that of its cause at its end.
+fn own_words(error: &dyn Error, cause: Option<&dyn Error>) -> String {
+    let text = error.to_string();
+    let rest = cause.and_then(|cause| text.strip_suffix(&cause.to_string()));
+    match rest.map(|rest| rest.trim_end_matches([':', ' '])) {
+        Some(words) if !words.is_empty() => words.to_owned(),
+        _ => text,
+    }
+}
+
+/// What an API server says, where the error is an answer of one.
+fn api_message(error: &(dyn Error + 'static)) -> Option<String> {
+    let boxed = error
+        .downcast_ref::<Box<kube::Error>>()
+        .map(|boxed| &**boxed);
+    match error.downcast_ref::<kube::Error>().or(boxed)? {
+        kube::Error::Api(status) if status.message.is_empty() => {
+            Some(format!("{} ({})", status.reason, status.code))
+        }
+        kube::Error::Api(status) => Some(status.message.clone()),
+        _ => None,
+    }
 }
 
 /// The tasks of a process. Clones are the same tasks.
@@ -361,6 +389,38 @@ mod tests {
         #[error("inner")]
         struct Inner(#[source] fmt::Error);
         let text = with_causes(&Outer(Inner(fmt::Error)));
-        assert!(text.starts_with("outer: inner: an error"), "{text}");
+        assert_eq!(
+            text,
+            "outer: inner: an error occurred when formatting an argument"
+        );
+    }
+
+    #[test]
+    fn an_api_server_is_quoted_in_its_own_words() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the list failed: {0}")]
+        struct Wrapped(#[source] kube::Error);
+        #[derive(Debug, thiserror::Error)]
+        #[error("the hub could not be asked")]
+        struct Boxed(#[source] Box<kube::Error>);
+        let answered = |message: &str| {
+            let status = kube::core::Status::failure(message, "Forbidden").with_code(403);
+            kube::Error::Api(status.boxed())
+        };
+        let message = "services is forbidden: User \"a\" cannot list resource \"services\"";
+        for (error, text) in [
+            (with_causes(&answered(message)), message.to_owned()),
+            (
+                with_causes(&Wrapped(answered(message))),
+                format!("the list failed: {message}"),
+            ),
+            (
+                with_causes(&Boxed(Box::new(answered(message)))),
+                format!("the hub could not be asked: {message}"),
+            ),
+            (with_causes(&answered("")), "Forbidden (403)".to_owned()),
+        ] {
+            assert_eq!(error, text);
+        }
     }
 }

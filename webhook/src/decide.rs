@@ -30,7 +30,7 @@ pub use view::{Clusters, Seen, ServiceFacts, ServiceKind, View};
 /// What a person chose when starting the webhook.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// A Service that is missing (V4).
+    /// A Service that is missing (V4), or lacks a port (V5).
     pub missing_service: Strictness,
     /// A cluster name that no Cluster bears (V6).
     pub unknown_cluster: Strictness,

@@ -28,7 +28,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The webhook cannot listen.
 #[derive(Debug, thiserror::Error)]
-#[error("the webhook cannot listen on {address}: {source}")]
+#[error("the webhook cannot listen on {address}")]
 pub struct BindError {
     address: SocketAddr,
     source: io::Error,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use causeway::process::supervise::with_causes;
+use k8s_openapi::jiff::Timestamp;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -95,9 +96,13 @@ impl Certificate {
         })
     }
 
-    /// When it ends, in seconds of Unix time.
-    pub(crate) fn ends(&self) -> i64 {
-        self.ends
+    /// When it ends, for people: RFC 3339, UTC.
+    pub(crate) fn not_after(&self) -> String {
+        let moment = Timestamp::from_second(self.ends);
+        moment.map_or_else(
+            |_| "beyond the year 9999".to_owned(),
+            |moment| moment.to_string(),
+        )
     }
 }
 
@@ -200,7 +205,10 @@ pub async fn follow(
         }
         match Certificate::parse(&files.certificate, &files.key) {
             Ok(certificate) => {
-                tracing::info!(ends = certificate.ends, "new serving certificate");
+                tracing::info!(
+                    not_after = certificate.not_after(),
+                    "new serving certificate"
+                );
                 resolver.swap(certificate, &metrics);
                 complaint.settle();
                 seen = Some(files);

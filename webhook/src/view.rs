@@ -12,7 +12,7 @@ use arc_swap::ArcSwapOption;
 use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::{ServicePort, dns1123_label};
 use causeway::process::readiness::Readiness;
-use causeway::process::supervise::Tasks;
+use causeway::process::supervise::{Tasks, with_causes};
 use futures::future::{OptionFuture, try_join_all};
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{ListParams, ObjectMeta, PartialObjectMeta};
@@ -40,7 +40,7 @@ pub enum HubError {
     #[error("the hub did not answer within {LOOK_DEADLINE:?} when asked for {0}")]
     Late(&'static str),
     /// It answered with an error, or could not be reached.
-    #[error("the hub could not be asked for {what}: {source}")]
+    #[error("the hub could not be asked for {what}")]
     Failed {
         /// What it was asked for.
         what: &'static str,
@@ -130,12 +130,18 @@ impl Hub {
         let services = watcher(Api::<Service>::all(self.client.clone()), config());
         let fold = ServiceFold::new(Arc::clone(&self.services));
         let listed = readiness.awaits("the Services of the hub");
-        tasks.spawn("services", follow(services, fold, listed, tasks.shutdown()));
+        tasks.spawn(
+            "services",
+            follow("services", services, fold, listed, tasks.shutdown()),
+        );
 
         let clusters = watcher(self.cluster_names(), config());
         let fold = ClusterFold::new(Arc::clone(&self.clusters));
         let listed = readiness.awaits("the Clusters of the hub");
-        tasks.spawn("clusters", follow(clusters, fold, listed, tasks.shutdown()));
+        tasks.spawn(
+            "clusters",
+            follow("clusters", clusters, fold, listed, tasks.shutdown()),
+        );
     }
 
     /// What the caches say of a question.
@@ -262,7 +268,7 @@ async fn sure<T>(
     match in_time(what, look).await {
         Ok(seen) => Ok(Some(seen)),
         Err(error) if stake == Stake::Warning => {
-            tracing::warn!("a warning rests on the cache: {error}");
+            tracing::warn!("a warning rests on the cache: {}", with_causes(&error));
             Ok(None)
         }
         Err(error) => Err(error),

@@ -31,8 +31,10 @@ pub(crate) trait Fold<K> {
     fn not_served(&mut self) -> bool;
 }
 
-/// Folds a watch into a cache until the shutdown. The awaited thing is there when all has been listed, or is not served.
+/// Folds the watch of `what` into a cache until the shutdown. The awaited thing is there when all has been listed, or is
+/// not served.
 pub(crate) async fn follow<K>(
+    what: &'static str,
     events: impl Stream<Item = Result<Event<K>, Error>>,
     mut fold: impl Fold<K>,
     listed: Awaited,
@@ -59,7 +61,7 @@ pub(crate) async fn follow<K>(
                 let synced = is_not_served(&error) && fold.not_served();
                 if !synced {
                     let why = with_causes(&error);
-                    tracing::warn!("a watch of the hub failed: {why}");
+                    tracing::warn!(watch = what, "watch of the hub failed: {why}");
                     if let Some(listed) = &listed {
                         listed.is_held_up(why);
                     }

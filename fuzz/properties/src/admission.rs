@@ -219,7 +219,7 @@ fn only_what_it_may(before: &Value, after: &Value, operations: &[PatchOperation]
     for object in [&mut before, &mut after] {
         without_id(object);
         for role in ROLES {
-            let fields: Vec<_> = fields_of(role).collect();
+            let fields: Vec<_> = role.with_deprecated().collect();
             let converted = fields
                 .iter()
                 .any(|field| field.successor() != *field && touched.contains(&pointer(*field)));
@@ -265,13 +265,8 @@ fn pointer(field: ClusterField) -> String {
     format!("/{}", path.replace('.', "/"))
 }
 
-fn fields_of(role: ClusterField) -> impl Iterator<Item = ClusterField> {
-    let deprecated = ClusterField::DEPRECATED.into_iter();
-    std::iter::once(role).chain(deprecated.filter(move |field| field.successor() == role))
-}
-
 fn named(spec: &MultiClusterServiceSpec, role: ClusterField) -> BTreeSet<&str> {
-    fields_of(role)
+    role.with_deprecated()
         .flat_map(|field| field.names(spec))
         .collect()
 }

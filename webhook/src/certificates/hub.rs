@@ -40,7 +40,7 @@ const INJECTED: [&str; 3] = [
 pub(super) enum HubError {
     #[error("the hub did not answer within {DEADLINE:?} when it was to {0}")]
     Late(String),
-    #[error("the hub could not {what}: {source}")]
+    #[error("the hub could not {what}")]
     Failed {
         what: String,
         source: Box<kube::Error>,
@@ -195,6 +195,7 @@ impl Hub {
         let named =
             |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
         let secret = follow(
+            "secrets",
             watcher(self.secrets.clone(), named(&self.name)),
             cache.fold(&cache.secret),
             readiness.awaits(self.secret()),
@@ -202,6 +203,7 @@ impl Hub {
         );
         tasks.spawn("certificate-secret", secret);
         let mutating = follow(
+            "mutatingwebhookconfigurations",
             watcher(self.mutating.clone(), named(REGISTRATION)),
             cache.fold(&cache.mutating),
             readiness.awaits("the MutatingWebhookConfigurations of the hub"),
@@ -209,6 +211,7 @@ impl Hub {
         );
         tasks.spawn("mutating-configuration", mutating);
         let validating = follow(
+            "validatingwebhookconfigurations",
             watcher(self.validating.clone(), named(REGISTRATION)),
             cache.fold(&cache.validating),
             readiness.awaits("the ValidatingWebhookConfigurations of the hub"),

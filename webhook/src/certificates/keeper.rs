@@ -60,7 +60,10 @@ impl Serving {
         let contents = stored.contents();
         let part = |key| contents.get(key).unwrap_or_default();
         let certificate = Certificate::parse(part(CERTIFICATE), part(KEY))?;
-        tracing::info!(ends = certificate.ends(), "new serving certificate");
+        tracing::info!(
+            not_after = certificate.not_after(),
+            "new serving certificate"
+        );
         self.resolver.swap(certificate, &self.metrics);
         self.served = Some(leaf.clone());
         if let Some(awaited) = self.awaited.take() {

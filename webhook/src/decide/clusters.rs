@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError, quoted};
 
-use super::findings::Findings;
-use super::question::{fields_of, take, times};
+use super::findings::{Findings, Severity};
+use super::question::{take, times};
 use super::types::type_of;
 use super::view::Clusters;
 use super::{Policy, Question, Stake, Strictness, View};
@@ -59,6 +59,11 @@ fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &m
         }
         return;
     };
+    let severity = if refuse {
+        Severity::Refused
+    } else {
+        Severity::Warned
+    };
     let mut stake = None;
     for entry in new_names(question) {
         let detail = match &seen.value {
@@ -70,9 +75,9 @@ fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &m
                 "the hub serves no Cluster objects, by which clusters are known".to_owned()
             }
         };
-        let detail = format!("{detail}; join it first, or mend the name");
+        let detail = format!("{detail}; join it, or correct the name");
         let error = FieldError::invalid(entry.field.entry_path(entry.index), entry.name, detail);
-        stake = stake.max(Some(findings.fault(error, refuse)));
+        stake = stake.max(Some(findings.fault(error, severity)));
     }
     if let (Some(stake), false) = (stake, seen.live) {
         findings.doubt_clusters(stake);
@@ -81,7 +86,7 @@ fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &m
 
 /// The field that says who a role's clusters are.
 fn effective(question: &Question, role: ClusterField) -> ClusterField {
-    fields_of(role)
+    role.with_deprecated()
         .find(|field| field.name(&question.spec, 0).is_some())
         .unwrap_or(role)
 }

@@ -1,7 +1,7 @@
 //! M2: the deprecated cluster lists become their successors.
 
 use causeway::api::{ClusterSelector, MultiClusterServiceSpec};
-use causeway::domain::{ClusterField, same_clusters};
+use causeway::domain::{ClusterField, ClusterName, same_clusters};
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
 use serde_json::json;
@@ -26,7 +26,7 @@ enum Deed {
 }
 
 /// Converts a spec in place, given the one that is stored, and says what was done. A spec that is as stored
-/// stays so; a field that disagrees with others in a way that no rule decides stays too.
+/// stays so; a field that disagrees with others in a way that no rule decides, or names what is no cluster name, stays too.
 pub(super) fn convert(
     spec: &mut MultiClusterServiceSpec,
     stored: Option<&MultiClusterServiceSpec>,

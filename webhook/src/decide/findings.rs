@@ -2,6 +2,17 @@ use causeway::domain::{FieldError, FieldErrors};
 
 use super::{Decision, Refusal};
 
+/// What becomes of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Severity {
+    /// The object is refused.
+    Refused,
+    /// It would be refused, were this no dry run: what is missing may be part of the same dry run.
+    Tried,
+    /// The object is accepted with a warning.
+    Warned,
+}
+
 /// How much rests on something that may be out of date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stake {
@@ -70,15 +81,20 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Adds a fault that is refused or merely said; says how much rests on it.
-    pub(super) fn fault(&mut self, error: FieldError, refuse: bool) -> Stake {
-        if refuse {
-            self.errors.push(error);
-            Stake::Refusal
-        } else {
-            self.warnings.push(error.to_string());
-            Stake::Warning
+    /// Adds a fault, as severe as it is; says how much rests on it.
+    pub(super) fn fault(&mut self, error: FieldError, severity: Severity) -> Stake {
+        match severity {
+            Severity::Refused => {
+                self.errors.push(error);
+                return Stake::Refusal;
+            }
+            Severity::Tried => {
+                let said = format!("{} (refused without dry run)", error.remark());
+                self.warnings.push(said);
+            }
+            Severity::Warned => self.warnings.push(error.remark()),
         }
+        Stake::Warning
     }
 
     pub(super) fn doubt_service(&mut self, stake: Stake) {

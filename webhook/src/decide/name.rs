@@ -3,21 +3,24 @@
 use causeway::domain::protected::Protected;
 use causeway::domain::{FieldError, dns1035_label, dns1123_label};
 
-use super::findings::Findings;
+use super::findings::{Findings, Severity};
 use super::view::ServiceKind;
 use super::{Policy, Question, Stake, Strictness, View};
 
 const PATH: &str = "metadata.name";
 
-/// Whether a Service may be missing, for now.
-pub(super) fn may_be_missing(question: &Question, policy: &Policy) -> bool {
-    question.dry_run || policy.missing_service == Strictness::Warn
-}
+/// The characters of the suffix that makes a name of a prefix (k8s.io/apimachinery/pkg/util/rand), and how many there are.
+const GENERATED: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const GENERATED_SUFFIX: usize = 5;
+const GENERATED_PREFIX_MAX: usize = 58;
 
-/// That there is no Service, as a detail of an error.
-pub(super) fn no_service(question: &Question) -> String {
-    let (namespace, name) = question.service();
-    format!("there is no Service {namespace}/{name}")
+/// What becomes of an object whose Service is missing or lacks a port.
+pub(super) fn severity(question: &Question, policy: &Policy) -> Severity {
+    match policy.missing_service {
+        Strictness::Warn => Severity::Warned,
+        Strictness::Deny if question.dry_run => Severity::Tried,
+        Strictness::Deny => Severity::Refused,
+    }
 }
 
 pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
@@ -30,8 +33,7 @@ pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings:
     if dns1123_label(name).is_ok() {
         judge_service(question, view, policy, findings);
     } else if name.is_empty() && !question.metadata.generate_name.is_empty() {
-        let refuse = !may_be_missing(question, policy);
-        findings.fault(missing(question), refuse);
+        findings.fault(generated(name), severity(question, policy));
     } else if let Err(error) = dns1035_label(name) {
         findings
             .errors
@@ -56,16 +58,16 @@ fn judge_service(question: &Question, view: &View, policy: &Policy, findings: &m
     };
     let stake = match &seen.value {
         Some(service) if service.kind == ServiceKind::ExternalName => {
-            findings.fault(external(question), true)
+            findings.fault(external(question), Severity::Refused)
         }
         Some(_) => return,
         None => {
-            let refuse = !may_be_missing(question, policy);
-            if let (true, Err(error)) = (refuse, dns1035_label(&question.metadata.name)) {
-                let name = question.metadata.name.as_str();
-                findings.fault(FieldError::invalid(PATH, name, error.to_string()), true);
+            let severity = severity(question, policy);
+            let name = question.metadata.name.as_str();
+            if let (Severity::Refused, Err(error)) = (severity, dns1035_label(name)) {
+                findings.fault(FieldError::invalid(PATH, name, error.to_string()), severity);
             }
-            findings.fault(missing(question), refuse)
+            findings.fault(missing(question, severity), severity)
         }
     };
     if !seen.live {
@@ -73,20 +75,36 @@ fn judge_service(question: &Question, view: &View, policy: &Policy, findings: &m
     }
 }
 
-fn missing(question: &Question) -> FieldError {
-    let generated = !question.metadata.generate_name.is_empty();
-    let name = question.metadata.name.as_str();
-    let detail = if generated {
-        "a MultiClusterService bears the name of the Service that it exposes: set metadata.name to the Service's \
-         instead of metadata.generateName"
-            .to_owned()
-    } else {
-        format!(
-            "{}; a MultiClusterService bears the name of the Service that it exposes: create that first",
-            no_service(question)
-        )
+fn missing(question: &Question, severity: Severity) -> FieldError {
+    let (namespace, name) = question.service();
+    if is_made_up(name, &question.metadata.generate_name) {
+        return generated(name);
+    }
+    let consequence = match severity {
+        Severity::Refused | Severity::Tried => {
+            "; create the Service first, under the name and in the namespace of the MultiClusterService"
+        }
+        Severity::Warned => " yet; nothing is exposed until there is",
     };
+    let detail = format!("there is no Service {namespace}/{name}{consequence}");
     FieldError::invalid(PATH, name, detail)
+}
+
+/// A name that is not the Service's, for the API server makes it up.
+fn generated(name: &str) -> FieldError {
+    let detail = "a MultiClusterService is named like the Service that it exposes: set metadata.name to the Service's name, \
+                  and leave out metadata.generateName";
+    FieldError::invalid(PATH, name, detail)
+}
+
+/// Whether an API server may have made up a name from that prefix (k8s.io/apiserver/pkg/storage/names): validation sees
+/// the name that comes of it, beside the prefix.
+fn is_made_up(name: &str, prefix: &str) -> bool {
+    let prefix = &prefix[..prefix.floor_char_boundary(GENERATED_PREFIX_MAX)];
+    !prefix.is_empty()
+        && name.strip_prefix(prefix).is_some_and(|rest| {
+            rest.len() == GENERATED_SUFFIX && rest.bytes().all(|byte| GENERATED.contains(&byte))
+        })
 }
 
 fn external(question: &Question) -> FieldError {

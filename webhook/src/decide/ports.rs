@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
 use causeway::api::ExposurePort;
-use causeway::domain::{FieldError, describe_ports, dns1123_label};
+use causeway::domain::{FieldError, describe_ports, dns1123_label, quoted};
 
-use super::findings::Findings;
+use super::findings::{Findings, Severity};
 use super::view::{ServiceFacts, ServiceKind};
 use super::{Policy, Question, Stake, View, name};
 
@@ -16,7 +16,7 @@ pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings:
         .ports
         .get(question.ports_kept..)
         .unwrap_or_default();
-    if changed.is_empty() || dns1123_label(&question.metadata.name).is_err() {
+    if changed.is_empty() {
         return;
     }
     let Some(seen) = &view.service else {
@@ -32,20 +32,21 @@ pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings:
         let Some(path) = question.port_path(question.ports_kept + index) else {
             continue;
         };
-        let (error, refuse) = match &known {
+        let (error, severity) = match &known {
             // A new object without a usable Service is V4's to refuse.
             None if is_new => continue,
             Some(known) if known.kind == ServiceKind::ExternalName && is_new => continue,
-            None => (
-                Some(without_service(&path, port, name::no_service(question))),
-                !name::may_be_missing(question, policy),
-            ),
+            None => without_service(question, policy, &path, port),
             Some(known) if known.kind == ServiceKind::ExternalName => {
-                (Some(without_service(&path, port, external(question))), true)
+                let why = format!("{}; until it is of another type,", external(question));
+                (only_removed(&path, port, &why), Severity::Refused)
             }
-            Some(known) => (known.mismatch(&path, port), !question.dry_run),
+            Some(known) => match known.mismatch(&path, port) {
+                Some(error) => (error, name::severity(question, policy)),
+                None => continue,
+            },
         };
-        stake = stake.max(error.map(|error| findings.fault(error, refuse)));
+        stake = stake.max(Some(findings.fault(error, severity)));
     }
     if let (Some(stake), false) = (stake, seen.live) {
         findings.doubt_service(stake);
@@ -58,8 +59,35 @@ fn external(question: &Question) -> String {
 }
 
 /// A port that is added or changed while there is no Service to have it.
-fn without_service(path: &str, port: &ExposurePort, why: String) -> FieldError {
-    let detail = format!("{why}; until there is one, ports can only be removed");
+fn without_service(
+    question: &Question,
+    policy: &Policy,
+    path: &str,
+    port: &ExposurePort,
+) -> (FieldError, Severity) {
+    let (namespace, name) = question.service();
+    if dns1123_label(name).is_err() {
+        let why = format!("no Service can be named {:?};", quoted(name));
+        return (only_removed(path, port, &why), Severity::Refused);
+    }
+    let severity = name::severity(question, policy);
+    if severity != Severity::Warned {
+        let why = format!("there is no Service {namespace}/{name}; until there is one,");
+        return (only_removed(path, port, &why), severity);
+    }
+    let wanted = match name_of(port) {
+        Some(name) => format!("port named {:?}", quoted(name)),
+        None => format!("port {}", port.port),
+    };
+    let detail = format!("there is no Service {namespace}/{name} yet; it has to have the {wanted}");
+    (invalid(path, port, detail), severity)
+}
+
+fn only_removed(path: &str, port: &ExposurePort, why: &str) -> FieldError {
+    invalid(path, port, format!("{why} ports can only be removed"))
+}
+
+fn invalid(path: &str, port: &ExposurePort, detail: String) -> FieldError {
     match name_of(port) {
         Some(name) => FieldError::invalid(format!("{path}.name"), name, detail),
         None => FieldError::invalid(format!("{path}.port"), port.port, detail),

@@ -144,7 +144,7 @@ impl Question {
     /// Whether the clusters of a role, under its name or a deprecated one, differ from those stored.
     pub(super) fn role_changed(&self, role: ClusterField) -> bool {
         self.before.spec().is_none_or(|stored| {
-            fields_of(role).any(|field| {
+            role.with_deprecated().any(|field| {
                 let (now, before) = (field.names(&self.spec), field.names(stored));
                 !same_clusters(&now, &before)
             })
@@ -155,7 +155,7 @@ impl Question {
     pub(super) fn named_before(&self, role: ClusterField) -> HashSet<&str> {
         let stored = self.before.spec().into_iter();
         stored
-            .flat_map(|stored| fields_of(role).flat_map(|field| field.names(stored)))
+            .flat_map(|stored| role.with_deprecated().flat_map(|field| field.names(stored)))
             .collect()
     }
 
@@ -226,12 +226,7 @@ impl Question {
 fn fields() -> impl Iterator<Item = ClusterField> {
     [ClusterField::Providers, ClusterField::Consumers]
         .into_iter()
-        .chain(ClusterField::DEPRECATED)
-}
-
-/// The fields that name the clusters of a role: its own, then the deprecated ones.
-pub(super) fn fields_of(role: ClusterField) -> impl Iterator<Item = ClusterField> {
-    fields().filter(move |field| field.successor() == role)
+        .flat_map(ClusterField::with_deprecated)
 }
 
 /// What the object stored has, to tell what has changed.

@@ -130,4 +130,5 @@ fn an_address_in_use_is_a_failure_that_names_it() {
         text.contains(&format!("the webhook cannot listen on {address}")),
         "{text}"
     );
+    assert_eq!(text.matches("Address already in use").count(), 1, "{text}");
 }

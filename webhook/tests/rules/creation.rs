@@ -44,12 +44,12 @@ fn the_name_is_what_a_service_may_be_called() {
         .clone()
         .no_service()
         .missing_service(Strictness::Warn)
-        .warns(&[&missing("1foo")]);
+        .warns(&[&awaited("1foo")]);
     digits
         .clone()
         .no_service()
         .dry_run()
-        .warns(&[&missing("1foo")]);
+        .warns(&[&tried("1foo")]);
     digits
         .no_service()
         .is_refused(&[&label("1foo"), &missing("1foo")]);
@@ -57,36 +57,53 @@ fn the_name_is_what_a_service_may_be_called() {
 
 fn missing(name: &str) -> String {
     format!(
-        "metadata.name: Invalid value: {name:?}: there is no Service shop/{name}; a MultiClusterService bears the name \
-         of the Service that it exposes: create that first"
+        "metadata.name: Invalid value: {name:?}: there is no Service shop/{name}; create the Service first, under the name \
+         and in the namespace of the MultiClusterService"
     )
+}
+
+fn tried(name: &str) -> String {
+    let text = missing(name).replace(&format!("Invalid value: {name:?}: "), "");
+    format!("{text} (refused without dry run)")
+}
+
+fn awaited(name: &str) -> String {
+    format!("metadata.name: there is no Service shop/{name} yet; nothing is exposed until there is")
 }
 
 #[test]
 fn a_missing_service_is_refused_or_warned_of() {
     let ask = create(spec(json!({"ports": [{"name": "http", "port": 80}]}))).no_service();
     ask.is_refused(&[&missing("foo")]);
-    ask.clone().dry_run().warns(&[&missing("foo")]);
+    ask.clone().dry_run().warns(&[&tried("foo")]);
     ask.missing_service(Strictness::Warn)
-        .warns(&[&missing("foo")]);
+        .warns(&[&awaited("foo")]);
 }
 
 #[test]
 fn a_generated_name_is_told_that_it_must_be_the_services() {
-    let generated = "metadata.name: Invalid value: \"\": a MultiClusterService bears the name of the Service that it exposes: \
-                     set metadata.name to the Service's instead of metadata.generateName";
+    let remedy = "a MultiClusterService is named like the Service that it exposes: set metadata.name to the Service's name, \
+                  and leave out metadata.generateName";
+    let refused = |name: &str| format!("metadata.name: Invalid value: {name:?}: {remedy}");
     let ask = create(spec(json!({}))).with(|object| {
         let metadata = object["metadata"].as_object_mut().expect("metadata");
         metadata.remove("name");
         metadata.insert("generateName".into(), json!("foo-"));
     });
-    ask.is_refused(&[generated]);
-    ask.clone().dry_run().warns(&[generated]);
+    ask.is_refused(&[&refused("")]);
+    ask.clone().dry_run().warns(&[&format!(
+        "metadata.name: {remedy} (refused without dry run)"
+    )]);
     ask.clone()
         .missing_service(Strictness::Warn)
-        .warns(&[generated]);
-    let named = ask.named("shop", "foo-x7k2p").no_service();
-    named.is_refused(&[&generated.replace("\"\"", "\"foo-x7k2p\"")]);
+        .warns(&[&format!("metadata.name: {remedy}")]);
+    let made_up = ask.clone().named("shop", "foo-x7k2p").no_service();
+    made_up.is_refused(&[&refused("foo-x7k2p")]);
+    // The API server makes up a name only where there is none.
+    for name in ["bar", "foo-x7k2pq", "foo-aeiou"] {
+        let named = ask.clone().named("shop", name).no_service();
+        named.is_refused(&[&missing(name)]);
+    }
 }
 
 #[test]
@@ -204,16 +221,25 @@ fn ports_are_those_of_the_service() {
     for (port, error) in cases {
         let ask = create(spec(json!({ "ports": [port] })));
         ask.is_refused(&[error]);
+        let (path, _, detail) = parts(error);
         ask.clone()
             .missing_service(Strictness::Warn)
-            .is_refused(&[error]);
-        ask.dry_run().warns(&[error]);
+            .warns(&[&format!("{path}: {detail}")]);
+        ask.dry_run()
+            .warns(&[&format!("{path}: {detail} (refused without dry run)")]);
     }
     create(spec(json!({"ports": [{"name": "http", "port": 80}]})))
         .service(ServiceKind::Other, &[])
         .is_refused(&[
             r#"spec.ports[0].name: Invalid value: "http": Service shop/foo has no port named "http"; it has no ports"#,
         ]);
+}
+
+/// Path, problem and detail of an error.
+fn parts(error: &str) -> (&str, &str, &str) {
+    let (path, rest) = error.split_once(": Invalid value: ").expect("a path");
+    let (value, detail) = rest.split_once(": ").expect("a value");
+    (path, value, detail)
 }
 
 #[test]
@@ -223,9 +249,9 @@ fn clusters_are_named_as_clusters_are() {
         json!({"providerClusters": [{"name": "a"}, {"name": "clusterB"}], "consumerClusters": [{"name": long}, {}]}),
     ))
     .is_refused(&[
-        r#"spec.providerClusters[1].name: Invalid value: "clusterB": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
-        &format!(r#"spec.consumerClusters[0].name: Invalid value: "{long}": a cluster name has at most 48 characters"#),
-        r#"spec.consumerClusters[1].name: Invalid value: "": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+        r#"spec.providerClusters[1].name: Invalid value: "clusterB": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
+        &format!(r#"spec.consumerClusters[0].name: Invalid value: "{long}": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#),
+        r#"spec.consumerClusters[1].name: Invalid value: "": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
     ]);
 }
 
@@ -235,10 +261,15 @@ fn unknown_clusters_are_warned_of_or_refused() {
         json!({"providerClusters": [{"name": "a"}, {"name": "member9"}], "consumerClusters": [{"name": "member9"}]}),
     ));
     let said = [
-        r#"spec.providerClusters[1].name: Invalid value: "member9": no Cluster is named "member9"; join it first, or mend the name"#,
-        r#"spec.consumerClusters[0].name: Invalid value: "member9": no Cluster is named "member9"; join it first, or mend the name"#,
+        r#"spec.providerClusters[1].name: Invalid value: "member9": no Cluster is named "member9"; join it, or correct the name"#,
+        r#"spec.consumerClusters[0].name: Invalid value: "member9": no Cluster is named "member9"; join it, or correct the name"#,
     ];
-    ask.warns(&said);
+    ask.warns(
+        &said
+            .map(|error| error.replace("Invalid value: \"member9\": ", ""))
+            .each_ref()
+            .map(String::as_str),
+    );
     ask.unknown_cluster(Strictness::Deny).is_refused(&said);
 }
 
@@ -247,7 +278,7 @@ fn without_cluster_objects_no_name_is_warned_of_and_a_strict_webhook_refuses() {
     let ask = create(spec(json!({"providerClusters": [{"name": "a"}]}))).no_clusters_served();
     ask.passes();
     ask.unknown_cluster(Strictness::Deny).is_refused(&[
-        r#"spec.providerClusters[0].name: Invalid value: "a": the hub serves no Cluster objects, by which clusters are known; join it first, or mend the name"#,
+        r#"spec.providerClusters[0].name: Invalid value: "a": the hub serves no Cluster objects, by which clusters are known; join it, or correct the name"#,
     ]);
     create(spec(json!({})))
         .no_clusters_served()
@@ -278,12 +309,23 @@ fn deprecated_fields_that_disagree_are_refused() {
 }
 
 #[test]
-fn deprecated_fields_are_judged_as_what_they_become() {
+fn what_is_wrong_in_a_deprecated_field_is_said_of_that_field() {
     create(spec(
         json!({"serviceProvisionClusters": ["clusterB"], "range": {"clusterNames": ["a", "zz"]}}),
     ))
     .is_refused(&[
-        r#"spec.providerClusters[0].name: Invalid value: "clusterB": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+        r#"spec.serviceProvisionClusters[0]: Invalid value: "clusterB": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
+    ]);
+}
+
+#[test]
+fn a_deprecated_field_beside_its_successor_is_judged_by_its_own_names() {
+    create(spec(
+        json!({"consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["a", "clusterB"]}}),
+    ))
+    .is_refused(&[
+        r#"spec.range.clusterNames[1]: Invalid value: "clusterB": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
+        r#"spec.range.clusterNames: Invalid value: ["a","clusterB"]: deprecated, and disagrees with spec.consumerClusters ["a"]; remove spec.range.clusterNames and list the clusters in spec.consumerClusters"#,
     ]);
 }
 

@@ -220,18 +220,6 @@ fn a_conversion_is_the_fewest_operations() {
 }
 
 #[test]
-fn what_disagrees_stays_for_the_validation_to_refuse() {
-    for fields in [
-        json!({"consumerClusters": list(&["a"]), "range": {"clusterNames": ["b"]}}),
-        json!({"range": {"clusterNames": ["a"]}, "serviceConsumptionClusters": ["b"]}),
-        json!({"providerClusters": list(&["a"]), "serviceProvisionClusters": ["a", "b"]}),
-    ] {
-        let ask = create(spec(fields.clone()));
-        assert_eq!(converted(&ask), (fields, vec![]));
-    }
-}
-
-#[test]
 fn what_names_no_cluster_stays_for_the_validation_to_refuse_where_it_stands() {
     for fields in [
         json!({"range": {"clusterNames": ["a", "clusterB"]}}),
@@ -273,6 +261,18 @@ fn a_null_list_or_object_is_as_if_it_were_absent() {
 }
 
 #[test]
+fn what_disagrees_stays_for_the_validation_to_refuse() {
+    for fields in [
+        json!({"consumerClusters": list(&["a"]), "range": {"clusterNames": ["b"]}}),
+        json!({"range": {"clusterNames": ["a"]}, "serviceConsumptionClusters": ["b"]}),
+        json!({"providerClusters": list(&["a"]), "serviceProvisionClusters": ["a", "b"]}),
+    ] {
+        let ask = create(spec(fields.clone()));
+        assert_eq!(converted(&ask), (fields, vec![]));
+    }
+}
+
+#[test]
 fn an_edited_deprecated_manifest_is_the_newer_wish() {
     let stored = spec(json!({"consumerClusters": list(&["a"])}));
     let merged = |names: Value| {
@@ -288,7 +288,7 @@ fn an_edited_deprecated_manifest_is_the_newer_wish() {
         converted(&ask),
         (
             json!({"consumerClusters": list(&["a", "b"])}),
-            vec![replaced.to_owned()]
+            vec![replaced]
         )
     );
     let unchanged = update(stored.clone(), merged(json!(["a"])));

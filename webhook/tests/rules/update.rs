@@ -86,7 +86,7 @@ fn what_is_new_is_judged() {
         r#"spec.ports[3].name: Invalid value: "a": Service shop/foo has no port named "a"; it has http 80/TCP, metrics 9090/TCP"#,
     ]);
     push("consumerClusters", json!({"name": "clusterC"})).is_refused(&[
-        r#"spec.consumerClusters[1].name: Invalid value: "clusterC": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+        r#"spec.consumerClusters[1].name: Invalid value: "clusterC": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
         r#"spec.range.clusterNames: Invalid value: ["b"]: deprecated, and disagrees with spec.consumerClusters ["a", "clusterC"]; remove spec.range.clusterNames and list the clusters in spec.consumerClusters"#,
     ]);
     push("types", json!("More")).is_refused(&[
@@ -170,15 +170,47 @@ fn where_the_service_is_gone_clusters_change_and_ports_only_go() {
     });
     let error = r#"spec.ports[1].name: Invalid value: "grpc": there is no Service shop/foo; until there is one, ports can only be removed"#;
     added.clone().no_service().is_refused(&[error]);
-    added.clone().no_service().dry_run().warns(&[error]);
+    added.clone().no_service().dry_run().warns(&[
+        "spec.ports[1].name: there is no Service shop/foo; until there is one, ports can only be removed (refused without dry run)",
+    ]);
     added
         .clone()
         .no_service()
         .missing_service(Strictness::Warn)
-        .warns(&[error]);
+        .warns(&[
+            r#"spec.ports[1].name: there is no Service shop/foo yet; it has to have the port named "grpc""#,
+        ]);
     added.service(ServiceKind::ExternalName, &[]).is_refused(&[
-        r#"spec.ports[1].name: Invalid value: "grpc": Service shop/foo is of type ExternalName, an alias without endpoints; until there is one, ports can only be removed"#,
+        r#"spec.ports[1].name: Invalid value: "grpc": Service shop/foo is of type ExternalName, an alias without endpoints; until it is of another type, ports can only be removed"#,
     ]);
+}
+
+#[test]
+fn where_no_service_can_bear_the_name_ports_only_go_whatever_the_flags() {
+    let stored = spec(json!({"ports": [{"name": "http", "port": 80}, {"port": 81}]}));
+    let impossible = |ask: Ask| ask.named("shop", "foo.bar").no_service();
+    let added = impossible(changed(&stored, |spec| {
+        spec["ports"]
+            .as_array_mut()
+            .expect("ports")
+            .push(json!({"name": "grpc", "port": 9}));
+    }));
+    let error = r#"spec.ports[2].name: Invalid value: "grpc": no Service can be named "foo.bar"; ports can only be removed"#;
+    for ask in [
+        added.clone(),
+        added.clone().dry_run(),
+        added.missing_service(Strictness::Warn),
+    ] {
+        ask.is_refused(&[error]);
+    }
+    impossible(changed(&stored, |spec| {
+        spec["ports"] = json!([{"port": 81}])
+    }))
+    .passes();
+    impossible(changed(&stored, |spec| {
+        spec["providerClusters"] = json!([{"name": "a"}])
+    }))
+    .passes();
 }
 
 #[test]
@@ -194,7 +226,7 @@ fn a_port_that_the_service_lost_stays_until_it_is_touched() {
     changed(&stored, |spec| spec["ports"] = json!([{"name": "lost", "port": 7}, {"port": 81}]))
         .dry_run()
         .warns(&[
-            "spec.ports[1].port: Invalid value: 81: Service shop/foo has no port 81; it has http 80/TCP, metrics 9090/TCP",
+            "spec.ports[1].port: Service shop/foo has no port 81; it has http 80/TCP, metrics 9090/TCP (refused without dry run)",
         ]);
 }
 
@@ -206,7 +238,7 @@ fn nothing_is_warned_of_that_did_not_change() {
     changed(&stored, |spec| spec["ports"] = json!([{"port": 80}])).passes();
     changed(&stored, |spec| spec["consumerClusters"] = json!([{"name": "gone"}, {"name": "nowhere"}]))
         .warns(&[
-            r#"spec.consumerClusters[1].name: Invalid value: "nowhere": no Cluster is named "nowhere"; join it first, or mend the name"#,
+            r#"spec.consumerClusters[1].name: no Cluster is named "nowhere"; join it, or correct the name"#,
         ]);
     changed(&stored, |spec| {
         spec["providerClusters"] = json!([{"name": "gone"}])
@@ -290,7 +322,7 @@ fn an_old_object_that_does_not_decode_makes_it_a_creation() {
     );
     ask.clone().no_service().named("kube-system", "foo").is_refused(&[
         r#"metadata.namespace: Invalid value: "kube-system": namespace kube-system is protected; start causeway with --allow-namespace kube-system to allow it"#,
-        r#"metadata.name: Invalid value: "foo": there is no Service kube-system/foo; a MultiClusterService bears the name of the Service that it exposes: create that first"#,
+        r#"metadata.name: Invalid value: "foo": there is no Service kube-system/foo; create the Service first, under the name and in the namespace of the MultiClusterService"#,
     ]);
     ask.with_stored(|object| {
         object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
@@ -310,7 +342,7 @@ fn deprecated_fields_are_compared_as_what_they_become() {
     changed(&stored, |spec| spec["ports"] = json!([{"port": 80}])).passes();
     changed(&stored, |spec| spec["range"] = json!({"clusterNames": ["clusterB", "clusterC"]}))
         .is_refused(&[
-            r#"spec.consumerClusters[1].name: Invalid value: "clusterC": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')"#,
+            r#"spec.range.clusterNames[1]: Invalid value: "clusterC": a cluster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1')"#,
         ]);
     let disagreeing =
         spec(json!({"consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["b"]}}));

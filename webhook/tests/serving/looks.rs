@@ -200,6 +200,7 @@ async fn a_hub_that_cannot_be_asked_is_a_fault_and_no_verdict() {
             );
             let message = status["message"].as_str().expect("a message");
             assert!(message.contains(words), "{what}: {message}");
+            assert!(!message.contains("Status {"), "{what}: {message}");
             assert!(
                 begun.elapsed() < Duration::from_secs(4),
                 "{what}: {:?}",

@@ -174,7 +174,7 @@ pub(super) fn rows() -> Vec<Row> {
         (
             "100,000 clusters",
             spec(json!({"types": ["CrossCluster"], "providerClusters": clusters})),
-            "denied 422 t consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), 99982 more errors are not shown]",
+            "denied 422 ster name must consist of lower case alphanumeric characters or '-', must start and end with an alphanumeric character, and has at most 48 characters (e.g. 'member1'), 99982 more errors are not shown]",
         ),
         (
             "100,000 ports",
