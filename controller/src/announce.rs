@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::event::Generation;
+use crate::failure::Failure;
 use crate::lease::{Leadership, while_leading};
 use crate::outbox::{Announcement, Lane};
 
@@ -136,7 +137,9 @@ async fn write(
         let published = timeout(DEADLINE, recorder.publish(&event, &about));
         match while_leading(&leadership, published).await {
             None | Some(Ok(Ok(()))) => {}
-            Some(Ok(Err(error))) => tracing::warn!(%error, "an event could not be written"),
+            Some(Ok(Err(error))) => {
+                tracing::warn!(failure = %Failure::from(error), "an event could not be written");
+            }
             Some(Err(_)) => tracing::warn!("an event could not be written in time"),
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use causeway::api::{self, labels};
 use causeway::process::readiness::Awaited;
-use causeway::process::supervise::Tasks;
+use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::{self, Process, kube_client};
 use causeway_controller::announce::Announcer;
 use causeway_controller::args::{Args, Config};
@@ -279,7 +279,10 @@ impl Hub {
         loop {
             match tokio::time::timeout(DEADLINE, Self::ask(client)).await {
                 Ok(Ok(hub)) => return hub,
-                Ok(Err(error)) => tracing::warn!("the hub cannot be used yet: {error:#}"),
+                Ok(Err(error)) => {
+                    let why = with_causes(error.as_ref());
+                    tracing::warn!("the hub cannot be used yet: {why}");
+                }
                 Err(_) => tracing::warn!("the hub does not answer"),
             }
             tokio::time::sleep(backoff.pause()).await;
