@@ -14,7 +14,7 @@ mod ranges;
 pub use deprecated::{ClusterField, same_clusters};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
-pub use name::{ClusterName, NameError, ServiceKey, dns1035_label, dns1123_label, short_hash};
+pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, short_hash};
 pub use port::{
     ExposedPort, ExposedPorts, PortId, Protocol, ServicePort, UnknownProtocol, describe_ports,
 };

@@ -137,39 +137,24 @@ impl fmt::Debug for ServiceKey {
     }
 }
 
-/// Checks a DNS-1123 label (RFC 1123): what a namespace, a cluster and a port name are.
+/// Checks a DNS-1123 label (RFC 1123): what a namespace, a cluster, a port name and a Service's name are. Whether a Service's
+/// name may begin with a digit is for each API server to say (KEP-5311: from Kubernetes 1.36 on).
 ///
 /// # Errors
 /// [`NameError`] with the rule that the name breaks.
 pub fn dns1123_label(name: &str) -> Result<(), NameError> {
-    label(name, |first| first.is_ascii_lowercase() || first.is_ascii_digit()).map_err(|()| {
-        NameError(
-            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and \
-             end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')",
-        )
-    })
-}
-
-/// Checks a DNS-1035 label (RFC 1035): what a Service may be called.
-///
-/// # Errors
-/// [`NameError`] with the rule that the name breaks.
-pub fn dns1035_label(name: &str) -> Result<(), NameError> {
-    label(name, |first| first.is_ascii_lowercase()).map_err(|()| {
-        NameError(
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', must start with an \
-             alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123')",
-        )
-    })
-}
-
-fn label(name: &str, may_start: impl Fn(char) -> bool) -> Result<(), ()> {
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let outer = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let good = name.len() <= LABEL_MAX
-        && name.chars().all(inner)
-        && name.chars().next().is_some_and(may_start)
-        && !name.ends_with('-');
-    if good { Ok(()) } else { Err(()) }
+        && name.chars().all(|c| outer(c) || c == '-')
+        && name.starts_with(outer)
+        && name.ends_with(outer);
+    if good {
+        return Ok(());
+    }
+    Err(NameError(
+        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', must start and \
+         end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc')",
+    ))
 }
 
 #[cfg(test)]
@@ -196,6 +181,11 @@ mod tests {
         }
     }
 
+    /// What a Service may be called by API servers of any version.
+    fn is_allowed_everywhere(name: &str) -> bool {
+        dns1123_label(name).is_ok() && name.starts_with(|c: char| c.is_ascii_lowercase())
+    }
+
     #[test]
     fn a_derived_service_is_named_after_its_service_and_never_too_long() {
         let key = |name: &str| ServiceKey::new("shop", name);
@@ -204,7 +194,7 @@ mod tests {
         assert_eq!(key("foo").underived(), None);
         for length in 1..=63 {
             let name = key(&"x".repeat(length)).derived().name;
-            assert!(dns1035_label(&name).is_ok(), "{name}");
+            assert!(is_allowed_everywhere(&name), "{name}");
         }
         let long = [
             key(&format!("{}a", "x".repeat(60))),
@@ -218,13 +208,7 @@ mod tests {
                 .starts_with(&format!("derived-{}-", "x".repeat(46)))
         );
         let dashed = key(&format!("{}{}", "a-".repeat(23), "b".repeat(16))).derived();
-        assert!(dns1035_label(&dashed.name).is_ok(), "{dashed}");
-    }
-
-    #[test]
-    fn a_service_name_starts_with_a_letter() {
-        assert!(dns1035_label("foo").is_ok());
-        assert!(dns1035_label("1foo").is_err());
-        assert!(dns1123_label("1foo").is_ok());
+        assert!(is_allowed_everywhere(&dashed.name), "{dashed}");
+        assert_eq!(key("1foo").derived(), key("derived-1foo"));
     }
 }

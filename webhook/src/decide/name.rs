@@ -1,7 +1,7 @@
 //! V1, V4, V10: the name and the namespace of a new object.
 
 use causeway::domain::protected::Protected;
-use causeway::domain::{FieldError, dns1035_label, dns1123_label};
+use causeway::domain::{FieldError, dns1123_label};
 
 use super::findings::{Findings, Severity};
 use super::view::ServiceKind;
@@ -30,14 +30,15 @@ pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings:
         name,
         &policy.protection.check(namespace, name),
     ));
-    if dns1123_label(name).is_ok() {
-        judge_service(question, view, policy, findings);
-    } else if name.is_empty() && !question.metadata.generate_name.is_empty() {
-        findings.fault(generated(name), severity(question, policy));
-    } else if let Err(error) = dns1035_label(name) {
-        findings
-            .errors
-            .push(FieldError::invalid(PATH, name, error.to_string()));
+    match dns1123_label(name) {
+        Ok(()) => judge_service(question, view, policy, findings),
+        Err(_) if name.is_empty() && !question.metadata.generate_name.is_empty() => {
+            findings.fault(generated(name), severity(question, policy));
+        }
+        Err(error) => {
+            let error = FieldError::invalid(PATH, name, error.to_string());
+            findings.fault(error, Severity::Refused);
+        }
     }
 }
 
@@ -63,10 +64,6 @@ fn judge_service(question: &Question, view: &View, policy: &Policy, findings: &m
         Some(_) => return,
         None => {
             let severity = severity(question, policy);
-            let name = question.metadata.name.as_str();
-            if let (Severity::Refused, Err(error)) = (severity, dns1035_label(name)) {
-                findings.fault(FieldError::invalid(PATH, name, error.to_string()), severity);
-            }
             findings.fault(missing(question, severity), severity)
         }
     };

@@ -79,7 +79,7 @@ pub(super) fn rows() -> Vec<Row> {
             with("/validate", &|review| {
                 review["request"]["uid"] = json!("\"}<script>\r\n\u{0}")
             }),
-            "denied 422  with an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
             "an operation in small letters",

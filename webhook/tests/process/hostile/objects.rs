@@ -28,7 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
         (
             "as it should be",
             validate(&|_| ()),
-            "denied 422  with an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
             "no object",
@@ -134,12 +134,12 @@ pub(super) fn rows() -> Vec<Row> {
         (
             "port 0",
             ports("0"),
-            "denied 422  an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive]",
+            "denied 422 rs or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive]",
         ),
         (
             "port -1",
             ports("-1"),
-            "denied 422 an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.ports[0].port: Invalid value: -1: must be between 1 and 65535, inclusive]",
+            "denied 422 s or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.ports[0].port: Invalid value: -1: must be between 1 and 65535, inclusive]",
         ),
         (
             "port 2^31",
@@ -184,17 +184,17 @@ pub(super) fn rows() -> Vec<Row> {
         (
             "a name of a megabyte",
             validate(&|request| request["object"]["metadata"]["name"] = json!("x".repeat(1 << 20))),
-            "denied 422  with an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
             "a name with a zero byte",
             validate(&|request| request["object"]["metadata"]["name"] = json!("a\u{0}b")),
-            "denied 422  with an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
             "a namespace that leads elsewhere",
             validate(&|request| request["namespace"] = json!("../../api")),
-            "denied 422  with an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
             "a deletion of rubbish",
@@ -228,12 +228,12 @@ pub(super) fn rows() -> Vec<Row> {
                 request["operation"] = json!("UPDATE");
                 request["oldObject"] = json!([]);
             }),
-            "denied 422  with an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
         (
             "an update of nothing",
             validate(&|request| request["operation"] = json!("UPDATE")),
-            "denied 422  with an alphabetic character, end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or 'abc-123'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
+            "denied 422 racters or '-', must start and end with an alphanumeric character, and has at most 63 characters (e.g. 'my-name' or '123-abc'), spec.types: Required value: name one type: CrossCluster or LoadBalancer]",
         ),
     ]
 }
