@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::announce::Announcer;
 use crate::ask;
+use crate::diff::Ahead;
 use crate::event::Event;
 use crate::fleet::Fleet;
 use crate::index::{Index, Item};
@@ -159,6 +160,7 @@ impl Controller {
         let planned_until = Instant::now() + PLANNING;
         while let Some(item) = self.queue.take() {
             self.reconcile(item, now);
+            self.list_again();
             if Instant::now() >= planned_until {
                 break;
             }
@@ -201,6 +203,11 @@ impl Controller {
             } => self.fold_member(&name, generation, event, now),
             Event::Asked { key, exists } => self.answered(key, exists),
         }
+        self.list_again();
+    }
+
+    /// Has those API servers listed a second time that are in doubt.
+    fn list_again(&mut self) {
         for lane in self.parts.index.take_second_lists() {
             match lane {
                 Lane::Hub => self.parts.hub_asks.send_modify(|asks| asks.again += 1),
@@ -249,6 +256,9 @@ impl Controller {
             self.parts.tasks.spawn_job("ask", question);
         }
         let index = &mut self.parts.index;
+        for Ahead { provider, copied } in &outcome.ahead {
+            index.suspect_rollback(provider, key, copied, now.wall);
+        }
         if !index.owns_native(key) {
             index.hub.confirmed_gone.remove(key);
         }

@@ -19,12 +19,12 @@ use serde_json::Value;
 use crate::apply::{Action, ObjectId};
 use crate::index::member::{Member, Membership, NamespaceState};
 use crate::index::service::ServiceView;
-use crate::index::slice::{CopiedSlice, Path};
+use crate::index::slice::{CopiedSlice, Path, SourceVersion};
 use crate::index::{Index, Standing};
 use crate::outbox::{Announcement, Lane, Write};
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
-use crate::plan::copy::{CopyWish, WantedCopy};
+use crate::plan::copy::{CopyWish, Fit, WantedCopy};
 use crate::plan::service::{OwnService, ServiceWish};
 use crate::plan::{Desired, MemberWish, Members, publish};
 
@@ -35,8 +35,19 @@ pub struct Diff {
     pub writes: BTreeMap<Lane, Vec<Write>>,
     /// Something bears causeway's label and no MultiClusterService is known that wants it: the hub has to be asked outright.
     pub ask_hub: bool,
+    /// Copies that were made from newer versions of their sources than are known.
+    pub ahead: Vec<Ahead>,
     /// When time alone will change it.
     pub again_at: Option<Timestamp>,
+}
+
+/// A copy that was made from a newer version of its source than is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// The cluster of the source.
+    pub provider: ClusterName,
+    /// The version of the source that the copy names.
+    pub copied: SourceVersion,
 }
 
 /// When a comparison is made.
@@ -82,9 +93,10 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
             hub: &index.hub.uid,
             key,
         };
-        let of_native = native.map(|wishes| target.native_writes(wishes.get(name)));
+        let ahead = &mut diff.ahead;
+        let of_native = native.map(|wishes| target.native_writes(wishes.get(name), ahead));
         let leaves = native.is_some_and(|wishes| !wishes.contains_key(name));
-        let imported = target.clusterset_writes(&desired.clusterset, native.is_some());
+        let imported = target.clusterset_writes(&desired.clusterset, native.is_some(), ahead);
         let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
         if !writes.is_empty() {
             diff.writes.insert(Lane::Member(name.clone()), writes);
@@ -112,24 +124,29 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn native_writes(&self, wish: Option<&MemberWish>) -> Vec<Write> {
+    fn native_writes(&self, wish: Option<&MemberWish>, ahead: &mut Vec<Ahead>) -> Vec<Write> {
         let Some(wish) = wish else {
             let service = self
                 .member
                 .service(self.key)
                 .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
             let service = service.map(|service| delete_service(self.key, service));
-            let copies = self.copy_writes(Path::Native, &CopyWish::default());
+            let copies = self.copy_writes(Path::Native, &CopyWish::default(), ahead);
             return service.into_iter().chain(copies).collect();
         };
         let service = self.service_write(self.key, &wish.service);
-        let copies = self.copy_writes(Path::Native, &wish.copies);
+        let copies = self.copy_writes(Path::Native, &wish.copies, ahead);
         service.into_iter().chain(copies).collect()
     }
 
     /// A member that does not let causeway look at its imports is not written to: what it holds is not known. What is there on
     /// behalf of a MultiClusterService is touched only where the hub said what it wants.
-    fn clusterset_writes(&self, clusterset: &Clusterset, native: bool) -> Vec<Write> {
+    fn clusterset_writes(
+        &self,
+        clusterset: &Clusterset,
+        native: bool,
+        ahead: &mut Vec<Ahead>,
+    ) -> Vec<Write> {
         let (Imports::Wanted(wishes), Membership::Part { exports, imports }) =
             (&clusterset.imports, self.member.membership())
         else {
@@ -141,7 +158,8 @@ impl<'a> Target<'a> {
             None => self.derived_removal(),
         };
         let none = CopyWish::default();
-        let copies = self.copy_writes(Path::Clusterset, wish.map_or(&none, |wish| &wish.copies));
+        let copies = wish.map_or(&none, |wish| &wish.copies);
+        let copies = self.copy_writes(Path::Clusterset, copies, ahead);
         let import = imports.and_then(|served| {
             let wish = wish.map(|wish| &wish.import);
             self.import_write(served.version, wish, native)
@@ -251,7 +269,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn copy_writes(&self, path: Path, wish: &CopyWish) -> Vec<Write> {
+    fn copy_writes(&self, path: Path, wish: &CopyWish, ahead: &mut Vec<Ahead>) -> Vec<Write> {
         let mut writes = Vec::new();
         for (name, wanted) in &wish.wanted {
             let object = ObjectId::Slice(self.key.clone(), path, name.clone());
@@ -262,12 +280,18 @@ impl<'a> Target<'a> {
                 )),
                 // A copy that is on its way out is made anew once it is seen gone.
                 Some(known) if known.deleted => {}
-                Some(known)
-                    if *known.view.hub != *self.hub || !needs_update(wanted, &known.view) => {}
-                Some(known) => writes.push(Write::new(
-                    object,
-                    Action::ReplaceSlice(update(name, wanted, &known.view).into()),
-                )),
+                Some(known) if *known.view.hub != *self.hub => {}
+                Some(known) => match wanted.compare(&known.view) {
+                    Fit::Fits => {}
+                    Fit::Ahead => ahead.extend(known.view.source.clone().map(|copied| Ahead {
+                        provider: wanted.provider().clone(),
+                        copied,
+                    })),
+                    Fit::Differs => writes.push(Write::new(
+                        object,
+                        Action::ReplaceSlice(update(name, wanted, &known.view).into()),
+                    )),
+                },
             }
         }
         for (name, copy) in self.own_copies(path) {
@@ -312,15 +336,6 @@ fn replace_service(
             .collect(),
         ..delete_service(key, observed)
     }
-}
-
-/// Older never replaces newer: where the copy was made from a later version of the source, this index is behind.
-fn needs_update(wanted: &WantedCopy, observed: &CopiedSlice) -> bool {
-    let behind = observed
-        .source
-        .as_ref()
-        .is_some_and(|source| source.is_newer_than(wanted.source()));
-    wanted.content != observed.content && !behind
 }
 
 fn update(

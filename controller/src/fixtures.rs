@@ -5,6 +5,7 @@ mod again;
 mod events;
 mod look;
 pub(crate) mod objects;
+mod restore;
 pub(crate) mod server;
 mod works;
 
@@ -22,7 +23,7 @@ use self::events::{hub_event, signal};
 use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
 use self::server::Server;
 use crate::departure::Leftovers;
-use crate::diff::{Diff, Moment, diff};
+use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
@@ -386,6 +387,9 @@ impl World {
                 Item::Service(key) => {
                     let outcome =
                         reconcile_service(&self.index, &mut self.outbox, &self.settings, key, now);
+                    for Ahead { provider, copied } in &outcome.ahead {
+                        self.index.suspect_rollback(provider, key, copied, now.wall);
+                    }
                     if outcome.ask_hub {
                         self.asked.insert(key.clone());
                     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::apply::{Action, ObjectId};
 use crate::departure::{Departure, Leftovers, departure};
-use crate::diff::{Diff, Moment, diff};
+use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::index::hub::{ClusterView, McsView};
 use crate::index::member::{Member, NamespaceState};
 use crate::index::slice::Path;
@@ -27,6 +27,9 @@ pub struct Outcome {
     pub again_at: Option<Instant>,
     /// The hub has to be asked whether the MultiClusterService exists.
     pub ask_hub: bool,
+    /// Copies that were made from newer versions of their sources than are known: the sources' clusters are to be listed a second
+    /// time.
+    pub ahead: Vec<Ahead>,
     /// Nothing is left to be written into any member.
     pub settled: bool,
 }
@@ -71,6 +74,7 @@ pub fn reconcile_service(
     let mut diff = diff(&desired, index, key, moment);
     let mut outcome = Outcome {
         ask_hub: diff.ask_hub,
+        ahead: std::mem::take(&mut diff.ahead),
         ..Outcome::default()
     };
     let again_at = desired.again_at.into_iter().chain(diff.again_at).min();

@@ -20,6 +20,7 @@ use crate::keeper::{Keeper, Process};
 use crate::kubeconfig::Access;
 use crate::kubectl::Output;
 use crate::network::{MemberNetwork, PodNetwork};
+use crate::store::{Snapshot, Store};
 use crate::{kubeconfig, node, ports};
 
 pub(crate) use launch::{Plan, pod_cidr, service_cidr};
@@ -45,6 +46,7 @@ pub struct Cluster {
     dual_stack: bool,
     clusterset: bool,
     keeper: Arc<Keeper>,
+    store: Option<Store>,
     api_server: Process,
     controllers: Process,
     next_address: AtomicU32,
@@ -65,11 +67,18 @@ impl Cluster {
         write_certificates(&plan, &authority, now);
         let admin_token = write_users(&plan, &url, &authority);
 
+        let store = plan
+            .own_store
+            .then(|| Store::start(keeper, &plan.directory));
+        if let Some(store) = &store {
+            store.url().clone_into(&mut plan.etcd);
+        }
         let api_server = keeper.run(api_server(&plan, port));
         wait_ready(&plan.name, &url, &authority, &admin_token, &api_server).await;
         let controllers = keeper.run(controller_manager(&plan));
         let mut network = plan.network.take();
         let mut cluster = Self {
+            store,
             api_server,
             controllers,
             keeper: Arc::clone(keeper),
@@ -246,6 +255,26 @@ impl Cluster {
         self.ready().await;
     }
 
+    /// What its store holds now. Only for a cluster with a store of its own.
+    pub fn snapshot(&self) -> Snapshot {
+        self.own_store().snapshot()
+    }
+
+    /// Puts its store back to what it held then, as from a backup: UIDs are what they were, and versions run lower than those that
+    /// were seen since. The API server and the controllers of the cluster are killed and start on it.
+    pub async fn restore(&self, snapshot: &Snapshot) {
+        self.controllers.kill().await;
+        self.stop().await;
+        self.own_store().restore(snapshot).await;
+        self.start().await;
+        self.controllers.restart().await;
+    }
+
+    fn own_store(&self) -> &Store {
+        let store = self.store.as_ref();
+        store.unwrap_or_else(|| panic!("{} has no store of its own", self.name))
+    }
+
     /// The API server keeps its connections and answers nothing: what a severed network looks like.
     pub fn pause(&self) {
         self.api_server.pause();
@@ -277,6 +306,7 @@ impl Cluster {
     pub fn logs(&self) -> Vec<PathBuf> {
         let own = [self.api_server.log(), self.controllers.log()];
         let mut logs: Vec<PathBuf> = own.map(Path::to_path_buf).into();
+        logs.extend(self.store.iter().map(|store| store.log().to_path_buf()));
         logs.extend(self.network.iter().flat_map(MemberNetwork::logs));
         let names = self.nameserver.iter().map(Nameserver::process);
         logs.extend(names.map(|process| process.log().to_path_buf()));

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures::future::join_all;
 
-use crate::binaries::TestBed;
 use crate::cluster::{Cluster, Plan, Role};
-use crate::keeper::{Keeper, Process, Program, Undo};
+use crate::keeper::{Keeper, Undo};
 use crate::network::{MemberNetwork, Network, endpoint_address};
-use crate::{Space, kubeconfig, ports};
+use crate::store::Store;
+use crate::{Space, kubeconfig};
 
 /// A hub and its members, on fresh ports and in a fresh directory. Dropping it ends all of it.
 ///
@@ -31,7 +31,7 @@ pub struct Fleet {
     logs: Logs,
     directory: PathBuf,
     keeper: Arc<Keeper>,
-    etcd: Process,
+    store: Store,
     endpoint_address: OnceLock<Result<IpAddr, String>>,
 }
 
@@ -43,6 +43,7 @@ pub struct Builder {
     packets: bool,
     clusterset: bool,
     hub_flags: Vec<String>,
+    own_stores: BTreeSet<String>,
 }
 
 impl Builder {
@@ -81,6 +82,13 @@ impl Builder {
         self
     }
 
+    /// This cluster has a store of its own, that can be restored: see [`Cluster::restore`].
+    #[must_use]
+    pub fn own_store(mut self, name: &str) -> Self {
+        self.own_stores.insert(name.to_owned());
+        self
+    }
+
     /// The hub's API server gets this flag too.
     #[must_use]
     pub fn hub_flag(mut self, flag: impl Into<String>) -> Self {
@@ -98,7 +106,7 @@ impl Builder {
             .expect("a temporary directory")
             .keep();
         keeper.at_the_end(&Undo::Remove(directory.clone()));
-        let (etcd, etcd_url) = start_etcd(&keeper, &directory);
+        let store = Store::start(&keeper, &directory);
         let network = self.packets.then(|| Arc::new(Network::new(&keeper)));
         let members = u8::try_from(self.members.len()).expect("fewer than 60 members");
         let names = std::iter::once("hub".to_owned()).chain(self.members);
@@ -113,7 +121,8 @@ impl Builder {
                 dual_stack: self.dual_stack.contains(&name),
                 clusterset: self.clusterset && number > 0,
                 directory: directory.join(&name),
-                etcd: etcd_url.clone(),
+                etcd: store.url().to_owned(),
+                own_store: self.own_stores.contains(&name),
                 address: network
                     .as_ref()
                     .map_or(Ipv4Addr::LOCALHOST.into(), |network| network.host_address()),
@@ -132,7 +141,7 @@ impl Builder {
             logs: Logs::default(),
             directory,
             keeper,
-            etcd,
+            store,
             endpoint_address: OnceLock::new(),
         }
     }
@@ -203,7 +212,7 @@ impl Fleet {
     pub fn logs(&self) -> Vec<PathBuf> {
         let mut logs = self.logs.all();
         logs.extend(self.clusters().flat_map(Cluster::logs));
-        logs.push(self.etcd.log().to_path_buf());
+        logs.push(self.store.log().to_path_buf());
         logs
     }
 
@@ -241,20 +250,4 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         self.keeper.close();
     }
-}
-
-fn start_etcd(keeper: &Arc<Keeper>, directory: &Path) -> (Process, String) {
-    let url = format!("http://127.0.0.1:{}", ports::fresh());
-    let peer = format!("http://127.0.0.1:{}", ports::fresh());
-    let etcd = Program::new(TestBed::get().program("etcd"), directory.join("etcd.log")).args([
-        format!("--data-dir={}", directory.join("etcd").display()),
-        format!("--listen-client-urls={url}"),
-        format!("--advertise-client-urls={url}"),
-        format!("--listen-peer-urls={peer}"),
-        format!("--initial-advertise-peer-urls={peer}"),
-        format!("--initial-cluster=default={peer}"),
-        "--unsafe-no-fsync".to_owned(),
-        "--log-level=warn".to_owned(),
-    ]);
-    (keeper.run(etcd), url)
 }

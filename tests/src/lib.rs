@@ -43,6 +43,7 @@ pub mod proxy;
 pub mod requests;
 mod soak;
 pub mod space;
+pub mod store;
 
 pub use causeway::{Bed, Installation, Running};
 pub use cluster::Cluster;

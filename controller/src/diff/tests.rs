@@ -10,6 +10,7 @@ use crate::fixtures::{GRACE, World, key, world};
 
 mod endings;
 mod karmada;
+mod restores;
 mod worlds;
 
 fn foo() -> Object {

@@ -337,6 +337,7 @@ impl Hub {
                 }
                 change.placement = true;
             }
+            Signal::Applied(object) if self.has_newer_cluster(&object) => {}
             Signal::Applied(object) => {
                 self.put_cluster(&object, now, change);
             }
@@ -354,6 +355,16 @@ impl Hub {
         }
     }
 
+    /// Whether a newer version of the same Cluster is known. What a list says that is believed is put in its place all the same:
+    /// versions run lower where a store was restored.
+    fn has_newer_cluster(&self, object: &api::Cluster) -> bool {
+        let meta = &object.metadata;
+        let known = self.clusters.get(meta.name.as_deref().unwrap_or_default());
+        let version = meta.resource_version.as_deref().unwrap_or_default();
+        known
+            .is_some_and(|known| is(&known.uid, meta) && is_older(version, &known.resource_version))
+    }
+
     fn put_cluster(
         &mut self,
         object: &api::Cluster,
@@ -364,9 +375,6 @@ impl Hub {
         let mut view = ClusterView::read(object, now)?;
         let old = self.clusters.get(&name);
         if let Some(old) = old.filter(|old| old.uid == view.uid) {
-            if is_older(&view.resource_version, &old.resource_version) {
-                return Some(name);
-            }
             view.leaving_since = view
                 .leaving_since
                 .and(old.leaving_since.or(view.leaving_since));
@@ -407,7 +415,7 @@ impl Hub {
                     .clusters
                     .get(name)
                     .is_some_and(|known| !known.gone && is(&known.uid, &object.metadata));
-                if known {
+                if known && !self.has_newer_cluster(&object) {
                     self.put_cluster(&object, now, &mut Change::default());
                 }
             }

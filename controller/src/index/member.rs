@@ -7,6 +7,7 @@ mod namespaces;
 mod newcomer;
 mod objects;
 mod owned;
+mod rollbacks;
 mod slices;
 mod watches;
 
@@ -26,6 +27,7 @@ use self::graves::Graves;
 pub use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
 pub use self::objects::{Objects, View};
+use self::rollbacks::Rollbacks;
 use self::slices::Slices;
 use self::watches::Watches;
 use super::Standing;
@@ -64,6 +66,7 @@ pub struct Member {
     slices: Slices,
     namespaces: Namespaces,
     graves: Graves,
+    rollbacks: Rollbacks,
     watches: Watches,
     /// What its copies say of where they come from, of clusters whose lists were not compared with it yet.
     pub(super) told: Told,
@@ -131,6 +134,7 @@ impl Member {
             slices: Slices::default(),
             namespaces: Namespaces::default(),
             graves: Graves::default(),
+            rollbacks: Rollbacks::default(),
             watches: Watches::default(),
             told: Told::default(),
             missing: 0,
@@ -342,7 +346,11 @@ impl Member {
                 {
                     self.graves.bury(&copy.uid.to_string());
                 }
+                let confirms = matches!(signal, Signal::Confirmed);
                 self.slices.fold(signal, &mut changed);
+                if confirms {
+                    changed.keys.extend(self.confirm_rollbacks(now));
+                }
             }
             MemberEvent::Namespaces(signal) => {
                 self.watches.namespaces.note(&signal, now);

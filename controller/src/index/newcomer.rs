@@ -137,6 +137,24 @@ impl Index {
         std::mem::take(&mut self.second_lists)
     }
 
+    /// A copy was made from a newer version of a provider's slice than the provider shows: either this index is behind, or the
+    /// provider's store was restored. A second list tells.
+    pub fn suspect_rollback(
+        &mut self,
+        provider: &ClusterName,
+        key: &ServiceKey,
+        copied: &SourceVersion,
+        now: Timestamp,
+    ) {
+        let Some(member) = self.members.get_mut(provider) else {
+            return;
+        };
+        if member.suspect_rollback(key, copied, now) {
+            tracing::warn!(cluster = %provider, service = %key, source = %copied, "source slice is older than a copy of it; relisting");
+            self.second_lists.insert(Lane::Member(provider.clone()));
+        }
+    }
+
     /// Whether a person said that all that the member's lists lack is gone. What is said of the future is not heard: it would hold
     /// for losses that nobody has seen.
     pub fn is_released(&self, name: &ClusterName, now: Timestamp) -> bool {
@@ -157,6 +175,8 @@ impl Index {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
+        let suspected = member.drop_suspected_rollbacks().into_iter();
+        self.swept.extend(suspected.map(Item::Service));
         if !member.doubt_lists() {
             return;
         }

@@ -15,7 +15,6 @@ use self::recipe::Recipe;
 use crate::index::member::Member;
 use crate::index::slice::{
     AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceSlice,
-    SourceVersion,
 };
 
 /// A copy that a consumer should hold. What it holds is known by its hash; it is made only if it is to be written.
@@ -24,14 +23,42 @@ pub struct WantedCopy {
     /// A hash of what it holds.
     pub content: ContentHash,
     source: Arc<SourceSlice>,
+    /// Versions of the source up to this one, that it does not show, are lost.
+    lost: Option<u64>,
     recipe: Arc<Recipe>,
     import: Option<Arc<OwnerReference>>,
 }
 
+/// What becomes of a copy that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It stays as it is.
+    Fits,
+    /// It is to be replaced.
+    Differs,
+    /// It was made from a newer version of the source than is known, and stays until a second list of the provider shows
+    /// whether that version is lost.
+    Ahead,
+}
+
 impl WantedCopy {
-    /// The version of the source that it is made from.
-    pub fn source(&self) -> &SourceVersion {
-        &self.source.version
+    /// The provider whose slice it is made from.
+    pub fn provider(&self) -> &ClusterName {
+        self.recipe.provider()
+    }
+
+    /// Compares it with the copy that is there. Older never replaces newer, unless lists have confirmed that the newer is lost:
+    /// then the copy is replaced even where it holds the same, so that its source's versions are in order again.
+    pub fn compare(&self, observed: &CopiedSlice) -> Fit {
+        let newer = observed
+            .source
+            .as_ref()
+            .filter(|source| source.is_newer_than(&self.source.version));
+        match newer {
+            Some(newer) if self.lost.is_none_or(|lost| lost < newer.resource_version) => Fit::Ahead,
+            None if self.content == observed.content => Fit::Fits,
+            _ => Fit::Differs,
+        }
     }
 
     /// The object of that name, without identity.
@@ -233,6 +260,7 @@ pub fn copies<'a>(
                 let copy = WantedCopy {
                     content: Recipe::content(&outcome, origin.import),
                     source: source.clone(),
+                    lost: member.lost_versions(&source.version.uid),
                     recipe: recipe.clone(),
                     import: import.clone(),
                 };

@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) clusterset: bool,
     pub(crate) directory: PathBuf,
     pub(crate) etcd: String,
+    /// Whether it has a store of its own instead.
+    pub(crate) own_store: bool,
     /// The address that the API server listens on.
     pub(crate) address: IpAddr,
     pub(crate) network: Option<MemberNetwork>,

@@ -54,6 +54,11 @@ impl Recipe {
         }
     }
 
+    /// The provider whose slices are copied.
+    pub(super) fn provider(&self) -> &ClusterName {
+        &self.provider
+    }
+
     /// By which what came of this recipe is remembered.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
