@@ -13,7 +13,8 @@
 //!   restored.
 //! - A first list without any object is asked for again in the same way, and not believed where there is always some.
 //! - An API server that sends more than [`Limits`] allow fails; what was told of it stays as it was, and no more of it is read.
-//! - A silent connection is given up: a server ends each watch by itself, one that does not is not there any more.
+//! - A silent connection is given up, and what was missed is asked for over a new one: an API server sends bookmarks, and ends each
+//!   watch by itself; one that does neither is not there any more.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -34,6 +34,8 @@ enum End {
     Over,
     /// It was asked for.
     Reconnect,
+    /// Nothing was heard for so long that the connection is taken for dead.
+    Silent,
     /// Something was missed, or not believed, that only a list can tell.
     Lost,
     /// It was refused or broke.
@@ -71,7 +73,9 @@ where
 
     /// Lists until it succeeds.
     async fn list(&mut self) -> Result<(), Closed> {
-        self.connect_anew();
+        if self.guard.ask_at().is_some() {
+            self.connect_anew();
+        }
         loop {
             let read =
                 |object: K, bytes| (self.guard.object(object.meta(), bytes), (self.read)(object));
@@ -100,20 +104,12 @@ where
         self.heeded = asks;
     }
 
-    /// What was not believed is not asked for again over the connection that said it.
+    /// Goes on over a connection of its own: the one before was silent, or said what was not believed.
     fn connect_anew(&mut self) {
-        let Some(connect) = self
-            .connect
-            .as_ref()
-            .filter(|_| self.guard.ask_at().is_some())
-        else {
-            return;
-        };
+        let Some(connect) = &self.connect else { return };
         match connect() {
             Ok(client) => self.source.client = client,
-            Err(failure) => {
-                tracing::warn!(%failure, "no new connection can be made for a second list")
-            }
+            Err(failure) => tracing::warn!(%failure, "no new connection can be made"),
         }
     }
 
@@ -165,6 +161,9 @@ where
             tracing::debug!(kind = %K::kind(&K::DynamicType::default()), ?end, steady, "watch ended");
             match end {
                 End::Reconnect => {}
+                // Where nobody answers the next request fails. Old API servers send no bookmarks of a kind of which nothing has
+                // changed since they started: that they are silent is no failure.
+                End::Silent => self.connect_anew(),
                 End::Over | End::Broken(_) if steady && !end.is_expiry() => {}
                 End::Lost => return Ok(()),
                 End::Over => self.pause().await,
@@ -211,15 +210,14 @@ where
         self.tell(Signal::Connected).await?;
         let mut stream = pin!(stream);
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
-        let ask_at = self.guard.ask_at();
+        let (ask_at, silence) = (self.guard.ask_at(), self.source.settings.silence);
         let most = self.source.settings.limits.object_bytes as u64 + ENVELOPE;
         let mut line = Vec::new();
         loop {
-            line.clear();
-            line.shrink_to(KEPT_BUFFER);
-            let mut bounded = stream.as_mut().take(most);
+            let (arrived, silent_at) = (line.len(), Instant::now() + silence);
+            let mut bounded = stream.as_mut().take(most - arrived as u64);
             let read = tokio::select! {
-                read = timeout_at(dead_at, bounded.read_until(b'\n', &mut line)) => read,
+                read = timeout_at(dead_at.min(silent_at), bounded.read_until(b'\n', &mut line)) => read,
                 () = asked(&mut self.reconnect) => return Ok(End::Reconnect),
                 () = at(ask_at) => return Ok(End::Lost),
                 () = asked(&mut self.asks) => {
@@ -237,8 +235,13 @@ where
                     if let Some(end) = self.take(&line).await? {
                         return Ok(end);
                     }
+                    line.clear();
+                    line.shrink_to(KEPT_BUFFER);
                 }
                 Ok(Err(error)) => return Ok(End::Broken(error.into())),
+                // A long line is on its way.
+                Err(_) if line.len() > arrived && Instant::now() < dead_at => {}
+                Err(_) if Instant::now() < dead_at => return Ok(End::Silent),
                 Err(_) => return Ok(End::Broken(Failure::timeout())),
             }
         }

@@ -25,6 +25,9 @@ pub struct Settings {
     pub watch_timeout: Duration,
     /// How much later than that a watch is taken for dead.
     pub margin: Duration,
+    /// After how long without a word a connection is taken for dead. An API server that was asked for bookmarks sends one a minute,
+    /// give or take two seconds, on a watch on which nothing happens; half a minute more is for slow networks.
+    pub silence: Duration,
     /// The pause before the second attempt.
     pub first_retry: Duration,
     /// The longest pause between attempts.
@@ -50,6 +53,7 @@ impl Default for Settings {
             connect_deadline: Duration::from_secs(15),
             watch_timeout: Duration::from_secs(288),
             margin: Duration::from_secs(15),
+            silence: Duration::from_secs(90),
             first_retry: Duration::from_millis(200),
             last_retry: Duration::from_secs(30),
             limits: Limits::default(),

@@ -327,6 +327,63 @@ async fn a_silent_watch_is_given_up_when_the_server_ought_to_have_ended_it() {
 }
 
 #[tokio::test]
+async fn a_watch_without_bookmarks_is_left_for_a_new_connection_before_anybody_is_told() {
+    let mut server = Server::watched_with(Settings {
+        silence: Duration::from_millis(50),
+        ..Settings::default()
+    })
+    .await;
+    let silent = server.settled().await;
+    let mut watch = server.asked_to_watch_from("7").await;
+    assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+    watch.accept().await;
+    assert_eq!(server.told().await, "Connected", "not a failure");
+    drop(silent);
+}
+
+#[tokio::test]
+async fn whoever_does_not_answer_after_a_silence_has_failed() {
+    let short = Duration::from_millis(50);
+    let mut server = Server::watched_with(Settings {
+        silence: short,
+        connect_deadline: short,
+        first_retry: short,
+        ..Settings::default()
+    })
+    .await;
+    let silent = server.settled().await;
+    let (newest, watch) = (server.asked().await, server.asked().await);
+    assert!(server.told().await.contains("no answer in time"));
+    drop((silent, newest, watch));
+}
+
+#[tokio::test]
+async fn bookmarks_and_parts_of_a_long_line_keep_a_quiet_watch() {
+    let mut server = Server::watched_with(Settings {
+        silence: Duration::from_secs(2),
+        ..Settings::default()
+    })
+    .await;
+    let mut watch = server.settled().await;
+    let pause = Duration::from_millis(100);
+    for version in 8..23 {
+        tokio::time::sleep(pause).await;
+        let bookmark =
+            format!(r#"{{"kind":"Service","metadata":{{"resourceVersion":"{version}"}}}}"#);
+        watch.event("BOOKMARK", &bookmark).await;
+    }
+    let line = format!(r#"{{"type":"ADDED","object":{}}}"#, service("bar", 30));
+    for part in line.as_bytes().chunks(line.len().div_ceil(15)) {
+        tokio::time::sleep(pause).await;
+        watch.chunk(str::from_utf8(part).unwrap()).await;
+    }
+    watch.chunk("\n").await;
+    assert_eq!(server.told().await, r#"Applied("bar")"#);
+    assert!(server.requests.try_recv().is_err(), "another connection");
+    server.asked_to_watch_from("30").await;
+}
+
+#[tokio::test]
 async fn a_silent_watch_is_left_and_a_pause_is_cut_short_when_a_new_connection_is_asked_for() {
     let hour = Duration::from_secs(3600);
     let settings = Settings {

@@ -31,6 +31,9 @@ pub enum Fault {
     /// Nothing comes and nothing goes, on old connections and new ones: packets are lost. What was sent meanwhile arrives
     /// when this is over.
     Silent,
+    /// On connections that stand when it begins nothing comes and nothing goes any more, ever; new ones are served: one of the API
+    /// servers behind a balancer has lost its power.
+    Frozen,
     /// Every request waits for so long.
     Late(Duration),
     /// Connections are reset, each as soon as a request was sent on it.
@@ -60,7 +63,10 @@ impl Fault {
 
     /// Whether connections that stand are left standing when the fault begins.
     fn spares_connections(self) -> bool {
-        matches!(self, Self::None | Self::Silent | Self::Late(_))
+        matches!(
+            self,
+            Self::None | Self::Silent | Self::Frozen | Self::Late(_)
+        )
     }
 }
 

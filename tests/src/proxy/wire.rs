@@ -55,7 +55,8 @@ async fn ended(faults: &mut watch::Receiver<Fault>) -> Fault {
 async fn pump(stream: &mut TcpStream, near: DuplexStream, faults: watch::Receiver<Fault>) {
     let (mut from_client, mut to_client) = stream.split();
     let (mut from_server, mut to_server) = tokio::io::split(near);
-    let mut sounds = [faults.clone(), faults];
+    let is_new = *faults.borrow() == Fault::Frozen;
+    let (mut sounds, frosts) = ([faults.clone(), faults.clone()], faults);
     let [requests, answers] = &mut sounds;
     let carried = async {
         tokio::join!(
@@ -63,7 +64,21 @@ async fn pump(stream: &mut TcpStream, near: DuplexStream, faults: watch::Receive
             carry(&mut from_server, &mut to_client, answers),
         )
     };
-    carried.await;
+    tokio::select! {
+        _ = carried => {}
+        () = frozen(frosts), if !is_new => std::future::pending().await,
+    }
+}
+
+/// Waits until connections that stand are frozen.
+async fn frozen(mut faults: watch::Receiver<Fault>) {
+    if faults
+        .wait_for(|fault| *fault == Fault::Frozen)
+        .await
+        .is_err()
+    {
+        std::future::pending().await
+    }
 }
 
 async fn carry(

@@ -6,9 +6,12 @@ use std::time::Duration;
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::fixtures::RunningPod;
+use causeway_tests::fleet::Builder;
 use causeway_tests::{Cluster, Fault, Fleet, Proxy, SOON, Space, multi_cluster_service, service};
 
 use super::{Round, When};
+
+mod restores;
 
 /// A service, and the only clusters that provide and consume it.
 struct Route {
@@ -27,6 +30,9 @@ const CROWD: usize = 16;
 const LASTING: Duration = Duration::from_secs(3);
 /// After a fault: the longest back-off, a probe, and a busy machine.
 const HEALED: Duration = Duration::from_secs(90);
+
+/// After a silence: how long it is borne, a new connection, and a busy machine.
+const NOTICED: Duration = Duration::from_secs(90 + 30 + 30);
 
 const NAMESPACE: &str = "crowd";
 
@@ -61,7 +67,12 @@ fn routes(hurt: usize) -> Vec<Route> {
 
 impl Bed {
     pub(super) async fn start(hurt: usize) -> Self {
-        let fleet = Fleet::builder().members(hurt + 2).start().await;
+        Self::start_in(Fleet::builder(), hurt).await
+    }
+
+    /// The same, in a fleet of that kind.
+    pub(super) async fn start_in(builder: Builder, hurt: usize) -> Self {
+        let fleet = builder.members(hurt + 2).start().await;
         let installation = Installation::new(&fleet).await;
         let mut proxies = BTreeMap::new();
         for cluster in fleet.clusters() {
@@ -147,6 +158,21 @@ impl Bed {
         self.settled(&format!("after {round:?}")).await;
     }
 
+    /// Freezes the connections to clusters, and waits until what changes afterwards is followed, there and elsewhere.
+    pub(super) async fn freeze(&mut self, clusters: &[&str]) {
+        for cluster in clusters {
+            self.proxies[*cluster].set(Fault::Frozen);
+        }
+        for route in 0..self.routes.len() {
+            self.change(route).await;
+        }
+        for route in 0..self.routes.len() {
+            self.reaches(route, NOTICED).await;
+        }
+        self.withdrawn_and_back("member1").await;
+        self.settled("while old connections are frozen").await;
+    }
+
     async fn begin(&mut self, when: When) {
         match when {
             When::Steady => {}
@@ -157,6 +183,14 @@ impl Bed {
                     }
                 }
             }
+            When::Start | When::HandOver => self.restart(when).await,
+        }
+    }
+
+    /// Kills the controllers that the moment is about, and starts them again.
+    async fn restart(&self, when: When) {
+        match when {
+            When::Steady | When::Change => {}
             When::Start => {
                 for controller in &self.controllers {
                     controller.process().restart().await;

@@ -9,7 +9,7 @@ mod bed;
 
 use std::time::Duration;
 
-use causeway_tests::Fault;
+use causeway_tests::{Fault, Fleet};
 
 use self::bed::Bed;
 
@@ -88,6 +88,19 @@ async fn play(hurt: usize, rounds: impl Iterator<Item = Round>) {
     }
 }
 
+/// Stores that are restored from a snapshot and stay so: at a provider, which is a consumer too, and at the hub.
+#[tokio::test]
+async fn what_a_restored_store_holds_is_believed_and_copies_of_what_it_lost_are_replaced() {
+    let fleet = Fleet::builder().own_store("hub").own_store("member1");
+    let mut bed = Bed::start_in(fleet, 1).await;
+    for when in [When::Steady, When::Start] {
+        eprintln!("member1 is restored: {when:?}");
+        bed.restore_member("member1", when).await;
+        eprintln!("the hub is restored: {when:?}");
+        bed.restore_hub("member1", when).await;
+    }
+}
+
 #[tokio::test]
 async fn no_fault_withdraws_doubles_or_delays_what_it_does_not_concern() {
     tokio::join!(
@@ -95,4 +108,11 @@ async fn no_fault_withdraws_doubles_or_delays_what_it_does_not_concern() {
         play(1, at_hub([When::Steady, When::Change])),
         play(1, at_hub([When::Start, When::HandOver])),
     );
+}
+
+/// A fault that no request fails by: what hangs is noticed by what does not come.
+#[tokio::test]
+async fn an_api_server_that_dies_behind_a_balancer_is_left_for_another() {
+    let mut bed = Bed::start(1).await;
+    bed.freeze(&["member1", "hub"]).await;
 }
