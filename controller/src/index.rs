@@ -215,6 +215,7 @@ impl Index {
             self.dirty.insert(Item::Cluster(name.clone()));
             self.mark_services_of(name);
         }
+        keys.extend(self.cut_short(&keys));
         keys.retain(|key| of_exports || self.concerns(name, key));
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);
@@ -244,6 +245,17 @@ impl Index {
                     || member.written_export(key).is_some()
                     || member.owns_any(key, &self.hub.uid)
             })
+    }
+
+    /// The services of the clusterset whose derived Services have these names, where the names do not tell: they are too long.
+    fn cut_short(&self, keys: &HashSet<ServiceKey>) -> Vec<ServiceKey> {
+        let cut: HashSet<_> = keys.iter().filter(|key| key.is_cut()).collect();
+        if cut.is_empty() {
+            return Vec::new();
+        }
+        let all = self.members.values().flat_map(Member::clusterset_keys);
+        let theirs = all.filter(|key| cut.contains(&key.derived()));
+        theirs.cloned().collect()
     }
 
     /// Whether any member exports the service.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use causeway::api::condition::reason;
 use causeway::api::labels;
+use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort};
 use k8s_openapi::jiff::Timestamp;
@@ -25,7 +26,6 @@ use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::service::ServiceWish;
 use crate::index::Index;
-use crate::index::clusterset::NATIVE_OWNER;
 use crate::index::hub::McsView;
 use crate::index::hub::works::Carrier;
 use crate::index::service::ServiceView;
@@ -258,16 +258,14 @@ fn wishes(
     let staying = targets.filter(|(name, _)| !index.hub.is_leaving(name));
     let wish = |(name, roles): (&ClusterName, &Roles)| {
         let member = index.members.get(name)?;
-        let service = service::wish(
-            member.service(key),
-            &index.hub.uid,
-            hub_service,
-            &exposed.ports,
-            roles.provider,
-            &owner,
-            member.identity.as_ref().map(|identity| identity.release),
-        );
         let observed = member.service(key);
+        let site = service::Site {
+            hub: &index.hub.uid,
+            key,
+            observed,
+            release: member.identity.as_ref().map(|identity| identity.release),
+        };
+        let service = service::wish(&site, hub_service, &exposed.ports, roles.provider, &owner);
         let (ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
         let consumer = copy::Consumer {
             name,
@@ -275,10 +273,11 @@ fn wishes(
             traffic_distribution: service.traffic_distribution(observed),
         };
         let others = providers.iter().filter(|provider| provider.name != name);
-        let copies = if roles.consumer {
-            copy::copies(&origin, &consumer, others)
-        } else {
-            CopyWish::default()
+        let copies = match &service {
+            ServiceWish::Own(_) | ServiceWish::Foreign if roles.consumer => {
+                copy::copies(&origin, &consumer, others)
+            }
+            _ => CopyWish::default(),
         };
         let wish = MemberWish {
             service,

@@ -72,6 +72,8 @@ pub mod reason {
     pub const FAILED: &str = "Failed";
     /// A cluster cannot import the service: it has none of its address families.
     pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
+    /// A cluster cannot import the service: another Service has the name of the one that would stand for it.
+    pub const SERVICE_CONFLICT: &str = "ServiceConflict";
     /// [`super::CONFLICT`] is False.
     pub const NO_CONFLICTS: &str = "NoConflicts";
 }

@@ -13,6 +13,7 @@ pub mod crds;
 pub mod labels;
 pub mod multicluster;
 mod multicluster_service;
+pub mod ownership;
 
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus, SecretReference, SyncMode};
 pub use multicluster_service::{

@@ -103,10 +103,16 @@ impl ServiceKey {
         )
     }
 
-    /// The service whose derived Service bears this key, as far as the name alone tells.
+    /// The service whose derived Service bears this key, as far as the name alone tells: a name that was cut does not tell it
+    /// ([`ServiceKey::is_cut`]).
     pub fn underived(&self) -> Option<Self> {
         let name = self.name.strip_prefix(DERIVED_PREFIX)?;
         Some(Self::new(self.namespace.clone(), name))
+    }
+
+    /// Whether the name may be that of a derived Service whose service's name was too long for it.
+    pub fn is_cut(&self) -> bool {
+        self.name.len() == LABEL_MAX && self.name.starts_with(DERIVED_PREFIX)
     }
 }
 
@@ -192,6 +198,8 @@ mod tests {
         assert_eq!(key("foo").derived(), key("derived-foo"));
         assert_eq!(key("derived-foo").underived(), Some(key("foo")));
         assert_eq!(key("foo").underived(), None);
+        assert!(key(&"a".repeat(56)).derived().is_cut());
+        assert!(!key(&"a".repeat(54)).derived().is_cut() && !key(&"a".repeat(63)).is_cut());
         for length in 1..=63 {
             let name = key(&"x".repeat(length)).derived().name;
             assert!(is_allowed_everywhere(&name), "{name}");

@@ -81,6 +81,8 @@ pub(super) enum Reason {
     NamespaceMissing,
     NamespaceTerminating,
     ForeignService,
+    /// Another Service has the place of the one that endpoints are to be behind, and gets none.
+    ServiceConflict,
     ServiceMissing,
     DefinitionMissing,
     ExportRefused,

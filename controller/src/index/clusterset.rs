@@ -6,13 +6,11 @@ use causeway::api::labels;
 use causeway::api::multicluster::{
     ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
 };
+use causeway::api::ownership::NATIVE_OWNER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
 use super::slice::Path;
-
-/// What [`labels::OWNER`] begins with on what a MultiClusterService asks for.
-pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
 /// A ServiceExport of a member.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use causeway::api::labels;
+use causeway::api::{labels, ownership};
 use causeway::domain::{ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -122,9 +122,7 @@ impl ServiceView {
             deleting: meta.deletion_timestamp.is_some(),
             hub: label(labels::HUB).map(|hub| hub.as_str().into()),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
-            derived_for: label(labels::HUB)
-                .and(label(labels::MULTICLUSTER_SERVICE_NAME))
-                .map(|name| name.as_str().into()),
+            derived_for: ownership::derived_for(meta).map(Into::into),
             shape: ServiceShape::read(spec),
             internal_traffic_policy: spec.internal_traffic_policy.as_deref().map(Into::into),
             ip_families: boxed(&spec.ip_families),

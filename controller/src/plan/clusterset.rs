@@ -16,7 +16,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
 use self::exports::{Exports, Validity};
-use self::import::{ImportPlan, derived_service};
+use self::import::{ImportPlan, Unready, derived_service};
 use self::merge::{Conflict, Constituent, ImportPort, ImportShape, Merged};
 use super::Settings;
 use super::copy::{self, Consumer, CopyWish, Origin, Provider};
@@ -24,7 +24,6 @@ use super::service::ServiceWish;
 use crate::index::clusterset::ImportView;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::index::served::ServedImports;
-use crate::index::service::ServiceView;
 use crate::index::slice::Path;
 use crate::index::{Index, Standing};
 
@@ -284,14 +283,21 @@ impl Importer<'_> {
         );
         let derived = self.key.derived();
         let observed = self.member.service(&derived);
-        let service = (!unsupported).then(|| self.service(shape, observed, owner));
+        let service = (!unsupported).then(|| self.service(shape, &derived, owner));
         let ports: Vec<_> = shape.ports.iter().map(import::port_shape).collect();
         let offered = service
             .as_ref()
             .map(|service| service.ports_offered(observed, &derived, &ports));
         let (ports, trouble) = offered.unwrap_or_default();
-        let foreign = observed.filter(|_| matches!(service, Some(ServiceWish::Foreign)));
-        let misfit = foreign.and_then(|foreign| import::misfit(&derived, foreign, shape));
+        let unready = match &service {
+            None => Some(Unready::unsupported(&shape.ip_families)),
+            Some(ServiceWish::Conflict(why)) => Some(Unready::conflict(why)),
+            Some(_) => None,
+        };
+        let copies = |consumer: &Consumer<'_>| match &service {
+            Some(ServiceWish::Conflict(_)) => CopyWish::default(),
+            _ => self.copies(served, owner, &derived.name, consumer, providers),
+        };
         let preference = service
             .as_ref()
             .and_then(|service| service.traffic_distribution(observed));
@@ -302,26 +308,22 @@ impl Importer<'_> {
         };
         let import = match is_foreign {
             true => ImportPlan::Foreign,
-            false => import::plan(served, shape, owner, observed, unsupported),
+            false => import::plan(served, shape, owner, observed, unready),
         };
         ImportWish {
             served,
-            copies: self.copies(served, owner, &derived.name, &consumer, providers),
+            copies: copies(&consumer),
             service,
             import,
-            trouble: misfit.or(trouble),
+            trouble,
         }
     }
 
-    fn service(
-        &self,
-        shape: &ImportShape,
-        observed: Option<&ServiceView>,
-        owner: &str,
-    ) -> ServiceWish {
-        let is_ours = |service: &ServiceView| service.is_derived_for(self.key, &self.index.hub.uid);
-        if !observed.is_none_or(is_ours) {
-            return ServiceWish::Foreign;
+    fn service(&self, shape: &ImportShape, derived: &ServiceKey, owner: &str) -> ServiceWish {
+        let hub = &self.index.hub.uid;
+        let observed = self.member.service(derived);
+        if let Some(other) = observed.filter(|service| !service.is_derived_for(self.key, hub)) {
+            return ServiceWish::Conflict(import::conflict(self.key, derived, other, hub));
         }
         let import = self
             .member

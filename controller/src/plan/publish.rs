@@ -3,6 +3,7 @@
 
 use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
+use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::ServiceKey;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -15,7 +16,6 @@ use super::placement::Roles;
 use super::service::ServiceWish;
 use super::{Desired, MemberWish, Members};
 use crate::index::Index;
-use crate::index::clusterset::NATIVE_OWNER;
 use crate::index::member::{Member, NamespaceState};
 use crate::index::service::ServiceView;
 
@@ -65,18 +65,18 @@ fn import_wish(
     let served = member.imports_followed()?;
     let active = member.namespace(&key.namespace) == NamespaceState::Active;
     let service = member.service(key).filter(|_| roles.consumer && active)?;
-    let shape = shape(service, wish);
+    let shape = shape(service, wish)?;
     Some(ImportWish {
         served,
         service: None,
-        import: import::plan(served, &shape, owner, Some(service), false),
+        import: import::plan(served, &shape, owner, Some(service), None),
         copies: CopyWish::default(),
         trouble: None,
     })
 }
 
-/// What the member's Service offers of the exposed ports.
-fn shape(service: &ServiceView, wish: &MemberWish) -> ImportShape {
+/// What the member's Service offers of the exposed ports; nothing where it stands for another service.
+fn shape(service: &ServiceView, wish: &MemberWish) -> Option<ImportShape> {
     let port = |port: &causeway::domain::ServicePort| ImportPort {
         port: port.clone(),
         app_protocol: service
@@ -89,11 +89,12 @@ fn shape(service: &ServiceView, wish: &MemberWish) -> ImportShape {
     let preference = match &wish.service {
         ServiceWish::Own(own) => own.shape.traffic_distribution.clone(),
         ServiceWish::Foreign => service.shape.traffic_distribution.clone(),
+        ServiceWish::Conflict(_) => return None,
     };
-    ImportShape {
+    Some(ImportShape {
         traffic_distribution: preference,
         ..ImportShape::of(service, wish.offered.iter().map(port).collect())
-    }
+    })
 }
 
 /// The export that a provider holds.

@@ -17,6 +17,8 @@ use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 pub enum ServiceWish {
     /// Somebody else's, used as it is.
     Foreign,
+    /// Another's is in the way, which stays as it is and gets no endpoints: why, for a person.
+    Conflict(String),
     /// One of causeway's.
     Own(Box<OwnService>),
 }
@@ -45,17 +47,37 @@ pub struct Derived {
     pub addresses: Vec<String>,
 }
 
+/// Where a Service is to be, and the one that is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// The hub, by the UID of its kube-system namespace.
+    pub hub: &'a str,
+    /// Its namespace and name.
+    pub key: &'a ServiceKey,
+    /// The Service that is there.
+    pub observed: Option<&'a ServiceView>,
+    /// The member's release of Kubernetes, once it is known.
+    pub release: Option<(u32, u32)>,
+}
+
 /// Says which Service a member should hold, given the one that it has.
+///
+/// A derived Service, of whichever hub, stands for another service: what reaches it is not to be mixed with this one's endpoints.
 pub fn wish(
-    observed: Option<&ServiceView>,
-    hub: &str,
+    site: &Site<'_>,
     hub_service: &ServiceView,
     ports: &[PortShape],
     provider: bool,
     owner: &str,
-    release: Option<(u32, u32)>,
 ) -> ServiceWish {
-    let is_ours = |service: &ServiceView| service.is_delivered_by(hub);
+    let (key, observed) = (site.key, site.observed);
+    let of_other = observed.and_then(|service| service.derived_for.as_deref());
+    if let Some(of) = of_other {
+        return ServiceWish::Conflict(format!(
+            "has a Service {key} that stands for the imported service {of}; rename this service, or delete the ServiceExports of {of}"
+        ));
+    }
+    let is_ours = |service: &ServiceView| service.is_delivered_by(site.hub);
     if !observed.is_none_or(is_ours) {
         return ServiceWish::Foreign;
     }
@@ -68,7 +90,7 @@ pub fn wish(
         load_balancer: false,
         ports: ports.to_vec(),
         selector,
-        traffic_distribution: understood(&hub_service.shape.traffic_distribution, release),
+        traffic_distribution: understood(&hub_service.shape.traffic_distribution, site.release),
         ..hub_service.shape.clone()
     };
     let own = OwnService {
@@ -104,6 +126,7 @@ impl ServiceWish {
     ) -> (Vec<ServicePort>, Option<String>) {
         match (self, observed) {
             (Self::Foreign, Some(service)) => foreign_ports(service, key, exposed),
+            (Self::Conflict(why), _) => (Vec::new(), Some(why.clone())),
             _ => (
                 exposed.iter().map(|shape| shape.port.clone()).collect(),
                 None,
@@ -118,6 +141,7 @@ impl ServiceWish {
     ) -> Option<&'a str> {
         match self {
             Self::Own(own) => own.shape.traffic_distribution.as_deref(),
+            Self::Conflict(_) => None,
             Self::Foreign => {
                 observed.and_then(|service| service.shape.traffic_distribution.as_deref())
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::{condition, labels};
+use causeway::api::{condition, labels, ownership};
 use causeway::domain::{ServicePort, describe_ports};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -209,6 +209,9 @@ impl Plan<'_> {
             let command = format!("kubectl mcs status {} -n {namespace}", key.name);
             return Some(Finding::new(Reason::ServiceMissing, message).mend(command));
         };
+        if let Some(conflict) = self.conflict(name, service) {
+            return Some(conflict);
+        }
         let ports = ports::of(service);
         let lacks = |port: &&ServicePort| !ports.iter().any(|own| own.id == port.id);
         let lacking: Vec<_> = self.exposed.iter().filter(lacks).collect();
@@ -230,6 +233,36 @@ impl Plan<'_> {
                  kubectl -n {namespace} delete service {own}"
             ))
         })
+    }
+}
+
+impl Plan<'_> {
+    /// A Service of the name in a consumer that belongs to another service: it gets no endpoints of this one.
+    fn conflict(&self, name: &str, service: &Service) -> Option<Finding> {
+        let (scene, own) = (self.scene, &self.service);
+        let (key, namespace) = (&scene.key, &scene.key.namespace);
+        let of = ownership::derived_for(&service.metadata);
+        let (message, remedy) = match (self.path, of) {
+            (Path::Native, Some(of)) => (
+                format!("Service {namespace}/{own} of {name} stands for the imported service {of}"),
+                format!(
+                    "give this service another name, or, if nobody needs {of}, in its exporters: kubectl -n {namespace} delete serviceexport {of}"
+                ),
+            ),
+            (Path::Clusterset, of) if of != Some(&*key.name) || !scene.is_ours(service) => (
+                format!(
+                    "Service {namespace}/{own} of {name} has the name under which {key} is imported, and is another; it gets no endpoints of {key}"
+                ),
+                match scene.is_ours(service) && of.is_none() {
+                    true => format!("give MultiClusterService {namespace}/{own} another name"),
+                    false => format!(
+                        "give that Service another name, or, if nobody needs it: in {name}: kubectl -n {namespace} delete service {own}"
+                    ),
+                },
+            ),
+            _ => return None,
+        };
+        Some(Finding::new(Reason::ServiceConflict, message).mend(remedy))
     }
 }
 

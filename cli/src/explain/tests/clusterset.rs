@@ -11,6 +11,11 @@ fn exported() -> Scene {
         let member = scene.member(name);
         let mut derived = core_service(true, &[("http", 80)]);
         derived.metadata.name = Some("derived-foo".to_owned());
+        let marks = derived.metadata.labels.get_or_insert_default();
+        marks.insert(
+            "multicluster.kubernetes.io/service-name".to_owned(),
+            "foo".to_owned(),
+        );
         let mut copied = copy("7", &BOTH);
         let labels = copied.metadata.labels.as_mut().expect("labels");
         labels.insert(
@@ -228,12 +233,14 @@ fn what_keeps_endpoints_from_an_import_is_told() {
                         let mut admin = member.imports[0].spec.ports[0].clone();
                         (admin.name, admin.port) = (Some("admin".to_owned()), 81);
                         member.imports[0].spec.ports.push(admin);
-                        let mut derived = core_service(true, &[("http", 80), ("admin", 81)]);
-                        derived.metadata.name = Some("derived-foo".to_owned());
-                        member
-                            .services
-                            .retain(|one| one.metadata.name.as_deref() == Some("foo"));
-                        member.services.push(derived);
+                        let derived = member.services.iter_mut();
+                        let mut derived = derived
+                            .filter(|one| one.metadata.name.as_deref() == Some("derived-foo"));
+                        let spec = derived.next().and_then(|one| one.spec.as_mut());
+                        spec.expect("a spec").ports = from(json!([
+                            { "name": "http", "port": 80, "protocol": "TCP" },
+                            { "name": "admin", "port": 81, "protocol": "TCP" },
+                        ]));
                     }
                 },
                 true,
@@ -250,13 +257,35 @@ fn what_keeps_endpoints_from_an_import_is_told() {
             (
                 "somebody's Service of the derived name",
                 |s| {
-                    let mut theirs = core_service(false, &[("other", 81)]);
+                    let mut theirs = core_service(false, &[("http", 80)]);
                     theirs.metadata.name = Some("derived-foo".to_owned());
                     s.without_copies().member("b").services = vec![theirs];
                 },
                 false,
-                Reason::ForeignService,
-                "in b: kubectl -n shop edit service derived-foo",
+                Reason::ServiceConflict,
+                "in b: kubectl -n shop delete service derived-foo",
+            ),
+            (
+                "somebody's Service of the derived name, to which copies still belong",
+                |s| {
+                    let mut theirs = core_service(false, &[("http", 80)]);
+                    theirs.metadata.name = Some("derived-foo".to_owned());
+                    s.member("b").services = vec![theirs];
+                },
+                false,
+                Reason::ServiceConflict,
+                "in b: kubectl -n shop delete service derived-foo",
+            ),
+            (
+                "a Service of the derived name that a MultiClusterService delivers",
+                |s| {
+                    let mut theirs = core_service(true, &[("http", 80)]);
+                    theirs.metadata.name = Some("derived-foo".to_owned());
+                    s.without_copies().member("b").services = vec![theirs];
+                },
+                false,
+                Reason::ServiceConflict,
+                "give MultiClusterService shop/derived-foo another name",
             ),
             (
                 "an exporter without the Service",

@@ -265,14 +265,11 @@ impl View<'_> {
         let clusters = exporters.map(|name| ExportingCluster {
             cluster: name.to_string(),
         });
-        let ready = match own.unsupported {
-            false => Verdict::True,
-            true => Verdict::False {
-                reason: reason::IP_FAMILY_NOT_SUPPORTED.into(),
-                message: format!(
-                    "the service has {}, which this cluster has not",
-                    own.spec.ip_families.join(" and ")
-                ),
+        let ready = match &own.unready {
+            None => Verdict::True,
+            Some(unready) => Verdict::False {
+                reason: unready.reason.into(),
+                message: unready.message.clone(),
             },
         };
         let mut conditions = import.status.conditions.clone();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use causeway::api::condition::reason;
 use causeway::api::labels;
 use causeway::api::multicluster::{
     CLUSTER_SET_IP, HEADLESS, ServiceImport, ServiceImportSpec, ServicePort as WirePort, Version,
@@ -40,8 +41,38 @@ pub struct OwnImport {
     pub annotations: BTreeMap<String, String>,
     /// On whose behalf it is there.
     pub owner: String,
-    /// Whether the member has none of the service's address families.
-    pub unsupported: bool,
+    /// Why it has no addresses, though it should have.
+    pub unready: Option<Unready>,
+}
+
+/// Why an import has no addresses: the reason and message of its Ready condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unready {
+    /// The reason, in CamelCase.
+    pub reason: &'static str,
+    /// What is wrong, for a person.
+    pub message: String,
+}
+
+impl Unready {
+    /// The member has none of the service's address families.
+    pub fn unsupported(families: &[Box<str>]) -> Self {
+        Self {
+            reason: reason::IP_FAMILY_NOT_SUPPORTED,
+            message: format!(
+                "the service has {}, which this cluster has not",
+                families.join(" and ")
+            ),
+        }
+    }
+
+    /// A Service of the name that is to stand for the import is not causeway's, or stands for something else.
+    pub fn conflict(why: &str) -> Self {
+        Self {
+            reason: reason::SERVICE_CONFLICT,
+            message: format!("this cluster {why}"),
+        }
+    }
 }
 
 const NONE: &str = "None";
@@ -54,12 +85,12 @@ pub fn plan(
     shape: &ImportShape,
     owner: &str,
     derived: Option<&ServiceView>,
-    unsupported: bool,
+    unready: Option<Unready>,
 ) -> ImportPlan {
     let wanted = kind(shape);
     let derived = derived.filter(|service| service.shape.kind == wanted && !service.deleting);
     let (ips, families) = match derived {
-        _ if unsupported => (&[][..], &shape.ip_families),
+        _ if unready.is_some() => (&[][..], &shape.ip_families),
         Some(_) if shape.headless => (&[][..], &shape.ip_families),
         Some(service) if !service.cluster_ips.is_empty() => {
             (&*service.cluster_ips, &service.ip_families)
@@ -71,7 +102,7 @@ pub fn plan(
         labels: shape.labels.clone(),
         annotations: shape.annotations.clone(),
         owner: owner.to_owned(),
-        unsupported,
+        unready,
     };
     ImportPlan::Own(own.into())
 }
@@ -120,14 +151,23 @@ fn kind(shape: &ImportShape) -> ServiceKind {
     }
 }
 
-/// Why a Service that somebody else made cannot stand for the imported one, if so.
-pub fn misfit(key: &ServiceKey, foreign: &ServiceView, shape: &ImportShape) -> Option<String> {
-    let (has, wanted) = (foreign.shape.kind, kind(shape));
-    (has != wanted).then(|| {
-        format!(
-            "has a Service {key} of its own that is {has}, and a {wanted} one is imported; remove or rename it"
-        )
-    })
+/// Why the Service that a member has cannot stand for the imported one: it is not the one that causeway derived for it, whatever its
+/// name. Its clients do not ask for the imported service, and the imported service's are not to reach its pods.
+pub fn conflict(
+    key: &ServiceKey,
+    derived: &ServiceKey,
+    service: &ServiceView,
+    hub: &str,
+) -> String {
+    match service.is_delivered_by(hub) {
+        true => format!(
+            "has a Service {derived} for the MultiClusterService of that name, under which {key} is imported; \
+             rename that MultiClusterService"
+        ),
+        false => format!(
+            "has a Service {derived} of its own, under which name {key} is imported; rename or delete that Service"
+        ),
+    }
 }
 
 fn wire_port(port: &ImportPort) -> WirePort {

@@ -1,5 +1,6 @@
 mod lasting;
 mod members;
+mod names;
 mod worlds;
 
 use std::time::Duration;

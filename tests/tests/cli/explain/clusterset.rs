@@ -112,12 +112,12 @@ async fn an_export_without_a_service(bed: &Bed) {
 
 async fn a_derived_name_that_is_taken(bed: &Bed) {
     let space = bed.service("taken", &["a"]).await;
-    let theirs = service("derived-foo").port("other", 81);
+    let theirs = service("derived-foo").port("http", 80);
     theirs.create(bed.fleet.member("b"), &space).await;
     export(bed, &space, "a").await;
     let said = format!(
-        "ForeignService: Service {0}/derived-foo of b is somebody else's and lacks http 80/TCP; it has other 81/TCP | \
-         in b: kubectl -n {0} edit service derived-foo",
+        "ServiceConflict: Service {0}/derived-foo of b has the name under which {0}/foo is imported, and is another | \
+         in b: kubectl -n {0} delete service derived-foo",
         space.name()
     );
     bed.says(&space, 1, &said).await;

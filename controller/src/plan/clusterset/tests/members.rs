@@ -22,25 +22,6 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
 }
 
 #[test]
-fn a_foreign_service_of_the_derived_name_is_used_and_not_written() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
-    world
-        .on("member3", service("derived-foo").port("http", 80))
-        .settle();
-    let before = derived(&world, "member3").clone();
-    world.on("member1", export("foo")).settle();
-    assert_eq!(*derived(&world, "member3"), before);
-    assert_eq!(
-        imported(&world, "member3")["spec"]["ips"],
-        before["spec"]["clusterIPs"]
-    );
-    world.off("member1", Kind::Export, "foo").settle();
-    assert_eq!(*derived(&world, "member3"), before);
-    world.assert_at_rest();
-}
-
-#[test]
 fn a_cluster_without_the_services_address_family_says_so_in_its_import() {
     let mut world = exported();
     world.off("member1", Kind::Export, "foo").settle();
@@ -238,19 +219,6 @@ fn an_import_that_a_person_applies_over_causeways_is_theirs() {
     world.off("member1", Kind::Export, "foo").settle();
     assert!(get(&world, "member2", Kind::Import, "foo").is_some());
     world.assert_at_rest();
-}
-
-#[test]
-fn a_foreign_service_of_another_kind_is_trouble_of_the_exports() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
-    let headless = service("derived-foo").port("http", 80).headless();
-    world.on("member3", headless).settle();
-    world.on("member1", export("foo")).settle();
-    let ready = says(&world, "member1", "Ready");
-    let expected = "False Failed: 1 of 3 clusters: member3 has a Service shop/derived-foo of its own that is headless";
-    assert!(ready.starts_with(expected), "{ready}");
-    assert!(get(&world, "member3", Kind::Import, "foo").is_none());
 }
 
 #[test]

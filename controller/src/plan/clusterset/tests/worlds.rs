@@ -41,6 +41,9 @@ enum Step {
     Import {
         ports: bool,
     },
+    /// A person makes a Service of the derived name, where there is none.
+    Occupy,
+    Vacate,
     Spoil,
     Clear(Kind),
     Drain(bool),
@@ -88,12 +91,14 @@ fn loss() -> impl Strategy<Value = At> {
     ])
 }
 
-/// What people and accidents take away.
+/// What people and accidents take away, or take the place of.
 fn removal() -> impl Strategy<Value = At> {
     at(prop_oneof![
         3 => Just(Step::NoExport),
         1 => Just(Step::NoService),
         1 => Just(Step::NoSlices),
+        1 => Just(Step::Occupy),
+        1 => Just(Step::Vacate),
         1 => Just(Step::Spoil),
         2 => prop::sample::select(&[Kind::Import, Kind::Service, Kind::Slice][..]).prop_map(Step::Clear),
         1 => Just(Step::NoExposure),
@@ -192,6 +197,17 @@ impl Story {
                 if !has(world, Kind::Import, "foo") {
                     let made = import("foo");
                     world.on(member, if *ports { made.port("http", 80) } else { made });
+                }
+            }
+            Step::Occupy => {
+                if !has(world, Kind::Service, "derived-foo") {
+                    world.on(member, service("derived-foo").port("http", 80));
+                }
+            }
+            Step::Vacate => {
+                let there = world.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
+                if there.is_some_and(|service| !is_ours(service)) {
+                    self.remove(member, Kind::Service, "derived-foo");
                 }
             }
             Step::Spoil => self.spoil(member),
@@ -421,6 +437,13 @@ proptest! {
         }
         rest(&mut story.world);
         story.world.assert_at_rest();
+        for member in MEMBERS {
+            let there = story.world.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
+            if there.is_some_and(|service| !is_ours(service)) {
+                let mixed = story.world.copies(member, "derived-foo");
+                prop_assert!(mixed.is_empty(), "{} of somebody's derived-foo: {:#?}", member, mixed);
+            }
+        }
         let before = picture(&story.world);
         let mut fresh = without_a_past(&story);
         rest(&mut fresh);
