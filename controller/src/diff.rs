@@ -4,6 +4,7 @@
 //! a member that is not synced is written to by nobody, for what it holds is not known.
 
 mod ending;
+mod release;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -131,6 +132,7 @@ impl<'a> Target<'a> {
                 .service(self.key)
                 .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
             let service = service.map(|service| delete_service(self.key, service));
+            let service = service.or_else(|| self.release_service(self.key));
             let copies = self.copy_writes(Path::Native, &CopyWish::default(), ahead);
             return service.into_iter().chain(copies).collect();
         };
@@ -155,7 +157,9 @@ impl<'a> Target<'a> {
         let wish = wishes.get(self.name);
         let service = match wish.and_then(|wish| wish.service.as_ref()) {
             Some(service) => self.service_write(&self.key.derived(), service),
-            None => self.derived_removal(),
+            None => self
+                .derived_removal()
+                .or_else(|| self.release_service(&self.key.derived())),
         };
         let none = CopyWish::default();
         let copies = wish.map_or(&none, |wish| &wish.copies);
@@ -215,7 +219,7 @@ impl<'a> Target<'a> {
 
     fn service_write(&self, key: &ServiceKey, wish: &ServiceWish) -> Option<Write> {
         let ServiceWish::Own(own) = wish else {
-            return None;
+            return self.release_service(key);
         };
         match self.member.services.get(key) {
             None => Some(Write::new(
@@ -245,13 +249,15 @@ impl<'a> Target<'a> {
         if known.is_some_and(|known| known.deleted || known.view.deleting) {
             return None;
         }
-        let ours = known
-            .map(|known| &known.view)
-            .filter(|import| match import.path(self.hub) {
-                Some(Path::Native) => native,
-                Some(Path::Clusterset) => true,
-                None => false,
-            });
+        let view = known.map(|known| &known.view);
+        if let Some((import, marks)) = view.and_then(|view| Some((view, view.marks.as_ref()?))) {
+            return self.release(object, marks, &import.resource_version);
+        }
+        let ours = view.filter(|import| match import.path(self.hub) {
+            Some(Path::Native) => native,
+            Some(Path::Clusterset) => true,
+            None => false,
+        });
         match (wish, known, ours) {
             (Some(ImportPlan::Own(own)), None, _) => {
                 let import = own.object(self.key, version, self.hub);

@@ -73,6 +73,9 @@ pub const PROVISION_CLUSTER: &str = "endpointslice.karmada.io/provision-cluster"
 /// Annotation by which `kubectl apply` remembers what it applied.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// Annotation by which Helm remembers which release an object belongs to.
+pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
+
 /// Label that is `true` on what Karmada propagates.
 pub const KARMADA_MANAGED: &str = "karmada.io/managed";
 

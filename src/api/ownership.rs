@@ -1,6 +1,7 @@
 //! Whose an object in a member is, by what is written on it.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use serde_json::{Value, json};
 
 use super::labels;
 
@@ -10,15 +11,154 @@ pub const NATIVE_OWNER: &str = "MultiClusterService/";
 /// The exported service that a Service was derived for, where causeway, of whichever hub, derived it: its labels say so, and so does the
 /// record of its owner, if it has one. The name of a Service says nothing: people and MultiClusterServices choose theirs.
 pub fn derived_for(meta: &ObjectMeta) -> Option<&str> {
-    let marks = meta.labels.as_ref()?;
-    marks.get(labels::HUB)?;
-    let of = marks.get(labels::MULTICLUSTER_SERVICE_NAME)?;
-    let owner = meta
-        .annotations
-        .as_ref()
-        .and_then(|all| all.get(labels::OWNER));
+    keeper(meta)?;
+    let of = label(meta, labels::MULTICLUSTER_SERVICE_NAME)?;
+    let owner = annotation(meta, labels::OWNER);
     let is_delivered = owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER));
     (!is_delivered).then_some(of)
+}
+
+/// The hub whose causeway keeps the object: it bears that hub's label, and nobody has applied it since.
+pub fn keeper(meta: &ObjectMeta) -> Option<&str> {
+    let hub = label(meta, labels::HUB)?;
+    claimant(meta).is_none().then_some(hub)
+}
+
+/// Who applied the object, where somebody but causeway did: it is theirs from then on, whoever made it.
+///
+/// To apply is to say what the object is to be from now on, and whoever does will do so again. Server-side apply leaves an entry
+/// `Apply` in `metadata.managedFields` (Kubernetes, "Server-Side Apply"), which counts where it owns part of the spec: who applies a label or
+/// an annotation alone claims no more than that. Client-side apply (kubectl, Argo CD), Helm and Karmada leave their own records. A mere
+/// `Update` (kubectl edit, patch, label or annotate; a controller of Kubernetes; another causeway) is no claim.
+pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
+    let applied = claims(meta).find_map(|entry| entry.manager.as_deref());
+    let recorded = || {
+        let records = [
+            (labels::LAST_APPLIED, "kubectl apply"),
+            (labels::HELM_RELEASE, "Helm"),
+        ];
+        let mut records = records.into_iter();
+        records.find_map(|(record, by)| annotation(meta, record).map(|_| by))
+    };
+    let propagated = || {
+        let managed = label(meta, labels::KARMADA_MANAGED);
+        managed
+            .filter(|managed| *managed == "true")
+            .map(|_| "Karmada")
+    };
+    applied.or_else(recorded).or_else(propagated)
+}
+
+fn claims(meta: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
+    let is_claim = |entry: &&ManagedFieldsEntry| {
+        let fields = entry.fields_v1.as_ref();
+        entry.operation.as_deref() == Some("Apply")
+            && entry.subresource.as_deref().unwrap_or_default().is_empty()
+            && entry.manager.as_deref() != Some(labels::MANAGER)
+            && fields.is_some_and(|fields| fields.0.get("f:spec").is_some())
+    };
+    meta.managed_fields.iter().flatten().filter(is_claim)
+}
+
+/// What causeway wrote on an object that somebody has applied since, and is to take off it: then it is plainly theirs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// The hub whose causeway made them.
+    pub hub: Box<str>,
+    /// Who applied the object.
+    pub claimant: Box<str>,
+    labels: Box<[&'static str]>,
+    annotations: Box<[&'static str]>,
+}
+
+impl Marks {
+    /// Reads what is left of causeway's on an object that is somebody else's. What the claimant applied is not taken off, for it would come
+    /// back with the next apply.
+    pub fn read(meta: &ObjectMeta) -> Option<Self> {
+        let hub = label(meta, labels::HUB)?;
+        let claimant = claimant(meta)?;
+        let applied = Applied::read(meta);
+        let is_ours = |name: &str| {
+            let managed_by = label(meta, name).filter(|_| name == labels::MANAGED_BY);
+            managed_by.is_none_or(|by| by == labels::MANAGER)
+        };
+        let all = [
+            labels::HUB,
+            labels::MANAGED_BY,
+            labels::MULTICLUSTER_SERVICE_NAME,
+        ]
+        .into_iter();
+        let marks: Box<[_]> = all
+            .filter(|name| {
+                label(meta, name).is_some() && is_ours(name) && !applied.have("labels", name)
+            })
+            .collect();
+        let all = [
+            labels::OWNER,
+            labels::EXPORTED_LABELS,
+            labels::EXPORTED_ANNOTATIONS,
+        ];
+        let annotations = all
+            .into_iter()
+            .filter(|name| annotation(meta, name).is_some() && !applied.have("annotations", name));
+        marks.contains(&labels::HUB).then(|| Self {
+            hub: hub.into(),
+            claimant: claimant.into(),
+            annotations: annotations.collect(),
+            labels: marks,
+        })
+    }
+
+    /// A merge patch that takes them off that version of the object.
+    pub fn removal(&self, resource_version: &str) -> Value {
+        let nulls = |names: &[&str]| -> Value {
+            let nulls = names.iter().map(|name| ((*name).to_owned(), Value::Null));
+            Value::Object(nulls.collect())
+        };
+        json!({
+            "metadata": {
+                "resourceVersion": resource_version,
+                "labels": nulls(&self.labels),
+                "annotations": nulls(&self.annotations),
+            },
+        })
+    }
+}
+
+/// What the claimants of an object applied of its metadata.
+struct Applied<'a> {
+    server_side: Vec<&'a Value>,
+    client_side: Value,
+}
+
+impl<'a> Applied<'a> {
+    fn read(meta: &'a ObjectMeta) -> Self {
+        let fields = claims(meta).filter_map(|entry| entry.fields_v1.as_ref());
+        let last = annotation(meta, labels::LAST_APPLIED).unwrap_or_default();
+        Self {
+            server_side: fields.map(|fields| &fields.0["f:metadata"]).collect(),
+            // What is no object has no labels.
+            client_side: serde_json::from_str(last).unwrap_or_default(),
+        }
+    }
+
+    /// Whether they applied that label or annotation.
+    fn have(&self, group: &str, name: &str) -> bool {
+        let owned = |metadata: &&Value| {
+            let group = metadata.get(format!("f:{group}"));
+            group.is_some_and(|group| group.get(format!("f:{name}")).is_some())
+        };
+        self.server_side.iter().any(owned)
+            || self.client_side["metadata"][group].get(name).is_some()
+    }
+}
+
+fn label<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    meta.labels.as_ref()?.get(name).map(String::as_str)
+}
+
+fn annotation<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(name).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -51,5 +191,115 @@ mod tests {
         }
         assert_eq!(derived_for(&meta(both(), Value::Null)), Some("foo"));
         assert_eq!(derived_for(&ObjectMeta::default()), None);
+    }
+
+    fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+        json!({"manager": manager, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields})
+    }
+
+    fn managed(entries: Value) -> ObjectMeta {
+        let marks = json!({labels::HUB: "h", labels::MANAGED_BY: labels::MANAGER});
+        let meta =
+            json!({"labels": marks, "annotations": {labels::OWNER: "o"}, "managedFields": entries});
+        serde_json::from_value(meta).expect("metadata")
+    }
+
+    #[test]
+    fn to_apply_part_of_the_spec_is_a_claim_and_to_update_is_none() {
+        let spec = || json!({"f:spec": {"f:ports": {}}});
+        let ours = entry(labels::MANAGER, "Update", spec());
+        let mut of_status = entry("cloud", "Apply", spec());
+        of_status["subresource"] = json!("status");
+        for (other, by) in [
+            (
+                entry("kustomize-controller", "Apply", spec()),
+                Some("kustomize-controller"),
+            ),
+            (
+                entry("kubectl", "Apply", json!({"f:spec": {}})),
+                Some("kubectl"),
+            ),
+            (
+                entry(
+                    "kubectl",
+                    "Apply",
+                    json!({"f:metadata": {"f:labels": {"f:team": {}}}}),
+                ),
+                None,
+            ),
+            (entry(labels::MANAGER, "Apply", spec()), None),
+            (of_status, None),
+            (entry("kubectl-edit", "Update", spec()), None),
+            (entry("kubectl-patch", "Update", spec()), None),
+            (
+                entry("kubectl-label", "Update", json!({"f:metadata": {}})),
+                None,
+            ),
+            (
+                entry("kube-controller-manager", "Update", json!({"f:status": {}})),
+                None,
+            ),
+            (json!({"manager": "x", "operation": "Apply"}), None),
+        ] {
+            let meta = managed(json!([ours, other]));
+            assert_eq!(claimant(&meta), by, "{meta:?}");
+            assert_eq!(keeper(&meta), by.is_none().then_some("h"), "{meta:?}");
+            assert_eq!(Marks::read(&meta).is_some(), by.is_some(), "{meta:?}");
+        }
+    }
+
+    #[test]
+    fn the_records_of_tools_that_apply_are_claims() {
+        let of = |labels, annotations| meta(labels, annotations);
+        for (meta, by) in [
+            (
+                of(json!({}), json!({labels::LAST_APPLIED: "{}"})),
+                Some("kubectl apply"),
+            ),
+            (
+                of(json!({}), json!({labels::HELM_RELEASE: "shop"})),
+                Some("Helm"),
+            ),
+            (
+                of(json!({labels::KARMADA_MANAGED: "true"}), json!({})),
+                Some("Karmada"),
+            ),
+            (
+                of(json!({labels::KARMADA_MANAGED: "false"}), json!({})),
+                None,
+            ),
+            (of(json!({"team": "a"}), json!({"note": "b"})), None),
+        ] {
+            assert_eq!(claimant(&meta), by, "{meta:?}");
+        }
+    }
+
+    #[test]
+    fn only_marks_that_the_claimant_did_not_apply_are_taken_off() {
+        let spec_and = |metadata: Value| json!({"f:spec": {}, "f:metadata": metadata});
+        let all = managed(json!([entry("flux", "Apply", spec_and(json!({})))]));
+        let removal = json!({"metadata": {
+            "resourceVersion": "7",
+            "labels": {labels::HUB: null, labels::MANAGED_BY: null},
+            "annotations": {labels::OWNER: null},
+        }});
+        let marks = Marks::read(&all).expect("marks");
+        assert_eq!(
+            (marks.removal("7"), &*marks.hub, &*marks.claimant),
+            (removal, "h", "flux")
+        );
+        let mut helms = all.clone();
+        let own = helms.labels.as_mut().expect("labels");
+        own.insert(labels::MANAGED_BY.to_owned(), "Helm".to_owned());
+        let removal = Marks::read(&helms).expect("marks").removal("7");
+        assert_eq!(removal["metadata"]["labels"], json!({labels::HUB: null}));
+        let own_marks = json!({"f:labels": {format!("f:{}", labels::HUB): {}}});
+        let applied = managed(json!([entry("flux", "Apply", spec_and(own_marks))]));
+        assert_eq!((Marks::read(&applied), keeper(&applied)), (None, None));
+        let text = json!({"metadata": {"labels": {labels::HUB: "h"}}}).to_string();
+        let mut applied = managed(json!([]));
+        let annotations = applied.annotations.as_mut().expect("annotations");
+        annotations.insert(labels::LAST_APPLIED.to_owned(), text);
+        assert_eq!((Marks::read(&applied), keeper(&applied)), (None, None));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -73,13 +73,16 @@ impl Scene {
 
     /// Whether causeway wrote the object, for this hub.
     pub(super) fn is_ours<K: Resource>(&self, object: &K) -> bool {
-        let hub = object.labels().get(labels::HUB);
+        self.is_own(ownership::keeper(object.meta()))
+    }
+
+    fn is_own(&self, hub: Option<&str>) -> bool {
         hub.is_some_and(|hub| self.hub_uid.as_ref().is_none_or(|own| own == hub))
     }
 
     /// Whether the object is no causeway's, of this hub or of another.
     pub(super) fn is_a_persons<K: Resource>(&self, object: &K) -> bool {
-        !object.labels().contains_key(labels::HUB)
+        ownership::keeper(object.meta()).is_none()
     }
 
     /// The copies that a member holds for that Service, from that cluster.

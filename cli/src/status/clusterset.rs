@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, ServicePort};
-use causeway::api::{condition, labels};
+use causeway::api::{condition, labels, ownership};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
@@ -255,7 +255,7 @@ fn port(port: &ServicePort) -> String {
 }
 
 fn is_causeways<K: Resource>(object: &K) -> bool {
-    object.labels().contains_key(labels::HUB)
+    ownership::keeper(object.meta()).is_some()
 }
 
 fn derived_report(service: &Service) -> DerivedReport {

@@ -8,6 +8,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{GRACE, World, key, world};
 
+mod claims;
 mod endings;
 mod karmada;
 mod restores;

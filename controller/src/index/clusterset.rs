@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::labels;
 use causeway::api::multicluster::{
     ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
 };
-use causeway::api::ownership::NATIVE_OWNER;
+use causeway::api::ownership::{Marks, NATIVE_OWNER};
+use causeway::api::{labels, ownership};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
@@ -25,8 +25,10 @@ pub struct ExportView {
     pub created: Option<Timestamp>,
     /// Whether it is on its way out.
     pub deleting: bool,
-    /// The hub whose causeway wrote it, where one did.
+    /// The hub whose causeway keeps it, where one does.
     pub hub: Option<Box<str>>,
+    /// What causeway wrote on it before it became somebody else's.
+    pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
     pub owner: Option<Box<str>>,
     /// What it says.
@@ -46,8 +48,10 @@ pub struct ImportView {
     pub generation: i64,
     /// Whether it is on its way out.
     pub deleting: bool,
-    /// The hub whose causeway wrote it, where one did.
+    /// The hub whose causeway keeps it, where one does.
     pub hub: Option<Box<str>>,
+    /// What causeway wrote on it before it became somebody else's.
+    pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
     pub owner: Option<Box<str>>,
     /// Its labels.
@@ -70,7 +74,8 @@ impl ExportView {
             generation: meta.generation.unwrap_or_default(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
-            hub: hub_of(meta),
+            hub: ownership::keeper(meta).map(Into::into),
+            marks: Marks::read(meta).map(Box::new),
             owner: owner_of(meta),
             spec: export.spec.clone(),
             conditions: export.status.clone().unwrap_or_default().conditions,
@@ -80,18 +85,15 @@ impl ExportView {
 
 impl ImportView {
     /// Reads an import from the wire; `None` for one without an identity, which no API server sends.
-    ///
-    /// One that a person applied, or Karmada did, is theirs though causeway made it: in the order of Karmada's guide the export is
-    /// there before the import.
     pub fn read(import: &ServiceImport) -> Option<Self> {
         let meta = &import.metadata;
-        let is_taken_over = is_applied(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
-            hub: hub_of(meta).filter(|_| !is_taken_over),
+            hub: ownership::keeper(meta).map(Into::into),
+            marks: Marks::read(meta).map(Box::new),
             owner: owner_of(meta),
             labels: meta.labels.clone().unwrap_or_default(),
             annotations: meta.annotations.clone().unwrap_or_default(),
@@ -121,21 +123,6 @@ fn path(writer: &Option<Box<str>>, owner: &Option<Box<str>>, hub: &str) -> Optio
         true => Path::Native,
         false => Path::Clusterset,
     })
-}
-
-fn is_applied(meta: &ObjectMeta) -> bool {
-    let annotations = meta.annotations.as_ref();
-    let by_person = annotations.is_some_and(|all| all.contains_key(labels::LAST_APPLIED));
-    let managed = meta
-        .labels
-        .as_ref()
-        .and_then(|all| all.get(labels::KARMADA_MANAGED));
-    by_person || managed.is_some_and(|managed| managed == "true")
-}
-
-fn hub_of(meta: &ObjectMeta) -> Option<Box<str>> {
-    let hub = meta.labels.as_ref()?.get(labels::HUB)?;
-    Some(hub.as_str().into())
 }
 
 fn owner_of(meta: &ObjectMeta) -> Option<Box<str>> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use causeway::api::ownership::Marks;
 use causeway::api::{labels, ownership};
 use causeway::domain::{ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
@@ -20,8 +21,10 @@ pub struct ServiceView {
     pub created: Option<Timestamp>,
     /// Whether it is on its way out.
     pub deleting: bool,
-    /// The hub whose causeway wrote it, where one did.
+    /// The hub whose causeway keeps it, where one does.
     pub hub: Option<Box<str>>,
+    /// What causeway wrote on it before it became somebody else's.
+    pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
     pub owner: Option<Box<str>>,
     /// The exported service that it was derived for, where it is one of causeway's `derived-` Services.
@@ -104,7 +107,6 @@ impl ServiceView {
     /// Reads a Service from the wire; `None` for one without an identity, which no API server sends.
     pub fn read(service: &Service) -> Option<Self> {
         let meta = &service.metadata;
-        let label = |name: &str| meta.labels.as_ref().and_then(|all| all.get(name));
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
         let spec = service.spec.as_ref()?;
         let boxed = |all: &Option<Vec<String>>| -> Vec<Box<str>> {
@@ -120,7 +122,8 @@ impl ServiceView {
             resource_version: meta.resource_version.as_deref()?.into(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
-            hub: label(labels::HUB).map(|hub| hub.as_str().into()),
+            hub: ownership::keeper(meta).map(Into::into),
+            marks: Marks::read(meta).map(Box::new),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
             derived_for: ownership::derived_for(meta).map(Into::into),
             shape: ServiceShape::read(spec),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::foo;
-use crate::fixtures::objects::{Kind, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
 use crate::fixtures::{GRACE, World, world};
 use causeway::api::labels;
 
@@ -34,6 +34,10 @@ enum Step {
         member: u8,
     },
     Foreign {
+        member: u8,
+    },
+    /// Somebody applies over the Service that is there.
+    Applied {
         member: u8,
     },
     NoService {
@@ -71,6 +75,7 @@ fn wish() -> impl Strategy<Value = Step> {
             .prop_map(|(providers, consumers, port)| Step::Exposure { providers, consumers, port }),
         4 => (member.clone(), 0..3u8, 0..5u8).prop_map(|(member, slice, address)| Step::Slice { member, slice, address }),
         1 => member.clone().prop_map(|member| Step::Foreign { member }),
+        1 => member.clone().prop_map(|member| Step::Applied { member }),
         1 => (member, any::<bool>()).prop_map(|(member, drained)| Step::Drain { member, drained }),
     ]
 }
@@ -197,6 +202,19 @@ fn take(world: &mut World, step: &Step) {
         Step::Foreign { member } => {
             if !has(world, Kind::Service, *member, "foo") {
                 world.on(&of(*member), service("foo").port("web", 80));
+            }
+        }
+        Step::Applied { member } => {
+            let there = world.members[&of(*member)].get(Kind::Service, "shop", "foo");
+            if let Some(value) = there.cloned() {
+                let fields = json!({"f:spec": {"f:selector": {}}});
+                let entry = json!({"manager": "flux", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields});
+                let service = Object {
+                    kind: Kind::Service,
+                    value,
+                };
+                let applied = json!({"metadata": {"managedFields": [entry]}, "spec": {"selector": {"app": "theirs"}}});
+                world.on(&of(*member), service.with(applied));
             }
         }
         Step::NoService { member } => {
