@@ -77,6 +77,7 @@ pub(crate) struct World {
     /// How many of its objects of a kind a cluster lists at most.
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
+    releases: BTreeMap<String, (u32, u32)>,
     unreachable: BTreeSet<String>,
     /// Whether the hub serves Works; `None` where it does not say.
     serves_works: Option<bool>,
@@ -109,6 +110,7 @@ pub(crate) fn world() -> World {
         again: BTreeMap::new(),
         forgetful: BTreeMap::new(),
         silent: BTreeSet::new(),
+        releases: BTreeMap::new(),
         unreachable: BTreeSet::new(),
         serves_works: Some(false),
     };
@@ -163,6 +165,7 @@ impl World {
     }
 
     pub(crate) fn identify(&mut self, cluster: &str, uid: &str, release: (u32, u32)) -> &mut Self {
+        self.releases.insert(cluster.to_owned(), release);
         let identity = Identity {
             uid: uid.to_owned(),
             version: format!("v{}.{}.0", release.0, release.1),
@@ -282,7 +285,8 @@ impl World {
             if self.unreachable.contains(&name) {
                 self.lose(&name);
             } else {
-                self.identify(&name, &format!("uid-of-{name}"), (1, 34));
+                let release = self.releases.get(&name).copied();
+                self.identify(&name, &format!("uid-of-{name}"), release.unwrap_or((1, 34)));
                 self.list(&name);
             }
         }

@@ -6,6 +6,7 @@ pub mod copy;
 pub mod exposure;
 pub mod placement;
 pub mod publish;
+pub mod release;
 pub mod service;
 pub mod status;
 pub mod verdict;
@@ -24,6 +25,7 @@ use self::clusterset::Clusterset;
 use self::copy::{CopyWish, Provider};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
+use self::release::Release;
 use self::service::ServiceWish;
 use crate::index::Index;
 use crate::index::hub::McsView;
@@ -263,7 +265,7 @@ fn wishes(
             hub: &index.hub.uid,
             key,
             observed,
-            release: member.identity.as_ref().map(|identity| identity.release),
+            release: Release::of(member),
         };
         let service = service::wish(&site, hub_service, &exposed.ports, roles.provider, &owner);
         let (ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
@@ -271,6 +273,7 @@ fn wishes(
             name,
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
+            release: Release::of(member),
         };
         let others = providers.iter().filter(|provider| provider.name != name);
         let copies = match &service {

@@ -297,7 +297,7 @@ fn a_conflict_is_tried_again_with_what_the_watch_shows() {
 fn what_an_old_api_server_drops_is_not_written_for_ever() {
     let mut world = world();
     world.member("member1").member("member2");
-    world.server("member2").drops = vec!["/spec/publishNotReadyAddresses"];
+    world.server("member2").drops = vec![(Kind::Service, "/spec/publishNotReadyAddresses")];
     world
         .on_hub(foo().with(json!({"spec": {"publishNotReadyAddresses": true}})))
         .on("member1", source("10.1.0.5"));

@@ -20,6 +20,7 @@ use self::import::{ImportPlan, Unready, derived_service};
 use self::merge::{Conflict, Constituent, ImportPort, ImportShape, Merged};
 use super::Settings;
 use super::copy::{self, Consumer, CopyWish, Origin, Provider};
+use super::release::Release;
 use super::service::ServiceWish;
 use crate::index::clusterset::ImportView;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
@@ -305,6 +306,7 @@ impl Importer<'_> {
             name: self.name,
             ports: &ports,
             traffic_distribution: preference,
+            release: Release::of(self.member),
         };
         let import = match is_foreign {
             true => ImportPlan::Foreign,
@@ -331,18 +333,13 @@ impl Importer<'_> {
             .filter(|import| import.path(&self.index.hub.uid) == Some(Path::Clusterset));
         let addresses = import.map(|import| import.spec.ips.as_slice());
         let addresses = addresses.filter(|addresses| !self.are_refused(addresses));
-        let release = self
-            .member
-            .identity
-            .as_ref()
-            .map(|identity| identity.release);
         let own = derived_service(
             self.key,
             shape,
             owner,
             observed,
             addresses.unwrap_or_default(),
-            release,
+            Release::of(self.member),
         );
         ServiceWish::Own(own.into())
     }

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use string_cache::DefaultAtom;
 
 use self::recipe::Recipe;
+use super::release::Release;
 use crate::index::member::Member;
 use crate::index::slice::{
     AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceSlice,
@@ -124,6 +125,8 @@ pub struct Consumer<'a> {
     pub ports: &'a [ServicePort],
     /// The traffic preference of its Service.
     pub traffic_distribution: Option<&'a str>,
+    /// Its release of Kubernetes.
+    pub release: Release,
 }
 
 /// A provider, as far as copies of its slices are concerned.

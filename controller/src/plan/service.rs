@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
+use super::release::Release;
 use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 
 /// The Service that a member should hold.
@@ -39,8 +40,8 @@ pub struct OwnService {
 pub struct Derived {
     /// The imported service.
     pub of: String,
-    /// Cluster or Local.
-    pub internal_traffic_policy: String,
+    /// Cluster or Local; none where the member has no such field.
+    pub internal_traffic_policy: Option<String>,
     /// Its only address family, where it is made with one.
     pub family: Option<String>,
     /// The addresses that it had before, where it is made anew.
@@ -56,8 +57,8 @@ pub struct Site<'a> {
     pub key: &'a ServiceKey,
     /// The Service that is there.
     pub observed: Option<&'a ServiceView>,
-    /// The member's release of Kubernetes, once it is known.
-    pub release: Option<(u32, u32)>,
+    /// The member's release of Kubernetes.
+    pub release: Release,
 }
 
 /// Says which Service a member should hold, given the one that it has.
@@ -90,7 +91,9 @@ pub fn wish(
         load_balancer: false,
         ports: ports.to_vec(),
         selector,
-        traffic_distribution: understood(&hub_service.shape.traffic_distribution, site.release),
+        traffic_distribution: site
+            .release
+            .preference(&hub_service.shape.traffic_distribution),
         ..hub_service.shape.clone()
     };
     let own = OwnService {
@@ -99,16 +102,6 @@ pub fn wish(
         derived: None,
     };
     ServiceWish::Own(own.into())
-}
-
-/// PreferClose is known since Kubernetes 1.31, its two kinds since 1.34 (KEP-4444, KEP-3015); a member that does not know
-/// a preference refuses it or drops it.
-pub fn understood(preference: &Option<String>, release: Option<(u32, u32)>) -> Option<String> {
-    match release {
-        Some(release) if release < (1, 31) => None,
-        Some(release) if release < (1, 34) => preference.as_ref().map(|_| "PreferClose".to_owned()),
-        _ => preference.clone(),
-    }
 }
 
 /// A selector that matches nothing: with none at all the member's controllers would leave stale slices behind.
@@ -221,7 +214,7 @@ impl OwnService {
                 cluster_ips: addresses.filter(|_| !headless),
                 ip_families: family.map(|family| vec![family]),
                 internal_traffic_policy: derived
-                    .map(|derived| derived.internal_traffic_policy.clone()),
+                    .and_then(|derived| derived.internal_traffic_policy.clone()),
                 ports: Some(shape.ports.iter().map(port).collect()),
                 selector: Some(shape.selector.clone()).filter(|selector| !selector.is_empty()),
                 session_affinity: Some(shape.session_affinity.clone()),
@@ -278,8 +271,9 @@ impl OwnService {
                 "ipFamilyPolicy": family_policy(shape),
             },
         });
-        if let Some(derived) = &self.derived {
-            patch["spec"]["internalTrafficPolicy"] = json!(derived.internal_traffic_policy);
+        let policy = self.derived.as_ref();
+        if let Some(policy) = policy.and_then(|derived| derived.internal_traffic_policy.as_ref()) {
+            patch["spec"]["internalTrafficPolicy"] = json!(policy);
         }
         patch
     }
@@ -287,8 +281,8 @@ impl OwnService {
 
 impl Derived {
     fn is_met_by(&self, observed: &ServiceView) -> bool {
-        let policy = observed.internal_traffic_policy.as_deref();
-        policy.is_none_or(|policy| policy == self.internal_traffic_policy)
+        let wanted = self.internal_traffic_policy.as_deref();
+        wanted.is_none_or(|wanted| observed.internal_traffic_policy.as_deref() == Some(wanted))
     }
 }
 

@@ -17,7 +17,8 @@ use super::merge::{ImportPort, ImportShape};
 use crate::index::clusterset::ImportView;
 use crate::index::served::{ImportFields, ServedImports};
 use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
-use crate::plan::service::{Derived, OwnService, understood};
+use crate::plan::release::Release;
+use crate::plan::service::{Derived, OwnService};
 
 /// What is to become of a member's ServiceImport.
 #[derive(Clone, Debug, PartialEq)]
@@ -255,7 +256,7 @@ pub fn derived_service(
     owner: &str,
     observed: Option<&ServiceView>,
     addresses: &[String],
-    release: Option<(u32, u32)>,
+    release: Release,
 ) -> OwnService {
     let first = observed.and_then(|service| service.ip_families.first());
     let only = Some(&shape.ip_families).filter(|families| families.len() == 1);
@@ -273,17 +274,19 @@ pub fn derived_service(
             selector: BTreeMap::new(),
             session_affinity: shape.session_affinity.clone(),
             affinity_seconds: shape.affinity_seconds,
-            traffic_distribution: understood(&shape.traffic_distribution, release),
+            traffic_distribution: release.preference(&shape.traffic_distribution),
             publish_not_ready_addresses: false,
             dual_stack,
         },
         owner: owner.to_owned(),
         derived: Some(Derived {
             of: key.name.to_string(),
-            internal_traffic_policy: shape
-                .internal_traffic_policy
-                .clone()
-                .unwrap_or_else(|| "Cluster".to_owned()),
+            internal_traffic_policy: release.internal_traffic_policy(Some(
+                shape
+                    .internal_traffic_policy
+                    .clone()
+                    .unwrap_or_else(|| "Cluster".to_owned()),
+            )),
             family: only.filter(|_| !dual_stack).map(ToString::to_string),
             addresses: addresses
                 .iter()

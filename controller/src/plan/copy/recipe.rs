@@ -15,6 +15,7 @@ use super::{Consumer, Origin, Provider};
 use crate::index::slice::{
     ContentHash, Remembered, SlicePort, SourceEndpoint, SourceSlice, content_hash,
 };
+use crate::plan::release::Field;
 
 /// All that decides what the copies of one provider's slices hold in one consumer, but for the import that owns them there.
 #[derive(Debug, Hash)]
@@ -27,7 +28,11 @@ pub(super) struct Recipe {
     provider: ClusterName,
     provider_ports: Box<[ServicePort]>,
     consumer_ports: Box<[ServicePort]>,
-    traffic_distribution: Option<Box<str>>,
+    /// Whether the consumer stores more of an endpoint's conditions than that it is ready.
+    all_conditions: bool,
+    /// Whether endpoints bear hints for zones, and for nodes.
+    zone_hints: bool,
+    node_hints: bool,
     /// The consumer is the provider itself.
     at_home: bool,
     ranges: Arc<Ranges>,
@@ -39,6 +44,7 @@ impl Recipe {
         provider: &Provider<'_>,
         consumer: &Consumer<'_>,
     ) -> Self {
+        let (preference, release) = (consumer.traffic_distribution, consumer.release);
         Self {
             hub: origin.hub.into(),
             owner: origin.owner.into(),
@@ -48,7 +54,9 @@ impl Recipe {
             provider: provider.name.clone(),
             provider_ports: provider.ports.as_slice().into(),
             consumer_ports: consumer.ports.into(),
-            traffic_distribution: consumer.traffic_distribution.map(Into::into),
+            all_conditions: release.stores(Field::EndpointConditions),
+            zone_hints: preference.is_some() && release.stores(Field::ZoneHints),
+            node_hints: preference == Some("PreferSameNode") && release.stores(Field::NodeHints),
             at_home: provider.name == consumer.name,
             ranges: provider.ranges.clone(),
         }
@@ -197,7 +205,6 @@ impl Recipe {
     fn endpoint(&self, source: &SourceEndpoint<'_>) -> Endpoint {
         let [ready, serving, terminating] = source.conditions;
         let node = source.node.filter(|_| self.at_home);
-        let preference = self.traffic_distribution.as_deref();
         Endpoint {
             addresses: source
                 .addresses()
@@ -205,31 +212,25 @@ impl Recipe {
                 .collect(),
             conditions: Some(EndpointConditions {
                 ready,
-                serving,
-                terminating,
+                serving: serving.filter(|_| self.all_conditions),
+                terminating: terminating.filter(|_| self.all_conditions),
             }),
             hostname: source.hostname.map(ToOwned::to_owned),
             zone: source.zone.map(ToOwned::to_owned),
             node_name: node.map(ToOwned::to_owned),
-            hints: preference.map(|preference| self.hints(source, node, preference)),
+            hints: (self.zone_hints || self.node_hints).then(|| self.hints(source, node)),
             ..Endpoint::default()
         }
     }
 
     /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
-    fn hints(
-        &self,
-        source: &SourceEndpoint<'_>,
-        node: Option<&str>,
-        preference: &str,
-    ) -> EndpointHints {
+    fn hints(&self, source: &SourceEndpoint<'_>, node: Option<&str>) -> EndpointHints {
         let remote = format!("{}.remote", self.provider);
         let zone = source.zone.unwrap_or(&remote).to_owned();
         let node = node.unwrap_or(&remote).to_owned();
-        let by_node = preference == "PreferSameNode";
         EndpointHints {
-            for_zones: Some(vec![ForZone { name: zone }]),
-            for_nodes: by_node.then(|| vec![ForNode { name: node }]),
+            for_zones: self.zone_hints.then(|| vec![ForZone { name: zone }]),
+            for_nodes: self.node_hints.then(|| vec![ForNode { name: node }]),
         }
     }
 }

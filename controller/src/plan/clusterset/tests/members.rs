@@ -164,7 +164,10 @@ fn older_definitions_get_only_the_fields_that_they_know() {
             fields: ImportFields::FIRST,
         }),
     };
-    world.server("member4").drops = vec!["/status/conditions", "/spec/ipFamilies"];
+    world.server("member4").drops = vec![
+        (Kind::Import, "/status/conditions"),
+        (Kind::Import, "/spec/ipFamilies"),
+    ];
     world.hear("member4", MemberEvent::Served(served)).settle();
     let import = imported(&world, "member4");
     assert_eq!(import["apiVersion"], "multicluster.x-k8s.io/v1alpha1");

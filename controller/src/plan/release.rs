@@ -1,0 +1,106 @@
+//! What of that which is planned a member's release of Kubernetes stores: the one place where planned content is fitted to it.
+//!
+//! An API server drops a field whose feature gate is off and says nothing. What is stored would never be what is wanted, and would be written again
+//! and again. So what a release does not store by default is not planned for it, though somebody may have switched the gate on there.
+
+use std::fmt;
+
+use crate::index::member::Member;
+
+/// A field that causeway writes and that not every release since 1.21 stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `endpoints[].conditions.serving` and `.terminating` of an EndpointSlice.
+    EndpointConditions,
+    /// `endpoints[].hints.forZones` of an EndpointSlice.
+    ZoneHints,
+    /// `endpoints[].hints.forNodes` of an EndpointSlice.
+    NodeHints,
+    /// `spec.internalTrafficPolicy` of a Service.
+    InternalTrafficPolicy,
+    /// `spec.trafficDistribution` of a Service, PreferClose.
+    TrafficDistribution,
+    /// The values PreferSameZone and PreferSameNode of that; another is refused.
+    PreferSame,
+}
+
+/// Since when a field is stored by default: the feature gate that it was behind, and the first release with the gate on.
+///
+/// From `pkg/features/kube_features.go` and `pkg/registry/{discovery/endpointslice,core/service}/strategy.go` of each release, and the enhancements
+/// that are named. All else that causeway writes every release since 1.21 stores: `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` (IPv6DualStack, on
+/// since 1.21), `appProtocol` (ServiceAppProtocol, on since 1.19), `endpoints[].nodeName` (EndpointSliceNodeName, on since 1.21) and
+/// `zone` (discovery.k8s.io/v1), SCTP (SCTPSupport, on since 1.19). ServiceImports have what their definition has, which is read ([`crate::member`]).
+pub const SINCE: [(Field, &str, (u32, u32)); 6] = [
+    // KEP-1672: alpha in 1.20.
+    (
+        Field::EndpointConditions,
+        "EndpointSliceTerminatingCondition",
+        (1, 22),
+    ),
+    // KEP-2433: alpha in 1.21; beta in 1.23, and still off there.
+    (Field::ZoneHints, "TopologyAwareHints", (1, 24)),
+    // KEP-3015: alpha in 1.33.
+    (Field::NodeHints, "PreferSameTrafficDistribution", (1, 34)),
+    // KEP-2086: alpha in 1.21.
+    (
+        Field::InternalTrafficPolicy,
+        "ServiceInternalTrafficPolicy",
+        (1, 22),
+    ),
+    // KEP-4444: alpha in 1.30.
+    (
+        Field::TrafficDistribution,
+        "ServiceTrafficDistribution",
+        (1, 31),
+    ),
+    // KEP-3015: alpha in 1.33.
+    (Field::PreferSame, "PreferSameTrafficDistribution", (1, 34)),
+];
+
+/// A member's release of Kubernetes, once it is known; until then it is taken for the newest, and nothing is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Release(pub Option<(u32, u32)>);
+
+impl Release {
+    /// That of a member.
+    pub fn of(member: &Member) -> Self {
+        Self(member.identity.as_ref().map(|identity| identity.release))
+    }
+
+    /// Whether it stores that field.
+    pub fn stores(self, field: Field) -> bool {
+        let mut rows = SINCE.iter();
+        let since = rows.find_map(|(of, _, since)| (*of == field).then_some(*since));
+        self.0
+            .zip(since)
+            .is_none_or(|(release, since)| release >= since)
+    }
+
+    /// The traffic preference of a Service that comes closest to the one that is asked for.
+    pub fn preference(self, asked: &Option<String>) -> Option<String> {
+        let asked = asked
+            .clone()
+            .filter(|_| self.stores(Field::TrafficDistribution))?;
+        Some(match self.stores(Field::PreferSame) {
+            true => asked,
+            false => "PreferClose".to_owned(),
+        })
+    }
+
+    /// The internal traffic policy of a Service.
+    pub fn internal_traffic_policy(self, asked: Option<String>) -> Option<String> {
+        asked.filter(|_| self.stores(Field::InternalTrafficPolicy))
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((major, minor)) => write!(out, "{major}.{minor}"),
+            None => out.write_str("unknown"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

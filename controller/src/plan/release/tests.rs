@@ -1,0 +1,161 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixtures::objects::{Kind, export, mcs, service, slice};
+use crate::fixtures::{World, world};
+
+/// What API servers of that release drop of what is sent to them, by the releases' own sources.
+fn dropped(release: (u32, u32)) -> Vec<(Kind, &'static str)> {
+    let until = [
+        (Kind::Slice, "/endpoints/*/conditions/serving", 21),
+        (Kind::Slice, "/endpoints/*/conditions/terminating", 21),
+        (Kind::Slice, "/endpoints/*/hints", 23),
+        (Kind::Slice, "/endpoints/*/hints/forNodes", 33),
+        (Kind::Service, "/spec/internalTrafficPolicy", 21),
+        (Kind::Service, "/spec/trafficDistribution", 30),
+    ];
+    let all = until.into_iter();
+    all.filter(|(.., last)| release.1 <= *last)
+        .map(|(kind, path, _)| (kind, path))
+        .collect()
+}
+
+/// `foo`, provided by a member of the newest release and consumed by one of an older one, by its own name and that of the clusterset.
+fn consumed(release: (u32, u32)) -> World {
+    let mut world = world();
+    world.member("member1").silent_member("member2");
+    world.server("member2").drops = dropped(release);
+    world
+        .identify("member2", "uid-of-member2", release)
+        .list("member2");
+    let foo = || {
+        let policy = json!({"spec": {"trafficDistribution": "PreferSameNode", "internalTrafficPolicy": "Local"}});
+        service("foo").port("http", 80).with(policy)
+    };
+    let terminating = json!({
+        "addresses": ["10.1.0.5"], "zone": "a", "nodeName": "n", "hostname": "foo-0",
+        "conditions": {"ready": false, "serving": true, "terminating": true},
+    });
+    let source = slice("foo-abc", "foo")
+        .port("http", 8080)
+        .endpoint_with(terminating)
+        .endpoint("10.1.0.6");
+    world
+        .on_hub(foo())
+        .on("member1", foo())
+        .on("member1", source);
+    world.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]));
+    world.on("member1", export("foo")).settle();
+    world
+}
+
+#[test]
+fn what_a_release_drops_is_not_planned_for_it_so_that_nothing_is_written_twice() {
+    for minor in 21..=36 {
+        let mut world = consumed((1, minor));
+        assert!(
+            world.is_ready("foo"),
+            "1.{minor}: {}",
+            world.says("foo", "Ready")
+        );
+        let export = world.members["member1"]
+            .get(Kind::Export, "shop", "foo")
+            .expect("the export");
+        assert_eq!(
+            export["status"]["conditions"][2]["status"], "True",
+            "1.{minor}: {export}"
+        );
+        for name in ["foo", "derived-foo"] {
+            assert_eq!(
+                world.addresses("member2", name),
+                ["10.1.0.5", "10.1.0.6"],
+                "1.{minor}"
+            );
+        }
+        world
+            .forget_writes()
+            .pass(std::time::Duration::from_secs(120));
+        assert_eq!(world.log(), Vec::<String>::new(), "1.{minor}");
+        world.assert_at_rest();
+        world.restart().settle();
+        world.assert_at_rest();
+    }
+}
+
+#[test]
+fn what_a_release_stores_is_planned_for_it() {
+    for (release, conditions, policy, preference, hints) in [
+        (
+            (1, 21),
+            json!({"ready": false}),
+            Value::Null,
+            Value::Null,
+            Value::Null,
+        ),
+        (
+            (1, 22),
+            json!({"ready": false, "serving": true, "terminating": true}),
+            json!("Local"),
+            Value::Null,
+            Value::Null,
+        ),
+        (
+            (1, 33),
+            json!({"ready": false, "serving": true, "terminating": true}),
+            json!("Local"),
+            json!("PreferClose"),
+            json!({"forZones": [{"name": "a"}]}),
+        ),
+        (
+            (1, 34),
+            json!({"ready": false, "serving": true, "terminating": true}),
+            json!("Local"),
+            json!("PreferSameNode"),
+            json!({"forZones": [{"name": "a"}], "forNodes": [{"name": "member1.remote"}]}),
+        ),
+    ] {
+        let world = consumed(release);
+        let copies = world.copies("member2", "derived-foo");
+        let endpoint = serde_json::to_value(&copies[0].endpoints[0]).expect("JSON");
+        assert_eq!(endpoint["conditions"], conditions, "{release:?}");
+        assert_eq!(endpoint["hints"], hints, "{release:?}");
+        let derived = &world.service("member2", "derived-foo").expect("a Service")["spec"];
+        assert_eq!(derived["internalTrafficPolicy"], policy, "{release:?}");
+        assert_eq!(derived["trafficDistribution"], preference, "{release:?}");
+    }
+}
+
+#[test]
+fn a_member_that_is_upgraded_gets_what_it_stores_from_then_on() {
+    let mut world = consumed((1, 21));
+    world.server("member2").drops.clear();
+    world
+        .identify("member2", "uid-of-member2", (1, 22))
+        .list("member2")
+        .settle();
+    let copies = world.copies("member2", "foo");
+    let conditions = copies[0].endpoints[0]
+        .conditions
+        .clone()
+        .expect("conditions");
+    assert_eq!(
+        (conditions.serving, conditions.terminating),
+        (Some(true), Some(true))
+    );
+    world.assert_at_rest();
+}
+
+#[test]
+fn each_field_is_stored_since_its_release_and_not_before() {
+    for (field, gate, since) in SINCE {
+        assert!(Release(Some(since)).stores(field), "{gate}");
+        assert!(
+            !Release(Some((since.0, since.1 - 1))).stores(field),
+            "{gate}"
+        );
+        assert!(
+            Release(Some((2, 0))).stores(field) && Release(None).stores(field),
+            "{gate}"
+        );
+    }
+}
