@@ -83,6 +83,8 @@ pub(super) enum Reason {
     ForeignService,
     /// Another Service has the place of the one that endpoints are to be behind, and gets none.
     ServiceConflict,
+    /// Somebody else's ServiceImport does not have the addresses of the service.
+    NameNotResolved,
     ServiceMissing,
     DefinitionMissing,
     ExportRefused,

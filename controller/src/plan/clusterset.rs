@@ -12,6 +12,7 @@ pub mod merge;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use causeway::api::ownership;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
@@ -98,6 +99,8 @@ pub struct ImportWish {
     pub copies: CopyWish,
     /// Why the member cannot be served as asked, for a person.
     pub trouble: Option<String>,
+    /// Why the clusterset's name does not lead to the service in the member, where everything else is as asked.
+    pub unresolved: Option<String>,
 }
 
 /// Plans the clusterset's part of one service.
@@ -318,7 +321,26 @@ impl Importer<'_> {
             service,
             import,
             trouble,
+            unresolved: self.unresolved(shape),
         }
+    }
+
+    /// Names of the clusterset lead to the addresses that an import's spec says; that of a person's is the person's to write.
+    fn unresolved(&self, shape: &ImportShape) -> Option<String> {
+        let import = self
+            .member
+            .import(self.key)
+            .filter(|import| !self.is_ours(import))?;
+        let derived = self.key.derived();
+        let service = self.member.service(&derived)?;
+        let is_derived = service.is_derived_for(self.key, &self.index.hub.uid) && !service.deleting;
+        let addresses: Vec<&str> = service.cluster_ips.iter().map(|ip| &**ip).collect();
+        if !is_derived || shape.headless {
+            return None;
+        }
+        let (why, remedy) =
+            ownership::unresolved(self.key, &import.spec.ips, &derived, &addresses)?;
+        Some(format!("{why}; there: {remedy}"))
     }
 
     fn service(&self, shape: &ImportShape, derived: &ServiceKey, owner: &str) -> ServiceWish {

@@ -72,6 +72,7 @@ fn import_wish(
         import: import::plan(served, &shape, owner, Some(service), None),
         copies: CopyWish::default(),
         trouble: None,
+        unresolved: None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use causeway::api::multicluster::HEADLESS;
 use causeway::api::{condition, labels, ownership};
 use causeway::domain::{ServicePort, describe_ports};
 use k8s_openapi::api::core::v1::Service;
@@ -47,7 +48,11 @@ impl Plan<'_> {
         }
         let consumers = self.consumers.iter().map(|name| ConsumerReport {
             cluster: name.clone(),
-            findings: self.consumer_obstacle(name).into_iter().collect(),
+            findings: self
+                .consumer_obstacle(name)
+                .or_else(|| self.unresolved(name))
+                .into_iter()
+                .collect(),
         });
         Way {
             path: self.path,
@@ -237,6 +242,35 @@ impl Plan<'_> {
 }
 
 impl Plan<'_> {
+    /// A person's import in a consumer without the addresses of the derived Service: endpoints are there, and the name leads elsewhere.
+    fn unresolved(&self, name: &str) -> Option<Finding> {
+        let (scene, held) = (self.scene, self.scene.held(name)?);
+        let import = held
+            .imports
+            .iter()
+            .find(|import| scene.is_a_persons(*import))?;
+        let spec = held
+            .service(&self.service)
+            .filter(|_| self.path == Path::Clusterset)?
+            .spec
+            .as_ref()?;
+        let mut addresses: Vec<_> = spec
+            .cluster_ips
+            .iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        addresses.retain(|address| *address != "None");
+        if import.spec.type_ == HEADLESS {
+            return None;
+        }
+        let key = &scene.key;
+        let (why, remedy) =
+            ownership::unresolved(key, &import.spec.ips, &key.derived(), &addresses)?;
+        let finding = Finding::new(Reason::NameNotResolved, format!("{name} {why}"));
+        Some(finding.mend(format!("in {name}: {remedy}")))
+    }
+
     /// A Service of the name in a consumer that belongs to another service: it gets no endpoints of this one.
     fn conflict(&self, name: &str, service: &Service) -> Option<Finding> {
         let (scene, own) = (self.scene, &self.service);

@@ -255,6 +255,23 @@ fn what_keeps_endpoints_from_an_import_is_told() {
                 "kubectl mcs status foo -n shop",
             ),
             (
+                "a person's import without the addresses of the derived Service",
+                |s| {
+                    let member = s.member("b");
+                    let mut theirs = fixtures::import("foo", &[], &["a"]);
+                    theirs.metadata.labels = None;
+                    member.imports = vec![theirs];
+                    let mut derived = member.services.iter_mut();
+                    let derived =
+                        derived.find(|one| one.metadata.name.as_deref() == Some("derived-foo"));
+                    let spec = derived.and_then(|one| one.spec.as_mut()).expect("a spec");
+                    spec.cluster_ips = Some(vec!["10.65.0.9".to_owned()]);
+                },
+                false,
+                Reason::NameNotResolved,
+                "in b: kubectl -n shop patch serviceimport foo --type=merge -p '{\"spec\":{\"ips\":[\"10.65.0.9\"]}}'",
+            ),
+            (
                 "somebody's Service of the derived name",
                 |s| {
                     let mut theirs = core_service(false, &[("http", 80)]);

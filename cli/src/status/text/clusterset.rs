@@ -157,7 +157,13 @@ fn import_notes(cluster: &ClusterReport, import: &ImportReport) -> Vec<String> {
     }
     let derived = cluster.derived.as_ref();
     let others = derived.filter(|one| !one.addresses.is_empty() && one.addresses != import.ips);
-    notes.extend(others.map(|one| format!("{} has {}", one.name, one.addresses.join(","))));
+    notes.extend(others.map(|one| {
+        let addresses = one.addresses.join(",");
+        format!(
+            "{} has {addresses}; the clusterset's name leads to the import's spec.ips alone",
+            one.name
+        )
+    }));
     let unmet = import.conditions.iter().filter(|one| one.status == "False");
     notes.extend(unmet.map(|one| format!("{}: {}", one.reason, one.message)));
     notes

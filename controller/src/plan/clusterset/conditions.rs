@@ -118,6 +118,9 @@ impl View<'_> {
         if let Some(refused) = self.refused(name) {
             text.push_str(&format!("; not carried: {}", refused.of(name)));
         }
+        if let Some(unresolved) = self.unresolved() {
+            text.push_str(&format!("; {unresolved}"));
+        }
         let of_ready = put(names::READY, (because, &text), &ready);
         let of_ready = of_ready.filter(|announcement| announcement.reason != reason::PENDING);
         let announcements = of_valid.into_iter().chain(of_conflict).chain(of_ready);
@@ -131,6 +134,21 @@ impl View<'_> {
         };
         let mut wishes = wishes.values();
         wishes.find_map(|wish| wish.copies.refused.get(name))
+    }
+
+    /// In which clusters the name of the clusterset does not lead to the service, and why in the first.
+    fn unresolved(&self) -> Option<String> {
+        let Imports::Wanted(wishes) = &self.clusterset.imports else {
+            return None;
+        };
+        let all = wishes.iter();
+        let all = all.filter(|(name, _)| self.member(name).is_some());
+        let mut all = all.filter_map(|(name, wish)| Some((name, wish.unresolved.as_ref()?)));
+        let (first, why) = all.next()?;
+        Some(match all.count() {
+            0 => format!("{first} {why}"),
+            more => format!("{first} and {more} more: {first} {why}"),
+        })
     }
 
     fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {

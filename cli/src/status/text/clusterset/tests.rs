@@ -97,7 +97,7 @@ fn an_import_of_somebody_elses_and_one_that_does_not_fit_say_so() {
     let text = text::all_details(&Report::new(Scope::One, None, &[]).with(&readings), now());
     for said in [
         "made by somebody else; causeway leaves it as it is",
-        "derived-foo has 10.9.0.1",
+        "derived-foo has 10.9.0.1; the clusterset's name leads to the import's spec.ips alone",
         "IPFamilyNotSupported: it has IPv6",
         "False (NoExport)",
         "make a ServiceExport",

@@ -10,6 +10,43 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
     assert_eq!(derived(&world, "member2")["spec"]["ports"][0]["port"], 80);
     world.on("member1", export("foo")).settle();
     assert_eq!(*imported(&world, "member2"), before);
+    let ready = says(&world, "member1", "Ready");
+    let address = derived(&world, "member2")["spec"]["clusterIP"]
+        .as_str()
+        .expect("an address")
+        .to_owned();
+    let told = "True Exported: the service is exported to the clusterset; member2 has a ServiceImport shop/foo of its own with no \
+                addresses in spec.ips, so foo.shop.svc.clusterset.local does not lead to Service shop/derived-foo";
+    assert!(
+        ready.starts_with(told) && ready.contains(&address),
+        "{ready}"
+    );
+    let resolved = json!({"spec": {"ips": [address]}});
+    let mut value = imported(&world, "member2").clone();
+    json_patch::merge(&mut value, &resolved);
+    world
+        .on(
+            "member2",
+            Object {
+                kind: Kind::Import,
+                value,
+            },
+        )
+        .settle();
+    assert_eq!(
+        says(&world, "member1", "Ready"),
+        "True Exported: the service is exported to the clusterset"
+    );
+    world
+        .on(
+            "member2",
+            Object {
+                kind: Kind::Import,
+                value: before.clone(),
+            },
+        )
+        .settle();
+    let before = imported(&world, "member2").clone();
     let copies = world.copies("member2", "derived-foo");
     let port = copies[0].ports.as_ref().expect("ports")[0].clone();
     assert_eq!((port.name.as_deref(), port.port), (Some(""), Some(8080)));

@@ -63,8 +63,17 @@ fn without_identity(mut object: Value) -> Value {
         for field in ["lastTransitionTime", "observedGeneration"] {
             condition[field] = Value::Null;
         }
+        let message = condition["message"].as_str().unwrap_or_default();
+        condition["message"] = json!(without_addresses(message));
     }
     object
+}
+
+/// What is said, but for the addresses of Services.
+fn without_addresses(message: &str) -> String {
+    let parts = message.split("10.96.0.");
+    let parts = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    parts.collect::<Vec<_>>().join("ADDRESS")
 }
 
 fn without_the_empty(value: Value) -> Value {
