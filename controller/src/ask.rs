@@ -1,5 +1,7 @@
 //! Questions to API servers that their watches do not answer, or not for sure.
 
+mod lookups;
+
 use std::time::Duration;
 
 use causeway::api;
@@ -12,6 +14,8 @@ use tokio::time::timeout;
 
 use crate::event::Event;
 use crate::failure::Failure;
+
+pub use self::lookups::{Lookups, REMEMBERED};
 
 /// When a question that found no answer is put again.
 pub const AGAIN: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ mod members;
 mod questions;
 mod writes;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use causeway::domain::ServiceKey;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::announce::Announcer;
-use crate::ask;
+use crate::ask::Lookups;
 use crate::diff::Ahead;
 use crate::event::Event;
 use crate::fleet::Fleet;
@@ -75,7 +75,7 @@ pub struct Controller {
     queue: Queue,
     /// `None` where leadership ended before the answer.
     writes: JoinSet<Option<WriteResult>>,
-    asked: HashSet<ServiceKey>,
+    lookups: Lookups,
     sources_changed: HashMap<ServiceKey, SourceChange>,
     leads: bool,
 }
@@ -94,7 +94,7 @@ impl Controller {
             events,
             queue: Queue::default(),
             writes: JoinSet::new(),
-            asked: HashSet::new(),
+            lookups: Lookups::default(),
             sources_changed: HashMap::new(),
             leads: false,
         }
@@ -185,6 +185,7 @@ impl Controller {
         self.writes.abort_all();
         self.writes = JoinSet::new();
         self.parts.outbox.clear();
+        self.lookups.clear();
         self.sources_changed.clear();
         if leads {
             self.parts.index.mark_all_services();
@@ -247,13 +248,8 @@ impl Controller {
         if let Some(at) = outcome.again_at {
             self.queue.at(Item::Service(key.clone()), at);
         }
-        if outcome.ask_hub && self.asked.insert(key.clone()) {
-            let question = ask::multi_cluster_service(
-                self.parts.hub.clone(),
-                key.clone(),
-                self.events.clone(),
-            );
-            self.parts.tasks.spawn_job("ask", question);
+        if outcome.ask_hub {
+            self.look_up(key, now.instant);
         }
         let index = &mut self.parts.index;
         for Ahead { provider, copied } in &outcome.ahead {

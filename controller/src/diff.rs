@@ -8,6 +8,7 @@ mod release;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::api::multicluster::Version;
@@ -20,14 +21,17 @@ use serde_json::Value;
 use crate::apply::{Action, ObjectId};
 use crate::index::member::{Member, Membership, NamespaceState};
 use crate::index::service::ServiceView;
-use crate::index::slice::{CopiedSlice, Path, SourceVersion};
-use crate::index::{Index, Standing};
+use crate::index::slice::{CopiedSlice, Path, SourceVersion, Uid};
+use crate::index::{Index, Standing, after};
 use crate::outbox::{Announcement, Lane, Write};
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
 use crate::plan::copy::{CopyWish, Fit, WantedCopy};
 use crate::plan::service::{OwnService, ServiceWish};
 use crate::plan::{Desired, MemberWish, Members, publish};
+
+/// When a name that something else had is looked at again: what goes need not say which service it was in the way of.
+const TAKEN: Duration = Duration::from_secs(30);
 
 /// What is to be written for one service, per cluster, the hub's status aside.
 #[derive(Debug, Default, PartialEq)]
@@ -94,9 +98,16 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
             hub: &index.hub.uid,
             key,
         };
-        let ahead = &mut diff.ahead;
-        let of_native = native.map(|wishes| target.native_writes(wishes.get(name), ahead));
         let leaves = native.is_some_and(|wishes| !wishes.contains_key(name));
+        let native_wish = native.and_then(|wishes| wishes.get(name));
+        let native_copies = native_wish.map(|wish| &wish.copies);
+        let imported_copies = desired.clusterset.imports.of(name).map(|wish| &wish.copies);
+        let mut copies = native_copies.into_iter().chain(imported_copies);
+        if copies.any(|wish| wish.taken_names(member, key).next().is_some()) {
+            diff.again_at = Some(after(moment.now, TAKEN));
+        }
+        let ahead = &mut diff.ahead;
+        let of_native = native.map(|_| target.native_writes(native_wish, ahead));
         let imported = target.clusterset_writes(&desired.clusterset, native.is_some(), ahead);
         let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
         if !writes.is_empty() {
@@ -280,10 +291,10 @@ impl<'a> Target<'a> {
         for (name, wanted) in &wish.wanted {
             let object = ObjectId::Slice(self.key.clone(), path, name.clone());
             match self.member.copy(self.key, name) {
-                None => writes.push(Write::new(
-                    object,
-                    Action::CreateSlice(wanted.slice(name).into()),
-                )),
+                None => {
+                    let action = self.new_copy(name, wanted);
+                    writes.extend(action.map(|action| Write::new(object, action)));
+                }
                 // A copy that is on its way out is made anew once it is seen gone.
                 Some(known) if known.deleted => {}
                 Some(known) if *known.view.hub != *self.hub => {}
@@ -295,7 +306,7 @@ impl<'a> Target<'a> {
                     })),
                     Fit::Differs => writes.push(Write::new(
                         object,
-                        Action::ReplaceSlice(update(name, wanted, &known.view).into()),
+                        replace(name, wanted, &known.view.uid, known.view.resource_version),
                     )),
                 },
             }
@@ -306,6 +317,16 @@ impl<'a> Target<'a> {
             }
         }
         writes
+    }
+
+    /// A copy that lost its labels is causeway's still if it was made for the same owner: nobody else would keep it up. Whatever
+    /// else has its name is in its way, and told of.
+    fn new_copy(&self, name: &str, wanted: &WantedCopy) -> Option<Action> {
+        let Some(in_the_way) = self.member.in_the_way(self.key, name) else {
+            return Some(Action::CreateSlice(wanted.slice(name).into()));
+        };
+        let lost = in_the_way.lost_copy_of(wanted.owner())?;
+        Some(replace(name, wanted, &lost.uid, lost.resource_version))
     }
 
     fn own_copies(&self, path: Path) -> impl Iterator<Item = (&'a Arc<str>, &'a CopiedSlice)> {
@@ -344,15 +365,12 @@ fn replace_service(
     }
 }
 
-fn update(
-    name: &str,
-    wanted: &WantedCopy,
-    observed: &CopiedSlice,
-) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+/// The copy in place of that version of what is there.
+fn replace(name: &str, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Action {
     let mut slice = wanted.slice(name);
-    slice.metadata.uid = Some(observed.uid.to_string());
-    slice.metadata.resource_version = Some(observed.resource_version.to_string());
-    slice
+    slice.metadata.uid = Some(uid.to_string());
+    slice.metadata.resource_version = Some(resource_version.to_string());
+    Action::ReplaceSlice(slice.into())
 }
 
 fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {

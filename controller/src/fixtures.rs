@@ -72,6 +72,8 @@ pub(crate) struct World {
     pub(crate) keeps_clusters: bool,
     now: Now,
     due: BTreeMap<Item, Instant>,
+    /// How many times a cluster was listed again.
+    pub(crate) listed_again: usize,
     /// When lists that are in doubt are asked for again.
     again: BTreeMap<Lane, Instant>,
     /// How many of its objects of a kind a cluster lists at most.
@@ -108,6 +110,7 @@ pub(crate) fn world() -> World {
         },
         due: BTreeMap::new(),
         again: BTreeMap::new(),
+        listed_again: 0,
         forgetful: BTreeMap::new(),
         silent: BTreeSet::new(),
         releases: BTreeMap::new(),
@@ -465,8 +468,8 @@ impl World {
         let result = WriteResult { dispatch, answer };
         let finished = self.outbox.finished(&result, self.now.instant);
         if let (Lane::Member(name), Err(failure)) = (&lane, &result.answer) {
-            let lasts = finished.is_trouble;
-            self.index.note_refusal(name, &item, &write, failure, lasts);
+            self.index
+                .note_refusal(name, &item, &write, failure, finished);
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {

@@ -28,7 +28,7 @@ use self::newcomer::Heard;
 use crate::apply::{Ack, Action, ObjectId};
 use crate::event::{HubEvent, MemberEvent};
 use crate::failure::{Failure, FailureKind};
-use crate::outbox::{Lane, Write};
+use crate::outbox::{Finished, Lane, Write};
 use crate::watch::Signal;
 
 /// Something that may have to be planned anew.
@@ -276,8 +276,9 @@ impl Index {
         }
     }
 
-    /// An API server refused a write. Where the object is there already, that no list and no watch has shown, the member is listed a
-    /// second time. What a Service that stands for an imported service has been refused for is not asked for again, where it
+    /// An API server refused a write. Where the object is there already, and still no watch has shown it after some time, the
+    /// member is listed a second time; again after twice as many refusals, for a list that does not help is not to be repeated
+    /// for ever. What a Service that stands for an imported service has been refused for is not asked for again, where it
     /// lasts.
     pub fn note_refusal(
         &mut self,
@@ -285,9 +286,13 @@ impl Index {
         item: &Item,
         write: &Write,
         failure: &Failure,
-        lasts: bool,
+        finished: Finished,
     ) {
-        if failure.kind == FailureKind::AlreadyExists {
+        let lasts = finished.is_trouble;
+        if lasts
+            && failure.kind == FailureKind::AlreadyExists
+            && finished.attempts.is_power_of_two()
+        {
             self.second_lists.insert(Lane::Member(name.clone()));
         }
         let (Item::Service(key), Action::CreateService(service)) = (item, &write.action) else {
@@ -405,8 +410,15 @@ impl Index {
 
     /// Whether any member bears something that a MultiClusterService of that key asked for.
     pub fn owns_native(&self, key: &ServiceKey) -> bool {
-        let mut members = self.members.values();
-        members.any(|member| member.owns_native(key, &self.hub.uid))
+        self.native_holders(key).next().is_some()
+    }
+
+    /// The members that bear something that a MultiClusterService of that key asked for.
+    pub fn native_holders(&self, key: &ServiceKey) -> impl Iterator<Item = &ClusterName> {
+        let members = self.members.iter();
+        members
+            .filter(move |(_, member)| member.owns_native(key, &self.hub.uid))
+            .map(|(name, _)| name)
     }
 
     /// Whether any member bears something that causeway wrote for that service.

@@ -166,6 +166,8 @@ pub struct Finished {
     pub offered: bool,
     /// It failed, and not in a way that is likely to pass by itself in a moment.
     pub is_trouble: bool,
+    /// How many times in a row it has failed.
+    pub attempts: u32,
 }
 
 /// A copy is written at most this often: a storm is folded, the first change goes at once.
@@ -273,6 +275,7 @@ impl Outbox {
             retry_at: trouble.map(|trouble| trouble.retry_at),
             offered,
             is_trouble: trouble.is_some_and(Trouble::counts),
+            attempts: trouble.map_or(0, |trouble| trouble.attempts),
         }
     }
 

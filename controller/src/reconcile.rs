@@ -198,8 +198,7 @@ impl<'a> Progresses<'a> {
             }
         }
         if let Some((service, copies)) = self.wish(name) {
-            progress.copies_trouble =
-                copies_of_others(copies, member, &self.index.hub.uid, self.key);
+            progress.copies_trouble = in_the_way(copies, member, &self.index.hub.uid, self.key);
             progress.service_pending |= member
                 .services
                 .get(&service)
@@ -242,24 +241,32 @@ fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
     }
 }
 
-/// Two hubs that share a member and expose the same service from the same provider want copies of the same names.
-fn copies_of_others(
-    wish: &CopyWish,
-    member: &Member,
-    hub: &str,
-    key: &ServiceKey,
-) -> Option<String> {
+/// What has the names of copies and is not this hub's. Two hubs that share a member and expose the same service from the same
+/// provider want copies of the same names.
+fn in_the_way(wish: &CopyWish, member: &Member, hub: &str, key: &ServiceKey) -> Option<String> {
     let others = wish.wanted.keys().filter(|name| {
-        member
-            .copy(key, name)
-            .is_some_and(|copy| *copy.view.hub != *hub)
+        let copy = member.copy(key, name);
+        copy.is_some_and(|copy| *copy.view.hub != *hub)
     });
-    match others.count() {
+    let of_others = match others.count() {
         0 => None,
         count => Some(format!(
             "holds {count} EndpointSlices of the same names from another hub"
         )),
-    }
+    };
+    of_others.or_else(|| {
+        let mut foreign = wish.taken_names(member, key);
+        let name = foreign.next()?;
+        let namespace = &key.namespace;
+        let more = match foreign.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!(
+            "has an EndpointSlice {name} that is not causeway's{more}, in the way of a copy; \
+             kubectl -n {namespace} delete endpointslice {name}"
+        ))
+    })
 }
 
 impl Progresses<'_> {

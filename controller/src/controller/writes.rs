@@ -121,10 +121,9 @@ impl Controller {
     ) {
         self.parts.metrics.retried();
         if let Lane::Member(name) = lane {
-            let lasts = finished.is_trouble;
             self.parts
                 .index
-                .note_refusal(name, item, write, failure, lasts);
+                .note_refusal(name, item, write, failure, finished);
         }
         if let Some(at) = finished.retry_at {
             self.queue.at(item.clone(), at);

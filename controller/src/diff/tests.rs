@@ -11,6 +11,7 @@ use crate::fixtures::{GRACE, World, key, world};
 mod claims;
 mod endings;
 mod karmada;
+mod occupied;
 mod restores;
 mod worlds;
 

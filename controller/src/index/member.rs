@@ -28,6 +28,7 @@ pub use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
 pub use self::objects::{Objects, View};
 use self::rollbacks::Rollbacks;
+pub use self::slices::InTheWay;
 use self::slices::Slices;
 use self::watches::Watches;
 use super::Standing;
@@ -216,6 +217,11 @@ impl Member {
     /// The copy of that name.
     pub fn copy(&self, key: &ServiceKey, name: &str) -> Option<&Written<CopiedSlice>> {
         self.slices.copies.get(key)?.get(name)
+    }
+
+    /// What has the name of a copy of the service and is none.
+    pub fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+        self.slices.in_the_way(key, name)
     }
 
     /// The Service, but for one whose deletion was acknowledged.

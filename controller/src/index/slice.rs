@@ -43,8 +43,19 @@ pub enum SliceRole {
     Source(ServiceKey, Arc<SourceSlice>),
     /// Some hub's causeway wrote it.
     Copy(ServiceKey, CopiedSlice),
-    /// Neither.
-    Other,
+    /// Neither. The Service that it is labelled with; one without a name where it bears no label.
+    Other(ServiceKey, Stray),
+}
+
+/// A slice that is neither source nor copy: its name is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Its UID.
+    pub uid: Uid,
+    /// Its resourceVersion.
+    pub resource_version: u64,
+    /// On whose behalf causeway wrote it, if it did: what became of its labels does not change that.
+    pub owner: Option<Box<str>>,
 }
 
 /// Which way a copy serves: the service under its own name, or under that of the clusterset.
@@ -80,7 +91,7 @@ enum Judged<'a> {
     Source(ServiceKey, SliceManager),
     /// A copy that the causeway of this hub wrote.
     Copy(ServiceKey, &'a str, Path),
-    Other,
+    Other(ServiceKey),
 }
 
 impl ObservedSlice {
@@ -90,20 +101,21 @@ impl ObservedSlice {
         let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
         let label = |name: &str| value(&meta.labels, name);
         let annotation = |name: &str| value(&meta.annotations, name);
-        let role = match judge(&namespace, label) {
+        let stray = || Stray::of(meta, annotation);
+        let role = match judge(&namespace, label, annotation) {
             Judged::Source(key, manager) => {
                 let ports = slice.ports.as_deref().unwrap_or_default();
                 let mut source = SourceDraft::new(&slice.address_type, slice.endpoints.len());
                 for endpoint in &slice.endpoints {
                     source.add(&WireEndpoint::of(endpoint));
                 }
-                SliceRole::source(key, source.finish(meta, ports, manager))
+                SliceRole::source(key, source.finish(meta, ports, manager), stray)
             }
             Judged::Copy(key, hub, path) => {
                 let copy = copied(meta, hub, path, label, annotation, content_hash(slice));
-                SliceRole::copy(key, copy)
+                SliceRole::copy(key, copy, stray)
             }
-            Judged::Other => SliceRole::Other,
+            Judged::Other(key) => SliceRole::Other(key, stray()),
         };
         Self {
             name: meta.name.as_deref().unwrap_or_default().into(),
@@ -114,39 +126,66 @@ impl ObservedSlice {
 }
 
 impl SliceRole {
-    fn source(key: ServiceKey, slice: Option<SourceSlice>) -> Self {
-        slice.map_or(Self::Other, |slice| Self::Source(key, Arc::new(slice)))
+    fn source(key: ServiceKey, slice: Option<SourceSlice>, stray: impl FnOnce() -> Stray) -> Self {
+        match slice {
+            Some(slice) => Self::Source(key, Arc::new(slice)),
+            None => Self::Other(key, stray()),
+        }
     }
 
-    fn copy(key: ServiceKey, slice: Option<CopiedSlice>) -> Self {
-        slice.map_or(Self::Other, |slice| Self::Copy(key, slice))
+    fn copy(key: ServiceKey, slice: Option<CopiedSlice>, stray: impl FnOnce() -> Stray) -> Self {
+        match slice {
+            Some(slice) => Self::Copy(key, slice),
+            None => Self::Other(key, stray()),
+        }
     }
 }
 
-/// What a slice with these labels is.
-fn judge<'a>(namespace: &Arc<str>, label: impl Fn(&str) -> Option<&'a str>) -> Judged<'a> {
-    let Some(service) = label(labels::SERVICE_NAME) else {
-        return Judged::Other;
+impl Stray {
+    fn of<'a>(meta: &ObjectMeta, annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let version = meta.resource_version.as_deref();
+        Self {
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            resource_version: version
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
+            owner: annotation(labels::OWNER).map(Into::into),
+        }
+    }
+}
+
+/// What a slice with these labels and annotations is.
+fn judge<'a>(
+    namespace: &Arc<str>,
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+) -> Judged<'a> {
+    let service = label(labels::SERVICE_NAME);
+    let own = ServiceKey::new(namespace.clone(), service.unwrap_or_default());
+    let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
+        .map(|name| ServiceKey::new(namespace.clone(), name))
+        .filter(|imported| imported.derived() == own);
+    let (key, path) = match imported {
+        Some(imported) => (imported, Path::Clusterset),
+        None => (own, Path::Native),
     };
-    let own = ServiceKey::new(namespace.clone(), service);
     let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
-    if manager == labels::SLICE_DISPATCHER {
-        let Some(hub) = label(labels::HUB) else {
-            return Judged::Other;
-        };
-        let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
-            .map(|name| ServiceKey::new(namespace.clone(), name))
-            .filter(|imported| imported.derived() == own);
-        return match imported {
-            Some(imported) => Judged::Copy(imported, hub, Path::Clusterset),
-            None => Judged::Copy(own, hub, Path::Native),
-        };
-    }
     // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
-    match label(labels::SOURCE_CLUSTER) {
-        Some(_) => Judged::Other,
-        None => Judged::Source(own, keeper(manager)),
+    match (manager == labels::SLICE_DISPATCHER, label(labels::HUB)) {
+        _ if service.is_none() => Judged::Other(key),
+        (true, Some(hub)) => Judged::Copy(key, hub, path),
+        (true, None) => Judged::Other(key),
+        (false, _) if is_from_elsewhere(&label, annotation) => Judged::Other(key),
+        (false, _) => Judged::Source(key, keeper(manager)),
     }
+}
+
+/// Whether the slice says that it is a copy, whoever made it.
+fn is_from_elsewhere<'a>(
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+) -> bool {
+    label(labels::SOURCE_CLUSTER).is_some() || annotation(labels::SOURCE).is_some()
 }
 
 fn copied<'a>(
@@ -238,7 +277,7 @@ mod tests {
                 }
                 SliceRole::Source(..) => "other source",
                 SliceRole::Copy(..) => "copy",
-                SliceRole::Other => "other",
+                SliceRole::Other(..) => "other",
             };
             assert_eq!(role, expected, "{labels}");
         }

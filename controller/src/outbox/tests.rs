@@ -472,6 +472,7 @@ fn what_was_offered_while_a_write_was_under_way_is_to_be_offered_again() {
             retry_at: None,
             offered: meanwhile,
             is_trouble: false,
+            attempts: 0,
         };
         assert_eq!(finished, expected);
         assert!(!desk.outbox.is_busy_with(&item("a")));

@@ -62,6 +62,11 @@ impl WantedCopy {
         }
     }
 
+    /// On whose behalf it is made, `<kind>/<uid>`.
+    pub fn owner(&self) -> &str {
+        self.recipe.owner()
+    }
+
     /// The object of that name, without identity.
     pub fn slice(&self, name: &str) -> EndpointSlice {
         self.recipe
@@ -206,6 +211,22 @@ impl CopyWish {
             }
         }
         self.note_refused(provider, 0, 1, || Some(unfit.to_string()));
+    }
+
+    /// The names of copies that something else has in the consumer.
+    pub fn taken_names(
+        &self,
+        consumer: &Member,
+        key: &ServiceKey,
+    ) -> impl Iterator<Item = &Arc<str>> {
+        let taken = move |name: &str, wanted: &WantedCopy| {
+            let found = consumer.in_the_way(key, name);
+            found.is_some_and(|found| found.lost_copy_of(wanted.owner()).is_none())
+        };
+        let wanted = self.wanted.iter();
+        wanted
+            .filter(move |(name, wanted)| taken(name, wanted))
+            .map(|(name, _)| name)
     }
 
     /// Whether a copy that is there is to go.

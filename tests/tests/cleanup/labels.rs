@@ -75,12 +75,18 @@ async fn what_another_hub_wrote_or_a_person_took_the_label_from_is_not_touched_a
     let copy = kubectl(&space, taker, get).await;
     let copy = copy.trim();
     let mine = ["service/foo", copy];
+    let bare = r#"{"metadata": {"labels": {"mcs.causeway.dev/hub": null}, "annotations": {"mcs.causeway.dev/owner": null}}}"#;
     for object in mine {
-        kubectl(&space, taker, ["label", object, "mcs.causeway.dev/hub-"]).await;
+        kubectl(&space, taker, ["patch", object, "--type=merge", "-p", bare]).await;
     }
     let object = ["get", "mcs", "goo", "-n", space.name()];
-    let failed = "False|EndpointSliceDispatchedFailed|1 of 1 consumers: taker 1 EndpointSlice cannot be written";
-    says(bed.hub(), &object, "Ready", failed).await;
+    let name = copy.rsplit('/').next().unwrap_or_default();
+    let failed = format!(
+        "False|EndpointSliceDispatchedFailed|1 of 1 consumers: taker has an EndpointSlice {name} that is not causeway's, \
+         in the way of a copy; kubectl -n {} delete endpointslice {name}",
+        space.name()
+    );
+    says(bed.hub(), &object, "Ready", &failed).await;
     mcs_says(&space, "foo", "True|").await;
     let theirs = identities(&space, taker, &THEIRS).await;
     let persons = identities(&space, taker, &mine).await;

@@ -238,6 +238,41 @@ async fn a_port_that_is_renamed_in_the_service_is_held_and_reported_until_the_en
 }
 
 #[tokio::test]
+async fn a_copy_whose_label_somebody_took_is_taken_back_and_follows_its_source() {
+    let stage = Stage::new("lostlabel").await;
+    service("foo")
+        .port_to("http", 80, 8080)
+        .create(stage.hub(), &stage.space)
+        .await;
+    stage.carry_from_member1_to_member2().await;
+    let pod = stage.pod_that_member2_reaches().await;
+    let member = stage.member("member2");
+    let copies = "--selector=multicluster.kubernetes.io/source-cluster=member1";
+    stage
+        .kubectl(
+            member,
+            ["label", "endpointslice", copies, "mcs.causeway.dev/hub-"],
+        )
+        .await;
+    let another = stage.pods("member1", 1).await.remove(0);
+    stage.reaches("member2", &[pod.ip(), another.ip()]).await;
+    let ours = format!("{copies},mcs.causeway.dev/hub");
+    stage
+        .prints(
+            member,
+            [
+                "get",
+                "endpointslice",
+                &ours,
+                "-o",
+                "jsonpath={.items[*].addressType}",
+            ],
+            "IPv4",
+        )
+        .await;
+}
+
+#[tokio::test]
 async fn slices_made_by_hand_count_only_where_the_service_asks_for_them() {
     let stage = Stage::new("byhand").await;
     service("foo")

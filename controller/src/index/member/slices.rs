@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::by_name::ByName;
 use super::{Changed, Written, differing};
-use crate::index::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice, Uid};
+use crate::index::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice, Stray, Uid};
 use crate::watch::Signal;
 
 type Keys = HashSet<ServiceKey>;
@@ -18,8 +18,29 @@ type Keys = HashSet<ServiceKey>;
 pub(super) struct Slices {
     pub(super) sources: HashMap<ServiceKey, ByName<Arc<SourceSlice>>>,
     pub(super) copies: HashMap<ServiceKey, ByName<Written<CopiedSlice>>>,
+    /// What is neither; of no use but that names are taken.
+    strays: HashMap<ServiceKey, ByName<Stray>>,
     /// The name of each slice's service, by namespace and name of the slice: a slice may change sides.
     homes: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
+}
+
+/// A slice that has the name of a copy that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InTheWay<'a> {
+    /// A source, or a copy of another service.
+    Used,
+    /// Neither.
+    Stray(&'a Stray),
+}
+
+impl<'a> InTheWay<'a> {
+    /// The slice, where it is a copy that was made on behalf of that owner and lost its labels.
+    pub fn lost_copy_of(self, owner: &str) -> Option<&'a Stray> {
+        match self {
+            Self::Stray(stray) if stray.owner.as_deref() == Some(owner) => Some(stray),
+            _ => None,
+        }
+    }
 }
 
 impl Slices {
@@ -28,6 +49,7 @@ impl Slices {
             Signal::Listed(slices) => {
                 let old_sources = std::mem::take(&mut self.sources);
                 let old_copies = std::mem::take(&mut self.copies);
+                let old_strays = std::mem::take(&mut self.strays);
                 self.homes.clear();
                 for slice in slices {
                     self.put(slice, &mut Changed::default());
@@ -38,6 +60,8 @@ impl Slices {
                     .extend(differing(&old_sources, &self.sources, |old, new| {
                         old == new
                     }));
+                let strays = differing(&old_strays, &self.strays, |old, new| old == new);
+                changed.copied.extend(strays);
                 // That a copy is seen now is news too.
                 changed
                     .keys
@@ -69,9 +93,11 @@ impl Slices {
     fn shrink(&mut self) {
         self.sources.values_mut().for_each(ByName::shrink);
         self.copies.values_mut().for_each(ByName::shrink);
+        self.strays.values_mut().for_each(ByName::shrink);
         self.homes.values_mut().for_each(HashMap::shrink_to_fit);
         self.sources.shrink_to_fit();
         self.copies.shrink_to_fit();
+        self.strays.shrink_to_fit();
     }
 
     fn put(&mut self, slice: ObservedSlice, changed: &mut Changed) {
@@ -101,7 +127,11 @@ impl Slices {
                 };
                 self.put_copy(name, key, copy, &mut changed.copied);
             }
-            SliceRole::Other => self.remove(&namespace, &name, changed),
+            SliceRole::Other(key, stray) => {
+                self.remove(&namespace, &name, changed);
+                let key = self.settle(key, name.clone());
+                self.strays.entry(key).or_default().insert(name, stray);
+            }
         }
     }
 
@@ -122,12 +152,28 @@ impl Slices {
         Some(ServiceKey::new(namespace.clone(), service.clone()))
     }
 
+    /// What has that name and is no copy of the service.
+    pub(super) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+        let home = self.home(&key.namespace, name)?;
+        let stray = self.strays.get(&home).and_then(|all| all.get(name));
+        let is_copy = self
+            .copies
+            .get(&home)
+            .is_some_and(|all| all.get(name).is_some());
+        match stray {
+            Some(stray) => Some(InTheWay::Stray(stray)),
+            None if is_copy && home == *key => None,
+            None => Some(InTheWay::Used),
+        }
+    }
+
     /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
     /// slice comes with a text of its own.
     fn settle(&mut self, key: ServiceKey, slice: Arc<str>) -> ServiceKey {
         let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
         let known = self.sources.get_key_value(&key).map(|(known, _)| known);
-        let known = known.or(of_copies).cloned();
+        let of_strays = self.strays.get_key_value(&key).map(|(known, _)| known);
+        let known = known.or(of_copies).or(of_strays).cloned();
         let key = known.unwrap_or(match self.homes.get_key_value(&key.namespace) {
             Some((namespace, _)) => ServiceKey::new(namespace.clone(), key.name),
             None => key,
@@ -149,6 +195,7 @@ impl Slices {
         }
         let source = remove_from(&mut self.sources, &key, name);
         remove_from(&mut self.copies, &key, name);
+        remove_from(&mut self.strays, &key, name);
         match source {
             Some(_) => changed.keys.insert(key),
             None => changed.copied.insert(key),
@@ -169,6 +216,7 @@ impl Slices {
             .is_some_and(newer)
         {
             let copy = Written::unseen(copy, now);
+            self.remove(&slice.namespace, &slice.name, &mut Changed::default());
             self.put_copy(slice.name, key, copy, &mut Keys::new());
         }
     }

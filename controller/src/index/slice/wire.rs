@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::content::Content;
 use super::source::{SourceDraft, SourceSlice};
-use super::{Judged, ObservedSlice, SliceRole, copied, judge, value};
+use super::{Judged, ObservedSlice, SliceRole, Stray, copied, judge, value};
 
 /// Bytes of JSON that an endpoint is likely to take, at least.
 const ENDPOINT: usize = 128;
@@ -289,11 +289,12 @@ impl Wire<'_> {
         };
         let label = |name: &str| value(&metadata.labels, name);
         let annotation = |name: &str| value(&metadata.annotations, name);
+        let stray = || Stray::of(&meta, annotation);
         let address_type = said(&self.address_type);
         let endpoints = self.endpoints.map_or("null", RawValue::get);
         let ports = self.ports.as_deref().unwrap_or_default();
         let namespace = meta.namespace.as_deref().unwrap_or_default().into();
-        let role = match judge(&namespace, label) {
+        let role = match judge(&namespace, label, annotation) {
             Judged::Source(key, manager) => {
                 let mut draft = SourceDraft::new(address_type, endpoints.len() / ENDPOINT);
                 let read = each_endpoint(endpoints, |endpoint| draft.add(&endpoint));
@@ -301,7 +302,7 @@ impl Wire<'_> {
                     Ok(()) => draft.finish(&meta, ports, manager),
                     Err(_) => SourceSlice::unread(&meta, manager),
                 };
-                SliceRole::source(key, source)
+                SliceRole::source(key, source, stray)
             }
             Judged::Copy(key, hub, path) => {
                 let mut content = Content::new(label, annotation, address_type);
@@ -309,9 +310,10 @@ impl Wire<'_> {
                 let owners = metadata.owner_references.iter().flatten();
                 let owners = owners.map(|owner| said(&owner.uid));
                 let content = content.hash(ports).owned_by(owners);
-                SliceRole::copy(key, copied(&meta, hub, path, label, annotation, content))
+                let copy = copied(&meta, hub, path, label, annotation, content);
+                SliceRole::copy(key, copy, stray)
             }
-            Judged::Other => SliceRole::Other,
+            Judged::Other(key) => SliceRole::Other(key, stray()),
         };
         Ok(WireSlice { meta, role })
     }
@@ -372,6 +374,10 @@ mod tests {
             ],
             "ports": [{"name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "h2c"}, {"port": 1}],
         });
+        if slice["metadata"]["labels"][labels::HUB].is_null() {
+            // A source says of no other source that it was made from it.
+            slice["metadata"]["annotations"] = json!({labels::OWNER: "X/u", "other": "x"});
+        }
         json_patch::merge(&mut slice, &rest);
         slice
     }

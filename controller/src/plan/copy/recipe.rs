@@ -67,6 +67,10 @@ impl Recipe {
         &self.provider
     }
 
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
+    }
+
     /// By which what came of this recipe is remembered.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
