@@ -98,7 +98,10 @@ impl View<'_> {
             let generation = export.generation;
             set(&mut conditions, type_, text, verdict, generation, self.now)
         };
-        let sentence = format!("Service {} can be exported", self.key);
+        let mut sentence = format!("Service {} can be exported", self.key);
+        if let Some(left_out) = merge::left_out(&export.spec) {
+            sentence.push_str(&format!("; not carried: {left_out}"));
+        }
         let valid = self.valid(name, validity);
         let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
         let (text, verdict) = self.conflict(export, validity);

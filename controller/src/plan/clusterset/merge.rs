@@ -93,6 +93,11 @@ pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     })
 }
 
+/// What of an export's labels and annotations cannot be carried, and why.
+pub fn left_out(spec: &ServiceExportSpec) -> Option<String> {
+    Exported::read(spec).left_out()
+}
+
 /// An export, and what of its labels and annotations can be carried.
 struct Export<'a> {
     export: Constituent<'a>,

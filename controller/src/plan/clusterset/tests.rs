@@ -267,3 +267,42 @@ fn labels_and_annotations_come_from_the_export_alone_and_go_with_it() {
     assert_eq!(meta["labels"]["theirs"], "kept");
     world.assert_at_rest();
 }
+
+#[test]
+fn what_an_export_names_and_cannot_be_carried_is_said_in_valid_while_it_lasts() {
+    let mut world = exported();
+    let named = |names: &[&str]| {
+        let all: serde_json::Map<_, _> = names
+            .iter()
+            .map(|name| ((*name).to_owned(), json!("v")))
+            .collect();
+        export("foo").with(json!({"spec": {"exportedLabels": all}}))
+    };
+    let can = "Service shop/foo can be exported";
+    for (names, left_out) in [
+        (vec!["team"], String::new()),
+        (
+            vec!["team", labels::HUB],
+            format!("; not carried: label {} (reserved)", labels::HUB),
+        ),
+        (
+            vec!["-a", "-b", "-c", "-d", "-e"],
+            "; not carried: label -a (not a valid name and value), label -b (not a valid name and value), \
+             label -c (not a valid name and value) and 2 more"
+                .to_owned(),
+        ),
+    ] {
+        let object = named(&names);
+        world.off("member1", Kind::Export, "foo").settle();
+        world.on("member1", object).settle();
+        assert_eq!(
+            says(&world, "member1", "Valid"),
+            format!("True Valid: {can}{left_out}")
+        );
+        world.assert_at_rest();
+    }
+    let much = json!({"spec": {"exportedAnnotations": {"a": "x".repeat(250 * 1024)}}});
+    world.on("member1", export("foo").with(much)).settle();
+    let expected = format!("True Valid: {can}; not carried: annotation a (beyond 240 KiB in all)");
+    assert_eq!(says(&world, "member1", "Valid"), expected);
+}

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use causeway::api::labels;
 use causeway::api::multicluster::ServiceExportSpec;
-use causeway::domain::dns1123_label;
+use causeway::domain::{dns1123_label, quoted};
 
 /// Labels and annotations that every API server takes, and that nothing of causeway's or of Kubernetes' own depends on.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Exported {
     /// The labels.
     pub(super) labels: BTreeMap<String, String>,
     /// The annotations.
     pub(super) annotations: BTreeMap<String, String>,
+    /// What is not carried, and why: `label team/x (its name is not valid)`.
+    left_out: Vec<String>,
 }
 
 /// Domains whose names say who keeps an object and where it belongs.
@@ -29,6 +31,8 @@ const RESERVED_NAMES: [&str; 4] = [
     labels::KARMADA_MANAGED,
 ];
 
+/// How many that are left out are named in a message.
+const NAMED_MAX: usize = 3;
 const NAME_MAX: usize = 63;
 const DOMAIN_MAX: usize = 253;
 /// An object has at most 256 KiB of annotations; some room is left for causeway's own, which name what is exported once more.
@@ -39,35 +43,58 @@ impl Exported {
     /// as a whole: what does not fit is left out.
     pub(super) fn read(spec: &ServiceExportSpec) -> Self {
         let mut room = SIZE_MAX;
-        let labels = carried(&spec.exported_labels, &mut room, |name, value| {
-            is_qualified(name) && (value.is_empty() || is_name(value))
-        });
-        let annotations = carried(&spec.exported_annotations, &mut room, |name, _| {
+        let mut exported = Self::default();
+        for (name, value) in &spec.exported_labels {
+            let is_valid = is_qualified(name) && (value.is_empty() || is_name(value));
+            match obstacle(name, value, is_valid, &mut room) {
+                None => drop(exported.labels.insert(name.clone(), value.clone())),
+                Some(why) => exported.leave_out("label", name, why),
+            }
+        }
+        for (name, value) in &spec.exported_annotations {
             // Upper case is allowed in the domain of an annotation, and only there.
-            is_qualified(&name.to_ascii_lowercase())
-        });
-        Self {
-            labels,
-            annotations,
+            let is_valid = is_qualified(&name.to_ascii_lowercase());
+            match obstacle(name, value, is_valid, &mut room) {
+                None => drop(exported.annotations.insert(name.clone(), value.clone())),
+                Some(why) => exported.leave_out("annotation", name, why),
+            }
+        }
+        exported
+    }
+
+    fn leave_out(&mut self, kind: &str, name: &str, why: &str) {
+        self.left_out
+            .push(format!("{kind} {} ({why})", quoted(name)));
+    }
+
+    /// What is not carried, and why; the first few, and how many there are besides.
+    pub(super) fn left_out(&self) -> Option<String> {
+        let named = self.left_out.get(..NAMED_MAX).unwrap_or(&self.left_out);
+        let more = self.left_out.len() - named.len();
+        let text = named.join(", ");
+        match (named.len(), more) {
+            (0, _) => None,
+            (_, 0) => Some(text),
+            (_, more) => Some(format!("{text} and {more} more")),
         }
     }
 }
 
-fn carried(
-    all: &BTreeMap<String, String>,
-    room: &mut usize,
-    is_lawful: impl Fn(&str, &str) -> bool,
-) -> BTreeMap<String, String> {
-    let mut fits = |name: &str, value: &str| {
-        let size = 2 * name.len() + value.len() + 1;
-        let rest = room.checked_sub(size);
-        *room = rest.unwrap_or(*room);
-        rest.is_some()
-    };
-    all.iter()
-        .filter(|(name, value)| !is_reserved(name) && is_lawful(name, value) && fits(name, value))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
+/// Why something is not carried; takes the room that it needs if it is.
+fn obstacle(name: &str, value: &str, is_valid: bool, room: &mut usize) -> Option<&'static str> {
+    if is_reserved(name) {
+        return Some("reserved");
+    }
+    if !is_valid {
+        return Some("not a valid name and value");
+    }
+    match room.checked_sub(2 * name.len() + value.len() + 1) {
+        None => Some("beyond 240 KiB in all"),
+        Some(rest) => {
+            *room = rest;
+            None
+        }
+    }
 }
 
 fn is_reserved(name: &str) -> bool {
