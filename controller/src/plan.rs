@@ -255,7 +255,7 @@ fn wishes(
         multicluster: publishes,
         import: None,
     };
-    let providers = providers(index, key, placement, exposed, hub_service.all_sources);
+    let providers = providers(index, key, placement, exposed);
     let targets = placement.targets.iter();
     let staying = targets.filter(|(name, _)| !index.hub.is_leaving(name));
     let wish = |(name, roles): (&ClusterName, &Roles)| {
@@ -298,7 +298,6 @@ fn providers<'a>(
     key: &ServiceKey,
     placement: &'a Placement,
     exposed: &Exposed,
-    all_sources: bool,
 ) -> Vec<Provider<'a>> {
     let used = placement
         .providers()
@@ -312,7 +311,6 @@ fn providers<'a>(
             name,
             member,
             ports: service.map_or_else(|| exposed().collect(), ServiceView::ports),
-            all_sources,
             ranges: index.hub.ranges(name),
         }
     };

@@ -27,9 +27,6 @@ pub const EXPORTED_ANNOTATIONS: &str = "mcs.causeway.dev/exported-annotations";
 /// Selector key of a delivered Service in a consumer that provides nothing: it matches no pod.
 pub const NO_LOCAL_BACKENDS: &str = "mcs.causeway.dev/no-local-backends";
 
-/// Annotation on the hub's Service: `all` makes every slice of it a source, not only Kubernetes' own.
-pub const SOURCES: &str = "mcs.causeway.dev/sources";
-
 /// Annotation on a Cluster: `"true"` stops the use of what the member provides.
 pub const WITHDRAW: &str = "mcs.causeway.dev/withdraw";
 
@@ -104,7 +101,6 @@ mod tests {
             EXPORTED_LABELS,
             EXPORTED_ANNOTATIONS,
             NO_LOCAL_BACKENDS,
-            SOURCES,
             WITHDRAW,
             RELEASE,
             EXPORT_NAMESPACES,

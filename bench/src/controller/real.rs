@@ -50,8 +50,7 @@ pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let (hub, provider) = (fleet.hub(), fleet.member("member1"));
     let consumers = CONSUMERS.map(|name| fleet.member(name));
     let shape = service(SERVICE).without_selector().port("http", 80);
-    let all = shape.annotation(labels::SOURCES, "all");
-    all.create(hub, &space).await;
+    shape.create(hub, &space).await;
     let wish = multi_cluster_service(SERVICE).providers(["member1"]);
     wish.consumers(CONSUMERS).create(&space).await;
     let slices: Api<EndpointSlice> = space.api(provider);

@@ -74,7 +74,6 @@ pub(super) enum Reason {
     MemberNotRead,
     ListNotBelieved,
     NoProviderService,
-    NotManagedByKubernetes,
     AddressTypeNotCarried,
     AddressNotRoutable,
     AddressOutsideRanges,

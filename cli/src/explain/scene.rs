@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
-use causeway::domain::ServiceKey;
+use causeway::domain::{ServiceKey, imported_by};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
@@ -125,10 +125,13 @@ impl Held {
         &'a self,
         service: &'a str,
     ) -> impl Iterator<Item = &'a EndpointSlice> {
-        let foreign = |slice: &&EndpointSlice| {
-            is_copy(slice) || slice.labels().contains_key(labels::SOURCE_CLUSTER)
-        };
-        self.slices_of(service).filter(move |slice| !foreign(slice))
+        self.slices_of(service).filter(|slice| {
+            let value = |all: &'a BTreeMap<String, String>| {
+                move |name: &str| all.get(name).map(String::as_str)
+            };
+            let by = imported_by(value(slice.labels()), value(slice.annotations()));
+            by.is_none()
+        })
     }
 }
 

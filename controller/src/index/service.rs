@@ -37,8 +37,6 @@ pub struct ServiceView {
     pub ip_families: Vec<Box<str>>,
     /// Its virtual addresses, in the order of the families; none when it is headless.
     pub cluster_ips: Vec<Box<str>>,
-    /// Whether every slice of it is a source ([`labels::SOURCES`]).
-    pub all_sources: bool,
     /// Where its load balancer is reached.
     pub ingress: Vec<LoadBalancerIngress>,
 }
@@ -130,7 +128,6 @@ impl ServiceView {
             internal_traffic_policy: spec.internal_traffic_policy.as_deref().map(Into::into),
             ip_families: boxed(&spec.ip_families),
             cluster_ips: boxed(&spec.cluster_ips),
-            all_sources: annotation(labels::SOURCES).is_some_and(|sources| sources == "all"),
             ingress: load_balancer
                 .and_then(|status| status.ingress.clone())
                 .unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{ClusterName, ServiceKey, imported_by};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
@@ -174,18 +174,9 @@ fn judge<'a>(
     match (manager == labels::SLICE_DISPATCHER, label(labels::HUB)) {
         _ if service.is_none() => Judged::Other(key),
         (true, Some(hub)) => Judged::Copy(key, hub, path),
-        (true, None) => Judged::Other(key),
-        (false, _) if is_from_elsewhere(&label, annotation) => Judged::Other(key),
-        (false, _) => Judged::Source(key, keeper(manager)),
+        _ if imported_by(&label, annotation).is_some() => Judged::Other(key),
+        _ => Judged::Source(key, keeper(manager)),
     }
-}
-
-/// Whether the slice says that it is a copy, whoever made it.
-fn is_from_elsewhere<'a>(
-    label: impl Fn(&str) -> Option<&'a str>,
-    annotation: impl Fn(&str) -> Option<&'a str>,
-) -> bool {
-    label(labels::SOURCE_CLUSTER).is_some() || annotation(labels::SOURCE).is_some()
 }
 
 fn copied<'a>(

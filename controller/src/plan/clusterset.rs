@@ -198,7 +198,6 @@ fn providers<'a>(
             name: export.cluster,
             member: member.filter(|member| member.sources_are_known()),
             ports: export.service.ports(),
-            all_sources: export.service.all_sources,
             ranges: index.hub.ranges(export.cluster),
         }
     });
@@ -206,7 +205,6 @@ fn providers<'a>(
         name,
         member: None,
         ports: Vec::new(),
-        all_sources: false,
         ranges: Arc::default(),
     });
     let all = valid.chain(unknown);

@@ -2,8 +2,9 @@
 
 mod recipe;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort, short_hash};
@@ -143,8 +144,6 @@ pub struct Provider<'a> {
     pub member: Option<&'a Member>,
     /// The ports of its Service.
     pub ports: Vec<ServicePort>,
-    /// Whether every slice of the service is a source, or only those that Kubernetes keeps.
-    pub all_sources: bool,
     /// Which of its addresses are carried.
     pub ranges: Arc<Ranges>,
 }
@@ -254,10 +253,7 @@ pub fn copies<'a>(
         };
         let recipe = Arc::new(Recipe::new(origin, provider, consumer));
         let fingerprint = recipe.fingerprint();
-        let sources = || {
-            let all = member.sources(origin.key);
-            all.filter(|(_, source)| is_used(source, provider.all_sources))
-        };
+        let sources = || member.sources(origin.key);
         let count = sources().count();
         if count > MOST_SLICES {
             wish.held.clusters.insert(provider.name.clone());
@@ -268,7 +264,8 @@ pub fn copies<'a>(
             });
             continue;
         }
-        for (name, source) in sources() {
+        let kept = KeptByKubernetes::of(|| sources().map(|(_, source)| &**source));
+        for (name, source) in sources().filter(|(_, source)| !kept.says_all_of(source)) {
             if let Some(unfit) = Unfit::of(source) {
                 wish.pass_over(origin.path, provider.name, name, unfit);
                 continue;
@@ -295,8 +292,38 @@ pub fn copies<'a>(
     wish
 }
 
-fn is_used(source: &SourceSlice, all: bool) -> bool {
-    source.manager != SliceManager::Other || all
+/// What the slices say that Kubernetes keeps of a service, where others keep some of it too: one that says nothing else (somebody
+/// wrote both Endpoints and a slice) is not carried beside them.
+struct KeptByKubernetes<'a> {
+    addresses: HashSet<IpAddr>,
+    ports: Vec<&'a [SlicePort]>,
+}
+
+impl<'a> KeptByKubernetes<'a> {
+    fn of<I: Iterator<Item = &'a SourceSlice>>(sources: impl Fn() -> I) -> Self {
+        let of_others = |source: &&SourceSlice| source.manager == SliceManager::Other;
+        let has_others = sources().any(|source| of_others(&source));
+        let own = sources().filter(|source| has_others && !of_others(source));
+        let mut kept = Self {
+            addresses: HashSet::new(),
+            ports: Vec::new(),
+        };
+        for source in own {
+            kept.ports.push(&source.ports);
+            let endpoints = source.endpoints();
+            kept.addresses
+                .extend(endpoints.map(|endpoint| endpoint.address));
+        }
+        kept
+    }
+
+    fn says_all_of(&self, source: &SourceSlice) -> bool {
+        source.manager == SliceManager::Other
+            && self.ports.iter().any(|ports| **ports == *source.ports)
+            && source
+                .endpoints()
+                .all(|endpoint| self.addresses.contains(&endpoint.address))
+    }
 }
 
 /// Slices of one service and provider that are carried; those of Kubernetes hold a hundred endpoints each.

@@ -49,11 +49,7 @@ impl Load {
     /// Makes the services, and lets them change.
     pub(super) async fn start(fleet: &Fleet, space: &Space<'_>) -> Self {
         let hub = fleet.hub();
-        service(MOVING)
-            .port("http", 80)
-            .annotation("mcs.causeway.dev/sources", "all")
-            .create(hub, space)
-            .await;
+        service(MOVING).port("http", 80).create(hub, space).await;
         let both = service(TURNING).port("http", 80).port("metrics", 9090);
         both.create(hub, space).await;
         for name in [MOVING, TURNING] {

@@ -273,7 +273,7 @@ async fn a_copy_whose_label_somebody_took_is_taken_back_and_follows_its_source()
 }
 
 #[tokio::test]
-async fn slices_made_by_hand_count_only_where_the_service_asks_for_them() {
+async fn slices_made_by_hand_are_carried_and_those_that_other_controllers_imported_are_not() {
     let stage = Stage::new("byhand").await;
     service("foo")
         .port("http", 80)
@@ -282,21 +282,38 @@ async fn slices_made_by_hand_count_only_where_the_service_asks_for_them() {
         .await;
     stage.carry_from_member1_to_member2().await;
     stage.ready().await;
-    let slice = format!(
-        "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: by-hand, namespace: {}, labels: \
-         {{kubernetes.io/service-name: foo}}}}, addressType: IPv4, ports: [{{name: http, port: 80}}], \
-         endpoints: [{{addresses: [10.77.0.1]}}]}}",
-        stage.space.name()
-    );
-    stage.member("member1").apply(&slice).await.ok();
-    stage
-        .hub_kubectl(["annotate", "svc", "foo", "mcs.causeway.dev/sources=all"])
-        .await;
-    stage.reaches("member2", &["10.77.0.1"]).await;
-    stage
-        .hub_kubectl(["annotate", "svc", "foo", "mcs.causeway.dev/sources-"])
-        .await;
-    eventually("the copy is withdrawn", SOON, async || {
+    let slice = |name: &str, more: &str, address: &str| {
+        format!(
+            "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: {name}, namespace: {}, labels: \
+             {{kubernetes.io/service-name: foo{more}}}}}, addressType: IPv4, ports: [{{name: http, port: 80}}], \
+             endpoints: [{{addresses: [{address}]}}]}}",
+            stage.space.name()
+        )
+    };
+    let manager = ", endpointslice.kubernetes.io/managed-by";
+    let member = stage.member("member1");
+    for (name, more, address) in [
+        ("by-hand", "", "10.77.0.1"),
+        (
+            "by-a-controller",
+            &*format!("{manager}: example.com"),
+            "10.77.0.2",
+        ),
+        (
+            "imported",
+            &*format!("{manager}: lighthouse-agent.submariner.io"),
+            "10.77.0.3",
+        ),
+    ] {
+        member.apply(&slice(name, more, address)).await.ok();
+    }
+    stage.reaches("member2", &["10.77.0.1", "10.77.0.2"]).await;
+    for name in ["by-hand", "by-a-controller"] {
+        stage
+            .kubectl(member, ["delete", "endpointslice", name])
+            .await;
+    }
+    eventually("the copies are withdrawn", SOON, async || {
         stage
             .space
             .ready_addresses(stage.member("member2"), "foo")

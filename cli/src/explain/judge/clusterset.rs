@@ -42,7 +42,6 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
         exposed: read()
             .find_map(|(_, held)| imported(held))
             .unwrap_or_default(),
-        all_sources: false,
         providers,
     };
     let address = format!(

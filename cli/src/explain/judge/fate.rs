@@ -113,33 +113,14 @@ impl Question<'_> {
 
     fn of_slice(&self) -> Option<Finding> {
         let (provider, slice) = (self.provider, self.slice);
-        let name = slice.name_any();
-        if slice.address_type != "IPv4" && slice.address_type != "IPv6" {
+        let is_carried = slice.address_type == "IPv4" || slice.address_type == "IPv6";
+        (!is_carried).then(|| {
             let message = format!(
-                "EndpointSlice {name} of {provider} holds {} addresses, which are not carried",
+                "EndpointSlice {} of {provider} holds {} addresses, which are not carried",
+                slice.name_any(),
                 slice.address_type
             );
-            return Some(Finding::new(Reason::AddressTypeNotCarried, message));
-        }
-        let manager = slice.labels().get(labels::SLICE_MANAGED_BY);
-        let manager = manager.map(String::as_str).unwrap_or_default();
-        let own = [labels::SLICE_CONTROLLER, labels::SLICE_MIRRORING_CONTROLLER];
-        (!own.contains(&manager) && !self.plan.all_sources).then(|| {
-            let message = format!(
-                "EndpointSlice {name} of {provider} is not kept by Kubernetes ({}={manager:?})",
-                labels::SLICE_MANAGED_BY
-            );
-            let key = &self.plan.scene.key;
-            let finding = Finding::new(Reason::NotManagedByKubernetes, message);
-            match self.plan.path {
-                Path::Native => finding.mend(format!(
-                    "kubectl -n {} annotate service {} {}=all",
-                    key.namespace,
-                    key.name,
-                    labels::SOURCES
-                )),
-                Path::Clusterset => finding,
-            }
+            Finding::new(Reason::AddressTypeNotCarried, message)
         })
     }
 

@@ -50,9 +50,6 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
         consumers: chosen(&wish.consumers),
         obstacle: obstacle(scene, object, &wish, service),
         exposed,
-        all_sources: service
-            .and_then(|service| service.annotations().get(labels::SOURCES))
-            .is_some_and(|value| value == "all"),
     };
     let mut findings: Vec<_> = not_exposed(scene, &hidden).into_iter().collect();
     findings.extend(behind(object));

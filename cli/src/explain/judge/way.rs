@@ -29,8 +29,6 @@ pub(super) struct Plan<'a> {
     pub obstacle: Option<Finding>,
     /// The exposed ports.
     pub exposed: Vec<ServicePort>,
-    /// Whether every slice is a source, or only those of Kubernetes.
-    pub all_sources: bool,
 }
 
 impl Plan<'_> {

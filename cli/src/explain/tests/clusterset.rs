@@ -340,15 +340,15 @@ fn what_keeps_endpoints_from_an_import_is_told() {
                 "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",
             ),
             (
-                "a slice that somebody else keeps",
+                "a slice that a person keeps and that is on its way",
                 |s| {
                     s.without_copies();
                     let labels = json!({ "kubernetes.io/service-name": "foo" });
                     s.member("a").slices[0].metadata.labels = from(labels);
                 },
                 false,
-                Reason::NotManagedByKubernetes,
-                "",
+                Reason::UnderWay,
+                "the log of causeway-controller",
             ),
             (
                 "an export of another hub's causeway",

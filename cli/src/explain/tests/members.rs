@@ -194,15 +194,28 @@ fn what_is_wrong_in_the_provider_is_told() {
             "kubectl -n shop get pods",
         ),
         (
-            "a slice that somebody else keeps",
+            "a slice that another multi-cluster controller imported",
+            |s| {
+                s.without_copies();
+                s.member("a").slices[0].metadata.labels = from(json!({
+                    "kubernetes.io/service-name": "foo",
+                    "endpointslice.kubernetes.io/managed-by": "endpointslice-mesh-controller.cilium.io",
+                }));
+            },
+            false,
+            Reason::NoEndpoints,
+            "kubectl -n shop get endpointslices",
+        ),
+        (
+            "a slice that a person keeps and that is on its way",
             |s| {
                 s.without_copies();
                 s.member("a").slices[0].metadata.labels =
                     from(json!({ "kubernetes.io/service-name": "foo" }));
             },
             false,
-            Reason::NotManagedByKubernetes,
-            "kubectl -n shop annotate service foo mcs.causeway.dev/sources=all",
+            Reason::UnderWay,
+            "the log of causeway-controller",
         ),
         (
             "host names",

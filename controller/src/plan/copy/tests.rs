@@ -5,7 +5,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::objects::{Object, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
 use crate::fixtures::{World, name, world};
 
 mod unfit;
@@ -164,7 +164,7 @@ fn whatever_tells_two_sources_apart_tells_their_copies_apart() {
 }
 
 #[test]
-fn slices_of_kubernetes_are_sources_and_others_only_where_the_hubs_service_says_so() {
+fn whoever_keeps_a_slice_it_is_a_source_unless_a_multi_cluster_controller_imported_it() {
     let by = |manager: &str| {
         abc()
             .endpoint("10.1.0.5")
@@ -175,44 +175,55 @@ fn slices_of_kubernetes_are_sources_and_others_only_where_the_hubs_service_says_
         .with(json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: null}}}));
     let foreign = by(labels::SLICE_CONTROLLER)
         .with(json!({"metadata": {"labels": {labels::SOURCE_CLUSTER: "elsewhere"}}}));
-    for (source, plain, all) in [
-        (by(labels::SLICE_CONTROLLER), 1, 1),
-        (by(labels::SLICE_MIRRORING_CONTROLLER), 1, 1),
-        (by("somebody"), 0, 1),
-        (bare, 0, 1),
-        (by(labels::SLICE_DISPATCHER), 0, 0),
-        (foreign, 0, 0),
+    for (source, copies) in [
+        (by(labels::SLICE_CONTROLLER), 1),
+        (by(labels::SLICE_MIRRORING_CONTROLLER), 1),
+        (by("somebody"), 1),
+        (bare, 1),
+        (by(labels::SLICE_DISPATCHER), 0),
+        (by("endpointslice-mesh-controller.cilium.io"), 0),
+        (foreign, 0),
         (
             by(labels::SLICE_CONTROLLER).with(json!({"addressType": "FQDN"})),
             0,
-            0,
         ),
-        (by("somebody").with(json!({"addressType": "FQDN"})), 0, 0),
+        (by("somebody").with(json!({"addressType": "FQDN"})), 0),
     ] {
-        let annotation = |value: &str| {
-            foo().with(json!({"metadata": {"annotations": {labels::SOURCES: value}}}))
-        };
-        assert_eq!(
-            provided(foo(), [source.clone()])
-                .copies("member2", "foo")
-                .len(),
-            plain,
-            "{source:?}"
-        );
-        assert_eq!(
-            provided(annotation("some"), [source.clone()])
-                .copies("member2", "foo")
-                .len(),
-            plain,
-            "{source:?}"
-        );
-        assert_eq!(
-            provided(annotation("all"), [source.clone()])
-                .copies("member2", "foo")
-                .len(),
-            all,
-            "{source:?}"
-        );
+        let native = provided(foo(), [source.clone()]);
+        assert_eq!(native.copies("member2", "foo").len(), copies, "{source:?}");
+        let mut exported = world();
+        exported.member("member1").member("member2");
+        exported
+            .on("member1", foo())
+            .on("member1", source.clone())
+            .on("member1", export("foo"))
+            .settle();
+        let imported = exported.copies("member2", "derived-foo");
+        assert_eq!(imported.len(), copies, "{source:?}");
+    }
+}
+
+#[test]
+fn what_somebody_wrote_as_endpoints_and_as_a_slice_too_is_carried_once() {
+    let mirrored = abc()
+        .endpoint("10.1.0.5")
+        .endpoint("10.1.0.6")
+        .with(json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: labels::SLICE_MIRRORING_CONTROLLER}}}));
+    let by_hand = |address: &str, port| {
+        let slice = slice("foo-by-hand", "foo").port("http", port);
+        let bare = json!({"metadata": {"labels": {labels::SLICE_MANAGED_BY: null}}});
+        slice.endpoint("10.1.0.5").endpoint(address).with(bare)
+    };
+    for (other, copies) in [
+        (by_hand("10.1.0.6", 8080), 1),
+        (by_hand("10.1.0.7", 8080), 2),
+        (by_hand("10.1.0.6", 8081), 2),
+    ] {
+        let mut world = provided(foo(), [mirrored.clone(), other.clone()]);
+        assert_eq!(world.copies("member2", "foo").len(), copies, "{other:?}");
+        world.off("member1", Kind::Slice, "foo-abc").settle();
+        assert_eq!(world.copies("member2", "foo").len(), 1, "{other:?}");
+        world.assert_at_rest();
     }
 }
 
@@ -220,8 +231,7 @@ fn slices_of_kubernetes_are_sources_and_others_only_where_the_hubs_service_says_
 fn copies_are_no_sources_though_everybody_provides_and_consumes() {
     let mut world = world();
     world.member("member1").member("member2").member("member3");
-    let all = json!({"metadata": {"annotations": {labels::SOURCES: "all"}}});
-    world.on_hub(foo().with(all)).on_hub(mcs("foo"));
+    world.on_hub(foo()).on_hub(mcs("foo"));
     for (member, address) in [
         ("member1", "10.1.0.5"),
         ("member2", "10.2.0.5"),

@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::scene::label;
 
 impl Churn {
-    /// A slice made by hand, which counts where the hub's Service says so; or it goes.
+    /// A slice made by hand, or it goes.
     pub(super) async fn slices(&mut self, fleet: &Fleet, random: &mut Random) -> String {
         let namespace = self.somewhere(random);
         let members = self.members_with(namespace);

@@ -22,7 +22,6 @@ const SHARED: &str = EXPORTED[0];
 pub(super) struct Exposed {
     headless: bool,
     more: bool,
-    by_hand: bool,
 }
 
 impl Exposed {
@@ -33,11 +32,6 @@ impl Exposed {
         let fixture = all.fold(service(name), |fixture, (port, number, target)| {
             fixture.port_to(port, number, target)
         });
-        let fixture = if self.by_hand {
-            fixture.annotation(labels::SOURCES, "all")
-        } else {
-            fixture
-        };
         if self.headless {
             fixture.headless()
         } else {
@@ -70,14 +64,9 @@ impl Churn {
                 format!("{namespace}/{name} is not exposed any more")
             }
             1 => {
-                let by_hand = random.once_in(2);
-                let exposed = Exposed { by_hand, ..exposed };
-                self.exposed.insert((namespace, name), exposed);
                 delete(&services, name).await;
                 exposed.service(name).create(fleet.hub(), &space).await;
-                format!(
-                    "the Service of {namespace}/{name} is replaced by force; slices made by hand count: {by_hand}"
-                )
+                format!("the Service of {namespace}/{name} is replaced by force")
             }
             2 => {
                 let more = !exposed.more;
@@ -110,7 +99,6 @@ impl Churn {
         let exposed = Exposed {
             headless: random.once_in(5) && name != SHARED,
             more: false,
-            by_hand: random.once_in(3),
         };
         let type_ = if random.once_in(8) {
             "LoadBalancer"

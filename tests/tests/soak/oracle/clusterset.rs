@@ -46,7 +46,6 @@ pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
                 let source = Source {
                     name: exporter.name,
                     member: exporter.member,
-                    by_hand: false,
                 };
                 let ports = (exporter.ports.as_slice(), shape.1.as_slice());
                 source.copies(consumer, key, "imported", ports, lines);

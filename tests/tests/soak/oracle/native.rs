@@ -131,9 +131,6 @@ impl Told<'_> {
 
     fn copies(&self, lines: &mut Lines) {
         let exposed = self.ports();
-        let annotations = self.service.metadata.annotations.as_ref();
-        let sources = annotations.and_then(|all| all.get(labels::SOURCES));
-        let by_hand = sources.is_some_and(|sources| sources == "all");
         for (consumer, there) in self.members(&self.exposed.spec.consumer_clusters) {
             let mut offered = self.ports_in(there);
             offered.retain(|port| exposed.iter().any(|exposed| exposed.is_same(port)));
@@ -143,7 +140,6 @@ impl Told<'_> {
                     let source = Source {
                         name: provider,
                         member,
-                        by_hand,
                     };
                     source.copies(consumer, self.key, "native", (&own, &offered), lines);
                 }
@@ -156,8 +152,6 @@ impl Told<'_> {
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) member: &'a Member,
-    /// Whether slices that people made count too.
-    pub(super) by_hand: bool,
 }
 
 impl Source<'_> {
@@ -171,12 +165,10 @@ impl Source<'_> {
         lines: &mut Lines,
     ) {
         for slice in self.member.slices.values() {
-            let kept = label(slice, labels::SLICE_MANAGED_BY) == labels::SLICE_CONTROLLER
-                || (self.by_hand && !is_copy(slice));
             let is_of = label(slice, labels::SERVICE_NAME) == name
                 && slice.metadata.namespace.as_ref() == Some(namespace);
             let ports = translated(slice, own, offered);
-            if !kept || !is_of || ports.is_empty() {
+            if is_copy(slice) || !is_of || ports.is_empty() {
                 continue;
             }
             for address in &slice.endpoints {
