@@ -35,6 +35,8 @@ pub struct Fleet {
     endpoint_address: OnceLock<Result<IpAddr, String>>,
 }
 
+const HUB: &str = "hub";
+
 /// What a fleet is to be.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
@@ -42,7 +44,7 @@ pub struct Builder {
     dual_stack: BTreeSet<String>,
     packets: bool,
     clusterset: bool,
-    hub_flags: Vec<String>,
+    flags: Vec<(String, String)>,
     own_stores: BTreeSet<String>,
 }
 
@@ -91,8 +93,14 @@ impl Builder {
 
     /// The hub's API server gets this flag too.
     #[must_use]
-    pub fn hub_flag(mut self, flag: impl Into<String>) -> Self {
-        self.hub_flags.push(flag.into());
+    pub fn hub_flag(self, flag: impl Into<String>) -> Self {
+        self.flag(HUB, flag)
+    }
+
+    /// The API server of the cluster of that name gets this flag too.
+    #[must_use]
+    pub fn flag(mut self, cluster: &str, flag: impl Into<String>) -> Self {
+        self.flags.push((cluster.to_owned(), flag.into()));
         self
     }
 
@@ -109,13 +117,13 @@ impl Builder {
         let store = Store::start(&keeper, &directory);
         let network = self.packets.then(|| Arc::new(Network::new(&keeper)));
         let members = u8::try_from(self.members.len()).expect("fewer than 60 members");
-        let names = std::iter::once("hub".to_owned()).chain(self.members);
+        let names = std::iter::once(HUB.to_owned()).chain(self.members);
         let clusters = names.zip(0..).map(|(name, number)| {
             let plan = Plan {
                 role: if number == 0 { Role::Hub } else { Role::Member },
-                flags: match number {
-                    0 => self.hub_flags.clone(),
-                    _ => Vec::new(),
+                flags: {
+                    let own = self.flags.iter().filter(|(cluster, _)| *cluster == name);
+                    own.map(|(_, flag)| flag.clone()).collect()
                 },
                 number,
                 dual_stack: self.dual_stack.contains(&name),

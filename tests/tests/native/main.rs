@@ -1,6 +1,7 @@
 //! What the controller makes of a MultiClusterService, on a hub and three members.
 
 mod copies;
+mod names;
 mod placement;
 mod services;
 mod status;

@@ -1,0 +1,86 @@
+//! Services whose names only newer API servers allow (KEP-5311, RelaxedServiceNameValidation: on by default since Kubernetes
+//! 1.36).
+
+use causeway_tests::causeway::Bed;
+use causeway_tests::{
+    Fleet, SOON, Space, eventually, multi_cluster_service, service, service_export,
+};
+use kube::ResourceExt as _;
+
+const OLDER: &str = "--feature-gates=RelaxedServiceNameValidation=false";
+
+/// Waits until exactly these addresses are ready behind a Service of member2.
+async fn reached(space: &Space<'_>, service: &str, expected: &[&str]) {
+    let member = space.fleet().member("member2");
+    let what = format!("member2 reaches {expected:?} by {service}");
+    eventually(&what, SOON, async || {
+        let ready = space.ready_addresses(member, service).await;
+        (ready == expected)
+            .then_some(())
+            .ok_or(format!("{ready:?}"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_service_whose_name_begins_with_a_digit_is_exposed_wherever_the_api_server_allows_the_name()
+ {
+    let fleet = Fleet::builder().members(3).clusterset();
+    let bed = Bed::start(fleet.flag("member3", OLDER)).await;
+    let fleet = &bed.fleet;
+    let space = fleet.space("digits").await;
+    let (hub, member1, member3) = (
+        fleet.hub(),
+        fleet.member("member1"),
+        fleet.member("member3"),
+    );
+
+    let object = multi_cluster_service("1foo").providers(["member1"]);
+    let object = object.consumers(["member2", "member3"]).object();
+    let manifest = serde_json::to_string(&object).expect("JSON");
+    let apply = ["apply", "-n", space.name(), "-f", "-"];
+    let refused = hub.kubectl_with(apply, manifest.clone()).await.refused();
+    let missing = format!(
+        "there is no Service {}/1foo; create the Service first",
+        space.name()
+    );
+    assert!(refused.contains(&missing), "{refused}");
+    assert!(!refused.contains("DNS-1035"), "{refused}");
+    service("1foo").port("http", 80).create(hub, &space).await;
+    let accepted = hub.kubectl_with(apply, manifest).await;
+    assert_eq!(accepted.stderr, "");
+    accepted.ok();
+
+    let pod = space.backends("1foo").create(member1).await.remove(0);
+    reached(&space, "1foo", &[pod.ip()]).await;
+    let path = "jsonpath={.status.conditions[?(@.type==\"ServiceApplied\")].message}";
+    eventually("the older member is named", SOON, async || {
+        let get = ["get", "mcs", "1foo", "-n", space.name(), "-o", path];
+        let message = hub.kubectl(get).await.ok();
+        let says = message.starts_with("1 of 3 clusters: member3 ")
+            && message.contains("a DNS-1035 label must consist of");
+        says.then_some(()).ok_or(message)
+    })
+    .await;
+    let none = space.api::<k8s_openapi::api::core::v1::Service>(member3);
+    let services = none
+        .list(&kube::api::ListParams::default())
+        .await
+        .expect("Services");
+    assert!(services.iter().all(|one| one.name_any() != "1foo"));
+
+    // The clusterset's names are made of it, and allowed everywhere.
+    service_export("1foo").create(member1, &space).await;
+    reached(&space, "derived-1foo", &[pod.ip()]).await;
+    eventually(
+        "the older member has the derived Service",
+        SOON,
+        async || {
+            let ready = space.ready_addresses(member3, "derived-1foo").await;
+            (ready == [pod.ip()])
+                .then_some(())
+                .ok_or(format!("{ready:?}"))
+        },
+    )
+    .await;
+}
