@@ -257,17 +257,17 @@ mod tests {
     #[test]
     fn what_is_printed_reads_back_as_what_would_be_applied() {
         for (line, first, count) in [
-            ("", "multiclusterservices.networking.karmada.io", 20),
+            ("", "multiclusterservices.networking.karmada.io", 22),
             (
                 "--crds-only",
                 "multiclusterservices.networking.karmada.io",
                 2,
             ),
-            ("--skip-crds --external", DEFAULT_NAMESPACE, 13),
+            ("--skip-crds --external", DEFAULT_NAMESPACE, 15),
             (
                 "--skip-crds --cert-manager --karmada",
                 DEFAULT_NAMESPACE,
-                24,
+                26,
             ),
         ] {
             let args = args(line);
