@@ -20,10 +20,17 @@ pub(crate) struct Hub {
 impl Hub {
     /// Starts them; `before` is done while no webhook is registered yet.
     pub(crate) async fn start(before: impl AsyncFnOnce(&Fleet)) -> Self {
+        Self::start_with(&[], before).await
+    }
+
+    /// [`Hub::start`], the webhook with these flags.
+    pub(crate) async fn start_with(flags: &[&str], before: impl AsyncFnOnce(&Fleet)) -> Self {
         let fleet = Fleet::builder().start().await;
         let installation = Installation::new(&fleet).await;
         before(&fleet).await;
-        let webhook = installation.webhook().start().await;
+        let launch = installation.webhook();
+        let launch = flags.iter().fold(launch, |launch, flag| launch.arg(*flag));
+        let webhook = launch.start().await;
         installation.register(&webhook).await;
         Self {
             webhook,

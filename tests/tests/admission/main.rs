@@ -12,4 +12,5 @@ mod creation;
 mod disturbance;
 mod hub;
 mod old;
+mod order;
 mod updates;
