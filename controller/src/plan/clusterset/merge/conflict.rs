@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use causeway::api::multicluster::{CLUSTER_SET_IP, HEADLESS};
 
 use super::{Export, ImportPort};
+use crate::plan::service::meant_by;
 
 /// A field that the exports of a service do not agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,7 +155,8 @@ impl<'e, 'a> Exports<'e, 'a> {
 
     fn traffic_distribution(&self) -> Option<Conflict> {
         let of = |export: &Export<'a>| export.service().shape.traffic_distribution.as_deref();
-        let differs = |other: &Export<'a>| of(other) != of(self.oldest);
+        let meant = |export: &Export<'a>| of(export).map(meant_by);
+        let differs = |other: &Export<'a>| meant(other) != meant(self.oldest);
         self.conflict(
             "TrafficDistributionConflict",
             "trafficDistribution",

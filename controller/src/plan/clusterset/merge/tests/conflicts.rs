@@ -150,6 +150,11 @@ fn what_makes_no_difference_is_no_conflict() {
             json!({"type": "NodePort"}),
         ),
         (
+            "the two names of one preference",
+            json!({"trafficDistribution": "PreferClose"}),
+            json!({"trafficDistribution": "PreferSameZone"}),
+        ),
+        (
             "addresses and selectors",
             json!({"clusterIP": "10.0.0.9", "selector": {"app": "a"}}),
             json!({"selector": {"app": "b"}}),

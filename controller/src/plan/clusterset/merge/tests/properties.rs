@@ -55,7 +55,7 @@ fn spec() -> impl Strategy<Value = Value> {
     let address = select(&["10.0.0.1", "None"][..]);
     let affinity = select(&[None, Some(60), Some(10_800)][..]);
     let policy = select(&[None, Some("Cluster"), Some("Local")][..]);
-    let preference = select(&[None, Some("PreferClose")][..]);
+    let preference = select(&[None, Some("PreferClose"), Some("PreferSameZone")][..]);
     (ports(), address, affinity, policy, preference, families).prop_map(
         |(ports, address, affinity, policy, preference, families)| {
             let config = affinity.map(|seconds| json!({"clientIP": {"timeoutSeconds": seconds}}));
