@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use causeway::api::bounds;
 use causeway::process::supervise::Tasks;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
@@ -20,8 +21,6 @@ const WAITING_AT_MOST: usize = 1024;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// A writer that had nothing to write for this long ends. Longer than a recorder remembers which events are repetitions: 6 minutes.
 const IDLE: Duration = Duration::from_secs(600);
-/// The longest note that the Events API takes, in bytes.
-const NOTE_MAX: usize = 1024;
 
 /// Where announcements are handed in. Each cluster has a queue and a writer of its own, so that one that hangs holds up no other.
 pub struct Announcer {
@@ -44,7 +43,7 @@ impl Announcer {
             tasks,
             reporter: Reporter {
                 controller: "causeway-controller".to_owned(),
-                instance: Some(instance),
+                instance: Some(bounds::cut(instance, bounds::EVENT_REPORTER)),
             },
             leadership,
             writers: HashMap::new(),
@@ -122,18 +121,7 @@ async fn write(
         let Some((about, announcement)) = next else {
             return;
         };
-        let type_ = if announcement.warning {
-            EventType::Warning
-        } else {
-            EventType::Normal
-        };
-        let event = Event {
-            type_,
-            reason: announcement.reason,
-            note: Some(cut(announcement.note)),
-            action: "Reconcile".to_owned(),
-            secondary: None,
-        };
+        let event = event_of(announcement);
         let published = timeout(DEADLINE, recorder.publish(&event, &about));
         match while_leading(&leadership, published).await {
             None | Some(Ok(Ok(()))) => {}
@@ -145,9 +133,16 @@ async fn write(
     }
 }
 
-fn cut(mut note: String) -> String {
-    while note.len() > NOTE_MAX {
-        note.pop();
+/// The Event that tells it, within the bounds of the Events API: one that is out of them is refused as a whole.
+fn event_of(announcement: Announcement) -> Event {
+    Event {
+        type_: match announcement.warning {
+            true => EventType::Warning,
+            false => EventType::Normal,
+        },
+        reason: bounds::cut_reasons(announcement.reason, bounds::EVENT_REASON),
+        note: Some(bounds::cut(announcement.note, bounds::EVENT_NOTE)),
+        action: "Reconcile".to_owned(),
+        secondary: None,
     }
-    note
 }

@@ -2,6 +2,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::api::bounds;
 use sha2::{Digest as _, Sha256};
 
 /// A name that breaks its rule; the message says which rule.
@@ -10,7 +11,6 @@ use sha2::{Digest as _, Sha256};
 pub struct NameError(&'static str);
 
 const CLUSTER_NAME_MAX: usize = 48;
-const LABEL_MAX: usize = 63;
 const DERIVED_PREFIX: &str = "derived-";
 const DERIVED_KEPT: usize = 46;
 
@@ -92,7 +92,7 @@ impl ServiceKey {
     /// 63 characters, `derived-<first 46>-<8 hexadecimal digits of the name's hash>`.
     pub fn derived(&self) -> Self {
         let plain = format!("{DERIVED_PREFIX}{}", self.name);
-        if plain.len() <= LABEL_MAX {
+        if plain.len() <= bounds::LABEL {
             return Self::new(self.namespace.clone(), plain);
         }
         let cut = self.name.get(..DERIVED_KEPT).unwrap_or(&self.name);
@@ -112,7 +112,7 @@ impl ServiceKey {
 
     /// Whether the name may be that of a derived Service whose service's name was too long for it.
     pub fn is_cut(&self) -> bool {
-        self.name.len() == LABEL_MAX && self.name.starts_with(DERIVED_PREFIX)
+        self.name.len() == bounds::LABEL && self.name.starts_with(DERIVED_PREFIX)
     }
 }
 
@@ -150,7 +150,7 @@ impl fmt::Debug for ServiceKey {
 /// [`NameError`] with the rule that the name breaks.
 pub fn dns1123_label(name: &str) -> Result<(), NameError> {
     let outer = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let good = name.len() <= LABEL_MAX
+    let good = name.len() <= bounds::LABEL
         && name.chars().all(|c| outer(c) || c == '-')
         && name.starts_with(outer)
         && name.ends_with(outer);

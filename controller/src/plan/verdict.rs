@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use causeway::api::bounds;
 use causeway::api::condition::{FALSE, TRUE};
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -132,7 +133,7 @@ impl Tally<'_> {
     }
 }
 
-/// Sets a condition; says so where its status changed.
+/// Sets a condition, within the bounds of the API; says so where its status changed.
 pub fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,
@@ -159,8 +160,8 @@ pub fn set(
     let condition = Condition {
         type_: type_.to_owned(),
         status: status.to_owned(),
-        reason: reason.to_owned(),
-        message: message.to_owned(),
+        reason: bounds::cut_reasons(reason.to_owned(), bounds::CONDITION_REASON),
+        message: bounds::cut(message.to_owned(), bounds::CONDITION_MESSAGE),
         observed_generation: Some(generation),
         last_transition_time: since.unwrap_or(Time(now)),
     };

@@ -255,6 +255,37 @@ async fn disagree_on_several(stage: &Stage, younger: ServiceFixture) {
     }
 }
 
+/// The reasons of six conflicts are longer together than an Event's reason may be.
+#[tokio::test]
+async fn the_event_of_six_conflicts_is_stored() {
+    let stage = Stage::on_three().await;
+    let older = (foo(), service_export("foo"));
+    let younger = sticky(88).port("metrics", 9090).with(|spec| {
+        spec.internal_traffic_policy = Some("Local".to_owned());
+        spec.traffic_distribution = Some("PreferSameNode".to_owned());
+    });
+    let export = service_export("foo")
+        .label("team", "red")
+        .annotation("example.org/owner", "red");
+    let reasons = "PortConflict,SessionAffinityConflict,InternalTrafficPolicyConflict,TrafficDistributionConflict,\
+                   LabelsConflict,AnnotationsConflict";
+    disagree(&stage, older, (younger, export), reasons).await;
+    for member in ["member1", "member2"] {
+        let about = "jsonpath={range .items[*]}{.involvedObject.kind}/{.involvedObject.name} {.type} {.reason} {.message}{\"\\n\"}{end}";
+        let event = eventually("the event", SOON, async || {
+            let events = stage.kubectl(member, ["get", "events", "-o", about]).await;
+            let mut lines = events.lines();
+            let event = lines.find(|line| line.starts_with("ServiceExport/foo Warning"));
+            event.map(ToOwned::to_owned).ok_or(events)
+        })
+        .await;
+        let kept = "ServiceExport/foo Warning PortConflict,SessionAffinityConflict,InternalTrafficPolicyConflict,\
+                    TrafficDistributionConflict,LabelsConflict Conflicting ports: ";
+        assert!(event.starts_with(kept), "{event}");
+        assert!(event.contains("Conflicting annotations: "), "{event}");
+    }
+}
+
 async fn the_type_of_an_import_changes_when_the_oldest_export_goes(stage: Stage) {
     let older = exported_as(foo().headless());
     disagree(&stage, older, exported_as(foo()), "TypeConflict").await;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use causeway::api::bounds;
 use causeway::api::multicluster::{CLUSTER_SET_IP, HEADLESS};
 
 use super::{Export, ImportPort};
@@ -20,10 +21,9 @@ pub struct Conflict {
 const NAMED_AT_MOST: usize = 3;
 /// What is shown of one cluster's value, in bytes.
 const VALUE_MAX: usize = 96;
-/// What a condition says of conflicts, in bytes.
-const MESSAGE_MAX: usize = 1000;
+/// What a condition says of conflicts, in bytes: its Event says the same.
+const MESSAGE_MAX: usize = bounds::EVENT_NOTE;
 const SEPARATOR: &str = ". ";
-const ELLIPSIS: &str = "...";
 
 /// The internal traffic policy of a Service that names none.
 const DEFAULT_POLICY: &str = "Cluster";
@@ -264,13 +264,5 @@ fn some_or(text: String, otherwise: &str) -> String {
 
 /// At most so many bytes of a text, on one line.
 fn cut(text: &str, most: usize) -> String {
-    let mut line = text.replace(char::is_control, " ");
-    if line.len() > most {
-        let kept = most.saturating_sub(ELLIPSIS.len());
-        while line.len() > kept {
-            line.pop();
-        }
-        line.push_str(ELLIPSIS);
-    }
-    line
+    bounds::cut(text.replace(char::is_control, " "), most)
 }

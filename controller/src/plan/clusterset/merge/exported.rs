@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use causeway::api::bounds;
 use causeway::api::labels;
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::domain::{dns1123_label, quoted};
@@ -33,10 +34,8 @@ const RESERVED_NAMES: [&str; 4] = [
 
 /// How many that are left out are named in a message.
 const NAMED_MAX: usize = 3;
-const NAME_MAX: usize = 63;
-const DOMAIN_MAX: usize = 253;
-/// An object has at most 256 KiB of annotations; some room is left for causeway's own, which name what is exported once more.
-const SIZE_MAX: usize = 240 * 1024;
+/// Some room is left for causeway's own annotations, which name what is exported once more.
+const SIZE_MAX: usize = bounds::ANNOTATIONS - 16 * 1024;
 
 impl Exported {
     /// Reads what an export says. The definition lets any text through, and an import with a label that is none would be refused
@@ -121,12 +120,12 @@ fn is_qualified(text: &str) -> bool {
 fn is_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let ends = |c: char| c.is_ascii_alphanumeric();
-    text.len() <= NAME_MAX
+    text.len() <= bounds::LABEL
         && text.chars().all(inner)
         && text.starts_with(ends)
         && text.ends_with(ends)
 }
 
 fn is_subdomain(text: &str) -> bool {
-    text.len() <= DOMAIN_MAX && text.split('.').all(|part| dns1123_label(part).is_ok())
+    text.len() <= bounds::SUBDOMAIN && text.split('.').all(|part| dns1123_label(part).is_ok())
 }

@@ -1,6 +1,6 @@
 //! What is said of exports that disagree.
 
-use causeway::api::labels;
+use causeway::api::{bounds, labels};
 use serde_json::{Value, json};
 
 use super::super::conflict_text;
@@ -212,7 +212,10 @@ fn a_condition_tells_all_conflicts_in_one_line_of_reasonable_length() {
         "PortConflict,TypeConflict,SessionAffinityConfigConflict,InternalTrafficPolicyConflict,TrafficDistributionConflict,\
          IPFamilyConflict,LabelsConflict,AnnotationsConflict"
     );
-    assert!((900..1024).contains(&message.len()), "{message}");
+    assert!(
+        (900..=bounds::EVENT_NOTE).contains(&message.len()),
+        "{message}"
+    );
     for field in [
         "ports",
         "type",

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use causeway::api::bounds;
 use causeway::domain::ServicePort;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -190,7 +191,7 @@ proptest! {
         let found: BTreeSet<_> = all.conflicts.iter().map(|one| one.reason).collect();
         prop_assert_eq!(found, by_pairs);
         if let Some((reason, message)) = text {
-            prop_assert!(reason.len() < 1024 && message.len() < 1024);
+            prop_assert!(reason.len() <= bounds::CONDITION_REASON && message.len() <= bounds::EVENT_NOTE);
         }
     }
 

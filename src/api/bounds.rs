@@ -1,0 +1,79 @@
+//! How long an API server lets a text be, field by field, and how a text is made to fit.
+//!
+//! All in bytes: of texts that are not ASCII some definitions count characters, which are never more.
+
+/// `reason` of an Event (events.k8s.io/v1, `reasonLengthLimit`).
+pub const EVENT_REASON: usize = 128;
+/// `reportingInstance` of an Event (`reportingInstanceLengthLimit`).
+pub const EVENT_REPORTER: usize = 128;
+/// `note` of an Event (`noteLengthLimit`).
+pub const EVENT_NOTE: usize = 1024;
+/// `reason` of a condition (meta/v1 Condition, as definitions repeat it).
+pub const CONDITION_REASON: usize = 1024;
+/// `message` of a condition (meta/v1 Condition, as definitions repeat it).
+pub const CONDITION_MESSAGE: usize = 32_768;
+/// A label, as a name may be in DNS; also the name part of the key of a label or annotation, and the value of a label.
+pub const LABEL: usize = 63;
+/// A subdomain, as in the key of a label or annotation before the slash.
+pub const SUBDOMAIN: usize = 253;
+/// All keys and values of an object's annotations together.
+pub const ANNOTATIONS: usize = 256 * 1024;
+
+const ELLIPSIS: &str = "...";
+
+/// At most so many bytes of a text, which ends in `...` where something was cut off.
+pub fn cut(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most.saturating_sub(ELLIPSIS.len())));
+        text.push_str(ELLIPSIS);
+    }
+    text
+}
+
+/// At most so many bytes of a list of reasons that commas join: only whole ones, unless the first alone is longer.
+pub fn cut_reasons(mut reasons: String, most: usize) -> String {
+    if reasons.len() > most {
+        let room = reasons.floor_char_boundary(most + 1);
+        let whole = reasons.get(..room).and_then(|kept| kept.rfind(','));
+        reasons.truncate(whole.unwrap_or_else(|| reasons.floor_char_boundary(most)));
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters_and_says_so() {
+        for (text, most, cut_) in [
+            ("", 0, ""),
+            ("short", 5, "short"),
+            ("longer", 5, "lo..."),
+            ("€€€", 9, "€€€"),
+            ("€€€", 8, "€..."),
+            ("longer", 3, "..."),
+        ] {
+            assert_eq!(cut(text.to_owned(), most), cut_, "{text} {most}");
+        }
+    }
+
+    #[test]
+    fn of_several_reasons_whole_ones_are_kept() {
+        for (reasons, most, kept) in [
+            ("PortConflict", 12, "PortConflict"),
+            ("A,B,C", 5, "A,B,C"),
+            ("A,B,C", 4, "A,B"),
+            ("A,B,C", 3, "A,B"),
+            ("A,B,C", 2, "A"),
+            ("TypeConflict", 4, "Type"),
+            ("€€", 4, "€"),
+        ] {
+            assert_eq!(
+                cut_reasons(reasons.to_owned(), most),
+                kept,
+                "{reasons} {most}"
+            );
+        }
+    }
+}
