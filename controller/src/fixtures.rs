@@ -12,7 +12,6 @@ mod works;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use causeway::api::multicluster::Version;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
@@ -27,7 +26,6 @@ use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
-use crate::index::served::{ImportFields, Served, ServedImports};
 use crate::index::{Index, Item, Standing, after};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
 use crate::plan::{Desired, Settings, plan};
@@ -44,16 +42,6 @@ const MEMBER_KINDS: [Kind; 5] = [
     Kind::Export,
     Kind::Import,
 ];
-
-fn serves_all() -> Served {
-    Served {
-        exports: Some(Version::V1beta1),
-        imports: Some(ServedImports {
-            version: Version::V1beta1,
-            fields: ImportFields::ALL,
-        }),
-    }
-}
 
 /// Everything there is, and the controller's view of it.
 #[derive(Debug)]
@@ -79,7 +67,7 @@ pub(crate) struct World {
     /// How many of its objects of a kind a cluster lists at most.
     forgetful: BTreeMap<(String, Kind), usize>,
     silent: BTreeSet<String>,
-    releases: BTreeMap<String, (u32, u32)>,
+    pub(crate) releases: BTreeMap<String, (u32, u32)>,
     unreachable: BTreeSet<String>,
     /// Whether the hub serves Works; `None` where it does not say.
     serves_works: Option<bool>,
@@ -146,9 +134,7 @@ fn clock(server: &mut Server, now: Now) -> &mut Server {
 impl World {
     /// Joins a cluster of its own with the namespace of the tests in it, and lets it tell all that it has.
     pub(crate) fn member(&mut self, name: &str) -> &mut Self {
-        self.silent_member(name);
-        self.identify(name, &format!("uid-of-{name}"), (1, 34));
-        self.list(name)
+        self.silent_member(name).introduce(name).list(name)
     }
 
     /// Joins a cluster that has not said anything.
@@ -177,10 +163,18 @@ impl World {
         self.hear(cluster, MemberEvent::Identified(identity))
     }
 
+    /// A member says who it is.
+    pub(crate) fn introduce(&mut self, cluster: &str) -> &mut Self {
+        let release = self.releases.get(cluster).copied();
+        let uid = format!("uid-of-{cluster}");
+        self.identify(cluster, &uid, release.unwrap_or((1, 34)))
+    }
+
     /// A member tells all that it has, and that its watches stand.
     pub(crate) fn list(&mut self, cluster: &str) -> &mut Self {
         let server = self.members.get_mut(cluster).expect("a member");
         server.untold.clear();
+        let served = server.served.clone();
         let most = |kind| self.forgetful.get(&(cluster.to_owned(), kind)).copied();
         let most = |kind| most(kind).unwrap_or(usize::MAX);
         let all = |kind| {
@@ -192,7 +186,7 @@ impl World {
         };
         let all = |kind| Signal::Listed(all(kind));
         let events = MEMBER_KINDS.map(|kind| member_event(kind, all(kind)));
-        self.hear(cluster, MemberEvent::Served(serves_all()));
+        self.hear(cluster, MemberEvent::Served(served));
         for event in events {
             self.hear(cluster, event);
         }
@@ -288,9 +282,7 @@ impl World {
             if self.unreachable.contains(&name) {
                 self.lose(&name);
             } else {
-                let release = self.releases.get(&name).copied();
-                self.identify(&name, &format!("uid-of-{name}"), release.unwrap_or((1, 34)));
-                self.list(&name);
+                self.introduce(&name).list(&name);
             }
         }
         self

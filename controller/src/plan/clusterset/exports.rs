@@ -63,9 +63,10 @@ pub fn gather<'a>(
         if cluster.mode == SyncMode::Pull || out || !(index.provides(name) || drained) {
             continue;
         }
+        let may_export = cluster.may_export_from(&key.namespace);
         let known = |member: &&Member| member.exports_are_known();
         let Some(member) = index.members.get(name).filter(known) else {
-            if !drained {
+            if !drained && may_export {
                 exports.unknown.insert(name.clone());
             }
             continue;
@@ -78,7 +79,6 @@ pub fn gather<'a>(
             continue;
         };
         let service = member.service(key);
-        let may_export = cluster.may_export_from(&key.namespace);
         if drained || !may_export {
             let why = if drained {
                 Validity::Withdrawn

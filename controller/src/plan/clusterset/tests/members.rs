@@ -167,6 +167,26 @@ fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
 }
 
 #[test]
+fn revoked_rights_bind_a_cluster_that_was_not_heard_since_the_start() {
+    let mut world = exported();
+    let of = |names: &str| {
+        let annotations = json!({labels::EXPORT_NAMESPACES: names});
+        cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
+    };
+    let before = everything(&world);
+    world.lose("member1").restart();
+    world.on_hub(of("bank,shop")).settle();
+    assert_eq!(everything(&world), before, "the rights still allow it");
+    world.on_hub(of("bank")).settle();
+    let left = everything(&world);
+    let of_others = left.iter().filter(|object| !object.starts_with("member1"));
+    assert_eq!(of_others.collect::<Vec<_>>(), Vec::<&String>::new());
+    world.introduce("member1").list("member1").settle();
+    assert_eq!(everything(&world), Vec::<String>::new());
+    world.assert_at_rest();
+}
+
+#[test]
 fn an_export_in_a_protected_namespace_is_refused_in_its_condition() {
     let mut world = exported();
     world.off("member1", Kind::Export, "foo").settle();
