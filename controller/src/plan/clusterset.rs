@@ -9,6 +9,7 @@ pub mod exports;
 pub mod import;
 pub mod merge;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,12 +19,11 @@ use k8s_openapi::jiff::Timestamp;
 
 use self::exports::{Exports, Validity};
 use self::import::{ImportPlan, Unready, derived_service};
-use self::merge::{Conflict, Constituent, ImportPort, ImportShape, Merged};
+use self::merge::{Conflict, Constituent, ImportShape, Merged};
 use super::Settings;
 use super::copy::{self, Consumer, CopyWish, Origin, Provider};
 use super::release::Release;
 use super::service::ServiceWish;
-use crate::index::clusterset::ImportView;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::index::served::ServedImports;
 use crate::index::slice::Path;
@@ -127,18 +127,14 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp
     let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
     let unknown = exports::recorded_and_unknown(index, key, &exports);
     let unsure = unknown.is_some();
-    let agreed = merged.as_ref().map(|merged| &merged.shape);
-    // What is imported must neither shrink nor change while an exporter that is recorded in it is unknown.
-    let recorded = unknown
-        .as_ref()
-        .and_then(|_| exports::recorded_shape(index, key));
-    let shape = match recorded {
-        Some(recorded) => Some(ImportShape::grown_from(&recorded, agreed)),
-        None => agreed.cloned(),
+    let source = Source {
+        agreed: merged.as_ref().map(|merged| &merged.shape),
+        unknown: unknown.as_deref(),
+        providers: providers(index, &exports, &constituents),
     };
+    let wishes = wishes(index, key, &source);
     exporters.extend(unknown.into_iter().flatten());
     let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
-    let wishes = wishes(index, key, &exports, &constituents, shape.as_ref());
     Clusterset {
         imports: Imports::Wanted(wishes),
         exporters,
@@ -158,14 +154,21 @@ fn concerns(index: &Index, key: &ServiceKey) -> bool {
     })
 }
 
+/// What is imported, as the exports say it.
+struct Source<'a> {
+    /// What those agree on that are known.
+    agreed: Option<&'a ImportShape>,
+    /// The exporters that are recorded and unknown; none where all exporters are known.
+    unknown: Option<&'a [ClusterName]>,
+    /// Whose slices are copied.
+    providers: Vec<Provider<'a>>,
+}
+
 fn wishes(
     index: &Index,
     key: &ServiceKey,
-    exports: &Exports<'_>,
-    constituents: &[Constituent<'_>],
-    shape: Option<&ImportShape>,
+    source: &Source<'_>,
 ) -> BTreeMap<ClusterName, ImportWish> {
-    let providers = providers(index, exports, constituents);
     let wish = |(name, member): (&ClusterName, &Member)| {
         let left_out = matches!(
             index.standing(name),
@@ -179,9 +182,9 @@ fn wishes(
             key,
             name,
             member,
-            unsure: exports.are_unsure(),
+            source,
         };
-        Some((name.clone(), importer.wish(shape, &providers)?))
+        Some((name.clone(), importer.wish()?))
     };
     index.members.iter().filter_map(wish).collect()
 }
@@ -218,11 +221,11 @@ struct Importer<'a> {
     key: &'a ServiceKey,
     name: &'a ClusterName,
     member: &'a Member,
-    unsure: bool,
+    source: &'a Source<'a>,
 }
 
 impl Importer<'_> {
-    fn wish(&self, shape: Option<&ImportShape>, providers: &[Provider<'_>]) -> Option<ImportWish> {
+    fn wish(&self) -> Option<ImportWish> {
         let served = self.member.imports_followed()?;
         if self.member.namespace(&self.key.namespace) != NamespaceState::Active {
             return None;
@@ -231,44 +234,65 @@ impl Importer<'_> {
             .member
             .import(self.key)
             .filter(|import| !import.deleting);
-        match import.filter(|import| !self.is_ours(import)) {
-            // What another hub imports needs nothing of this one.
-            Some(foreign)
-                if exports::is_of_another(&foreign.hub, &self.index.hub.uid) && shape.is_none() =>
+        let hub = &self.index.hub.uid;
+        let shape = self.shape();
+        match (import.filter(|import| import.path(hub).is_none()), shape) {
+            (Some(foreign), shape)
+                if shape.is_some() || !exports::is_of_another(&foreign.hub, hub) =>
             {
-                None
-            }
-            Some(foreign) => {
-                let shape = self.grown(foreign, import::shape_of(foreign, shape));
+                let shape = import::shape_of(foreign, shape.as_deref());
                 let owner = format!("ServiceImport/{}", foreign.uid);
-                Some(self.complete(served, &shape, &owner, true, providers))
+                Some(self.complete(served, &shape, &owner, true))
             }
-            None => {
+            (None, Some(shape)) => {
                 let owner = format!("ServiceExport/{}", self.key.name);
-                Some(self.complete(served, shape?, &owner, false, providers))
+                Some(self.complete(served, &shape, &owner, false))
             }
+            // Nothing is exported; what another hub imports needs nothing of this one.
+            _ => self.left_over(served),
         }
     }
 
-    /// A person's import without ports has those of the exports: while not all of these are known, it loses none.
-    fn grown(&self, foreign: &ImportView, shape: ImportShape) -> ImportShape {
+    /// What the member is to import: while an exporter is unknown it neither shrinks nor changes from what the member itself
+    /// holds, for what other members hold may be less, or forged.
+    fn shape(&self) -> Option<Cow<'_, ImportShape>> {
+        let agreed = self.source.agreed;
+        match self.source.unknown.and_then(|_| self.record()) {
+            Some(record) => Some(Cow::Owned(ImportShape::grown_from(&record, agreed))),
+            None => agreed.map(Cow::Borrowed),
+        }
+    }
+
+    fn record(&self) -> Option<ImportShape> {
+        let hub = &self.index.hub.uid;
+        let import = self.member.import(self.key);
         let derived = self.member.service(&self.key.derived());
-        let derived =
-            derived.filter(|service| service.is_derived_for(self.key, &self.index.hub.uid));
-        match derived {
-            Some(service) if self.unsure && foreign.spec.ports.is_empty() => {
-                let record = ImportShape {
-                    ports: service.shape.ports.iter().map(ImportPort::of).collect(),
-                    ..shape.clone()
-                };
-                ImportShape::grown_from(&record, Some(&shape))
-            }
-            _ => shape,
-        }
+        import::record(
+            import.filter(|import| import.path(hub) == Some(Path::Clusterset)),
+            derived.filter(|service| service.is_derived_for(self.key, hub)),
+        )
     }
 
-    fn is_ours(&self, import: &ImportView) -> bool {
-        import.path(&self.index.hub.uid).is_some()
+    /// What becomes of what is left of an import of which no record says how it was: it stays while an exporter is unknown, but
+    /// for copies that would be another Service's by now.
+    fn left_over(&self, served: ServedImports) -> Option<ImportWish> {
+        let (key, derived) = (self.key, self.key.derived());
+        let hub = &self.index.hub.uid;
+        let is_held = self.source.unknown.is_some_and(|all| !all.is_empty());
+        let is_there =
+            self.member.import(key).is_some() || self.member.owns_clusterset(key, &derived, hub);
+        let service = self.member.service(&derived);
+        (is_held && is_there).then(|| ImportWish {
+            served,
+            service: None,
+            import: ImportPlan::Later,
+            copies: match service.is_none_or(|service| service.is_derived_for(key, hub)) {
+                true => CopyWish::hold_all(),
+                false => CopyWish::default(),
+            },
+            trouble: None,
+            unresolved: None,
+        })
     }
 
     fn complete(
@@ -277,7 +301,6 @@ impl Importer<'_> {
         shape: &ImportShape,
         owner: &str,
         is_foreign: bool,
-        providers: &[Provider<'_>],
     ) -> ImportWish {
         let unsupported = matches!(
             self.member.derived_refusal(self.key),
@@ -298,7 +321,7 @@ impl Importer<'_> {
         };
         let copies = |consumer: &Consumer<'_>| match &service {
             Some(ServiceWish::Conflict(_)) => CopyWish::default(),
-            _ => self.copies(served, owner, &derived.name, consumer, providers),
+            _ => self.copies(served, owner, &derived.name, consumer),
         };
         let preference = service
             .as_ref()
@@ -328,7 +351,7 @@ impl Importer<'_> {
         let import = self
             .member
             .import(self.key)
-            .filter(|import| !self.is_ours(import))?;
+            .filter(|import| import.path(&self.index.hub.uid).is_none())?;
         let derived = self.key.derived();
         let service = self.member.service(&derived)?;
         let is_derived = service.is_derived_for(self.key, &self.index.hub.uid) && !service.deleting;
@@ -380,7 +403,6 @@ impl Importer<'_> {
         owner: &str,
         service: &str,
         consumer: &Consumer<'_>,
-        providers: &[Provider<'_>],
     ) -> CopyWish {
         let Some(import) = self
             .member
@@ -399,7 +421,7 @@ impl Importer<'_> {
             multicluster: true,
             import: Some(&reference),
         };
-        copy::copies(&origin, consumer, providers.iter())
+        copy::copies(&origin, consumer, self.source.providers.iter())
     }
 }
 

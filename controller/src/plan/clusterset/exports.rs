@@ -7,11 +7,9 @@ use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 
-use super::import;
-use super::merge::{Constituent, ImportShape};
-use crate::index::clusterset::{ExportView, ImportView};
+use super::merge::Constituent;
+use crate::index::clusterset::ExportView;
 use crate::index::member::Member;
-use crate::index::served::ImportFields;
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::index::slice::Path;
 use crate::index::{Index, Standing, after};
@@ -108,11 +106,6 @@ impl<'a> Exports<'a> {
         all.chain(self.unused.clone()).collect()
     }
 
-    /// Whether there may be exports that are not seen for now.
-    pub fn are_unsure(&self) -> bool {
-        !self.unknown.is_empty() || !self.lost.is_empty()
-    }
-
     /// The valid exports, as they are merged.
     pub fn constituents(&self) -> Vec<Constituent<'a>> {
         let of = |(cluster, (export, service)): (&&'a ClusterName, &_)| {
@@ -157,47 +150,25 @@ pub fn recorded_and_unknown(
     if unsure.is_empty() {
         return None;
     }
-    let own: Vec<_> = own_imports(index, key).collect();
-    let recorded: BTreeSet<_> = recorded_exporters(index, key, &own).collect();
+    let recorded: BTreeSet<_> = recorded_exporters(index, key).collect();
     let exporters = unsure.into_iter();
     let exporters = exporters.filter(|name| recorded.contains(name.as_str()));
     let exporters: Vec<_> = exporters.cloned().collect();
     (!exporters.is_empty() || recorded.is_empty()).then_some(exporters)
 }
 
-/// What is imported, of an import that has all fields if there is one.
-pub fn recorded_shape(index: &Index, key: &ServiceKey) -> Option<ImportShape> {
-    let own: Vec<_> = own_imports(index, key).collect();
-    let complete = |(member, _): &&(&Member, &ImportView)| knows_all_fields(member);
-    let (_, import) = own.iter().find(complete).or_else(|| own.first())?;
-    Some(import::shape_of(import, None))
-}
-
-fn own_imports<'a>(
-    index: &'a Index,
-    key: &'a ServiceKey,
-) -> impl Iterator<Item = (&'a Member, &'a ImportView)> {
-    let of = |member: &'a Member| Some((member, member.import(key)?));
-    let all = index.members.values().filter_map(of);
-    all.filter(|(_, import)| import.path(&index.hub.uid) == Some(Path::Clusterset))
-}
-
-fn recorded_exporters<'a>(
-    index: &'a Index,
-    key: &'a ServiceKey,
-    own: &[(&'a Member, &'a ImportView)],
-) -> impl Iterator<Item = &'a str> {
-    let clusters = own.iter().flat_map(|(_, import)| &import.status.clusters);
-    let clusters: Vec<_> = clusters.map(|cluster| cluster.cluster.as_str()).collect();
+fn recorded_exporters<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a str> {
+    let imports = index
+        .members
+        .values()
+        .filter_map(|member| member.import(key));
+    let own = imports.filter(|import| import.path(&index.hub.uid) == Some(Path::Clusterset));
+    let clusters = own.flat_map(|import| &import.status.clusters);
+    let clusters = clusters.map(|cluster| cluster.cluster.as_str());
     let copies = index.members.values().flat_map(|member| member.copies(key));
     let of_copies = copies
         .filter(|(_, copy)| copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid)
         .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
         .map(|cluster| &**cluster);
-    clusters.into_iter().chain(of_copies)
-}
-
-fn knows_all_fields(member: &Member) -> bool {
-    let served = member.imports_followed();
-    served.is_some_and(|served| served.fields == ImportFields::ALL)
+    clusters.chain(of_copies)
 }

@@ -78,6 +78,7 @@ impl Unready {
 
 const NONE: &str = "None";
 const CLIENT_IP: &str = "ClientIP";
+const DEFAULT_POLICY: &str = "Cluster";
 const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
 /// Says what a member's import should be, given the Service that stands for it.
@@ -231,6 +232,45 @@ pub fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShap
     }
 }
 
+/// What a member holds of an imported service: its import says the ports, what only it bears, and what the Service that stands
+/// for it cannot say (its member may know fewer preferences); the Service says the rest, for it is what clients use.
+pub fn record(import: Option<&ImportView>, derived: Option<&ServiceView>) -> Option<ImportShape> {
+    let said = import.map(|import| shape_of(import, None));
+    let Some(service) = derived else {
+        return said;
+    };
+    let ports = service.shape.ports.iter().map(ImportPort::of).collect();
+    let used = ImportShape {
+        ip_families: families_wanted(service),
+        ..ImportShape::of(service, ports)
+    };
+    let Some(said) = said else {
+        return Some(used);
+    };
+    let ports = ImportShape::grown_from(&said, Some(&used)).ports;
+    let policy = used
+        .internal_traffic_policy
+        .filter(|policy| policy != DEFAULT_POLICY);
+    Some(ImportShape {
+        ports,
+        internal_traffic_policy: said.internal_traffic_policy.or(policy),
+        traffic_distribution: said.traffic_distribution.or(used.traffic_distribution),
+        labels: said.labels,
+        annotations: said.annotations,
+        ..used
+    })
+}
+
+/// The families that a Service asks for: a cluster of one family gives it no more than that.
+fn families_wanted(service: &ServiceView) -> Vec<Box<str>> {
+    let mut families = service.ip_families.clone();
+    if let ([only], true) = (families.as_slice(), service.shape.dual_stack) {
+        let other = if **only == *"IPv4" { "IPv6" } else { "IPv4" };
+        families.push(other.into());
+    }
+    families
+}
+
 fn read_port(port: &WirePort) -> Option<ImportPort> {
     let protocol = match port.protocol.as_deref() {
         None | Some("") => Protocol::Tcp,
@@ -285,7 +325,7 @@ pub fn derived_service(
                 shape
                     .internal_traffic_policy
                     .clone()
-                    .unwrap_or_else(|| "Cluster".to_owned()),
+                    .unwrap_or_else(|| DEFAULT_POLICY.to_owned()),
             )),
             family: only.filter(|_| !dual_stack).map(ToString::to_string),
             addresses: addresses

@@ -1,6 +1,7 @@
 mod lasting;
 mod members;
 mod names;
+mod records;
 mod worlds;
 
 use std::time::Duration;

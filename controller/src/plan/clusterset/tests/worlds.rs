@@ -6,17 +6,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use causeway::api::labels;
+use causeway::api::multicluster::Version;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use self::picture::{differences, picture};
 use super::foo;
+use super::records::forged;
 use crate::apply::ObjectId;
 use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice,
 };
 use crate::fixtures::{GRACE, World, key, world};
 use crate::index::Item;
+use crate::index::served::{ImportFields, ServedImports};
+use crate::outbox::Write;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
@@ -31,6 +35,8 @@ enum Step {
         headless: bool,
         ports: u8,
         sticky: bool,
+        near: bool,
+        dual: bool,
     },
     NoService,
     Slice {
@@ -45,6 +51,7 @@ enum Step {
     Occupy,
     Vacate,
     Spoil,
+    Forge,
     Clear(Kind),
     Drain(bool),
     Lose,
@@ -72,8 +79,9 @@ fn at(step: impl Strategy<Value = Step>) -> impl Strategy<Value = At> {
 fn wish() -> impl Strategy<Value = At> {
     at(prop_oneof![
         4 => (0..3u8).prop_map(|team| Step::Export { team }),
-        4 => (any::<bool>(), 0..4u8, any::<bool>())
-            .prop_map(|(headless, ports, sticky)| Step::Service { headless, ports, sticky }),
+        4 => (any::<bool>(), 0..4u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+            |(headless, ports, sticky, near, dual)| Step::Service { headless, ports, sticky, near, dual },
+        ),
         4 => (0..3u8, 0..5u8).prop_map(|(slice, address)| Step::Slice { slice, address }),
         1 => any::<bool>().prop_map(|ports| Step::Import { ports }),
         1 => any::<bool>().prop_map(Step::Drain),
@@ -100,6 +108,7 @@ fn removal() -> impl Strategy<Value = At> {
         1 => Just(Step::Occupy),
         1 => Just(Step::Vacate),
         1 => Just(Step::Spoil),
+        1 => Just(Step::Forge),
         2 => prop::sample::select(&[Kind::Import, Kind::Service, Kind::Slice][..]).prop_map(Step::Clear),
         1 => Just(Step::NoExposure),
         1 => (0..400u16).prop_map(|seconds| Step::Wait { seconds }),
@@ -118,6 +127,24 @@ struct Story {
     drained: BTreeSet<&'static str>,
 }
 
+/// Members that differ: two have both address families, one is old, with one family and the first definitions.
+fn join(world: &mut World, member: &str) {
+    world.silent_member(member);
+    if member == "member2" {
+        world.releases.insert(member.to_owned(), (1, 30));
+    }
+    let server = world.server(member);
+    match member {
+        "member2" => {
+            server.served.imports = Some(ServedImports {
+                version: Version::V1alpha1,
+                fields: ImportFields::FIRST,
+            });
+        }
+        _ => server.families = vec!["IPv4", "IPv6"],
+    }
+}
+
 /// Three members with `foo` and its pods, exported by the first of them.
 fn told(publish: bool) -> Story {
     let mut world = world();
@@ -125,7 +152,9 @@ fn told(publish: bool) -> Story {
     world.on_hub(foo());
     for (number, member) in (1..).zip(MEMBERS) {
         let source = source(number, 0, 5);
-        world.member(member).on(member, foo()).on(member, source);
+        join(&mut world, member);
+        world.introduce(member).list(member);
+        world.on(member, foo()).on(member, source);
     }
     world.on(MEMBERS[0], export("foo")).settle();
     Story {
@@ -141,14 +170,14 @@ fn source(member: usize, number: u8, address: u8) -> Object {
         .endpoint(&format!("10.{member}.{number}.{address}"))
 }
 
-fn exposed_service(headless: bool, ports: u8, sticky: bool) -> Object {
+fn exposed_service(headless: bool, ports: u8) -> Object {
     let named = [("http", 80), ("grpc", 81), ("dns", 53)];
     let ports = named.iter().take(usize::from(ports));
     let mut made = ports.fold(service("foo"), |made, (name, port)| made.port(name, *port));
     if headless {
         made = made.headless();
     }
-    made.with(json!({ "spec": affinity(sticky) }))
+    made
 }
 
 /// What a Service says of its affinity, as a server that fills in the defaults stores it.
@@ -179,9 +208,19 @@ impl Story {
                 headless,
                 ports,
                 sticky,
+                near,
+                dual,
             } => {
                 self.remove(member, Kind::Service, "foo");
-                let made = exposed_service(*headless, *ports, *sticky);
+                let mut spec = affinity(*sticky);
+                if *near {
+                    spec["trafficDistribution"] = json!("PreferSameZone");
+                    spec["internalTrafficPolicy"] = json!("Local");
+                }
+                if *dual {
+                    spec["ipFamilyPolicy"] = json!("PreferDualStack");
+                }
+                let made = exposed_service(*headless, *ports).with(json!({ "spec": spec }));
                 self.world.on(member, made);
             }
             Step::NoService => self.remove(member, Kind::Service, "foo"),
@@ -211,6 +250,9 @@ impl Story {
                 }
             }
             Step::Spoil => self.spoil(member),
+            Step::Forge => {
+                world.on(member, forged());
+            }
             Step::Clear(kind) => self.clear(member, *kind),
             Step::Expose => {
                 let going = world
@@ -293,10 +335,7 @@ impl Story {
 
     fn back(&mut self, member: &'static str) {
         self.unheard.remove(member);
-        self.world
-            .hear_again(member)
-            .identify(member, &format!("uid-of-{member}"), (1, 34))
-            .list(member);
+        self.world.hear_again(member).introduce(member).list(member);
     }
 
     /// Whether some member exports the service, and the controller can know that.
@@ -310,7 +349,7 @@ impl Story {
     }
 
     fn deleted_imports(&self) -> usize {
-        let of_import = |(_, write): &&(String, crate::outbox::Write)| {
+        let of_import = |(_, write): &&(String, Write)| {
             matches!(write.object, ObjectId::ServiceImport(..)) && write.action.verb() == "delete"
         };
         self.world.written.iter().filter(of_import).count()
@@ -369,7 +408,7 @@ fn without_a_past(story: &Story) -> World {
     fresh.settings.publish_exports = story.world.settings.publish_exports;
     fresh.on_hub(foo());
     for member in MEMBERS {
-        fresh.silent_member(member);
+        join(&mut fresh, member);
     }
     for kind in [Kind::Mcs, Kind::Cluster] {
         for object in story.world.hub.all(kind) {
@@ -396,9 +435,7 @@ fn without_a_past(story: &Story) -> World {
         fresh.on(member, object);
     }
     for member in MEMBERS {
-        fresh
-            .identify(member, &format!("uid-of-{member}"), (1, 34))
-            .list(member);
+        fresh.introduce(member).list(member);
     }
     fresh
 }
@@ -472,6 +509,31 @@ proptest! {
         }
         let members: Vec<_> = story.world.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
         prop_assert_eq!(members, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_a_member_forges_changes_nothing_in_the_others(
+        wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..6), forger in 0..MEMBERS.len(),
+    ) {
+        let mut story = told(false);
+        for wish in &wishes {
+            story.take(wish);
+            follow(&mut story.world, MEMBERS[wish.0]);
+            story.world.work();
+        }
+        rest(&mut story.world);
+        for loss in &losses {
+            story.take(loss);
+            story.world.pass(Duration::from_secs(40));
+        }
+        story.world.forget_writes();
+        story.take(&(forger, Step::Forge));
+        story.world.pass(Duration::from_secs(40));
+        // Whom an import comes from is said by all who know of any: what is unknown may be so.
+        let is_status = |write: &Write| matches!(write.object, ObjectId::ServiceImportStatus(..));
+        let of_others = |(to, write): &&(String, Write)| to != MEMBERS[forger] && to != "hub" && !is_status(write);
+        let written: Vec<_> = story.world.written.iter().filter(of_others).collect();
+        prop_assert_eq!(written, Vec::<&(String, Write)>::new());
     }
 }
 

@@ -28,18 +28,22 @@ pub(super) fn picture(world: &World) -> BTreeSet<String> {
             };
             assert_eq!(&import["spec"]["ips"], ips, "in {member}");
         }
-        for object in kinds.into_iter().flat_map(|kind| server.all(kind)) {
+        let of = |kind| server.all(kind).map(move |object| (kind, object));
+        for (kind, object) in kinds.into_iter().flat_map(of) {
             let owner = &object["metadata"]["ownerReferences"][0]["uid"];
             let uid = import.map_or(&Value::Null, |import| &import["metadata"]["uid"]);
             assert!(owner.is_null() || owner == uid, "{object} in {member}");
             let object = without_the_empty(without_identity(object.clone()));
-            all.insert(format!("{member} {object}"));
+            all.insert(format!("{member} {kind:?} {object}"));
         }
     }
     all
 }
 
 fn without_identity(mut object: Value) -> Value {
+    for field in ["apiVersion", "kind"] {
+        object[field] = Value::Null;
+    }
     let meta = &mut object["metadata"];
     for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
         meta[field] = Value::Null;
