@@ -87,6 +87,15 @@ pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
     applied.or_else(recorded).or_else(propagated)
 }
 
+/// Whether causeway, of whichever hub, wrote any of the object's status.
+pub fn has_written_status(meta: &ObjectMeta) -> bool {
+    let mut entries = meta.managed_fields.iter().flatten();
+    entries.any(|entry| {
+        entry.manager.as_deref() == Some(labels::MANAGER)
+            && entry.subresource.as_deref() == Some("status")
+    })
+}
+
 fn claims(meta: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let is_claim = |entry: &&ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref();

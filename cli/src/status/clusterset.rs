@@ -128,7 +128,8 @@ pub(crate) fn exported(readings: &Readings) -> Vec<ExportedReport> {
             .iter()
             .filter_map(|(name, held)| cluster(name, held, &key));
         let clusters = clusters.collect();
-        report(key, clusters, all_are_read)
+        let is_read = |name: &str| read.contains_key(name);
+        report(key, clusters, all_are_read, is_read)
     });
     reports.collect()
 }
@@ -143,6 +144,7 @@ fn report(
     (namespace, name): Key,
     clusters: Vec<ClusterReport>,
     all_are_read: bool,
+    is_read: impl Fn(&str) -> bool,
 ) -> ExportedReport {
     let exports = || {
         let all = clusters.iter();
@@ -153,7 +155,11 @@ fn report(
         all.filter_map(|cluster| Some((&cluster.name, cluster.import.as_ref()?)))
     };
     let unready = exports().find(|(_, export)| !export.ready);
-    let is_recorded = imports().any(|(_, import)| !import.clusters.is_empty());
+    // The exporters that an import records may be another hub's clusters. What was read is known better, and nobody keeps up the
+    // status of a person's import.
+    let is_recorded = imports().any(|(_, import)| {
+        !import.foreign && import.clusters.iter().any(|cluster| !is_read(cluster))
+    });
     let (ready, reason, message) = match unready {
         Some((cluster, export)) => {
             let message = format!("{cluster}: {}", export.message);

@@ -62,6 +62,8 @@ pub struct ImportView {
     pub spec: ServiceImportSpec,
     /// What its status holds.
     pub status: ServiceImportStatus,
+    /// Whether any of its status was written by causeway, of whichever hub.
+    pub is_status_ours: bool,
 }
 
 impl ExportView {
@@ -99,6 +101,7 @@ impl ImportView {
             annotations: meta.annotations.clone().unwrap_or_default(),
             spec: import.spec.clone(),
             status: import.status.clone().unwrap_or_default(),
+            is_status_ours: ownership::has_written_status(meta),
         })
     }
 }

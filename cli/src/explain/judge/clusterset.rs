@@ -23,6 +23,8 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
         .collect();
     let recorded: Vec<String> = read()
         .flat_map(|(_, held)| &held.imports)
+        // Nobody keeps up the status of a person's import.
+        .filter(|import| !scene.is_a_persons(*import))
         .flat_map(|import| import.status.iter().flat_map(|status| &status.clusters))
         .map(|one| one.cluster.clone())
         .filter(|name| scene.wish.is_none() && scene.held(name).is_none())

@@ -172,6 +172,34 @@ fn an_import_that_nobody_exports_is_unwell_only_where_every_member_was_read() {
 }
 
 #[test]
+fn what_an_import_records_is_believed_only_of_clusters_that_were_not_read_and_only_where_it_is_kept_up()
+ {
+    let of_person = |clusters: &[&str]| {
+        let mut held = importing("10.9.0.1", clusters);
+        held.imports[0].metadata.labels = None;
+        held
+    };
+    for (why, held) in [
+        (
+            "a was read and exports nothing",
+            importing("10.9.0.1", &["a"]),
+        ),
+        (
+            "nobody keeps up the status of a person's import",
+            of_person(&["a"]),
+        ),
+        ("nor of a cluster that was not read", of_person(&["gone"])),
+    ] {
+        let told = one(&readings([("a", Ok(Holdings::default())), ("b", Ok(held))]));
+        assert_eq!(
+            (told.ready, told.reason.as_str()),
+            (false, "NoExport"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
 fn a_member_that_was_not_read_is_named_and_does_not_make_the_rest_unwell() {
     let clusters: [Cluster; 1] = [member("a", json!([ready("True", "Synced", "")]))];
     let with = |readings: &Readings| Report::new(Scope::All, Some(&clusters), &[]).with(readings);

@@ -8,7 +8,7 @@ use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::exports::Validity;
 use super::import::{ImportPlan, OwnImport};
@@ -257,7 +257,7 @@ impl View<'_> {
 
     fn import_status(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
         let ImportPlan::Own(own) = &wish.import else {
-            return None;
+            return self.status_taken_back(member, wish);
         };
         let hub = &self.index.hub.uid;
         let import = member.import(self.key);
@@ -273,6 +273,17 @@ impl View<'_> {
         status_value["clusters"] = json!(status.clusters);
         let action = Action::status(&import.resource_version, status_value);
         (!is_said).then(|| Write::new(object, action))
+    }
+
+    /// Nobody keeps up what causeway said of an import that is a person's by now, so it is taken back; once, for then nothing of it
+    /// is causeway's any more.
+    fn status_taken_back(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
+        let import = member.import(self.key)?;
+        let is_persons = import.hub.is_none() && !import.deleting;
+        let is_stale = import.is_status_ours && import.status != ServiceImportStatus::default();
+        let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
+        let action = Action::status(&import.resource_version, Value::Null);
+        (is_persons && is_stale).then(|| Write::new(object, action))
     }
 
     fn import_status_wanted(

@@ -282,6 +282,46 @@ fn an_import_that_a_person_applies_over_causeways_is_theirs() {
 }
 
 #[test]
+fn what_causeway_said_of_an_import_is_taken_back_when_it_is_a_persons() {
+    let mut world = exported();
+    let by = |manager: &str, subresource: Value| json!({"manager": manager, "operation": "Update", "subresource": subresource});
+    let taken =
+        |by: Value| json!({"metadata": {"labels": {labels::HUB: null}, "managedFields": by}});
+    for (member, by, is_left) in [
+        (
+            "member2",
+            json!([
+                by("kubectl-replace", Value::Null),
+                by(labels::MANAGER, json!("status"))
+            ]),
+            false,
+        ),
+        (
+            "member3",
+            json!([
+                by(labels::MANAGER, Value::Null),
+                by("another-controller", json!("status"))
+            ]),
+            true,
+        ),
+    ] {
+        let value = imported(&world, member).clone();
+        assert_eq!(value["status"]["clusters"], json!([{"cluster": "member1"}]));
+        let import = Object {
+            kind: Kind::Import,
+            value,
+        };
+        world.on(member, import.with(taken(by))).settle();
+        let status = &imported(&world, member)["status"]["clusters"];
+        assert_eq!(!status.is_null(), is_left, "{member}: {status}");
+    }
+    world.assert_at_rest();
+    world.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(imported(&world, "member2")["status"], Value::Null);
+    world.assert_at_rest();
+}
+
+#[test]
 fn what_another_hub_exports_and_imports_is_left_to_it() {
     let mut world = world();
     world.member("member1").member("member2");
