@@ -93,6 +93,14 @@ impl Release {
     }
 }
 
+/// What a preference is called since Kubernetes 1.34: PreferClose is PreferSameZone (KEP-3015).
+pub fn meant_by(preference: &str) -> &str {
+    match preference {
+        "PreferClose" => "PreferSameZone",
+        other => other,
+    }
+}
+
 impl fmt::Display for Release {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {

@@ -104,14 +104,6 @@ pub fn wish(
     ServiceWish::Own(own.into())
 }
 
-/// What a preference is called since Kubernetes 1.34: PreferClose is PreferSameZone (KEP-3015).
-pub fn meant_by(preference: &str) -> &str {
-    match preference {
-        "PreferClose" => "PreferSameZone",
-        other => other,
-    }
-}
-
 /// A selector that matches nothing: with none at all the member's controllers would leave stale slices behind.
 fn no_backends() -> BTreeMap<String, String> {
     [(labels::NO_LOCAL_BACKENDS.to_owned(), "true".to_owned())].into()

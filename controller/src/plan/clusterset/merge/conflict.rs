@@ -6,7 +6,7 @@ use causeway::api::bounds;
 use causeway::api::multicluster::{CLUSTER_SET_IP, HEADLESS};
 
 use super::{Export, ImportPort};
-use crate::plan::service::meant_by;
+use crate::plan::release::meant_by;
 
 /// A field that the exports of a service do not agree on.
 #[derive(Clone, Debug, PartialEq, Eq)]
