@@ -11,8 +11,8 @@ use causeway_controller::event::{HubEvent, MemberEvent};
 use causeway_controller::index::Index;
 use causeway_controller::index::member::Member;
 use causeway_controller::index::slice::{ObservedSlice, WireSlice};
+use causeway_controller::time_point::TimePoint;
 use causeway_controller::watch::Signal;
-use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// As in the controller.
@@ -29,7 +29,7 @@ fn main() -> Anything<()> {
     };
     let (members, slices, endpoints, copies) = (next(20)?, next(2000)?, next(100)?, next(10_000)?);
     let mut index = Index::new("hub");
-    let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
+    let now = TimePoint::now();
     let clusters: Vec<Cluster> = (0..members)
         .map(|number| serde_json::from_value(json!({"metadata": {"name": format!("member{number}")}, "spec": {"syncMode": "Push"}})))
         .collect::<Result<_, _>>()?;

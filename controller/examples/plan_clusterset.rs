@@ -18,11 +18,11 @@ use causeway_controller::index::served::{ImportFields, Served, ServedImports};
 use causeway_controller::index::slice::ObservedSlice;
 use causeway_controller::outbox::Lane;
 use causeway_controller::plan::{Settings, plan};
+use causeway_controller::time_point::TimePoint;
 use causeway_controller::watch::Signal;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn main() -> Anything<()> {
 
 /// What a controller knows that has just listed everything.
 fn known(size: &Size) -> Anything<Index> {
-    let now: Timestamp = WRITTEN.parse()?;
+    let now = TimePoint::now();
     let mut index = Index::new("hub");
     let clusters = (0..size.clusters).map(|cluster| {
         read::<Cluster>(json!({"metadata": meta(&member(cluster)), "spec": {"syncMode": "Push"}}))
@@ -137,7 +137,7 @@ fn told(cluster: usize, size: &Size) -> Anything<Vec<MemberEvent>> {
 /// Plans every service, three times, and says what the fastest pass took.
 fn measure(what: &str, index: &Index, size: &Size) -> Anything<()> {
     let settings = settings();
-    let now: Timestamp = WRITTEN.parse()?;
+    let now = TimePoint::now();
     let (mut planned, mut compared, mut writes) = (Duration::MAX, Duration::MAX, 0);
     for _ in 0..3 {
         let started = Instant::now();
@@ -162,7 +162,7 @@ fn measure(what: &str, index: &Index, size: &Size) -> Anything<()> {
 
 /// Carries out what is to be written, as API servers would, and says how many writes that were.
 fn write_all(index: &mut Index, size: &Size, uids: &mut u64) -> Anything<usize> {
-    let (settings, now) = (settings(), WRITTEN.parse()?);
+    let (settings, now) = (settings(), TimePoint::now());
     let mut count = 0;
     for key in keys(size) {
         for (lane, writes) in wanted(index, &settings, &key, now).writes {
@@ -206,7 +206,7 @@ fn stored(action: Action, uid: u64) -> Anything<Ack> {
     })
 }
 
-fn wanted(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp) -> Diff {
+fn wanted(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Diff {
     let moment = Moment { now, busy: false };
     let mut diff = diff(&plan(index, settings, key, now), index, key, moment);
     diff.writes

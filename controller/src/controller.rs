@@ -27,7 +27,8 @@ use crate::metrics::Metrics;
 use crate::outbox::{Lane, Outbox, WriteResult};
 use crate::plan::Settings;
 use crate::queue::Queue;
-use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster, reconcile_service};
+use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use crate::time_point::TimePoint;
 use crate::watch::Asks;
 
 /// Events folded in before what they mean is planned.
@@ -145,7 +146,7 @@ impl Controller {
         while let Some(result) = self.writes.try_join_next() {
             self.joined(result);
         }
-        let now = Now::read();
+        let now = TimePoint::now();
         let marked = self.parts.index.take_marked();
         for item in marked.now {
             self.queue.now(item, now.instant);
@@ -194,7 +195,7 @@ impl Controller {
     }
 
     fn fold(&mut self, event: Event) {
-        let now = Now::read();
+        let now = TimePoint::now();
         match event {
             Event::Hub(event) => self.fold_hub(event, now),
             Event::Member {
@@ -217,7 +218,7 @@ impl Controller {
         }
     }
 
-    fn reconcile(&mut self, item: Item, now: Now) {
+    fn reconcile(&mut self, item: Item, now: TimePoint) {
         if !self.parts.index.hub.is_listed() || !self.leads {
             if let Item::Cluster(name) = &item {
                 self.forget_if_gone(name, now);
@@ -228,8 +229,8 @@ impl Controller {
             Item::Service(key) => self.reconcile_service(key, now),
             Item::Cluster(name) => {
                 let ttl = self.parts.settings.provider_ttl;
-                if let Some(lapse) = self.parts.index.note_lapse(name, ttl, now.wall) {
-                    self.queue.at(item.clone(), now.instant_of(lapse));
+                if let Some(lapse) = self.parts.index.note_lapse(name, ttl, now) {
+                    self.queue.at(item.clone(), lapse.instant);
                 }
                 let keeps = self.parts.keeps_clusters;
                 match reconcile_cluster(&self.parts.index, &mut self.parts.outbox, name, keeps, now)
@@ -242,7 +243,7 @@ impl Controller {
         }
     }
 
-    fn reconcile_service(&mut self, key: &ServiceKey, now: Now) {
+    fn reconcile_service(&mut self, key: &ServiceKey, now: TimePoint) {
         let parts = &mut self.parts;
         let outcome = reconcile_service(&parts.index, &mut parts.outbox, &parts.settings, key, now);
         if let Some(at) = outcome.again_at {
@@ -253,7 +254,7 @@ impl Controller {
         }
         let index = &mut self.parts.index;
         for Ahead { provider, copied } in &outcome.ahead {
-            index.suspect_rollback(provider, key, copied, now.wall);
+            index.suspect_rollback(provider, key, copied, now);
         }
         if !index.owns_native(key) {
             index.hub.confirmed_gone.remove(key);

@@ -1,14 +1,15 @@
 //! How a member leaves: it is cleaned first, if that can be done in time, and what is left in it is named.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::index::{Index, Standing};
+use crate::time_point::TimePoint;
 
 /// How long the clean-up of a member that leaves may take.
-const LEAVING_AT_MOST: SignedDuration = SignedDuration::from_secs(30);
+const LEAVING_AT_MOST: Duration = Duration::from_secs(30);
 
 /// So many services are named.
 const NAMED_AT_MOST: usize = 10;
@@ -17,7 +18,7 @@ const NAMED_AT_MOST: usize = 10;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Departure {
     /// It is to be cleaned, or to be heard, until then at most.
-    UnderWay(Timestamp),
+    UnderWay(TimePoint),
     /// It may go.
     Over(Leftovers),
 }
@@ -33,7 +34,7 @@ pub struct Leftovers {
 
 /// Says how far a member has come that leaves `since` then. It is given time to be cleaned, and, if it has just been lost or
 /// has not been heard yet, to come back.
-pub fn departure(index: &Index, name: &ClusterName, since: Timestamp, now: Timestamp) -> Departure {
+pub fn departure(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Departure {
     let own = index.members.get(name).into_iter();
     let own: BTreeSet<_> = own
         .flat_map(|member| member.own_keys(&index.hub.uid))
@@ -46,11 +47,7 @@ pub fn departure(index: &Index, name: &ClusterName, since: Timestamp, now: Times
         Standing::Unreachable { since: lost, .. } => Some(since.min(*lost)),
         Standing::Refused(_) | Standing::LeftOut(_) | Standing::NotJoined => None,
     };
-    let until = begun.map(|begun| {
-        begun
-            .saturating_add(LEAVING_AT_MOST)
-            .unwrap_or(Timestamp::MAX)
-    });
+    let until = begun.map(|begun| begun.after(LEAVING_AT_MOST));
     match until.filter(|until| now < *until) {
         Some(until) => Departure::UnderWay(until),
         None => Departure::Over(Leftovers {

@@ -15,20 +15,20 @@ use causeway::api::multicluster::Version;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use crate::apply::{Action, ObjectId};
 use crate::index::member::{Member, Membership, NamespaceState};
 use crate::index::service::ServiceView;
 use crate::index::slice::{CopiedSlice, Path, SourceVersion, Uid};
-use crate::index::{Index, Standing, after};
+use crate::index::{Index, Standing};
 use crate::outbox::{Announcement, Lane, Write};
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
 use crate::plan::copy::{CopyWish, Fit, WantedCopy};
 use crate::plan::service::{OwnService, ServiceWish};
 use crate::plan::{Desired, MemberWish, Members, publish};
+use crate::time_point::TimePoint;
 
 /// When a name that something else had is looked at again: what goes need not say which service it was in the way of.
 const TAKEN: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub struct Diff {
     /// Copies that were made from newer versions of their sources than are known.
     pub ahead: Vec<Ahead>,
     /// When time alone will change it.
-    pub again_at: Option<Timestamp>,
+    pub again_at: Option<TimePoint>,
 }
 
 /// A copy that was made from a newer version of its source than is known.
@@ -59,7 +59,7 @@ pub struct Ahead {
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// The time.
-    pub now: Timestamp,
+    pub now: TimePoint,
     /// Whether writes for the service are under way: until they are answered its finalizer stays.
     pub busy: bool,
 }
@@ -104,7 +104,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         let imported_copies = desired.clusterset.imports.of(name).map(|wish| &wish.copies);
         let mut copies = native_copies.into_iter().chain(imported_copies);
         if copies.any(|wish| wish.taken_names(member, key).next().is_some()) {
-            diff.again_at = Some(after(moment.now, TAKEN));
+            diff.again_at = Some(moment.now.after(TAKEN));
         }
         let ahead = &mut diff.ahead;
         let of_native = native.map(|_| target.native_writes(native_wish, ahead));

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 pub(crate) use self::events::member_event;
@@ -26,10 +26,11 @@ use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
-use crate::index::{Index, Item, Standing, after};
+use crate::index::{Index, Item, Standing};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
 use crate::plan::{Desired, Settings, plan};
-use crate::reconcile::{ClusterOutcome, Now, reconcile_cluster, reconcile_service};
+use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 pub(crate) const HUB_UID: &str = "hub-uid";
@@ -58,7 +59,7 @@ pub(crate) struct World {
     pub(crate) seen_out: Vec<(String, Leftovers)>,
     pub(crate) asked: BTreeSet<ServiceKey>,
     pub(crate) keeps_clusters: bool,
-    now: Now,
+    now: TimePoint,
     due: BTreeMap<Item, Instant>,
     /// How many times a cluster was listed again.
     pub(crate) listed_again: usize,
@@ -92,7 +93,7 @@ pub(crate) fn world() -> World {
         seen_out: Vec::new(),
         asked: BTreeSet::new(),
         keeps_clusters: false,
-        now: Now {
+        now: TimePoint {
             instant: Instant::now(),
             wall,
         },
@@ -125,7 +126,7 @@ pub(crate) fn name(name: &str) -> ClusterName {
     ClusterName::try_from(name).expect("the name of a cluster")
 }
 
-fn clock(server: &mut Server, now: Now) -> &mut Server {
+fn clock(server: &mut Server, now: TimePoint) -> &mut Server {
     server.now = now.wall;
     server
 }
@@ -207,17 +208,17 @@ impl World {
             let most = most.copied().unwrap_or(usize::MAX);
             let all = self.hub.all(kind).take(most).cloned().collect();
             self.index
-                .fold_hub(hub_event(kind, Signal::Listed(all)), self.now.wall);
+                .fold_hub(hub_event(kind, Signal::Listed(all)), self.now);
         }
     }
 
     pub(crate) fn hear_hub(&mut self, event: HubEvent) -> &mut Self {
-        self.index.fold_hub(event, self.now.wall);
+        self.index.fold_hub(event, self.now);
         self
     }
 
     pub(crate) fn hear(&mut self, cluster: &str, event: MemberEvent) -> &mut Self {
-        self.index.fold_member(&name(cluster), event, self.now.wall);
+        self.index.fold_member(&name(cluster), event, self.now);
         self
     }
 
@@ -291,7 +292,7 @@ impl World {
 
 // What the controller does.
 impl World {
-    pub(crate) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> TimePoint {
         self.now
     }
 
@@ -302,7 +303,7 @@ impl World {
             any = true;
             let (kind, signal) = signal(change);
             if kind != Kind::Namespace {
-                self.index.fold_hub(hub_event(kind, signal), self.now.wall);
+                self.index.fold_hub(hub_event(kind, signal), self.now);
             }
         }
         for (cluster, server) in &mut self.members {
@@ -313,7 +314,7 @@ impl World {
                 any = true;
                 let (kind, signal) = signal(change);
                 self.index
-                    .fold_member(&name(cluster), member_event(kind, signal), self.now.wall);
+                    .fold_member(&name(cluster), member_event(kind, signal), self.now);
             }
         }
         any
@@ -346,12 +347,16 @@ impl World {
         self
     }
 
+    /// Somebody sets the wall clock of the controller's machine.
+    pub(crate) fn set_clock(&mut self, by: SignedDuration) -> &mut Self {
+        let wall = self.now.wall.saturating_add(by).expect("a time");
+        self.now = TimePoint { wall, ..self.now };
+        self
+    }
+
     fn advance(&mut self, to: Instant) {
         let passed = to.saturating_duration_since(self.now.instant);
-        self.now = Now {
-            instant: self.now.instant + passed,
-            wall: after(self.now.wall, passed),
-        };
+        self.now = self.now.after(passed);
     }
 
     /// All that can be done without time passing.
@@ -387,7 +392,7 @@ impl World {
                     let outcome =
                         reconcile_service(&self.index, &mut self.outbox, &self.settings, key, now);
                     for Ahead { provider, copied } in &outcome.ahead {
-                        self.index.suspect_rollback(provider, key, copied, now.wall);
+                        self.index.suspect_rollback(provider, key, copied, now);
                     }
                     if outcome.ask_hub {
                         self.asked.insert(key.clone());
@@ -396,8 +401,8 @@ impl World {
                 }
                 Item::Cluster(name) => {
                     let ttl = self.settings.provider_ttl;
-                    let lapse = self.index.note_lapse(name, ttl, now.wall);
-                    self.look_again(item.clone(), lapse.map(|at| now.instant_of(at)));
+                    let lapse = self.index.note_lapse(name, ttl, now);
+                    self.look_again(item.clone(), lapse.map(|at| at.instant));
                     let keeps = self.keeps_clusters;
                     match reconcile_cluster(&self.index, &mut self.outbox, name, keeps, now) {
                         ClusterOutcome::Stays => {}
@@ -465,20 +470,20 @@ impl World {
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {
-            self.index.fold_ack(&lane, ack, self.now.wall);
+            self.index.fold_ack(&lane, ack, self.now);
             self.announced.extend(write.announcements);
         }
         self.index.mark(item);
     }
 
     pub(crate) fn plan(&self, service: &str) -> Desired {
-        plan(&self.index, &self.settings, &key(service), self.now.wall)
+        plan(&self.index, &self.settings, &key(service), self.now)
     }
 
     /// What would be written now.
     pub(crate) fn diff(&self, service: &str) -> Diff {
         let moment = Moment {
-            now: self.now.wall,
+            now: self.now,
             busy: false,
         };
         diff(&self.plan(service), &self.index, &key(service), moment)

@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use self::hub::{Hub, McsView};
 use self::member::{DerivedRefusal, Member};
@@ -29,6 +28,7 @@ use crate::apply::{Ack, Action, ObjectId};
 use crate::event::{HubEvent, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::outbox::{Finished, Lane, Write};
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 /// Something that may have to be planned anew.
@@ -74,7 +74,7 @@ pub enum Standing {
     /// It does not answer.
     Unreachable {
         /// Since when.
-        since: Timestamp,
+        since: TimePoint,
         /// Why, shortly.
         why: String,
     },
@@ -165,7 +165,7 @@ impl Index {
     }
 
     /// Folds in what the hub said.
-    pub fn fold_hub(&mut self, event: HubEvent, now: Timestamp) {
+    pub fn fold_hub(&mut self, event: HubEvent, now: TimePoint) {
         let heard = Heard::of_hub(&event);
         let change = self.hub.fold(event, now);
         if let Some(heard) = heard {
@@ -183,7 +183,7 @@ impl Index {
     }
 
     /// Folds in what a member said.
-    pub fn fold_member(&mut self, name: &ClusterName, event: MemberEvent, now: Timestamp) {
+    pub fn fold_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
         let heard = Heard::of_member(&event);
         if matches!(event, MemberEvent::Identified(_)) {
             self.await_lists(name);
@@ -265,7 +265,7 @@ impl Index {
     }
 
     /// Folds in the answer to a write, ahead of the watch that will show the same.
-    pub fn fold_ack(&mut self, lane: &Lane, ack: Ack, now: Timestamp) {
+    pub fn fold_ack(&mut self, lane: &Lane, ack: Ack, now: TimePoint) {
         match lane {
             Lane::Hub => self.hub.fold_ack(ack, now),
             Lane::Member(name) => {
@@ -376,10 +376,10 @@ impl Index {
         &mut self,
         name: &ClusterName,
         ttl: Option<Duration>,
-        now: Timestamp,
-    ) -> Option<Timestamp> {
+        now: TimePoint,
+    ) -> Option<TimePoint> {
         let end = match (self.standing(name), ttl) {
-            (Standing::Unreachable { since, .. }, Some(ttl)) => Some(after(since, ttl)),
+            (Standing::Unreachable { since, .. }, Some(ttl)) => Some(since.after(ttl)),
             _ => None,
         };
         let lapsed = end.is_some_and(|end| end <= now);
@@ -427,12 +427,6 @@ impl Index {
             .values()
             .any(|member| member.owns_any(key, &self.hub.uid))
     }
-}
-
-/// A point in time that lies a `Duration` after another.
-pub fn after(time: Timestamp, duration: Duration) -> Timestamp {
-    let duration = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-    time.saturating_add(duration).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

@@ -24,4 +24,5 @@ pub mod outbox;
 pub mod plan;
 pub mod queue;
 pub mod reconcile;
+pub mod time_point;
 pub mod watch;

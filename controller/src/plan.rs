@@ -19,7 +19,6 @@ use causeway::api::labels;
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort};
-use k8s_openapi::jiff::Timestamp;
 
 use self::clusterset::Clusterset;
 use self::copy::{CopyWish, Provider};
@@ -32,6 +31,7 @@ use crate::index::hub::McsView;
 use crate::index::hub::works::Carrier;
 use crate::index::service::ServiceView;
 use crate::index::slice::Path;
+use crate::time_point::TimePoint;
 
 /// What the controller was started with, as far as planning is concerned.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct Desired {
     /// Whether it is not known yet who carries the MultiClusterService: until then nothing is said of it.
     pub on_hold: bool,
     /// When time alone will change the plan.
-    pub again_at: Option<Timestamp>,
+    pub again_at: Option<TimePoint>,
 }
 
 /// What the members should hold for one service.
@@ -105,7 +105,7 @@ impl Desired {
 }
 
 /// Plans one service, both ways: under its own name, and under that of the clusterset.
-pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp) -> Desired {
+pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Desired {
     let mut clusterset = clusterset::plan(index, settings, key, now);
     let publishes = settings.publish_exports && clusterset.is_unused();
     let native = native(index, settings, key, now, publishes);
@@ -125,7 +125,7 @@ fn native(
     index: &Index,
     settings: &Settings,
     key: &ServiceKey,
-    now: Timestamp,
+    now: TimePoint,
     publishes: bool,
 ) -> Desired {
     let Some(mcs) = index
@@ -172,7 +172,7 @@ fn left_alone(
     index: &Index,
     settings: &Settings,
     key: &ServiceKey,
-    now: Timestamp,
+    now: TimePoint,
 ) -> Option<Desired> {
     let because = |problem| Desired {
         problem: Some(problem),

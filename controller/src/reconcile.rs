@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -19,6 +18,7 @@ use crate::plan::clusterset::conditions;
 use crate::plan::copy::CopyWish;
 use crate::plan::status::{Progress, StatusWish, status};
 use crate::plan::{Desired, Members, Settings, cluster, plan};
+use crate::time_point::TimePoint;
 
 /// What came of looking at a service.
 #[derive(Debug, Default)]
@@ -34,43 +34,18 @@ pub struct Outcome {
     pub settled: bool,
 }
 
-/// The two clocks, read once a turn.
-#[derive(Clone, Copy, Debug)]
-pub struct Now {
-    /// For waiting.
-    pub instant: Instant,
-    /// For what is written down.
-    pub wall: Timestamp,
-}
-
-impl Now {
-    /// Reads both clocks.
-    pub fn read() -> Self {
-        Self {
-            instant: Instant::now(),
-            wall: Timestamp::now(),
-        }
-    }
-
-    /// The instant of a time to come; now, for one that has passed.
-    pub fn instant_of(&self, time: Timestamp) -> Instant {
-        let wait = time.duration_since(self.wall);
-        self.instant + wait.max(SignedDuration::ZERO).unsigned_abs()
-    }
-}
-
 /// Brings one service closer to what should be.
 pub fn reconcile_service(
     index: &Index,
     outbox: &mut Outbox,
     settings: &Settings,
     key: &ServiceKey,
-    now: Now,
+    now: TimePoint,
 ) -> Outcome {
     let item = Item::Service(key.clone());
-    let desired = plan(index, settings, key, now.wall);
-    let (now_is, busy) = (now.wall, outbox.is_busy_with(&item));
-    let moment = Moment { now: now_is, busy };
+    let desired = plan(index, settings, key, now);
+    let busy = outbox.is_busy_with(&item);
+    let moment = Moment { now, busy };
     let mut diff = diff(&desired, index, key, moment);
     let mut outcome = Outcome {
         ask_hub: diff.ask_hub,
@@ -78,7 +53,7 @@ pub fn reconcile_service(
         ..Outcome::default()
     };
     let again_at = desired.again_at.into_iter().chain(diff.again_at).min();
-    outcome.again_at = again_at.map(|at| now.instant_of(at));
+    outcome.again_at = again_at.map(|at| at.instant);
     let progress = |path| {
         let progresses = Progresses {
             index,
@@ -99,8 +74,8 @@ pub fn reconcile_service(
     if let Some(mcs) = mcs.filter(|mcs| !mcs.is_deleting() && !desired.on_hold)
         && !diff.writes.contains_key(&Lane::Hub)
     {
-        let wish = status(index, key, mcs, &desired, &native, now.wall);
-        let look_again = wish.again_at.map(|at| now.instant_of(at));
+        let wish = status(index, key, mcs, &desired, &native, now);
+        let look_again = wish.again_at.map(|at| at.instant);
         earlier(&mut outcome.again_at, look_again);
         let write = status_write(key, mcs, wish);
         diff.writes.insert(Lane::Hub, write.into_iter().collect());
@@ -110,7 +85,7 @@ pub fn reconcile_service(
         key,
         clusterset: &desired.clusterset,
         progress: &imported,
-        now: now.wall,
+        now,
     };
     for (name, write) in view.writes() {
         diff.writes
@@ -128,7 +103,7 @@ fn offer_all(
     outbox: &mut Outbox,
     item: &Item,
     diff: Diff,
-    now: Now,
+    now: TimePoint,
     outcome: &mut Outcome,
 ) {
     let members = index.members.keys().cloned().map(Lane::Member);
@@ -148,7 +123,7 @@ fn offer(
     lane: &Lane,
     item: &Item,
     write: Write,
-    now: Now,
+    now: TimePoint,
     outcome: &mut Outcome,
 ) {
     match outbox.offer(lane, item, write, now.instant) {
@@ -357,7 +332,7 @@ pub fn reconcile_cluster(
     outbox: &mut Outbox,
     name: &ClusterName,
     keeps_clusters: bool,
-    now: Now,
+    now: TimePoint,
 ) -> ClusterOutcome {
     let Some(cluster) = index.hub.clusters.get(name) else {
         return ClusterOutcome::Stays;
@@ -373,8 +348,8 @@ pub fn reconcile_cluster(
             .again_at
             .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain);
     };
-    match departure(index, name, since, now.wall) {
-        Departure::UnderWay(until) => return ClusterOutcome::LookAgain(now.instant_of(until)),
+    match departure(index, name, since, now) {
+        Departure::UnderWay(until) => return ClusterOutcome::LookAgain(until.instant),
         Departure::Over(left) if cluster.gone => return ClusterOutcome::Gone(left),
         Departure::Over(_) => {}
     }
@@ -390,11 +365,11 @@ pub fn reconcile_cluster(
 
 /// What a process that does not write makes of a member: it cleans nothing, and forgets a member that is gone once
 /// the leader has had its time.
-pub fn follow_departure(index: &Index, name: &ClusterName, now: Now) -> ClusterOutcome {
+pub fn follow_departure(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
     let cluster = index.hub.clusters.get(name);
     match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
-        Some((cluster, since)) if cluster.gone => match departure(index, name, since, now.wall) {
-            Departure::UnderWay(until) => ClusterOutcome::LookAgain(now.instant_of(until)),
+        Some((cluster, since)) if cluster.gone => match departure(index, name, since, now) {
+            Departure::UnderWay(until) => ClusterOutcome::LookAgain(until.instant),
             Departure::Over(left) => ClusterOutcome::Gone(left),
         },
         _ => ClusterOutcome::Stays,
@@ -406,7 +381,7 @@ fn keep(
     outbox: &mut Outbox,
     name: &ClusterName,
     cluster: &ClusterView,
-    now: Now,
+    now: TimePoint,
     outcome: &mut Outcome,
 ) {
     let item = Item::Cluster(name.clone());
@@ -415,7 +390,7 @@ fn keep(
         let write = Write::new(ObjectId::Cluster(name.clone()), Action::Merge(patch));
         return offer(outbox, &Lane::Hub, &item, write, now, outcome);
     }
-    if let Some(wish) = cluster::status(index, name, now.wall) {
+    if let Some(wish) = cluster::status(index, name, now) {
         let status = json!({
             "kubernetesVersion": wish.kubernetes_version,
             "conditions": wish.conditions,

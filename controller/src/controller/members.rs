@@ -14,11 +14,12 @@ use crate::index::slice::SliceRole;
 use crate::index::{Item, Standing};
 use crate::metrics::MemberState;
 use crate::outbox::{Announcement, Lane};
-use crate::reconcile::{ClusterOutcome, Now, follow_departure};
+use crate::reconcile::{ClusterOutcome, follow_departure};
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 impl Controller {
-    pub(super) fn fold_hub(&mut self, event: HubEvent, now: Now) {
+    pub(super) fn fold_hub(&mut self, event: HubEvent, now: TimePoint) {
         let event = match event {
             HubEvent::Secrets(namespace, signal) => {
                 for name in self.parts.fleet.note_secrets(&namespace, signal) {
@@ -33,7 +34,7 @@ impl Controller {
             _ => Default::default(),
         };
         let held_before = self.parts.index.hub.held();
-        self.parts.index.fold_hub(event, now.wall);
+        self.parts.index.fold_hub(event, now);
         let held = self.parts.index.hub.held();
         if held != held_before {
             self.parts.metrics.withdrawals_held("hub", held);
@@ -90,7 +91,7 @@ impl Controller {
         name: &ClusterName,
         generation: Generation,
         event: MemberEvent,
-        now: Now,
+        now: TimePoint,
     ) {
         if self
             .parts
@@ -118,7 +119,7 @@ impl Controller {
             member.map_or(0, Member::held)
         };
         let (stood, held_before) = (self.parts.index.standing(name), held(self));
-        self.parts.index.fold_member(name, event, now.wall);
+        self.parts.index.fold_member(name, event, now);
         let (stands, held) = (self.parts.index.standing(name), held(self));
         if held != held_before {
             self.parts.metrics.withdrawals_held(name.as_str(), held);
@@ -134,15 +135,15 @@ impl Controller {
     }
 
     /// A person may have said that what the member's lists lack is gone.
-    fn release(&mut self, name: &ClusterName, now: Now) {
-        if self.parts.index.is_released(name, now.wall) {
+    fn release(&mut self, name: &ClusterName, now: TimePoint) {
+        if self.parts.index.is_released(name, now) {
             tracing::warn!(cluster = %name, "what the member's lists lack is taken for gone: its Cluster says so");
             self.parts.fleet.ask(name, |asks| asks.release += 1);
         }
     }
 
     /// A follower cleans nothing; it forgets a member once the leader has had its time.
-    pub(super) fn forget_if_gone(&mut self, name: &ClusterName, now: Now) {
+    pub(super) fn forget_if_gone(&mut self, name: &ClusterName, now: TimePoint) {
         match follow_departure(&self.parts.index, name, now) {
             ClusterOutcome::Stays => {}
             ClusterOutcome::LookAgain(at) => self.queue.at(Item::Cluster(name.clone()), at),

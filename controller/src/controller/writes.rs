@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::index::{Item, Standing};
 use crate::lease::while_leading;
 use crate::outbox::{Announcement, Dispatch, Finished, Lane, Write, WriteResult};
-use crate::reconcile::Now;
+use crate::time_point::TimePoint;
 
 impl Controller {
     pub(super) fn send(&mut self, now: Instant) {
@@ -59,7 +59,7 @@ impl Controller {
     }
 
     pub(super) fn written(&mut self, result: WriteResult) {
-        let now = Now::read();
+        let now = TimePoint::now();
         let finished = self.parts.outbox.finished(&result, now.instant);
         let WriteResult {
             dispatch:
@@ -96,7 +96,7 @@ impl Controller {
                         .is_some_and(|member| member.generation == generation),
                 };
                 if current {
-                    self.parts.index.fold_ack(&lane, ack, now.wall);
+                    self.parts.index.fold_ack(&lane, ack, now);
                 }
                 self.announce(&lane, &item, &write.object, write.announcements);
             }

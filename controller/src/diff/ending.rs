@@ -1,7 +1,8 @@
 //! The end of a MultiClusterService: its finalizer goes once the members are clean, or have had their time.
 
+use std::time::Duration;
+
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::{Diff, Moment, hub_write};
 use crate::index::hub::McsView;
@@ -10,7 +11,7 @@ use crate::outbox::{Announcement, Lane, Write};
 
 /// How long the clean-up may hold a MultiClusterService. Whatever keeps a member from being cleaned for longer (rights, a webhook
 /// of its own) keeps nobody from deleting an object of the hub; what is left is collected by its label whenever that can be done.
-const CLEANED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
+const CLEANED_WITHIN: Duration = Duration::from_secs(60);
 
 /// Lets go of a MultiClusterService that is on its way out, if it is time.
 pub(super) fn let_go(
@@ -26,9 +27,7 @@ pub(super) fn let_go(
     else {
         return;
     };
-    let until = since
-        .saturating_add(CLEANED_WITHIN)
-        .unwrap_or(Timestamp::MAX);
+    let until = since.after(CLEANED_WITHIN);
     if moment.now < until
         && index
             .hub

@@ -9,6 +9,7 @@ use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{GRACE, World, key, world};
 
 mod claims;
+mod clocks;
 mod endings;
 mod karmada;
 mod occupied;
@@ -106,7 +107,7 @@ fn the_finalizer_stays_while_a_write_is_under_way() {
     world.off("member2", Kind::Slice, &name).deliver();
     let plan = world.plan("foo");
     for busy in [true, false] {
-        let now = world.now().wall;
+        let now = world.now();
         let diff = diff(&plan, &world.index, &key("foo"), Moment { now, busy });
         assert_eq!(diff.writes.contains_key(&Lane::Hub), !busy);
     }
@@ -155,7 +156,7 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
     // The hub's list lacks it: it may be a cache that is behind.
     world.index.fold_hub(
         crate::event::HubEvent::MultiClusterServices(crate::watch::Signal::Listed(Vec::new())),
-        world.now().wall,
+        world.now(),
     );
     world.settle();
     world.pass(GRACE + GRACE);
@@ -194,7 +195,7 @@ fn a_deleted_multi_cluster_service_does_not_come_back_by_a_late_answer() {
     let last: causeway::api::MultiClusterService =
         crate::fixtures::server::decode(world.mcs("foo").expect("it is there").clone());
     world.off_hub(Kind::Mcs, "foo").settle();
-    let now = world.now().wall;
+    let now = world.now();
     world.index.fold_ack(
         &Lane::Hub,
         crate::apply::Ack::MultiClusterService(last.into()),

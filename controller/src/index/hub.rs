@@ -11,7 +11,6 @@ use causeway::api;
 use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, Ranges, ServiceKey};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use k8s_openapi::jiff::Timestamp;
 
 pub use self::cluster::ClusterView;
 use self::works::Works;
@@ -21,6 +20,7 @@ use super::service::{PortShape, ServiceView};
 use crate::apply::Ack;
 use crate::event::HubEvent;
 use crate::index::watch_state::WatchState;
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 /// All that is known of the hub.
@@ -41,7 +41,7 @@ pub struct Hub {
     /// Which services Karmada's own controllers carry.
     pub works: Works,
     /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
-    pub listed_since: Option<Timestamp>,
+    pub listed_since: Option<TimePoint>,
     /// What of its first lists is in doubt.
     pub doubts: HubDoubts,
     /// Clusters that were seen to go.
@@ -66,7 +66,7 @@ pub struct McsView {
     /// The generation of its spec.
     pub generation: i64,
     /// Since when it is seen on its way out.
-    pub deleting_since: Option<Timestamp>,
+    pub deleting_since: Option<TimePoint>,
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// What it asks for, or why that cannot be understood.
@@ -81,9 +81,9 @@ pub struct McsView {
 #[derive(Clone, Debug, Default)]
 pub struct Lost {
     /// The Service itself, as it last was.
-    pub service: Option<(ServiceView, Timestamp)>,
+    pub service: Option<(ServiceView, TimePoint)>,
     /// Ports that it had while it was exposed.
-    pub ports: Vec<(PortShape, Timestamp)>,
+    pub ports: Vec<(PortShape, TimePoint)>,
 }
 
 /// What a fold changed.
@@ -159,7 +159,7 @@ impl Hub {
             .is_some_and(|cluster| cluster.leaving_since.is_some())
     }
 
-    pub(super) fn fold(&mut self, event: HubEvent, now: Timestamp) -> Change {
+    pub(super) fn fold(&mut self, event: HubEvent, now: TimePoint) -> Change {
         let mut change = Change::default();
         match event {
             HubEvent::MultiClusterServices(signal) => self.fold_mcs(signal, now, &mut change),
@@ -181,7 +181,7 @@ impl Hub {
     fn fold_mcs(
         &mut self,
         signal: Signal<api::MultiClusterService>,
-        now: Timestamp,
+        now: TimePoint,
         change: &mut Change,
     ) {
         self.watches.multi_cluster_services.note(&signal, now);
@@ -221,7 +221,7 @@ impl Hub {
         &mut self,
         object: &api::MultiClusterService,
         former: Option<&McsView>,
-        now: Timestamp,
+        now: TimePoint,
         change: &mut Change,
     ) {
         let (Some(key), Some(mut view)) = (key_of(&object.metadata), McsView::read(object, now))
@@ -241,7 +241,7 @@ impl Hub {
         change.services.insert(key);
     }
 
-    fn fold_services(&mut self, signal: Signal<Service>, now: Timestamp, change: &mut Change) {
+    fn fold_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
         self.watches.services.note(&signal, now);
         match signal {
             Signal::Listed(objects) => {
@@ -278,7 +278,7 @@ impl Hub {
     fn put_service(
         &mut self,
         object: &Service,
-        now: Timestamp,
+        now: TimePoint,
         change: &mut Change,
     ) -> Option<ServiceKey> {
         let key = key_of(&object.metadata)?;
@@ -292,7 +292,7 @@ impl Hub {
     }
 
     /// Remembers the ports that a Service had a moment ago, and forgets the loss of those that are back.
-    fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: Timestamp) {
+    fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: TimePoint) {
         let lost = self.lost.entry(key.clone()).or_default();
         let returned = lost.service.take().map(|(service, _)| service);
         let Some(old) = self.services.get(key).or(returned.as_ref()) else {
@@ -312,7 +312,7 @@ impl Hub {
         }
     }
 
-    fn remove_service(&mut self, key: &ServiceKey, now: Timestamp, change: &mut Change) {
+    fn remove_service(&mut self, key: &ServiceKey, now: TimePoint, change: &mut Change) {
         let Some(service) = self.services.remove(key) else {
             return;
         };
@@ -322,7 +322,7 @@ impl Hub {
         }
     }
 
-    fn fold_clusters(&mut self, signal: Signal<api::Cluster>, now: Timestamp, change: &mut Change) {
+    fn fold_clusters(&mut self, signal: Signal<api::Cluster>, now: TimePoint, change: &mut Change) {
         self.watches.clusters.note(&signal, now);
         match signal {
             Signal::Listed(objects) => {
@@ -368,7 +368,7 @@ impl Hub {
     fn put_cluster(
         &mut self,
         object: &api::Cluster,
-        now: Timestamp,
+        now: TimePoint,
         change: &mut Change,
     ) -> Option<ClusterName> {
         let name = ClusterName::try_from(object.metadata.name.as_deref()?).ok()?;
@@ -388,7 +388,7 @@ impl Hub {
         Some(name)
     }
 
-    fn cluster_is_gone(&mut self, name: &ClusterName, now: Timestamp, change: &mut Change) {
+    fn cluster_is_gone(&mut self, name: &ClusterName, now: TimePoint, change: &mut Change) {
         if let Some(cluster) = self.clusters.get_mut(name) {
             cluster.gone = true;
             self.seen_out.insert(name.clone());
@@ -399,7 +399,7 @@ impl Hub {
     }
 
     /// Folds in the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch tells of new objects.
-    pub(super) fn fold_ack(&mut self, ack: Ack, now: Timestamp) {
+    pub(super) fn fold_ack(&mut self, ack: Ack, now: TimePoint) {
         match ack {
             Ack::MultiClusterService(object) => {
                 let known = key_of(&object.metadata)
@@ -435,7 +435,7 @@ impl McsView {
         self.deleting_since.is_some()
     }
 
-    fn read(object: &api::MultiClusterService, now: Timestamp) -> Option<Self> {
+    fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {
         let meta = &object.metadata;
         let status = object.status.clone().unwrap_or_default();
         Some(Self {

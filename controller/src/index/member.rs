@@ -18,7 +18,6 @@ use std::sync::Arc;
 use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::jiff::Timestamp;
 
 use self::by_name::ByName;
 use self::clusterset::Clusterset;
@@ -41,6 +40,7 @@ use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
 use crate::apply::{Ack, DeletedObject};
 use crate::event::{Generation, Identity, MemberEvent};
 use crate::failure::Failure;
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 /// EndpointSlices of discovery.k8s.io/v1 are there since this release.
@@ -73,9 +73,9 @@ pub struct Member {
     pub(super) told: Told,
     /// How much of what copies elsewhere say its first lists lack.
     missing: usize,
-    missing_since: Option<Timestamp>,
+    missing_since: Option<TimePoint>,
     probe_failure: Option<Failure>,
-    troubled_since: Option<Timestamp>,
+    troubled_since: Option<TimePoint>,
 }
 
 /// Why a member cannot be used until a person acts.
@@ -104,7 +104,7 @@ pub struct Written<T> {
     /// The object.
     pub view: T,
     /// When a write of causeway's was acknowledged that no watch has shown yet.
-    pub unseen_since: Option<Timestamp>,
+    pub unseen_since: Option<TimePoint>,
     /// Whether its deletion was acknowledged.
     pub deleted: bool,
 }
@@ -251,7 +251,7 @@ impl Member {
     }
 
     /// Since when an export has been without its Service.
-    pub fn service_lost_since(&self, key: &ServiceKey) -> Option<Timestamp> {
+    pub fn service_lost_since(&self, key: &ServiceKey) -> Option<TimePoint> {
         self.clusterset.lost_services.get(key).copied()
     }
 
@@ -304,7 +304,7 @@ impl Member {
         exports.chain(imports)
     }
 
-    pub(super) fn fold(&mut self, event: MemberEvent, now: Timestamp) -> Changed {
+    pub(super) fn fold(&mut self, event: MemberEvent, now: TimePoint) -> Changed {
         let mut changed = Changed::default();
         if self.refusals.identity.is_some() && !matches!(event, MemberEvent::Identified(_)) {
             return changed;
@@ -386,7 +386,7 @@ impl Member {
         }
     }
 
-    fn note_trouble(&mut self, now: Timestamp) {
+    fn note_trouble(&mut self, now: TimePoint) {
         let troubled = self.probe_failure.is_some()
             || self
                 .watches
@@ -400,7 +400,7 @@ impl Member {
         };
     }
 
-    pub(super) fn fold_ack(&mut self, ack: Ack, now: Timestamp) {
+    pub(super) fn fold_ack(&mut self, ack: Ack, now: TimePoint) {
         match ack {
             Ack::Namespace(object) => self.namespaces.put(&object),
             Ack::Service(object) => {
@@ -464,7 +464,7 @@ impl<T> Written<T> {
         }
     }
 
-    fn unseen(view: T, now: Timestamp) -> Self {
+    fn unseen(view: T, now: TimePoint) -> Self {
         Self {
             view,
             unseen_since: Some(now),

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::SignedDuration;
 use string_cache::DefaultAtom;
 
 use super::member::Member;
@@ -18,6 +18,7 @@ use super::slice::{Path, SourceVersion};
 use super::{Index, Item};
 use crate::event::{HubEvent, MemberEvent};
 use crate::outbox::Lane;
+use crate::time_point::TimePoint;
 use crate::watch::{Signal, is_much};
 
 /// How far the clock of the person who says something may be ahead.
@@ -144,7 +145,7 @@ impl Index {
         provider: &ClusterName,
         key: &ServiceKey,
         copied: &SourceVersion,
-        now: Timestamp,
+        now: TimePoint,
     ) {
         let Some(member) = self.members.get_mut(provider) else {
             return;
@@ -157,7 +158,7 @@ impl Index {
 
     /// Whether a person said that all that the member's lists lack is gone. What is said of the future is not heard: it would hold
     /// for losses that nobody has seen.
-    pub fn is_released(&self, name: &ClusterName, now: Timestamp) -> bool {
+    pub fn is_released(&self, name: &ClusterName, now: TimePoint) -> bool {
         let said = self
             .hub
             .clusters
@@ -165,7 +166,9 @@ impl Index {
             .and_then(|cluster| cluster.released);
         let held = self.members.get(name).and_then(Member::held_since);
         match (said, held) {
-            (Some(said), Some(held)) => held <= said && said.duration_since(now) <= CLOCKS_DIFFER,
+            (Some(said), Some(held)) => {
+                held.wall <= said && said.duration_since(now.wall) <= CLOCKS_DIFFER
+            }
             _ => false,
         }
     }
@@ -187,7 +190,7 @@ impl Index {
     }
 
     /// A member told a complete list: what it holds is compared with what others say, and the other way round.
-    pub(super) fn compare_member(&mut self, name: &ClusterName, heard: Heard, now: Timestamp) {
+    pub(super) fn compare_member(&mut self, name: &ClusterName, heard: Heard, now: TimePoint) {
         if heard == Heard::Slices
             && let Some(member) = self.members.get_mut(name)
         {
@@ -264,7 +267,7 @@ impl Index {
     }
 
     /// Whether what a provider's lists lack of what the copies say is so much that it is not believed.
-    fn judge_member(&mut self, name: &ClusterName, now: Timestamp) {
+    fn judge_member(&mut self, name: &ClusterName, now: TimePoint) {
         let Some(member) = self.members.get(name) else {
             return;
         };

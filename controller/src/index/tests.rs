@@ -108,7 +108,7 @@ fn leftovers_of_a_service_are_looked_at_too() {
 #[test]
 fn absence_means_nothing_before_the_hub_has_listed_everything() {
     let mut index = Index::new("hub-uid");
-    let now = world().now().wall;
+    let now = world().now();
     let lists = [
         HubEvent::MultiClusterServices(crate::watch::Signal::Listed(Vec::new())),
         HubEvent::Services(crate::watch::Signal::Listed(Vec::new())),

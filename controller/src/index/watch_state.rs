@@ -1,8 +1,7 @@
 //! How one watch stands.
 
-use k8s_openapi::jiff::Timestamp;
-
 use crate::failure::Failure;
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 #[derive(Debug, Default)]
@@ -16,7 +15,7 @@ pub(in crate::index) struct WatchState {
     /// How many objects its last list lacked without being believed.
     pub(in crate::index) held: usize,
     /// Since when it lacks as many.
-    pub(in crate::index) held_since: Option<Timestamp>,
+    pub(in crate::index) held_since: Option<TimePoint>,
 }
 
 impl WatchState {
@@ -32,7 +31,7 @@ impl WatchState {
     }
 
     /// Notes what a watch told of itself.
-    pub(in crate::index) fn note<K>(&mut self, signal: &Signal<K>, now: Timestamp) {
+    pub(in crate::index) fn note<K>(&mut self, signal: &Signal<K>, now: TimePoint) {
         match signal {
             Signal::Listed(_) => {
                 self.listed = true;

@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{name, world};
-use crate::reconcile::Now;
+use crate::time_point::TimePoint;
 
 const MS: Duration = Duration::from_millis(1);
 const LIMITS: Limits = Limits {
@@ -14,7 +14,7 @@ const LIMITS: Limits = Limits {
 
 struct Desk {
     outbox: Outbox,
-    now: Now,
+    now: TimePoint,
 }
 
 fn desk(limits: Limits) -> Desk {

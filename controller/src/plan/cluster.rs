@@ -4,11 +4,11 @@ use causeway::api::condition::{CLUSTERSET_API, FALSE, LISTS_BELIEVED, READY, TRU
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::jiff::Timestamp;
 
 use super::verdict::{Verdict, set};
 use crate::index::member::{Member, Membership};
 use crate::index::{Index, Standing};
+use crate::time_point::TimePoint;
 
 /// What a Cluster's status should say.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct ClusterStatusWish {
 }
 
 /// Words the status of a member; `None` while nothing new can be said.
-pub fn status(index: &Index, name: &ClusterName, now: Timestamp) -> Option<ClusterStatusWish> {
+pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<ClusterStatusWish> {
     let cluster = index.hub.clusters.get(name)?;
     let identity = index
         .members

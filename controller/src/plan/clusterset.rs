@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use causeway::api::ownership;
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::Timestamp;
 
 use self::exports::{Exports, Validity};
 use self::import::{ImportPlan, Unready, derived_service};
@@ -28,6 +27,7 @@ use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::index::served::ServedImports;
 use crate::index::slice::Path;
 use crate::index::{Index, Standing};
+use crate::time_point::TimePoint;
 
 /// What should be of an exported service.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ pub struct Clusterset {
     /// Why nothing is exported.
     pub problem: Option<String>,
     /// When time alone will change the plan.
-    pub again_at: Option<Timestamp>,
+    pub again_at: Option<TimePoint>,
 }
 
 impl Clusterset {
@@ -104,7 +104,7 @@ pub struct ImportWish {
 }
 
 /// Plans the clusterset's part of one service.
-pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: Timestamp) -> Clusterset {
+pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Clusterset {
     if !concerns(index, key) {
         return Clusterset::default();
     }

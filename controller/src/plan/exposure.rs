@@ -7,12 +7,12 @@ use causeway::api::condition::reason;
 use causeway::domain::{
     ExposedPort, ExposedPorts, MultiClusterService, ServiceKey, describe_ports,
 };
-use k8s_openapi::jiff::Timestamp;
 
 use super::Problem;
+use crate::index::Index;
 use crate::index::hub::Lost;
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
-use crate::index::{Index, after};
+use crate::time_point::TimePoint;
 
 /// What is exposed of a service.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Exposed {
     /// What is wrong on the hub's side.
     pub problem: Option<Problem>,
     /// When a grace ends.
-    pub again_at: Option<Timestamp>,
+    pub again_at: Option<TimePoint>,
 }
 
 /// On what a plan rests.
@@ -39,7 +39,7 @@ pub enum State {
 }
 
 impl Exposed {
-    fn nothing(state: State, problem: Problem, again_at: Option<Timestamp>) -> Self {
+    fn nothing(state: State, problem: Problem, again_at: Option<TimePoint>) -> Self {
         Self {
             state,
             ports: Vec::new(),
@@ -55,14 +55,14 @@ pub fn expose(
     grace: Duration,
     key: &ServiceKey,
     wish: &MultiClusterService,
-    now: Timestamp,
+    now: TimePoint,
 ) -> Exposed {
     let lost = index.hub.lost.get(key);
     if let Some(service) = index.hub.services.get(key) {
         return expose_ports(index, grace, key, wish, service, now);
     }
     if let Some((service, since)) = lost.and_then(|lost| lost.service.as_ref()) {
-        let until = after(*since, grace);
+        let until = since.after(grace);
         if now < until {
             let ports = chosen(&wish.ports, &service.shape.ports, &[]);
             let problem = Some(service_not_found(key, Some(until)));
@@ -90,9 +90,9 @@ fn forgotten_until(
     index: &Index,
     grace: Duration,
     key: &ServiceKey,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let until = after(index.hub.listed_since?, grace);
+    now: TimePoint,
+) -> Option<TimePoint> {
+    let until = index.hub.listed_since?.after(grace);
     (now < until && index.owns_native(key)).then_some(until)
 }
 
@@ -102,7 +102,7 @@ fn expose_ports(
     key: &ServiceKey,
     wish: &MultiClusterService,
     service: &ServiceView,
-    now: Timestamp,
+    now: TimePoint,
 ) -> Exposed {
     if service.shape.kind == ServiceKind::ExternalName {
         let message = format!(
@@ -151,14 +151,14 @@ fn held_ports(
     lost: Option<&Lost>,
     missing: &[&ExposedPort],
     grace: Duration,
-    now: Timestamp,
-) -> Vec<(PortShape, Timestamp)> {
+    now: TimePoint,
+) -> Vec<(PortShape, TimePoint)> {
     let all = lost.map(|lost| lost.ports.as_slice()).unwrap_or_default();
     let meant = all
         .iter()
         .filter(|(shape, _)| missing.iter().any(|entry| entry.means(&shape.port)));
     meant
-        .map(|(shape, since)| (shape.clone(), after(*since, grace)))
+        .map(|(shape, since)| (shape.clone(), since.after(grace)))
         .filter(|(_, until)| now < *until)
         .collect()
 }
@@ -173,8 +173,8 @@ fn forgotten_ports(
     grace: Duration,
     key: &ServiceKey,
     entry: &ExposedPort,
-    now: Timestamp,
-) -> Vec<(PortShape, Timestamp)> {
+    now: TimePoint,
+) -> Vec<(PortShape, TimePoint)> {
     let Some(until) = forgotten_until(index, grace, key, now) else {
         return Vec::new();
     };
@@ -203,7 +203,7 @@ fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec
         .collect()
 }
 
-fn service_not_found(key: &ServiceKey, until: Option<Timestamp>) -> Problem {
+fn service_not_found(key: &ServiceKey, until: Option<TimePoint>) -> Problem {
     let message = format!("the hub has no Service {key}; {}", fate(until));
     Problem {
         reason: reason::SERVICE_NOT_FOUND,
@@ -215,7 +215,7 @@ fn port_not_found(
     key: &ServiceKey,
     missing: &[&ExposedPort],
     service: &ServiceView,
-    until: Option<Timestamp>,
+    until: Option<TimePoint>,
 ) -> Problem {
     let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
     let ports = service.ports();
@@ -231,7 +231,7 @@ fn port_not_found(
     }
 }
 
-fn fate(until: Option<Timestamp>) -> String {
+fn fate(until: Option<TimePoint>) -> String {
     match until {
         Some(until) => format!("what the clusters hold is kept until {until:.0}"),
         None => "nothing of it is offered to other clusters".to_owned(),

@@ -4,12 +4,13 @@
 //! and costs no write.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use causeway::api::condition::{self as names, TRUE, reason};
 use causeway::domain::{ClusterName, ExposureType, ServiceKey};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 
 use super::copy::Refused;
 use super::verdict::{State, Text, Verdict, set, settled, tally, verdict};
@@ -18,6 +19,7 @@ use crate::index::hub::McsView;
 use crate::index::member::Member;
 use crate::index::{Index, Standing};
 use crate::outbox::Announcement;
+use crate::time_point::TimePoint;
 
 /// What a status should say, and when time alone will change it.
 #[derive(Debug)]
@@ -29,7 +31,7 @@ pub struct StatusWish {
     /// What became so since the stored status.
     pub announcements: Vec<Announcement>,
     /// When to look again, if nothing happens.
-    pub again_at: Option<Timestamp>,
+    pub again_at: Option<TimePoint>,
 }
 
 /// What is still to be written into one member, and what could not be.
@@ -59,7 +61,7 @@ impl Progress {
 }
 
 /// A copy that no watch has shown for this long after it was written is trouble, and so is a slice that is not made.
-const SEEN_WITHIN: SignedDuration = SignedDuration::from_secs(30);
+const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// Words the status of a service.
 pub fn status(
     index: &Index,
@@ -67,7 +69,7 @@ pub fn status(
     mcs: &McsView,
     desired: &Desired,
     progress: &HashMap<ClusterName, Progress>,
-    now: Timestamp,
+    now: TimePoint,
 ) -> StatusWish {
     let view = View {
         index,
@@ -129,7 +131,7 @@ struct View<'a> {
     mcs: &'a McsView,
     desired: &'a Desired,
     progress: &'a HashMap<ClusterName, Progress>,
-    now: Timestamp,
+    now: TimePoint,
 }
 
 impl View<'_> {
@@ -387,7 +389,7 @@ impl View<'_> {
     }
 
     /// Until when it is no wonder that a provider has no slice of its Service yet.
-    fn slice_awaited_until(&self, name: &ClusterName) -> Option<Timestamp> {
+    fn slice_awaited_until(&self, name: &ClusterName) -> Option<TimePoint> {
         let member = self.member(name)?;
         let service = member
             .service(self.key)
@@ -396,7 +398,8 @@ impl View<'_> {
             return None;
         }
         let since = service.created.unwrap_or(Timestamp::UNIX_EPOCH);
-        Some(since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX))
+        let until = since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX);
+        Some(self.now.at_wall(until))
     }
 
     fn dispatched_to(&self, name: &ClusterName) -> State {
@@ -427,7 +430,7 @@ impl View<'_> {
         let unseen: Vec<_> = self.unseen_in(name).collect();
         let late = unseen
             .iter()
-            .filter(|since| self.now.duration_since(**since) >= SEEN_WITHIN)
+            .filter(|since| self.now.since(**since) >= SEEN_WITHIN)
             .count();
         match (unseen.len(), late) {
             (0, _) => State::Done,
@@ -438,7 +441,7 @@ impl View<'_> {
         }
     }
 
-    fn unseen_in(&self, name: &ClusterName) -> impl Iterator<Item = Timestamp> {
+    fn unseen_in(&self, name: &ClusterName) -> impl Iterator<Item = TimePoint> {
         let member = self.member(name);
         let copies = self
             .wish(name)
@@ -448,11 +451,10 @@ impl View<'_> {
     }
 
     /// When something that is under way begins to count as trouble.
-    fn patience_ends(&self) -> Option<Timestamp> {
+    fn patience_ends(&self) -> Option<TimePoint> {
         let placement = &self.desired.placement;
         let unseen = placement.consumers().flat_map(|name| self.unseen_in(name));
-        let unseen =
-            unseen.map(|since| since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX));
+        let unseen = unseen.map(|since| since.after(SEEN_WITHIN));
         let awaited = placement
             .providers()
             .filter_map(|name| self.slice_awaited_until(name));

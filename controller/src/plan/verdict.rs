@@ -6,10 +6,10 @@ use causeway::api::bounds;
 use causeway::api::condition::{FALSE, TRUE};
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use k8s_openapi::jiff::Timestamp;
 
 use super::Problem;
 use crate::outbox::Announcement;
+use crate::time_point::TimePoint;
 
 /// How far something is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ pub fn set(
     (true_reason, true_message): Text<'_>,
     verdict: &Verdict,
     generation: i64,
-    now: Timestamp,
+    now: TimePoint,
 ) -> Option<Announcement> {
     let (status, reason, message) = match verdict {
         Verdict::Unsettled => return None,
@@ -163,7 +163,7 @@ pub fn set(
         reason: bounds::cut_reasons(reason.to_owned(), bounds::CONDITION_REASON),
         message: bounds::cut(message.to_owned(), bounds::CONDITION_MESSAGE),
         observed_generation: Some(generation),
-        last_transition_time: since.unwrap_or(Time(now)),
+        last_transition_time: since.unwrap_or(Time(now.wall)),
     };
     match stored {
         Some(stored) => *stored = condition,

@@ -342,13 +342,13 @@ fn a_late_answer_does_not_bring_a_leaving_cluster_back() {
     let leaving: causeway::api::Cluster =
         crate::fixtures::server::decode(stored(&world, "member1"));
     let gone = crate::watch::Signal::Deleted(leaving.clone());
-    let wall = world.now().wall;
+    let now = world.now();
     world
         .index
-        .fold_hub(crate::event::HubEvent::Clusters(gone), wall);
+        .fold_hub(crate::event::HubEvent::Clusters(gone), now);
     world
         .index
-        .fold_ack(&Lane::Hub, crate::apply::Ack::Cluster(leaving.into()), wall);
+        .fold_ack(&Lane::Hub, crate::apply::Ack::Cluster(leaving.into()), now);
     assert!(world.index.hub.clusters["member1"].gone);
     world.index.forget(&name("member1"));
     assert!(!world.index.hub.clusters.contains_key("member1"));

@@ -20,6 +20,7 @@ use causeway_controller::index::member::Member;
 use causeway_controller::index::served::{ImportFields, Served, ServedImports};
 use causeway_controller::index::slice::ObservedSlice;
 use causeway_controller::plan::{Desired, Members, Settings, plan};
+use causeway_controller::time_point::TimePoint;
 use causeway_controller::watch::Signal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};
 use k8s_openapi::api::core::v1::Service;
@@ -325,6 +326,11 @@ fn identity(name: &str) -> Value {
     json!({"namespace": NAMESPACE, "name": name, "uid": format!("uid-of-{name}"), "resourceVersion": "5"})
 }
 
-fn now() -> Timestamp {
-    Timestamp::UNIX_EPOCH
+/// The same in all of the process.
+fn now() -> TimePoint {
+    static NOW: LazyLock<TimePoint> = LazyLock::new(TimePoint::now);
+    TimePoint {
+        wall: Timestamp::UNIX_EPOCH,
+        ..*NOW
+    }
 }

@@ -10,6 +10,7 @@
 mod bed;
 mod clock;
 mod load;
+mod steps;
 mod terms;
 mod witness;
 

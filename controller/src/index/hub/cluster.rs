@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::index::finalizers::Finalizers;
+use crate::time_point::TimePoint;
 
 /// A Cluster as it is stored.
 #[derive(Clone, Debug)]
@@ -33,7 +34,7 @@ pub struct ClusterView {
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// Since when it is on its way out.
-    pub leaving_since: Option<Timestamp>,
+    pub leaving_since: Option<TimePoint>,
     /// Whether the object is gone from the hub, and only the member has still to be cleaned.
     pub gone: bool,
     /// The conditions that its status holds.
@@ -43,7 +44,7 @@ pub struct ClusterView {
 }
 
 impl ClusterView {
-    pub(super) fn read(object: &api::Cluster, now: Timestamp) -> Option<Self> {
+    pub(super) fn read(object: &api::Cluster, now: TimePoint) -> Option<Self> {
         let meta = &object.metadata;
         let status = object.status.clone().unwrap_or_default();
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));

@@ -2,25 +2,26 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::{Change, Hub};
 use crate::failure::FailureKind;
 use crate::index::watch_state::WatchState;
 use crate::karmada::ServiceWork;
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 /// How long is waited for what the hub says of its Works, once its other lists are complete.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Which services Karmada carries.
 #[derive(Debug, Default)]
 pub struct Works {
     served: Option<bool>,
     /// Since when they are served.
-    since: Option<Timestamp>,
+    since: Option<TimePoint>,
     watch: WatchState,
     of_service: HashMap<ServiceKey, BTreeSet<Arc<str>>>,
     services: HashMap<Arc<str>, ServiceKey>,
@@ -30,7 +31,7 @@ pub struct Works {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier<'a> {
     /// Karmada may: it is not known yet which Works there are. That is waited for until then, or for as long as it takes.
-    Unknown(Option<Timestamp>),
+    Unknown(Option<TimePoint>),
     /// Causeway, as far as is known.
     Causeway,
     /// Karmada, as this Work shows.
@@ -40,7 +41,7 @@ pub enum Carrier<'a> {
 impl Hub {
     /// Who carries the service. A hub that does not say within a minute which Works there are, because causeway lacks the right, is taken
     /// to have none: it mostly has none, and without an end to the waiting nothing would be done there at all.
-    pub fn carrier(&self, key: &ServiceKey, now: Timestamp) -> Carrier<'_> {
+    pub fn carrier(&self, key: &ServiceKey, now: TimePoint) -> Carrier<'_> {
         if let Some(work) = self.works.of_service.get(key).and_then(BTreeSet::first) {
             return Carrier::Karmada(work);
         }
@@ -52,20 +53,20 @@ impl Hub {
     }
 
     /// Whether services are carried without its being known what Karmada carries.
-    pub fn hides_works(&self, now: Timestamp) -> bool {
+    pub fn hides_works(&self, now: TimePoint) -> bool {
         let until = self.works_awaited_until();
         !self.works.are_known() && until.is_some_and(|until| until <= now)
     }
 
     /// Until when the list of Works is waited for. Where there are more than are listened to, that is no reason to take them for none.
-    fn works_awaited_until(&self) -> Option<Timestamp> {
+    fn works_awaited_until(&self) -> Option<TimePoint> {
         let failure = self.works.watch.failure.as_ref();
         if failure.is_some_and(|failure| failure.kind == FailureKind::Excess) {
             return None;
         }
         let since = self.listed_since?;
         let since = self.works.since.map_or(since, |served| since.max(served));
-        since.checked_add(PATIENCE).ok()
+        Some(since.after(PATIENCE))
     }
 }
 
@@ -79,7 +80,7 @@ impl Works {
     }
 
     /// Whether Works are served was told. With their definition the Works are gone; with another one come others.
-    pub(super) fn fold_served(&mut self, served: bool, now: Timestamp, change: &mut Change) {
+    pub(super) fn fold_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
         *self = Self {
             served: Some(served),
             since: Some(now),
@@ -91,7 +92,7 @@ impl Works {
     pub(super) fn fold(
         &mut self,
         signal: Signal<ServiceWork>,
-        now: Timestamp,
+        now: TimePoint,
         change: &mut Change,
     ) {
         let were_known = self.are_known();

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::jiff::Timestamp;
 
 use super::objects::Objects;
 use crate::failure::{Failure, FailureKind};
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::served::{Served, ServedImports};
 use crate::index::watch_state::WatchState;
+use crate::time_point::TimePoint;
 
 /// What a member says of the clusterset.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Clusterset {
     pub(super) export_watch: WatchState,
     pub(super) import_watch: WatchState,
     /// Since when an export lacks its Service.
-    pub(super) lost_services: HashMap<ServiceKey, Timestamp>,
+    pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
     /// What the API server refused of derived Services.
     pub(super) refusals: HashMap<ServiceKey, DerivedRefusal>,
 }
@@ -133,7 +133,7 @@ impl Clusterset {
         &mut self,
         changed: &HashSet<ServiceKey>,
         has: impl Fn(&ServiceKey) -> bool,
-        now: Timestamp,
+        now: TimePoint,
     ) {
         for key in changed {
             if self.exports.view(key).is_none() || has(key) {

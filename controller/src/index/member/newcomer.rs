@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::jiff::Timestamp;
 
 use super::Member;
 use super::by_name::ByName;
 use crate::index::newcomer::hash;
 use crate::index::slice::CopiedSlice;
 use crate::index::watch_state::WatchState;
+use crate::time_point::TimePoint;
 
 impl Member {
     /// Whether complete lists of Services and EndpointSlices were seen.
@@ -32,7 +32,7 @@ impl Member {
         self.missing
     }
 
-    pub(in crate::index) fn note_missing(&mut self, missing: usize, now: Timestamp) {
+    pub(in crate::index) fn note_missing(&mut self, missing: usize, now: TimePoint) {
         self.missing_since = match missing {
             0 => None,
             more if more > self.missing => Some(now),
@@ -48,7 +48,7 @@ impl Member {
     }
 
     /// Since when its lists lack all of that.
-    pub fn held_since(&self) -> Option<Timestamp> {
+    pub fn held_since(&self) -> Option<TimePoint> {
         let watches = self.all_watches().filter_map(|watch| watch.held_since);
         watches.chain(self.missing_since).max()
     }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::jiff::Timestamp;
 use kube::Resource;
 
 use super::Written;
@@ -11,6 +10,7 @@ use super::graves::Graves;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::hub::{is_older, key_of};
 use crate::index::service::ServiceView;
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 /// What is known of one kind of object, by its own namespace and name.
@@ -163,7 +163,7 @@ impl<V: View> Objects<V> {
     }
 
     /// Folds in what a write was answered with, ahead of the watch.
-    pub(super) fn fold_ack(&mut self, key: ServiceKey, view: V, graves: &Graves, now: Timestamp) {
+    pub(super) fn fold_ack(&mut self, key: ServiceKey, view: V, graves: &Graves, now: TimePoint) {
         let newer = |old: &Written<V>| {
             old.view.uid() == view.uid()
                 && !is_older(old.view.resource_version(), view.resource_version())

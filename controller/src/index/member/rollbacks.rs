@@ -2,16 +2,17 @@
 //! copies were made.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::Member;
 use crate::index::slice::{SourceVersion, Uid};
+use crate::time_point::TimePoint;
 
 /// How long a version has to have been observed before a list was complete that does not know it. A second list comes half a minute
 /// after it was asked for; one that ends sooner may have begun before the version came to be.
-const SETTLED: SignedDuration = SignedDuration::from_secs(20);
+const SETTLED: Duration = Duration::from_secs(20);
 
 /// Versions of source slices that copies name and the member does not know.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ pub(super) struct Rollbacks {
 struct Newer {
     key: ServiceKey,
     resource_version: u64,
-    since: Timestamp,
+    since: TimePoint,
 }
 
 impl Member {
@@ -42,7 +43,7 @@ impl Member {
         &mut self,
         key: &ServiceKey,
         version: &SourceVersion,
-        now: Timestamp,
+        now: TimePoint,
     ) -> bool {
         let resource_version = version.resource_version;
         let known = self.rollbacks.suspected.get(&version.uid);
@@ -66,7 +67,7 @@ impl Member {
 
     /// A list has confirmed what the member shows: suspicions that were there before it are true where the member still does not
     /// know the version. The services of all of them are to be looked at again: what is younger is suspected anew.
-    pub(super) fn confirm_rollbacks(&mut self, now: Timestamp) -> Vec<ServiceKey> {
+    pub(super) fn confirm_rollbacks(&mut self, now: TimePoint) -> Vec<ServiceKey> {
         let mut rollbacks = std::mem::take(&mut self.rollbacks);
         let shows = |uid: &Uid, newer: &Newer| {
             let mut sources = self.sources(&newer.key);
@@ -80,7 +81,7 @@ impl Member {
         let mut keys = Vec::new();
         for (uid, newer) in std::mem::take(&mut rollbacks.suspected) {
             keys.push(newer.key.clone());
-            if is_newer(&uid, &newer) && now.duration_since(newer.since) >= SETTLED {
+            if is_newer(&uid, &newer) && now.since(newer.since) >= SETTLED {
                 rollbacks.lost.insert(uid, newer);
             }
         }

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
-use k8s_openapi::jiff::Timestamp;
 
 use super::by_name::ByName;
 use super::{Changed, Written, differing};
 use crate::index::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice, Stray, Uid};
+use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 type Keys = HashSet<ServiceKey>;
@@ -202,7 +202,7 @@ impl Slices {
         };
     }
 
-    pub(super) fn fold_ack(&mut self, slice: ObservedSlice, now: Timestamp) {
+    pub(super) fn fold_ack(&mut self, slice: ObservedSlice, now: TimePoint) {
         let SliceRole::Copy(key, copy) = slice.role else {
             return;
         };

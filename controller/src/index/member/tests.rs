@@ -482,12 +482,12 @@ fn an_answer_to_a_write_brings_nothing_back_that_was_seen_deleted_since() {
     let mut member = Member::new(1);
     member.fold(
         MemberEvent::Services(Signal::Deleted(object.clone())),
-        Timestamp::UNIX_EPOCH,
+        TimePoint::now(),
     );
-    member.fold_ack(Ack::Service(object.clone().into()), Timestamp::UNIX_EPOCH);
+    member.fold_ack(Ack::Service(object.clone().into()), TimePoint::now());
     assert_eq!(member.service(&key), None);
     let mut anew = object;
     anew.metadata.uid = Some("another".to_owned());
-    member.fold_ack(Ack::Service(anew.into()), Timestamp::UNIX_EPOCH);
+    member.fold_ack(Ack::Service(anew.into()), TimePoint::now());
     assert!(member.service(&key).is_some());
 }

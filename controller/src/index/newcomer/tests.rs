@@ -204,13 +204,13 @@ fn what_was_held_when_a_person_released_it_is_released_and_nothing_that_is_lost_
     let (member, second) = (name("member1"), Duration::from_secs(1));
     let held = world.index.members["member1"].held_since();
     let held = held.expect("something is held");
-    let now = world.now().wall;
+    let now = world.now();
     for (said, released) in [
-        (held - second, false),
-        (held, true),
-        (now, true),
-        (now + 30 * second, true),
-        (now + 90 * second, false),
+        (held.wall - second, false),
+        (held.wall, true),
+        (now.wall, true),
+        (now.wall + 30 * second, true),
+        (now.wall + 90 * second, false),
     ] {
         let annotations = json!({labels::RELEASE: said.to_string()});
         let released_so =
@@ -225,12 +225,12 @@ fn what_was_held_when_a_person_released_it_is_released_and_nothing_that_is_lost_
     let member1 = &world.index.members["member1"];
     assert_eq!(member1.held(), 22);
     assert!(
-        !world.index.is_released(&member, world.now().wall),
+        !world.index.is_released(&member, world.now()),
         "more is lost since"
     );
     world.remembers().list("member1");
     assert!(
-        !world.index.is_released(&member, world.now().wall),
+        !world.index.is_released(&member, world.now()),
         "nothing is held"
     );
 }

@@ -7,7 +7,6 @@ use causeway::api::labels;
 use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::exports::Validity;
@@ -21,6 +20,7 @@ use crate::outbox::{Announcement, Write};
 use crate::plan::copy::Refused;
 use crate::plan::status::Progress;
 use crate::plan::verdict::{State, Verdict, set, settled, tally, verdict};
+use crate::time_point::TimePoint;
 
 /// An exported service, as its exports and imports are to tell of it.
 pub struct View<'a> {
@@ -33,7 +33,7 @@ pub struct View<'a> {
     /// What is still to be written of its imports into each member, and what could not be.
     pub progress: &'a HashMap<ClusterName, Progress>,
     /// The time.
-    pub now: Timestamp,
+    pub now: TimePoint,
 }
 
 const EXPORTED: (&str, &str) = (

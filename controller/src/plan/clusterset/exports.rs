@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::jiff::Timestamp;
 
 use super::merge::Constituent;
 use crate::index::clusterset::ExportView;
 use crate::index::member::Member;
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::index::slice::Path;
-use crate::index::{Index, Standing, after};
+use crate::index::{Index, Standing};
+use crate::time_point::TimePoint;
 
 /// Whether an export can be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct Exports<'a> {
     /// Clusters that export a Service that went a moment ago.
     lost: BTreeSet<ClusterName>,
     /// When a grace ends.
-    pub again_at: Option<Timestamp>,
+    pub again_at: Option<TimePoint>,
 }
 
 /// Gathers the exports of a service. A Service that went away is waited for, for `grace`: one that is replaced by force is no
@@ -49,7 +49,7 @@ pub fn gather<'a>(
     index: &'a Index,
     key: &ServiceKey,
     grace: Duration,
-    now: Timestamp,
+    now: TimePoint,
 ) -> Exports<'a> {
     let mut exports = Exports {
         unknown: index.hub.doubts.clusters.clone(),
@@ -87,7 +87,7 @@ pub fn gather<'a>(
             continue;
         }
         if let (None, Some(since)) = (service, member.service_lost_since(key)) {
-            let until = after(since, grace);
+            let until = since.after(grace);
             if now < until {
                 exports.lost.insert(name.clone());
                 exports.again_at = Some(exports.again_at.map_or(until, |at| at.min(until)));

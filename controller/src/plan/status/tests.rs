@@ -405,7 +405,7 @@ fn the_transition_time_moves_with_the_status_alone_and_the_generation_always() {
         world
             .now()
             .wall
-            .saturating_sub(SignedDuration::from_secs(1))
+            .saturating_sub(k8s_openapi::jiff::SignedDuration::from_secs(1))
             .expect("a time")
     );
     world
@@ -494,7 +494,7 @@ fn progress_of_an_unplanned_member_is_none() {
         mcs,
         &world.plan("foo"),
         &progress,
-        world.now().wall,
+        world.now(),
     );
     assert!(names::is_true(&wish.conditions, names::READY) && wish.announcements.is_empty());
 }

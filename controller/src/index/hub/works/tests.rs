@@ -2,8 +2,6 @@ use super::*;
 use crate::event::HubEvent;
 use crate::index::Index;
 
-const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-
 fn key(name: &str) -> ServiceKey {
     ServiceKey::new("shop", name)
 }
@@ -25,7 +23,7 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
     let applied = |id: &str, of: &str| Told::Applied(work(id, of));
     let deleted = |id: &str| Told::Deleted(work(id, ""));
     let (mut works, mut change) = (Works::default(), Change::default());
-    works.fold_served(true, NOW, &mut change);
+    works.fold_served(true, TimePoint::now(), &mut change);
     for (step, (told, foo, bar, concerned)) in [
         (listed(&[("b", "foo")]), "b", "", "foo"),
         (applied("c", "foo"), "b", "", ""),
@@ -45,7 +43,7 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
     .enumerate()
     {
         let mut change = Change::default();
-        works.fold(told, NOW, &mut change);
+        works.fold(told, TimePoint::now(), &mut change);
         let first = |name: &str| {
             let first = works.of_service.get(&key(name)).and_then(BTreeSet::first);
             first.map(|id| id.to_string()).unwrap_or_default()
@@ -64,10 +62,8 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
 
 #[test]
 fn works_are_waited_for_from_when_the_hub_is_listed_or_their_definition_came() {
-    let at = |seconds| {
-        NOW.saturating_add(SignedDuration::from_secs(seconds))
-            .unwrap()
-    };
+    let start = TimePoint::now();
+    let at = |seconds| start.after(Duration::from_secs(seconds));
     let mut hub = Index::new("hub").hub;
     assert_eq!(hub.carrier(&key("foo"), at(1000)), Carrier::Unknown(None));
     hub.listed_since = Some(at(10));

@@ -1,0 +1,85 @@
+//! Wall clocks that are set while something is waited for: nothing ends sooner for it, and nothing later.
+
+use k8s_openapi::jiff::SignedDuration;
+
+use super::*;
+
+const STEPS: [SignedDuration; 2] = [
+    SignedDuration::from_hours(48),
+    SignedDuration::from_hours(-48),
+];
+
+const TTL: Duration = Duration::from_secs(120);
+const LITTLE: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_step_of_the_clock_neither_ends_the_grace_of_a_service_nor_prolongs_it() {
+    for step in STEPS {
+        let mut world = provided();
+        world.off_hub(Kind::Service, "foo").settle();
+        world.set_clock(step).pass(GRACE - LITTLE);
+        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"], "{step}");
+        assert!(
+            world
+                .says("foo", "Ready")
+                .contains("kept until 2026-01-01T00:05")
+        );
+        world.pass(LITTLE);
+        assert_eq!(world.copies("member2", "foo"), [], "{step}");
+    }
+}
+
+#[test]
+fn a_step_of_the_clock_neither_ends_the_ttl_of_a_provider_nor_prolongs_it() {
+    for step in STEPS {
+        let mut world = provided();
+        world.settings.provider_ttl = Some(TTL);
+        world.lose("member1").settle();
+        world.set_clock(step).pass(TTL - LITTLE);
+        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"], "{step}");
+        assert!(
+            world
+                .says("foo", "Ready")
+                .contains("unreachable since 2026-01-01T00:00:0"),
+            "{}",
+            world.says("foo", "Ready")
+        );
+        world.pass(LITTLE);
+        assert_eq!(
+            world.addresses("member2", "foo"),
+            Vec::<String>::new(),
+            "{step}"
+        );
+    }
+}
+
+#[test]
+fn a_step_of_the_clock_neither_ends_the_time_of_a_finalizer_nor_prolongs_it() {
+    for step in STEPS {
+        let mut world = provided();
+        world
+            .silent_member("member3")
+            .off_hub(Kind::Mcs, "foo")
+            .settle();
+        world.set_clock(step).pass(Duration::from_secs(50));
+        assert!(world.mcs("foo").is_some(), "{step}");
+        world.pass(LITTLE);
+        assert!(world.mcs("foo").is_none(), "{step}");
+    }
+}
+
+#[test]
+fn a_step_of_the_clock_neither_ends_the_time_of_a_member_that_leaves_nor_prolongs_it() {
+    for step in STEPS {
+        let mut world = provided();
+        world.keeps_clusters = true;
+        world.pass(LITTLE);
+        let refusal = Failure::new(FailureKind::Forbidden, "no");
+        world.server("member2").refuses = Some((Kind::Slice, refusal));
+        world.off_hub(Kind::Cluster, "member2").settle();
+        world.set_clock(step).pass(Duration::from_secs(25));
+        assert_eq!(world.seen_out, [], "{step}");
+        world.pass(LITTLE);
+        assert_eq!(world.seen_out.len(), 1, "{step}");
+    }
+}
