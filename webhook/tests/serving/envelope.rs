@@ -226,7 +226,7 @@ async fn an_answer_bears_the_uid_and_a_patch_as_base64() {
     assert_eq!(
         answer["response"]["warnings"],
         json!([
-            "spec.range.clusterNames is deprecated and was converted to spec.consumerClusters: use that field instead"
+            "spec.range.clusterNames is deprecated and was converted to spec.consumerClusters; write spec.consumerClusters instead: when spec.range.clusterNames goes from the manifest, spec.consumerClusters stays as it is"
         ])
     );
 }
