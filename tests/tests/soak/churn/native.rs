@@ -1,6 +1,6 @@
 //! MultiClusterServices and the Services that they are named after.
 
-use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, labels};
+use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService};
 use causeway_tests::fixtures::ServiceFixture;
 use causeway_tests::{Fleet, Space, multi_cluster_service, service};
 use k8s_openapi::api::core::v1::Service;
