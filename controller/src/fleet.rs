@@ -1,6 +1,6 @@
 //! Which members are engaged: one client, one set of watches each, made anew when its address or credentials change.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,14 +20,18 @@ use crate::watch::{Asks, Signal};
 /// What the fleet does for a member when its Cluster or its Secret changed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is engaged as it was.
+    /// Nothing yet: it is no member, or its Secret is not known.
+    Pending,
+    /// It is engaged already, as its Cluster and its Secret say.
     Unchanged,
     /// It is engaged, in this generation.
     Engaged(Generation),
-    /// It is not engaged: it takes no part, or is gone.
-    Disengaged,
+    /// It stays engaged as it was, because its Cluster or its Secret is invalid now.
+    Kept(String),
     /// It cannot be engaged until a person acts.
     Refused(String),
+    /// It takes no part.
+    Disengaged,
 }
 
 /// All engagements.
@@ -45,6 +49,8 @@ pub struct Fleet {
 
 struct Engagement {
     target: Target,
+    /// Who its Cluster said that it is.
+    recorded_uid: Option<String>,
     generation: Generation,
     client: Client,
     asks: watch::Sender<Asks>,
@@ -111,54 +117,38 @@ impl Fleet {
         names
     }
 
-    /// Notes what the hub says of Secrets; returns the members to reconsider. A Secret that is gone changes nothing
-    /// for those that are engaged by it: it proves nothing about them.
+    /// Notes what the hub says of Secrets; returns the members to reconsider.
     pub fn note_secrets(
         &mut self,
         namespace: &str,
         signal: Signal<Secret>,
     ) -> BTreeSet<ClusterName> {
-        let mut touched = BTreeSet::new();
         match signal {
             Signal::Listed(objects) => {
                 self.unlisted_namespaces.remove(namespace);
-                let in_use = self.in_use();
-                self.secrets.retain(|reference, _| {
-                    reference.namespace != namespace || in_use.contains(reference)
-                });
-                self.secrets.extend(
-                    objects
-                        .into_iter()
-                        .filter_map(|object| Some((reference(&object)?, object))),
-                );
-                touched.extend(self.clusters.keys().cloned());
+                let listed = objects.into_iter();
+                let listed = listed.filter_map(|object| Some((reference(&object)?, object)));
+                self.secrets
+                    .retain(|reference, _| reference.namespace != namespace);
+                self.secrets.extend(listed);
+                self.clusters.keys().cloned().collect()
             }
-            Signal::Applied(object) => {
-                if let Some(reference) = reference(&object) {
-                    touched.extend(self.users_of(&reference));
-                    self.secrets.insert(reference, object);
-                }
+            Signal::Applied(object) => reference(&object).map_or_else(BTreeSet::new, |reference| {
+                let users = self.users_of(&reference);
+                self.secrets.insert(reference, object);
+                users
+            }),
+            Signal::Deleted(object) => reference(&object).map_or_else(BTreeSet::new, |reference| {
+                self.secrets.remove(&reference);
+                self.users_of(&reference)
+            }),
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {
+                BTreeSet::new()
             }
-            Signal::Deleted(object) => {
-                if let Some(reference) = reference(&object) {
-                    self.secrets.remove(&reference);
-                }
-            }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
         }
-        touched
     }
 
-    /// The Secrets by which members are engaged.
-    fn in_use(&self) -> HashSet<SecretReference> {
-        let engaged = self.engagements.keys();
-        let clusters = engaged.filter_map(|name| self.clusters.get(name));
-        clusters
-            .filter_map(|cluster| cluster.spec.secret_ref.clone())
-            .collect()
-    }
-
-    fn users_of(&self, secret: &SecretReference) -> Vec<ClusterName> {
+    fn users_of(&self, secret: &SecretReference) -> BTreeSet<ClusterName> {
         let uses = |cluster: &api::Cluster| cluster.spec.secret_ref.as_ref() == Some(secret);
         self.clusters
             .iter()
@@ -167,32 +157,38 @@ impl Fleet {
             .collect()
     }
 
-    /// Engages a member as its Cluster and its Secret are now.
+    /// Engages a member as its Cluster and its Secret are now. Where these are invalid, one that is engaged keeps its last
+    /// connection until it is disengaged: a mistake on the hub proves nothing about the member, and a Secret that goes before its
+    /// Cluster is no reason to leave the member uncleaned.
     pub fn reconsider(&mut self, name: &ClusterName) -> Outcome {
         let Some(cluster) = self.clusters.get(name) else {
-            return Outcome::Unchanged;
+            return Outcome::Pending;
         };
         if cluster.spec.sync_mode == Some(SyncMode::Pull) {
             self.engagements.remove(name);
             return Outcome::Disengaged;
         }
         if !self.unlisted_namespaces.is_empty() {
-            return Outcome::Unchanged;
+            return Outcome::Pending;
         }
-        let target = match self.target(cluster) {
-            Ok(target) => target,
-            Err(why) => return Outcome::Refused(why),
+        let engaged = self.engagements.get(name);
+        let recorded_uid = self.recorded_uid(name);
+        let is_as = |engaged: &Engagement, target: &Target| {
+            engaged.target == *target && engaged.recorded_uid == recorded_uid
         };
-        if self
-            .engagements
-            .get(name)
-            .is_some_and(|engagement| engagement.target == target)
-        {
-            return Outcome::Unchanged;
-        }
-        match member::client(&target, CONNECT_DEADLINE, &self.settings.agent) {
-            Ok(client) => Outcome::Engaged(self.engage(name, target, client)),
-            Err(failure) => Outcome::Refused(format!("no client can be made for it: {failure}")),
+        let wanted = match self.target(cluster) {
+            Ok(target) if engaged.is_some_and(|engaged| is_as(engaged, &target)) => {
+                return Outcome::Unchanged;
+            }
+            Ok(target) => member::client(&target, CONNECT_DEADLINE, &self.settings.agent)
+                .map(|client| (target, client))
+                .map_err(|failure| format!("no client can be made for it: {failure}")),
+            Err(why) => Err(why),
+        };
+        match wanted {
+            Ok((target, client)) => Outcome::Engaged(self.engage(name, target, client)),
+            Err(why) if engaged.is_some() => Outcome::Kept(why),
+            Err(why) => Outcome::Refused(why),
         }
     }
 
@@ -229,6 +225,7 @@ impl Fleet {
         let task = self.tasks.spawn("member", watches);
         let engagement = Engagement {
             target,
+            recorded_uid: self.recorded_uid(name),
             generation: self.generation,
             client,
             asks,

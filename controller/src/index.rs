@@ -22,7 +22,7 @@ use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 
 use self::hub::{Hub, McsView};
-use self::member::{DerivedRefusal, Member};
+use self::member::{Configuration, DerivedRefusal, Member};
 use self::newcomer::Heard;
 use crate::apply::{Ack, Action, ObjectId};
 use crate::event::{HubEvent, MemberEvent};
@@ -306,6 +306,35 @@ impl Index {
             member.note_derived_refusal(key.clone(), refusal);
             self.dirty.insert(item.clone());
         }
+    }
+
+    /// Notes what a member's Cluster and Secret are worth; whether that is news.
+    pub fn note_configuration(&mut self, name: &ClusterName, configuration: Configuration) -> bool {
+        let member = self.members.entry(name.clone());
+        let member = member.or_insert_with(|| Member::new(0));
+        if member.configuration == configuration {
+            return false;
+        }
+        match &configuration {
+            Configuration::Valid => tracing::info!(cluster = %name, "cluster configuration valid"),
+            Configuration::Outdated(error) => {
+                tracing::warn!(cluster = %name, error, "cluster configuration invalid, last connection kept");
+            }
+            Configuration::Refused(error) => {
+                tracing::warn!(cluster = %name, error, "cluster configuration invalid");
+            }
+        }
+        member.configuration = configuration;
+        self.dirty.insert(Item::Cluster(name.clone()));
+        self.mark_all_services();
+        true
+    }
+
+    /// A member was engaged, perhaps as another cluster than before, or takes no part any more.
+    pub fn note_engagement(&mut self, name: &ClusterName) {
+        self.judge_duplicates();
+        self.dirty.insert(Item::Cluster(name.clone()));
+        self.mark_all_services();
     }
 
     /// A member has left for good: what it provided is provided no more.

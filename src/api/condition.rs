@@ -50,6 +50,8 @@ pub mod reason {
     pub const UNREACHABLE: &str = "Unreachable";
     /// The member cannot be used as its Cluster object or its credentials stand.
     pub const REFUSED: &str = "Refused";
+    /// The member's Cluster object or its credentials are invalid now; it stays engaged by the last that were valid.
+    pub const INVALID_CONFIGURATION: &str = "InvalidConfiguration";
     /// [`super::CLUSTERSET_API`] is True.
     pub const SERVED: &str = "Served";
     /// The member serves no ServiceExport, or no ServiceImport.

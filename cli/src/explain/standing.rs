@@ -70,7 +70,9 @@ fn unready(name: &str, cluster: &Cluster) -> Option<Finding> {
     };
     let since = ready.last_transition_time.0;
     let told = format!("{} ({}) since {since:.0}", ready.reason, ready.message);
-    if ready.status == condition::TRUE {
+    // By its last connection it takes part as before.
+    let takes_part = ready.reason == reason::INVALID_CONFIGURATION;
+    if ready.status == condition::TRUE || takes_part {
         return None;
     }
     Some(match ready.reason.as_str() {

@@ -9,7 +9,7 @@ use super::{Controller, Parts, SourceChange};
 use crate::departure::Leftovers;
 use crate::event::{Generation, HubEvent, MemberEvent};
 use crate::fleet::Outcome;
-use crate::index::member::Member;
+use crate::index::member::{Configuration, Member};
 use crate::index::slice::SliceRole;
 use crate::index::{Item, Standing};
 use crate::metrics::MemberState;
@@ -50,40 +50,46 @@ impl Controller {
         }
     }
 
+    /// Engages a member as its Cluster and its Secret are now, and notes what is wrong with them.
     pub(super) fn engage(&mut self, name: &ClusterName) {
-        let index = &mut self.parts.index;
-        match self.parts.fleet.reconsider(name) {
-            Outcome::Unchanged => return,
+        let stood = self.parts.index.standing(name);
+        let configuration = match self.parts.fleet.reconsider(name) {
+            Outcome::Pending => return,
+            Outcome::Unchanged => Configuration::Valid,
             Outcome::Engaged(generation) => {
-                let cluster = index.hub.clusters.get(name);
-                let cluster_uid = cluster.map(|cluster| cluster.uid.clone());
-                let member = index
-                    .members
-                    .entry(name.clone())
-                    .or_insert_with(|| Member::new(generation));
-                if member.cluster_uid != cluster_uid {
-                    // Joined anew: nothing that was known under the name has to be so any more.
-                    *member = Member::new(generation);
-                }
-                member.engage_again(generation);
-                member.cluster_uid = cluster_uid;
-                member.recorded_uid = self.parts.fleet.recorded_uid(name);
-                index.await_lists(name);
+                self.note_engaged(name, generation);
+                Configuration::Valid
             }
+            Outcome::Kept(why) => Configuration::Outdated(why),
+            Outcome::Refused(why) => Configuration::Refused(why),
             Outcome::Disengaged => {
-                index.members.remove(name);
+                self.parts.index.members.remove(name);
+                self.parts.index.note_engagement(name);
+                return;
             }
-            Outcome::Refused(why) => {
-                tracing::warn!(cluster = %name, why, "a member cannot be engaged");
-                let member = index
-                    .members
-                    .entry(name.clone())
-                    .or_insert_with(|| Member::new(0));
-                member.refusals.configuration = Some(why);
-            }
+        };
+        if self.parts.index.note_configuration(name, configuration) {
+            self.note_standing(name, &stood);
         }
-        index.mark(Item::Cluster(name.clone()));
-        index.mark_all_services();
+    }
+
+    fn note_engaged(&mut self, name: &ClusterName, generation: Generation) {
+        let index = &mut self.parts.index;
+        let cluster = index.hub.clusters.get(name);
+        let cluster_uid = cluster.map(|cluster| cluster.uid.clone());
+        let member = index
+            .members
+            .entry(name.clone())
+            .or_insert_with(|| Member::new(generation));
+        if member.cluster_uid != cluster_uid {
+            // Joined anew: nothing that was known under the name has to be so any more.
+            *member = Member::new(generation);
+        }
+        member.engage_again(generation);
+        member.cluster_uid = cluster_uid;
+        member.recorded_uid = self.parts.fleet.recorded_uid(name);
+        index.await_lists(name);
+        index.note_engagement(name);
     }
 
     pub(super) fn fold_member(
@@ -120,17 +126,23 @@ impl Controller {
         };
         let (stood, held_before) = (self.parts.index.standing(name), held(self));
         self.parts.index.fold_member(name, event, now);
-        let (stands, held) = (self.parts.index.standing(name), held(self));
+        let held = held(self);
         if held != held_before {
             self.parts.metrics.withdrawals_held(name.as_str(), held);
             self.release(name, now);
         }
-        if stands != stood {
-            tracing::info!(cluster = %name, ?stands, "a member changed");
-            self.parts.metrics.member_state(name, state_of(&stands));
-            if stands == Standing::Synced {
-                self.parts.outbox.reset(&Lane::Member(name.clone()));
-            }
+        self.note_standing(name, &stood);
+    }
+
+    fn note_standing(&mut self, name: &ClusterName, stood: &Standing) {
+        let stands = self.parts.index.standing(name);
+        if stands == *stood {
+            return;
+        }
+        tracing::info!(cluster = %name, ?stands, "a member changed");
+        self.parts.metrics.member_state(name, state_of(&stands));
+        if stands == Standing::Synced {
+            self.parts.outbox.reset(&Lane::Member(name.clone()));
         }
     }
 

@@ -59,6 +59,8 @@ pub struct Member {
     pub recorded_uid: Option<String>,
     /// Whether what it provides is given up because it has been out of reach for too long.
     pub lapsed: bool,
+    /// What is wrong with its Cluster or its Secret, if anything is.
+    pub configuration: Configuration,
     /// Why it cannot be used, where a person has to act.
     pub refusals: Refusals,
     /// Its Services.
@@ -78,11 +80,21 @@ pub struct Member {
     troubled_since: Option<TimePoint>,
 }
 
-/// Why a member cannot be used until a person acts.
+/// What the Cluster object and the Secret of a member are worth.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Configuration {
+    /// It is engaged as they say.
+    #[default]
+    Valid,
+    /// They are invalid now; it stays engaged as they were before.
+    Outdated(String),
+    /// They are invalid, and it is not engaged.
+    Refused(String),
+}
+
+/// What the member itself shows for which it cannot be used until a person acts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// Its Cluster object or its Secret is not as it should be.
-    pub configuration: Option<String>,
     /// It is another cluster than it was.
     pub identity: Option<String>,
     /// It is the same cluster as another member.
@@ -91,10 +103,7 @@ pub struct Refusals {
 
 impl Refusals {
     fn first(&self) -> Option<&String> {
-        [&self.configuration, &self.identity, &self.duplicate]
-            .into_iter()
-            .flatten()
-            .next()
+        self.identity.as_ref().or(self.duplicate.as_ref())
     }
 }
 
@@ -129,6 +138,7 @@ impl Member {
             cluster_uid: None,
             recorded_uid: None,
             lapsed: false,
+            configuration: Configuration::default(),
             refusals: Refusals::default(),
             services: Objects::default(),
             clusterset: Clusterset::default(),
@@ -148,7 +158,6 @@ impl Member {
     /// The member is engaged anew, with other credentials: what was known stays known until its lists say otherwise.
     pub fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
-        self.refusals.configuration = None;
         self.probe_failure = None;
         let clusterset = &mut self.clusterset;
         clusterset.refusals.clear();
@@ -160,6 +169,9 @@ impl Member {
 
     /// How the member stands.
     pub fn standing(&self) -> Standing {
+        if let Configuration::Refused(why) = &self.configuration {
+            return Standing::Refused(why.clone());
+        }
         if let Some(why) = self.refusals.first() {
             return Standing::Refused(why.clone());
         }
@@ -306,7 +318,9 @@ impl Member {
 
     pub(super) fn fold(&mut self, event: MemberEvent, now: TimePoint) -> Changed {
         let mut changed = Changed::default();
-        if self.refusals.identity.is_some() && !matches!(event, MemberEvent::Identified(_)) {
+        // Whether the address answers is so whoever answers there.
+        let of_anybody = matches!(event, MemberEvent::Identified(_) | MemberEvent::Probed(_));
+        if self.refusals.identity.is_some() && !of_anybody {
             return changed;
         }
         match event {
@@ -370,12 +384,21 @@ impl Member {
         changed
     }
 
-    /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to.
+    /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to. Which one is
+    /// meant its Cluster says; where that does not, it is the one that was heard first, unless that was refused as another member's.
     fn identify(&mut self, identity: Identity) {
-        let known = self.identity.as_ref().map(|identity| &identity.uid);
-        let is_another = known
-            .or(self.recorded_uid.as_ref())
-            .is_some_and(|uid| *uid != identity.uid);
+        let heard = self.identity.as_ref().map(|identity| &identity.uid);
+        let meant = heard.filter(|_| self.refusals.duplicate.is_none());
+        let meant = self.recorded_uid.as_ref().or(meant);
+        let is_another = meant.is_some_and(|uid| *uid != identity.uid);
+        if !is_another && heard.is_some_and(|uid| *uid != identity.uid) {
+            *self = Self {
+                cluster_uid: self.cluster_uid.take(),
+                recorded_uid: self.recorded_uid.take(),
+                configuration: std::mem::take(&mut self.configuration),
+                ..Self::new(self.generation)
+            };
+        }
         self.refusals.identity = is_another.then(|| {
             "its API server is another cluster's now (the UID of kube-system changed); unjoin it and join it again \
              if that is meant"

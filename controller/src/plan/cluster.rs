@@ -6,7 +6,7 @@ use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::verdict::{Verdict, set};
-use crate::index::member::{Member, Membership};
+use crate::index::member::{Configuration, Member, Membership};
 use crate::index::{Index, Standing};
 use crate::time_point::TimePoint;
 
@@ -35,7 +35,11 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Clust
         ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
     });
     let is_kept = was_ready && standing == Standing::Syncing;
-    let (status, reason, message) = in_words(index, name, standing)?;
+    let words = match outdated(index, name) {
+        Some(message) => Some((FALSE, reason::INVALID_CONFIGURATION, message)),
+        None => in_words(index, name, standing),
+    };
+    let (status, reason, message) = words?;
     let ready = match status {
         TRUE => Verdict::True,
         _ if is_kept => Verdict::Unsettled,
@@ -76,6 +80,16 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Clust
     let differs = wish.conditions != cluster.conditions
         || wish.kubernetes_version != cluster.kubernetes_version;
     differs.then_some(wish)
+}
+
+/// What is wrong with the Cluster or the Secret of a member that stays engaged as it was.
+fn outdated(index: &Index, name: &ClusterName) -> Option<String> {
+    match &index.members.get(name)?.configuration {
+        Configuration::Outdated(why) => {
+            Some(format!("{why}; until then its last connection is kept"))
+        }
+        Configuration::Valid | Configuration::Refused(_) => None,
+    }
 }
 
 /// Status, reason and message of how a member stands; `None` for one that is not joined.

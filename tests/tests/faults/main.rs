@@ -1,6 +1,7 @@
 //! What happens when members, the hub's objects or the controller itself are in trouble. Each test has a fleet of its own.
 
 mod controller;
+mod credentials;
 mod evidence;
 mod joining;
 mod karmada;

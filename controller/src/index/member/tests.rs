@@ -1,3 +1,5 @@
+mod identity;
+
 use std::time::Duration;
 
 use causeway::api::labels;

@@ -1,0 +1,191 @@
+//! Clusters and Secrets of the hub that are invalid for a while, or gone too early.
+
+use causeway_tests::SOON;
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::{multi_cluster_service, service};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::{Bed, cleaned, reaches, says};
+
+impl Bed {
+    fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.hub().client(), NAMESPACE)
+    }
+
+    async fn patch_secret(&self, name: &str, patch: Value) {
+        let secrets = self.secrets();
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let patched = secrets.patch(name, &params, &patch).await;
+        patched.expect("the Secret is stored");
+    }
+
+    /// Stores a Secret, as a backup of it would be.
+    async fn put_secret(&self, name: &str, of: &Secret) {
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                labels: of.metadata.labels.clone(),
+                ..ObjectMeta::default()
+            },
+            data: of.data.clone(),
+            ..Secret::default()
+        };
+        let (secrets, params) = (self.secrets(), PostParams::default());
+        let created = secrets.create(&params, &secret).await;
+        created.expect("the Secret is stored");
+    }
+
+    async fn patch_cluster(&self, name: &str, patch: Value) {
+        let clusters = Api::<causeway::api::Cluster>::all(self.hub().client());
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let patched = clusters.patch(name, &params, &patch).await;
+        patched.expect("the Cluster is stored");
+    }
+
+    /// Changes a Cluster without changing what it says.
+    async fn touch(&self, name: &str) {
+        let annotations = json!({ "touched": format!("{:?}", std::time::Instant::now()) });
+        let patch = json!({ "metadata": { "annotations": annotations } });
+        self.patch_cluster(name, patch).await;
+    }
+}
+
+#[tokio::test]
+async fn invalid_configuration_keeps_the_last_connection_and_is_forgotten_when_it_is_put_right() {
+    let bed = Bed::start(2, &[]).await;
+    let (space, mut addresses) = bed.foo("wrong").await;
+    let good = bed.secrets().get("member1").await.expect("a Secret");
+    let url = bed.member("member1").url();
+    let endpoint = |url: &str| json!({ "spec": { "apiEndpoint": url } });
+    let reference = |name: &str| json!({ "spec": { "secretRef": { "name": name } } });
+    let data = |key: &str, value: &ByteString| json!({ "data": { key: value } });
+    let data_of = |key: &str| good.data.as_ref().expect("its data")[key].clone();
+    let garbage = ByteString(b"no certificate".to_vec());
+    let empty = ByteString(Vec::new());
+    let of_cluster = [
+        (endpoint("http://127.0.0.1:1"), endpoint(url)),
+        (reference("nobody"), reference("member1")),
+    ];
+    let of_secret = [
+        (
+            data("caBundle", &garbage),
+            data("caBundle", &data_of("caBundle")),
+        ),
+        (data("token", &empty), data("token", &data_of("token"))),
+    ];
+    let wrong = async |what: &str| {
+        let said = bed
+            .cluster_says("member1", "False|InvalidConfiguration|")
+            .await;
+        assert!(
+            said.contains("its last connection is kept"),
+            "{what}: {said}"
+        );
+    };
+    let serves = async |addresses: &mut Vec<String>| {
+        let pods = space.backends("foo").count(1);
+        let pods = pods.create(bed.member("member1")).await;
+        addresses.push(pods[0].ip().to_owned());
+        addresses.sort();
+        reaches(&space, bed.member("member2"), addresses, SOON).await;
+    };
+
+    for (patch, back) in of_cluster {
+        bed.patch_cluster("member1", patch.clone()).await;
+        wrong(&patch.to_string()).await;
+        serves(&mut addresses).await;
+        bed.patch_cluster("member1", back).await;
+        bed.cluster_says("member1", "True|Synced|").await;
+    }
+    for (patch, back) in of_secret {
+        bed.patch_secret("member1", patch.clone()).await;
+        wrong(&patch.to_string()).await;
+        serves(&mut addresses).await;
+        bed.patch_secret("member1", back).await;
+        bed.cluster_says("member1", "True|Synced|").await;
+    }
+    let delete = ["delete", "secret", "member1", "-n", NAMESPACE];
+    bed.hub().kubectl(delete).await.ok();
+    bed.touch("member1").await;
+    wrong("no Secret").await;
+    serves(&mut addresses).await;
+    bed.put_secret("member1", &good).await;
+    bed.cluster_says("member1", "True|Synced|").await;
+    serves(&mut addresses).await;
+    says(&space, "Ready", "True|Ready|", SOON).await;
+}
+
+#[tokio::test]
+async fn a_member_that_was_refused_from_the_start_is_taken_up_when_its_secret_comes() {
+    let bed = Bed::start(2, &[]).await;
+    let (space, addresses) = bed.foo("late").await;
+    let good = bed.secrets().get("member1").await.expect("a Secret");
+    let delete = ["delete", "secret", "member1", "-n", NAMESPACE];
+    bed.hub().kubectl(delete).await.ok();
+    bed.controller.restart().await;
+    bed.cluster_says("member1", "False|Refused|").await;
+    bed.touch("member1").await;
+    assert_eq!(
+        space.ready_addresses(bed.member("member2"), "foo").await,
+        addresses
+    );
+    bed.put_secret("member1", &good).await;
+    bed.cluster_says("member1", "True|Synced|").await;
+    says(&space, "Ready", "True|Ready|", SOON).await;
+}
+
+#[tokio::test]
+async fn a_member_whose_secret_goes_before_its_cluster_is_cleaned_all_the_same() {
+    let bed = Bed::start(2, &[]).await;
+    let (space, _) = bed.foo("pruned").await;
+    let delete = ["delete", "secret", "--all", "-n", NAMESPACE];
+    bed.hub().kubectl(delete).await.ok();
+    for member in ["member1", "member2"] {
+        bed.touch(member).await;
+        bed.cluster_says(member, "False|InvalidConfiguration|")
+            .await;
+        let delete = ["delete", "cluster", member, "--timeout=20s"];
+        bed.hub().kubectl(delete).await.ok();
+        cleaned(&space, bed.member(member), SOON).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_joined_under_a_second_name_by_mistake_may_become_another_one() {
+    let bed = Bed::start(2, &[]).await;
+    let hub_as_member = bed.hub();
+    let space = bed.fleet.space("mistake").await;
+    let secret = bed.secrets().get("member2").await.expect("a Secret");
+    bed.put_secret("twin", &secret).await;
+    let twin = format!(
+        "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: twin}}, spec: {{syncMode: Push, \
+         apiEndpoint: '{}', secretRef: {{namespace: {NAMESPACE}, name: twin}}}}}}",
+        bed.member("member2").url()
+    );
+    bed.hub().apply(&twin).await.ok();
+    let said = bed.cluster_says("twin", "False|Refused|").await;
+    assert!(said.starts_with("is the same cluster as member2"), "{said}");
+
+    // It was meant to be the hub itself.
+    bed.installation.join(hub_as_member).await;
+    let own = bed.secrets().get("hub").await.expect("a Secret");
+    bed.installation.kubectl_mcs(["unjoin", "hub"]).await.ok();
+    bed.patch_secret("twin", json!({ "data": own.data })).await;
+    let endpoint = json!({ "spec": { "apiEndpoint": hub_as_member.url() } });
+    bed.patch_cluster("twin", endpoint).await;
+    bed.cluster_says("twin", "True|Synced|").await;
+    bed.cluster_says("member2", "True|Synced|").await;
+    service("foo")
+        .port("http", 80)
+        .create(bed.hub(), &space)
+        .await;
+    let mcs = multi_cluster_service("foo").providers(["member2"]);
+    mcs.consumers(["twin"]).create(&space).await;
+    let pods = space.backends("foo").count(1);
+    let pods = pods.create(bed.member("member2")).await;
+    reaches(&space, bed.hub(), &[pods[0].ip().to_owned()], SOON).await;
+}
