@@ -67,6 +67,8 @@ pub enum HubEvent {
 pub enum MemberEvent {
     /// Who the member is, told once on every connection before anything else.
     Identified(Identity),
+    /// The same member gives another version now; its watches go on.
+    VersionChanged(Identity),
     /// Its Services.
     Services(Signal<Service>),
     /// Its EndpointSlices, sources and copies.

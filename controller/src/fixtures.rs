@@ -131,6 +131,14 @@ fn clock(server: &mut Server, now: TimePoint) -> &mut Server {
     server
 }
 
+fn identity(uid: &str, release: (u32, u32)) -> Identity {
+    Identity {
+        uid: uid.to_owned(),
+        version: format!("v{}.{}.0", release.0, release.1),
+        release,
+    }
+}
+
 // What people and clusters do.
 impl World {
     /// Joins a cluster of its own with the namespace of the tests in it, and lets it tell all that it has.
@@ -156,11 +164,7 @@ impl World {
 
     pub(crate) fn identify(&mut self, cluster: &str, uid: &str, release: (u32, u32)) -> &mut Self {
         self.releases.insert(cluster.to_owned(), release);
-        let identity = Identity {
-            uid: uid.to_owned(),
-            version: format!("v{}.{}.0", release.0, release.1),
-            release,
-        };
+        let identity = identity(uid, release);
         self.hear(cluster, MemberEvent::Identified(identity))
     }
 
@@ -169,6 +173,13 @@ impl World {
         let release = self.releases.get(cluster).copied();
         let uid = format!("uid-of-{cluster}");
         self.identify(cluster, &uid, release.unwrap_or((1, 34)))
+    }
+
+    /// The same cluster gives another version.
+    pub(crate) fn upgrade(&mut self, cluster: &str, uid: &str, release: (u32, u32)) -> &mut Self {
+        self.releases.insert(cluster.to_owned(), release);
+        let identity = identity(uid, release);
+        self.hear(cluster, MemberEvent::VersionChanged(identity))
     }
 
     /// A member tells all that it has, and that its watches stand.

@@ -95,12 +95,12 @@ pub async fn run(
     };
     let mut health = Health::default();
     let mut identified = member.identify(&mut health).await;
-    while let Some(uid) = identified {
+    while let Some(identity) = identified {
         let (reconnect, reconnections) = watch::channel(0);
         identified = tokio::select! {
             () = member.watch(reconnections.clone()) => None,
             () = member.follow_clusterset(reconnections) => None,
-            another = member.probe(&mut health, &uid, reconnect) => match another {
+            another = member.probe(&mut health, identity, reconnect) => match another {
                 Some(identity) => member.tell_identity(identity).await,
                 None => None,
             },
@@ -119,8 +119,8 @@ struct Member {
 }
 
 impl Member {
-    /// Asks until it is known who the member is, and gives its UID; `None` when nobody listens any more.
-    async fn identify(&self, health: &mut Health) -> Option<String> {
+    /// Asks until it is known who the member is, and tells it; `None` when nobody listens any more.
+    async fn identify(&self, health: &mut Health) -> Option<Identity> {
         let mut backoff = Backoff::new(
             self.settings.watch.first_retry,
             self.settings.watch.last_retry,
@@ -128,9 +128,9 @@ impl Member {
         loop {
             match self.ask_identity().await {
                 Ok(identity) => {
-                    let uid = self.tell_identity(identity).await?;
+                    let identity = self.tell_identity(identity).await?;
                     self.tell_health(health.answered()).await?;
-                    return Some(uid);
+                    return Some(identity);
                 }
                 Err(failure) => {
                     self.tell_health(health.failed(failure)).await?;
@@ -142,6 +142,11 @@ impl Member {
 
     async fn ask_identity(&self) -> Result<Identity, Failure> {
         let uid = self.ask_uid().await?;
+        self.ask_version(uid).await
+    }
+
+    /// The cluster of this UID, in the version that it gives now.
+    async fn ask_version(&self, uid: String) -> Result<Identity, Failure> {
         let version = timeout(
             self.settings.probe_deadline,
             self.client.apiserver_version(),
@@ -172,22 +177,32 @@ impl Member {
     }
 
     /// Probes until nobody listens any more, or another cluster answers. A member that answers again has its watches connect
-    /// anew at once: whatever they wait for, they would wait too long.
+    /// anew at once: whatever they wait for, they would wait too long. Each probe also asks for the version, for an upgrade
+    /// behind a load balancer need not break any connection.
     async fn probe(
         &self,
         health: &mut Health,
-        uid: &str,
+        mut identity: Identity,
         reconnect: watch::Sender<u64>,
     ) -> Option<Identity> {
         let mut ticks = self.ticks(self.settings.probe_every);
         loop {
             ticks.tick().await;
             let change = match self.ask_uid().await {
-                Ok(answered) if answered != uid => match self.ask_identity().await {
+                Ok(uid) if uid != identity.uid => match self.ask_version(uid).await {
                     Ok(another) => return Some(another),
                     Err(failure) => health.failed(failure),
                 },
-                Ok(_) => health.answered(),
+                Ok(uid) => {
+                    // It answers, whether or not it gives its version.
+                    if let Ok(now) = self.ask_version(uid).await
+                        && now != identity
+                    {
+                        identity = now.clone();
+                        self.tell(MemberEvent::VersionChanged(now)).await?;
+                    }
+                    health.answered()
+                }
                 Err(failure) => health.failed(failure),
             };
             if matches!(change, Some(Ok(()))) {
@@ -316,11 +331,11 @@ impl Member {
         );
     }
 
-    /// Tells who the member is, and gives its UID.
-    async fn tell_identity(&self, identity: Identity) -> Option<String> {
-        let uid = identity.uid.clone();
-        self.tell(MemberEvent::Identified(identity)).await?;
-        Some(uid)
+    /// Tells who the member is.
+    async fn tell_identity(&self, identity: Identity) -> Option<Identity> {
+        let event = MemberEvent::Identified(identity.clone());
+        self.tell(event).await?;
+        Some(identity)
     }
 
     async fn tell_health(&self, change: Option<Result<(), Failure>>) -> Option<()> {
@@ -350,15 +365,20 @@ fn whole_namespace(meta: PartialObjectMeta<Namespace>) -> Namespace {
     }
 }
 
-/// Major and minor version; some vendors write `34+`.
+/// Major and minor version by which the API server behaves (an emulated one, where it emulates; KEP-4330); some vendors write
+/// `34+`.
 fn release(version: &Info) -> (u32, u32) {
+    let emulated = version.emulation_major.as_ref();
+    let emulated = emulated.zip(version.emulation_minor.as_ref());
+    let emulated = emulated.filter(|(major, minor)| !major.is_empty() && !minor.is_empty());
+    let (major, minor) = emulated.unwrap_or((&version.major, &version.minor));
     let number = |text: &str| {
         let end = text
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(text.len());
         text[..end].parse().unwrap_or(0)
     };
-    (number(&version.major), number(&version.minor))
+    (number(major), number(minor))
 }
 
 /// Whether the member answers, as it was told last.

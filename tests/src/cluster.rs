@@ -275,6 +275,14 @@ impl Cluster {
         store.unwrap_or_else(|| panic!("{} has no store of its own", self.name))
     }
 
+    /// Has the API server behave like this release, such as 1.33, until it is started again: what an upgrade, or the way back,
+    /// looks like from outside.
+    pub async fn start_as(&self, release: &str) {
+        let flag = format!("--emulated-version={release}");
+        self.api_server.restart_with(&[&flag]).await;
+        self.ready().await;
+    }
+
     /// The API server keeps its connections and answers nothing: what a severed network looks like.
     pub fn pause(&self) {
         self.api_server.pause();

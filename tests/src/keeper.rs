@@ -415,9 +415,14 @@ impl Process {
 
     /// Kills it if it runs and starts it again, with the same arguments and log.
     pub async fn restart(&self) {
+        self.restart_with(&[]).await;
+    }
+
+    /// [`Process::restart`], this time with these arguments too.
+    pub async fn restart_with(&self, args: &[&str]) {
         self.kill().await;
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) =
-            self.keeper.begin(&self.program);
+        let program = self.program.clone().args(args.iter().copied());
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = self.keeper.begin(&program);
     }
 
     /// Where its output goes.

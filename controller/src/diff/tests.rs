@@ -352,6 +352,34 @@ fn an_old_member_gets_the_traffic_preference_that_it_knows() {
 }
 
 #[test]
+fn a_member_that_is_upgraded_is_given_what_it_knows_by_then() {
+    let mut world = world();
+    world
+        .member("member1")
+        .silent_member("member2")
+        .identify("member2", "uid-of-2", (1, 20))
+        .list("member2");
+    world
+        .on_hub(foo().with(json!({"spec": {"trafficDistribution": "PreferSameNode"}})))
+        .on("member1", source("10.1.0.5"));
+    world.on_hub(exposure()).settle();
+    assert!(world.service("member2", "foo").is_none(), "it is too old");
+    for (release, given) in [
+        ((1, 30), None),
+        ((1, 33), Some("PreferClose")),
+        ((1, 34), Some("PreferSameNode")),
+        ((1, 33), Some("PreferClose")),
+    ] {
+        world.upgrade("member2", "uid-of-2", release).settle();
+        let spec = &world.service("member2", "foo").expect("a Service")["spec"];
+        let preference = spec["trafficDistribution"].as_str();
+        assert_eq!(preference, given, "{release:?}");
+        assert!(world.is_ready("foo"), "{release:?}");
+        world.assert_at_rest();
+    }
+}
+
+#[test]
 fn what_a_person_does_to_a_copy_is_undone() {
     let mut world = provided();
     let name = world.copies("member2", "foo")[0]

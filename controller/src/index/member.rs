@@ -325,6 +325,7 @@ impl Member {
         }
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
+            MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
             MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
             MemberEvent::Served(served) => self.clusterset.note_served(served, &mut changed.keys),
             MemberEvent::NotDiscovered(failure) => self.clusterset.not_discovered = Some(failure),

@@ -19,7 +19,15 @@ struct Server {
 struct Answers {
     uid: &'static str,
     may_discover: bool,
+    minor: Option<&'static str>,
 }
+
+/// A server that answers everything.
+const WELL: Answers = Answers {
+    uid: "one",
+    may_discover: true,
+    minor: Some("35"),
+};
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -73,6 +81,9 @@ impl Server {
         };
         match event {
             MemberEvent::Identified(identity) => format!("is {}", identity.uid),
+            MemberEvent::VersionChanged(identity) => {
+                format!("{} is {:?} now", identity.uid, identity.release)
+            }
             MemberEvent::Probed(outcome) => format!("answers {}", outcome.is_ok()),
             MemberEvent::Served(served) => format!("serves {served:?}"),
             MemberEvent::NotDiscovered(failure) => format!("hides what it serves: {failure}"),
@@ -106,12 +117,15 @@ fn told_of<K>(kind: &str, signal: &Signal<K>) -> String {
 }
 
 async fn answer(answers: &Mutex<Answers>, asked: Asked) {
-    let (uid, may_discover) = {
+    let (uid, may_discover, minor) = {
         let answers = answers.lock().unwrap();
-        (answers.uid, answers.may_discover)
+        (answers.uid, answers.may_discover, answers.minor)
     };
     match &*asked.path {
-        "/version" => asked.answer(200, VERSION).await,
+        "/version" => match minor {
+            Some(minor) => asked.answer(200, &VERSION.replace("MINOR", minor)).await,
+            None => asked.refuse(403, "Forbidden", "no").await,
+        },
         "/api/v1/namespaces/kube-system" => {
             let namespace = format!(r#"{{"metadata":{{"name":"kube-system","uid":"{uid}"}}}}"#);
             asked.answer(200, &namespace).await;
@@ -134,7 +148,7 @@ async fn answer(answers: &Mutex<Answers>, asked: Asked) {
     }
 }
 
-const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"",
+const VERSION: &str = r#"{"major":"1","minor":"MINOR","gitVersion":"v1.MINOR.3","gitCommit":"","gitTreeState":"",
     "buildDate":"","goVersion":"","compiler":"","platform":""}"#;
 
 fn natives() -> impl Iterator<Item = String> {
@@ -149,11 +163,7 @@ fn serves_nothing() -> String {
 
 #[tokio::test]
 async fn another_cluster_under_a_members_name_is_asked_everything_anew() {
-    let mut server = Server::engaged(Answers {
-        uid: "one",
-        may_discover: true,
-    })
-    .await;
+    let mut server = Server::engaged(WELL).await;
     assert_eq!(server.told().await, "is one");
     assert_eq!(server.told().await, "answers true");
     let all: Vec<_> = natives().chain([serves_nothing()]).collect();
@@ -166,8 +176,8 @@ async fn another_cluster_under_a_members_name_is_asked_everything_anew() {
 #[tokio::test]
 async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_may() {
     let mut server = Server::engaged(Answers {
-        uid: "one",
         may_discover: false,
+        ..WELL
     })
     .await;
     assert_eq!(server.told().await, "is one");
@@ -176,6 +186,21 @@ async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_ma
     server.tells(natives().chain([hidden]).collect()).await;
     server.change(|answers| answers.may_discover = true);
     assert_eq!(server.told().await, serves_nothing());
+}
+
+#[tokio::test]
+async fn another_version_is_told_and_nothing_is_listed_anew_for_it() {
+    let mut server = Server::engaged(WELL).await;
+    assert_eq!(server.told().await, "is one");
+    assert_eq!(server.told().await, "answers true");
+    server
+        .tells(natives().chain([serves_nothing()]).collect())
+        .await;
+    server.change(|answers| answers.minor = None);
+    server.change(|answers| answers.minor = Some("36"));
+    assert_eq!(server.told().await, "one is (1, 36) now");
+    server.change(|answers| answers.minor = Some("34"));
+    assert_eq!(server.told().await, "one is (1, 34) now");
 }
 
 #[test]
@@ -228,4 +253,12 @@ fn the_release_is_read_from_what_vendors_write() {
         };
         assert_eq!(release(&info), release_);
     }
+    let emulating = Info {
+        major: "1".into(),
+        minor: "36".into(),
+        emulation_major: Some("1".into()),
+        emulation_minor: Some("33".into()),
+        ..Info::default()
+    };
+    assert_eq!(release(&emulating), (1, 33));
 }

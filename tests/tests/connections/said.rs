@@ -35,6 +35,7 @@ pub(crate) struct Said {
 impl Said {
     fn take(&mut self, event: MemberEvent) {
         match event {
+            MemberEvent::VersionChanged(_) => {}
             MemberEvent::Identified(identity) => {
                 assert_eq!(identity.release.0, 1);
                 self.identities.push(identity.uid);

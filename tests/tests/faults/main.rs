@@ -6,6 +6,7 @@ mod evidence;
 mod joining;
 mod karmada;
 mod members;
+mod versions;
 
 use std::time::Duration;
 
