@@ -174,7 +174,7 @@ const CHECK_EXAMPLES: &str = "Examples:
   kubectl mcs check
 
 It looks at the definitions, the registration of the webhook and its endpoints, the Deployments in causeway-system, the Lease of the \
-controller and the Clusters, and changes nothing. What you may not see is Unknown.
+controller, the rights of its account and the Clusters, and changes nothing. What you may not see is Unknown.
 
 Exit code: 0 nothing is known to be wrong; 1 something is; 2 wrong usage; 3 the hub could not be asked.";
 

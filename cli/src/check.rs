@@ -2,6 +2,7 @@
 
 mod gather;
 mod judge;
+mod rights;
 #[cfg(test)]
 mod tests;
 

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use causeway::domain::ServiceKey;
-use causeway::process::readiness::Awaited;
 use causeway::process::supervise::Tasks;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
@@ -65,8 +64,6 @@ pub struct Parts {
     pub metrics: Metrics,
     /// Whether the hub's Cluster objects are causeway's to keep.
     pub keeps_clusters: bool,
-    /// Held until the hub's lists are complete.
-    pub hub_lists: Option<Awaited>,
 }
 
 /// The loop and its state.

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::event::{Event, Generation};
+use crate::failure::Failure;
 use crate::member;
 use crate::watch::{Asks, Signal};
 
@@ -42,9 +43,20 @@ pub struct Fleet {
     tasks: Tasks,
     clusters: HashMap<ClusterName, api::Cluster>,
     secrets: HashMap<SecretReference, Secret>,
-    unlisted_namespaces: BTreeSet<String>,
+    /// Where Secrets are read, and what is known of each.
+    namespaces: BTreeMap<String, Secrets>,
     engagements: BTreeMap<ClusterName, Engagement>,
     generation: Generation,
+}
+
+/// What is known of the Secrets of one namespace.
+enum Secrets {
+    /// They are being listed.
+    Awaited,
+    /// They were never listed, for this reason.
+    Unreadable(Failure),
+    /// They were listed.
+    Listed,
 }
 
 struct Engagement {
@@ -81,7 +93,10 @@ impl Fleet {
             tasks,
             clusters: HashMap::new(),
             secrets: HashMap::new(),
-            unlisted_namespaces: secret_namespaces.into_iter().collect(),
+            namespaces: secret_namespaces
+                .into_iter()
+                .map(|namespace| (namespace, Secrets::Awaited))
+                .collect(),
             engagements: BTreeMap::new(),
             generation: 0,
         }
@@ -125,31 +140,38 @@ impl Fleet {
     ) -> BTreeSet<ClusterName> {
         match signal {
             Signal::Listed(objects) => {
-                self.unlisted_namespaces.remove(namespace);
+                self.namespaces
+                    .insert(namespace.to_owned(), Secrets::Listed);
                 let listed = objects.into_iter();
                 let listed = listed.filter_map(|object| Some((reference(&object)?, object)));
                 self.secrets
                     .retain(|reference, _| reference.namespace != namespace);
                 self.secrets.extend(listed);
-                self.clusters.keys().cloned().collect()
+                self.users(|reference| reference.namespace == namespace)
             }
+            Signal::Failed(failure) => match self.namespaces.get_mut(namespace) {
+                Some(Secrets::Listed) | None => BTreeSet::new(),
+                Some(state) => {
+                    *state = Secrets::Unreadable(failure);
+                    self.users(|reference| reference.namespace == namespace)
+                }
+            },
             Signal::Applied(object) => reference(&object).map_or_else(BTreeSet::new, |reference| {
-                let users = self.users_of(&reference);
+                let users = self.users(|one| *one == reference);
                 self.secrets.insert(reference, object);
                 users
             }),
             Signal::Deleted(object) => reference(&object).map_or_else(BTreeSet::new, |reference| {
                 self.secrets.remove(&reference);
-                self.users_of(&reference)
+                self.users(|one| *one == reference)
             }),
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {
-                BTreeSet::new()
-            }
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected => BTreeSet::new(),
         }
     }
 
-    fn users_of(&self, secret: &SecretReference) -> BTreeSet<ClusterName> {
-        let uses = |cluster: &api::Cluster| cluster.spec.secret_ref.as_ref() == Some(secret);
+    /// The members whose Clusters name such a Secret.
+    fn users(&self, is_such: impl Fn(&SecretReference) -> bool) -> BTreeSet<ClusterName> {
+        let uses = |cluster: &api::Cluster| cluster.spec.secret_ref.as_ref().is_some_and(&is_such);
         self.clusters
             .iter()
             .filter(|(_, cluster)| uses(cluster))
@@ -168,19 +190,17 @@ impl Fleet {
             self.engagements.remove(name);
             return Outcome::Disengaged;
         }
-        if !self.unlisted_namespaces.is_empty() {
-            return Outcome::Pending;
-        }
         let engaged = self.engagements.get(name);
         let recorded_uid = self.recorded_uid(name);
         let is_as = |engaged: &Engagement, target: &Target| {
             engaged.target == *target && engaged.recorded_uid == recorded_uid
         };
         let wanted = match self.target(cluster) {
-            Ok(target) if engaged.is_some_and(|engaged| is_as(engaged, &target)) => {
+            Ok(None) => return Outcome::Pending,
+            Ok(Some(target)) if engaged.is_some_and(|engaged| is_as(engaged, &target)) => {
                 return Outcome::Unchanged;
             }
-            Ok(target) => member::client(&target, CONNECT_DEADLINE, &self.settings.agent)
+            Ok(Some(target)) => member::client(&target, CONNECT_DEADLINE, &self.settings.agent)
                 .map(|client| (target, client))
                 .map_err(|failure| format!("no client can be made for it: {failure}")),
             Err(why) => Err(why),
@@ -192,19 +212,38 @@ impl Fleet {
         }
     }
 
-    fn target(&self, cluster: &api::Cluster) -> Result<Target, String> {
+    /// How the member is reached; `None` while its Secret is being listed.
+    fn target(&self, cluster: &api::Cluster) -> Result<Option<Target>, String> {
         let Some(reference) = &cluster.spec.secret_ref else {
             return Err(
                 "its Cluster names no secretRef; join it again with kubectl mcs join".to_owned(),
             );
         };
+        let namespace = &reference.namespace;
+        match self.namespaces.get(namespace) {
+            Some(Secrets::Awaited) => return Ok(None),
+            Some(Secrets::Listed) => {}
+            Some(Secrets::Unreadable(failure)) => {
+                return Err(format!(
+                    "Secrets in namespace {namespace} cannot be read ({failure}); let causeway-controller list and watch them there, \
+                     as manifests/hub/rbac.yaml and options/karmada.yaml do"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "its Secret is in namespace {namespace}, where causeway-controller does not look for any; join it again with \
+                     kubectl mcs join, or start causeway-controller with --secret-namespace={namespace}"
+                ));
+            }
+        }
         let Some(secret) = self.secrets.get(reference) else {
             return Err(format!(
-                "Secret {}/{} is not there, or the controller may not read it; join it again with kubectl mcs join",
-                reference.namespace, reference.name
+                "there is no Secret {namespace}/{}; join it again with kubectl mcs join",
+                reference.name
             ));
         };
-        Target::new(cluster, secret, self.allow_insecure).map_err(|error| error.to_string())
+        let target = Target::new(cluster, secret, self.allow_insecure);
+        target.map(Some).map_err(|error| error.to_string())
     }
 
     fn engage(&mut self, name: &ClusterName, target: Target, client: Client) -> Generation {

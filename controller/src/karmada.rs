@@ -34,7 +34,8 @@ use self::belief::Belief;
 use crate::ask;
 use crate::event::{Event, HubEvent};
 use crate::failure::Failure;
-use crate::watch::{Asks, Connect, Settings, Signal, Watch};
+use crate::hub_watches::Report;
+use crate::watch::{Asks, Connect, Settings, Watch};
 
 mod belief;
 
@@ -140,6 +141,8 @@ pub struct Follower {
     pub connect: Connect,
     /// Counts the objects that cannot be read.
     pub unreadable: Counter,
+    /// What is said of the watch. While it fails, which services Karmada carries stays as it was last known.
+    pub report: Report,
 }
 
 impl Follower {
@@ -187,20 +190,16 @@ impl Follower {
             .confirming_by(self.connect.clone())
             .asked_by(self.asked.clone())
             .counting(self.unreadable.clone())
-            .run(ServiceWork::read, told, events.clone())
+            .run(
+                ServiceWork::read,
+                |signal| {
+                    self.report.note(&signal);
+                    Event::Hub(HubEvent::Works(signal))
+                },
+                events.clone(),
+            )
             .await;
     }
-}
-
-fn told(signal: Signal<ServiceWork>) -> Event {
-    if let Signal::Failed(failure) = &signal {
-        tracing::warn!(
-            %failure,
-            "Karmada's Works cannot be watched: which services Karmada carries stays as it was last known. Where the right to \
-             list and watch works.work.karmada.io is missing, apply manifests/hub/rbac.yaml"
-        );
-    }
-    Event::Hub(HubEvent::Works(signal))
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub mod failure;
 #[cfg(test)]
 mod fixtures;
 pub mod fleet;
+pub mod hub_watches;
 pub mod index;
 pub mod karmada;
 pub mod lease;

@@ -1,33 +1,32 @@
 //! `causeway-controller`: see [`causeway_controller`].
 
-use std::fmt::Debug;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use causeway::api::{self, labels};
+use causeway::api::labels;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::{self, Process, kube_client};
 use causeway_controller::announce::Announcer;
 use causeway_controller::args::{Args, Config};
 use causeway_controller::controller::{Controller, Parts};
-use causeway_controller::event::{self, Event, HubEvent};
+use causeway_controller::event::{self, Event};
 use causeway_controller::fleet::Fleet;
+use causeway_controller::hub_watches::{HubWatches, Reports};
 use causeway_controller::index::Index;
 use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
 use causeway_controller::outbox::{Limits, Outbox};
 use causeway_controller::plan::Settings;
-use causeway_controller::watch::{self, Asks, Connect, Signal, Watch};
-use causeway_controller::{failure, karmada, member};
+use causeway_controller::watch::{self, Asks, Connect};
+use causeway_controller::{failure, member};
 use clap::Parser as _;
 use http::HeaderValue;
-use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -51,9 +50,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .metrics
         .register(|registry| metrics.register(registry));
     let hub_known = process.readiness.awaits("the hub's API server");
-    let hub_lists = process
-        .readiness
-        .awaits("the hub's MultiClusterServices, Services and Clusters");
+    let reports = Reports::new(&process.readiness, &metrics, &config.secret_namespaces);
     let election = lease::Settings::default();
     let agent = kube_client::replica("causeway-controller", &election.identity)?;
     let access = kube_client::replica_config(&config.hub, agent.clone()).await?;
@@ -73,7 +70,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
                 metrics,
             },
             hub_known,
-            hub_lists,
+            reports,
         ),
     );
     Ok(process.run(UNREADY_WAIT).await?)
@@ -91,7 +88,7 @@ struct Start {
 }
 
 /// Runs the controller as soon as the hub answers, until the process ends.
-async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
+async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let Start {
         config,
         election,
@@ -120,7 +117,7 @@ async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
         events: &events,
         metrics: &metrics,
     };
-    watches.start(&config.secret_namespaces);
+    watches.start(reports);
     let announcer = Announcer::new(tasks.clone(), identity, leadership.clone());
     let parts = Parts {
         index: Index::new(&known.uid),
@@ -139,7 +136,6 @@ async fn start(with: Start, hub_known: Awaited, hub_lists: Awaited) {
         announcer,
         metrics,
         keeps_clusters: known.keeps_clusters,
-        hub_lists: Some(hub_lists),
     };
     Controller::new(parts, events).run(received, shutdown).await;
     written.cancel();
@@ -192,75 +188,6 @@ fn stand_for_election(
     };
     tasks.spawn("lease", async move { lease.run(written.cancelled()).await });
     leadership
-}
-
-struct HubWatches<'a> {
-    client: &'a Client,
-    asked: Receiver<Asks>,
-    connect: Connect,
-    tasks: &'a Tasks,
-    events: &'a mpsc::Sender<Event>,
-    metrics: &'a Metrics,
-}
-
-impl HubWatches<'_> {
-    fn start(&self, secret_namespaces: &[String]) {
-        let mcs = Api::<api::MultiClusterService>::all(self.client.clone());
-        let services = Api::<Service>::all(self.client.clone());
-        let clusters = Api::<api::Cluster>::all(self.client.clone());
-        self.watch(
-            "watch-multiclusterservices",
-            self.of(mcs),
-            HubEvent::MultiClusterServices,
-        );
-        let services = self.of(services).never_empty();
-        self.watch("watch-services", services, HubEvent::Services);
-        self.watch("watch-clusters", self.of(clusters), HubEvent::Clusters);
-        for namespace in secret_namespaces {
-            let secrets = Api::<Secret>::namespaced(self.client.clone(), namespace);
-            let namespace = namespace.clone();
-            let wrap = move |signal| HubEvent::Secrets(namespace.clone(), signal);
-            self.watch("watch-secrets", self.of(secrets), wrap);
-        }
-        let works = karmada::Follower {
-            client: self.client.clone(),
-            asked: self.asked.clone(),
-            connect: self.connect.clone(),
-            unreadable: self.metrics.unreadable(),
-        };
-        self.tasks
-            .spawn("watch-works", works.run(self.events.clone()));
-    }
-
-    fn of<K>(&self, api: Api<K>) -> Watch<K>
-    where
-        K: Resource<DynamicType = ()> + DeserializeOwned + Debug,
-    {
-        Watch::new(api, watch::Settings::default())
-            .confirming_by(self.connect.clone())
-            .asked_by(self.asked.clone())
-            .counting(self.metrics.unreadable())
-    }
-
-    fn watch<K>(
-        &self,
-        task: &'static str,
-        watch: Watch<K>,
-        wrap: impl Fn(Signal<K>) -> HubEvent + Send + Sync + 'static,
-    ) where
-        K: Resource<DynamicType = ()> + DeserializeOwned + Debug + Send + Sync + 'static,
-    {
-        let events = self.events.clone();
-        self.tasks.spawn(task, async move {
-            watch
-                .run(
-                    |object| object,
-                    move |signal| Event::Hub(wrap(signal)),
-                    events,
-                )
-                .await;
-        });
-    }
 }
 
 /// What has to be known of the hub before anything is written.

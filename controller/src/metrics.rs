@@ -1,4 +1,4 @@
-//! What the controller counts. Labels hold names of clusters, never of objects.
+//! What the controller counts. Labels hold names of clusters, and of resources, never of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -29,6 +29,7 @@ pub struct Metrics {
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
     withdrawals_held: Family<ClusterLabels, Gauge>,
     leader: Gauge,
+    hub_watch_up: Family<ResourceLabels, Gauge>,
     unreadable: Counter,
 }
 
@@ -74,6 +75,11 @@ struct ClusterLabels {
     cluster: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResourceLabels {
+    resource: String,
+}
+
 /// Seconds, from a millisecond to a minute.
 const PROPAGATION_BUCKETS: [f64; 16] = [
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0,
@@ -92,6 +98,7 @@ impl Default for Metrics {
             member_last_event: Family::default(),
             withdrawals_held: Family::default(),
             leader: Gauge::default(),
+            hub_watch_up: Family::default(),
             unreadable: Counter::default(),
         }
     }
@@ -142,6 +149,11 @@ impl Metrics {
             self.withdrawals_held.clone(),
         );
         registry.register("leader", "Whether this process writes", self.leader.clone());
+        registry.register(
+            "hub_watch_up",
+            "Whether the watch of this resource of the hub is connected",
+            self.hub_watch_up.clone(),
+        );
         registry.register(
             "unreadable_objects",
             "Objects that could not be read and were passed over",
@@ -218,6 +230,14 @@ impl Metrics {
         };
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         self.withdrawals_held.get_or_create(&labels).set(count);
+    }
+
+    /// The watch of a resource of the hub is connected, or is not.
+    pub fn hub_watch(&self, resource: &str, up: bool) {
+        let labels = ResourceLabels {
+            resource: resource.to_owned(),
+        };
+        self.hub_watch_up.get_or_create(&labels).set(up.into());
     }
 
     /// The member is gone: nothing is shown of it any more.

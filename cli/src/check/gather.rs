@@ -10,6 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Resource};
 
+use super::rights::{self, Lacking};
 use crate::args::CheckArgs;
 use crate::ask::{ApiServer, AskError};
 use crate::lease::Controller;
@@ -49,6 +50,8 @@ pub(super) struct Installation {
     pub deployments: Seen<Vec<Deployment>>,
     pub controller: Controller,
     pub clusters: Seen<Vec<Cluster>>,
+    /// What the controller's account lacks; `None` where there is no such account.
+    pub lacking: Seen<Option<Vec<Lacking>>>,
 }
 
 pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installation, AskError> {
@@ -87,6 +90,12 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
                 .collect(),
         )
     });
+    let clusters = match clusters {
+        Err(AskError::NotFound { .. }) => Ok(Vec::new()),
+        other => allowed(other)?.map(|list| list.items),
+    };
+    let of_clusters = clusters.as_deref().unwrap_or_default();
+    let lacking = allowed(rights::lacking(hub, of_clusters).await)?;
     Ok(Installation {
         now: Timestamp::now(),
         hub: format!("Kubernetes {} at {}", info.git_version, hub.url()),
@@ -101,10 +110,8 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         endpoints: allowed(endpoints)?.map(|list| list.items),
         deployments: allowed(deployments)?.map(|list| list.items),
         controller: controller?,
-        clusters: match clusters {
-            Err(AskError::NotFound { .. }) => Ok(Vec::new()),
-            other => allowed(other)?.map(|list| list.items),
-        },
+        clusters,
+        lacking,
     })
 }
 

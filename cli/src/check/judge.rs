@@ -8,6 +8,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 
 use super::gather::{Installation, NAMESPACE, Seen, Webhook};
+use super::rights::{ACCOUNT, Lacking};
 use super::{Part, State};
 use crate::hub::DEFINE;
 use crate::lease;
@@ -28,6 +29,7 @@ pub(super) fn judge(seen: &Installation) -> Vec<Part> {
     parts.extend(webhook_endpoints(seen));
     parts.extend(deployments(&seen.deployments));
     parts.push(controller(seen));
+    parts.push(rights(&seen.lacking));
     parts.extend(clusters(&seen.clusters));
     parts
 }
@@ -179,6 +181,31 @@ fn controller(seen: &Installation) -> Part {
             "its Lease may not be seen, or is not asked for",
         ),
     }
+}
+
+fn rights(lacking: &Seen<Option<Vec<Lacking>>>) -> Part {
+    let name = format!("rights of {ACCOUNT}");
+    let lacking = match lacking {
+        Ok(Some(lacking)) => lacking,
+        Ok(None) => {
+            let message = format!("{NAMESPACE} has no such account: the controller uses another");
+            return Part::new(name, State::Unknown, message);
+        }
+        Err(why) => return unseen(name, why),
+    };
+    if lacking.is_empty() {
+        return Part::new(name, State::Well, "it may watch what it needs of the hub");
+    }
+    let what = lacking.iter().map(|one| match &one.namespace {
+        Some(namespace) => format!("{} in namespace {namespace}", one.resource),
+        None => one.resource.clone(),
+    });
+    let what: Vec<_> = what.collect();
+    let message = format!("it may not list and watch {}", what.join(", "));
+    Part::new(name, State::Wrong, message).mend(
+        "kubectl mcs install, with --karmada on Karmada; or kubectl apply -f manifests/hub/rbac.yaml, and of options/karmada.yaml \
+         with the namespace of the Secrets",
+    )
 }
 
 fn clusters(found: &Seen<Vec<Cluster>>) -> Vec<Part> {

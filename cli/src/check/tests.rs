@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::gather::{Installation, Webhook};
 use super::judge::judge;
+use super::rights::Lacking;
 use super::*;
 use crate::lease::Controller;
 use crate::status::fixtures::{cluster, condition, ready, synced};
@@ -64,6 +65,7 @@ fn whole() -> Installation {
         deployments: Ok(vec![deployment(2, env!("CARGO_PKG_VERSION"))]),
         controller: lease("controller-1"),
         clusters: Ok(vec![synced("a")]),
+        lacking: Ok(Some(Vec::new())),
     }
 }
 
@@ -85,6 +87,7 @@ fn an_installation_that_is_whole_is_well_part_by_part() {
         "webhook endpoints",
         "deployment causeway-webhook",
         "controller",
+        "rights of causeway-controller",
         "cluster a",
     ];
     assert_eq!(names, expected);
@@ -109,7 +112,7 @@ type Row = (
 
 #[test]
 fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
-    let rows: [Row; 17] = [
+    let rows: [Row; 19] = [
         (
             "no definitions",
             |i| i.definitions[0].1 = Ok(false),
@@ -219,6 +222,29 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
             "cluster a",
             State::Wrong,
             "Ready is False: Unreachable (refused)",
+        ),
+        (
+            "rights that are missing",
+            |i| {
+                let lacking = |resource: &str, namespace: Option<&str>| Lacking {
+                    resource: resource.to_owned(),
+                    namespace: namespace.map(ToOwned::to_owned),
+                };
+                i.lacking = Ok(Some(vec![
+                    lacking("services", None),
+                    lacking("secrets", Some("elsewhere")),
+                ]));
+            },
+            "rights of causeway-controller",
+            State::Wrong,
+            "may not list and watch services, secrets in namespace elsewhere kubectl mcs install",
+        ),
+        (
+            "a controller of another account",
+            |i| i.lacking = Ok(None),
+            "rights of causeway-controller",
+            State::Unknown,
+            "uses another",
         ),
         (
             "a member without the definitions",

@@ -43,11 +43,6 @@ impl Controller {
             self.engage(&name);
             self.release(&name, now);
         }
-        if self.parts.index.hub.is_listed()
-            && let Some(awaited) = self.parts.hub_lists.take()
-        {
-            awaited.ready();
-        }
     }
 
     /// Engages a member as its Cluster and its Secret are now, and notes what is wrong with them.

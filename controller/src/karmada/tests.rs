@@ -3,6 +3,8 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::failure::FailureKind;
+use crate::metrics::Metrics;
+use crate::watch::Signal;
 use crate::watch::tests::http::{self, Asked, PATIENCE};
 
 fn read(namespace: &str, labels: Value) -> Option<ServiceKey> {
@@ -120,6 +122,7 @@ impl Followed {
             asked,
             connect: Arc::new(move || Ok(same.clone())),
             unreadable: Counter::default(),
+            report: Report::new("works", Metrics::default(), None),
         };
         tokio::spawn(async move {
             follower.run(tell).await;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Bed, cleaned, reaches, says};
 
 impl Bed {
-    fn secrets(&self) -> Api<Secret> {
+    pub(super) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.hub().client(), NAMESPACE)
     }
 
@@ -23,8 +23,8 @@ impl Bed {
         patched.expect("the Secret is stored");
     }
 
-    /// Stores a Secret, as a backup of it would be.
-    async fn put_secret(&self, name: &str, of: &Secret) {
+    /// Stores a Secret under that name, as a backup of it would be.
+    pub(super) async fn put_secret(&self, namespace: &str, name: &str, of: &Secret) {
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
@@ -34,12 +34,12 @@ impl Bed {
             data: of.data.clone(),
             ..Secret::default()
         };
-        let (secrets, params) = (self.secrets(), PostParams::default());
-        let created = secrets.create(&params, &secret).await;
+        let secrets = Api::<Secret>::namespaced(self.hub().client(), namespace);
+        let created = secrets.create(&PostParams::default(), &secret).await;
         created.expect("the Secret is stored");
     }
 
-    async fn patch_cluster(&self, name: &str, patch: Value) {
+    pub(super) async fn patch_cluster(&self, name: &str, patch: Value) {
         let clusters = Api::<causeway::api::Cluster>::all(self.hub().client());
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         let patched = clusters.patch(name, &params, &patch).await;
@@ -113,7 +113,7 @@ async fn invalid_configuration_keeps_the_last_connection_and_is_forgotten_when_i
     bed.touch("member1").await;
     wrong("no Secret").await;
     serves(&mut addresses).await;
-    bed.put_secret("member1", &good).await;
+    bed.put_secret(NAMESPACE, "member1", &good).await;
     bed.cluster_says("member1", "True|Synced|").await;
     serves(&mut addresses).await;
     says(&space, "Ready", "True|Ready|", SOON).await;
@@ -133,7 +133,7 @@ async fn a_member_that_was_refused_from_the_start_is_taken_up_when_its_secret_co
         space.ready_addresses(bed.member("member2"), "foo").await,
         addresses
     );
-    bed.put_secret("member1", &good).await;
+    bed.put_secret(NAMESPACE, "member1", &good).await;
     bed.cluster_says("member1", "True|Synced|").await;
     says(&space, "Ready", "True|Ready|", SOON).await;
 }
@@ -160,7 +160,7 @@ async fn a_cluster_that_was_joined_under_a_second_name_by_mistake_may_become_ano
     let hub_as_member = bed.hub();
     let space = bed.fleet.space("mistake").await;
     let secret = bed.secrets().get("member2").await.expect("a Secret");
-    bed.put_secret("twin", &secret).await;
+    bed.put_secret(NAMESPACE, "twin", &secret).await;
     let twin = format!(
         "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: twin}}, spec: {{syncMode: Push, \
          apiEndpoint: '{}', secretRef: {{namespace: {NAMESPACE}, name: twin}}}}}}",

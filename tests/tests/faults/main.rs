@@ -6,6 +6,7 @@ mod evidence;
 mod joining;
 mod karmada;
 mod members;
+mod rights;
 mod versions;
 
 use std::time::Duration;

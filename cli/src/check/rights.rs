@@ -1,0 +1,109 @@
+//! Whether the controller's account may watch on the hub what it rests on.
+
+use std::collections::BTreeSet;
+
+use causeway::api::{Cluster, MultiClusterService};
+use futures::StreamExt as _;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
+use kube::api::PostParams;
+use kube::{Api, Resource};
+
+use super::gather::NAMESPACE;
+use crate::ask::{ApiServer, AskError};
+
+/// The account of the manifests.
+pub(super) const ACCOUNT: &str = "causeway-controller";
+const VERBS: [&str; 2] = ["list", "watch"];
+const AT_ONCE: usize = 8;
+
+/// What the account lacks of what it has to watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lacking {
+    /// A plural: `secrets`.
+    pub resource: String,
+    /// Where, if not everywhere.
+    pub namespace: Option<String>,
+}
+
+/// What the account lacks; `None` where there is no such account, and the controller runs with another.
+///
+/// # Errors
+/// [`AskError`] where the hub does not say; who may not ask for others' rights is told [`AskError::NotAllowed`].
+pub(super) async fn lacking(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+) -> Result<Option<Vec<Lacking>>, AskError> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), NAMESPACE);
+    if hub.ask(accounts.get_opt(ACCOUNT)).await?.is_none() {
+        return Ok(None);
+    }
+    let named = clusters
+        .iter()
+        .filter_map(|one| one.spec.secret_ref.as_ref());
+    let named: BTreeSet<_> = named.map(|secret| secret.namespace.as_str()).collect();
+    let namespaces = if named.is_empty() {
+        BTreeSet::from([NAMESPACE])
+    } else {
+        named
+    };
+    let everywhere = [
+        attributes::<MultiClusterService>(None),
+        attributes::<Service>(None),
+        attributes::<Cluster>(None),
+    ];
+    let secrets = namespaces
+        .into_iter()
+        .map(|namespace| attributes::<Secret>(Some(namespace)));
+    let asked = everywhere.into_iter().chain(secrets);
+    let answers: Vec<_> = futures::stream::iter(asked.map(|what| may_watch(hub, what)))
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(answers.into_iter().flatten().collect()))
+}
+
+fn attributes<K: Resource<DynamicType = ()>>(namespace: Option<&str>) -> ResourceAttributes {
+    ResourceAttributes {
+        group: Some(K::group(&()).into_owned()),
+        resource: Some(K::plural(&()).into_owned()),
+        namespace: namespace.map(ToOwned::to_owned),
+        ..ResourceAttributes::default()
+    }
+}
+
+/// What of it the account may not list or watch.
+async fn may_watch(hub: &ApiServer, what: ResourceAttributes) -> Result<Option<Lacking>, AskError> {
+    let reviews: Api<SubjectAccessReview> = Api::all(hub.client.clone());
+    for verb in VERBS {
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")),
+                groups: Some(vec![
+                    "system:serviceaccounts".to_owned(),
+                    format!("system:serviceaccounts:{NAMESPACE}"),
+                    "system:authenticated".to_owned(),
+                ]),
+                resource_attributes: Some(ResourceAttributes {
+                    verb: Some(verb.to_owned()),
+                    ..what.clone()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let answer = hub
+            .ask(reviews.create(&PostParams::default(), &review))
+            .await?;
+        if !answer.status.is_some_and(|status| status.allowed) {
+            return Ok(Some(Lacking {
+                resource: what.resource.unwrap_or_default(),
+                namespace: what.namespace,
+            }));
+        }
+    }
+    Ok(None)
+}

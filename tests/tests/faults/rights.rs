@@ -1,0 +1,93 @@
+//! Rights on the hub that are missing.
+
+use std::time::Duration;
+
+use causeway_tests::causeway::Installation;
+use causeway_tests::eventually::{eventually, throughout};
+use causeway_tests::{Fleet, SOON};
+use serde_json::json;
+
+use super::{Bed, reaches};
+
+const ELSEWHERE: &str = "elsewhere";
+
+#[tokio::test]
+async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_other() {
+    let fleet = Fleet::builder().members(2).start().await;
+    let installation = Installation::new(&fleet).await;
+    let hub = fleet.hub();
+    hub.kubectl(["create", "namespace", ELSEWHERE]).await.ok();
+    let flag = format!("--secret-namespace=causeway-system,{ELSEWHERE}");
+    let controller = installation.controller().arg(flag).start_unready();
+    for member in fleet.members() {
+        installation.join(member).await;
+    }
+    let bed = Bed {
+        controller,
+        installation,
+        fleet,
+    };
+    let (space, addresses) = bed.foo("rights").await;
+
+    let secret = bed.secrets().get("member2").await.expect("a Secret");
+    bed.put_secret(ELSEWHERE, "member2", &secret).await;
+    let reference = json!({ "spec": { "secretRef": { "namespace": ELSEWHERE } } });
+    bed.patch_cluster("member2", reference).await;
+    let said = bed
+        .cluster_says("member2", "False|InvalidConfiguration|")
+        .await;
+    assert!(
+        said.contains("Secrets in namespace elsewhere cannot be read (forbidden: "),
+        "{said}"
+    );
+    bed.controller.process().restart().await;
+    bed.cluster_says("member2", "False|Refused|Secrets in namespace elsewhere")
+        .await;
+    let hub_says = async || bed.controller.get("/readyz").await.expect("an answer");
+    eventually("/readyz names what is awaited", SOON, async || {
+        let (status, text) = hub_says().await;
+        let named = text.contains("awaiting the hub's Secrets in namespace elsewhere\n");
+        let why = text.contains("in namespace elsewhere: forbidden: ");
+        (status == 503 && named && why).then_some(()).ok_or(text)
+    })
+    .await;
+    let resource = |resource| [("resource", resource)];
+    let up = async |of: &'static str| {
+        let metrics = bed.controller.metrics().await;
+        metrics.get("causeway_controller_hub_watch_up", &resource(of))
+    };
+    assert_eq!(up("secrets/elsewhere").await, Some(0.0));
+    assert_eq!(up("secrets/causeway-system").await, Some(1.0));
+    assert_eq!(up("services").await, Some(1.0));
+    let log = bed.controller.process().log_tail(200);
+    let told = log.lines().filter(|line| line.contains("hub watch failed"));
+    let told: Vec<_> = told
+        .filter(|line| line.contains("secrets/elsewhere"))
+        .collect();
+    assert!(
+        (1..=2).contains(&told.len()),
+        "once in each life: {told:#?}"
+    );
+    let check = bed.installation.kubectl_mcs(["check"]).await.stdout;
+    assert!(
+        check.contains("it may not list and watch secrets in namespace elsewhere"),
+        "{check}"
+    );
+    let reached = async || space.ready_addresses(bed.member("member2"), "foo").await;
+    throughout("the copies stay", Duration::from_secs(2), async || {
+        reached().await == addresses
+    })
+    .await;
+
+    let role = ["create", "role", "reader", "-n", ELSEWHERE];
+    let of = ["--verb=list,watch", "--resource=secrets"];
+    bed.hub().kubectl(role.into_iter().chain(of)).await.ok();
+    let binding = ["create", "rolebinding", "reader", "-n", ELSEWHERE];
+    let account = "--serviceaccount=causeway-system:causeway-controller";
+    let of = ["--role=reader", account];
+    bed.hub().kubectl(binding.into_iter().chain(of)).await.ok();
+    bed.cluster_says("member2", "True|Synced|").await;
+    bed.controller.ready().await;
+    assert_eq!(up("secrets/elsewhere").await, Some(1.0));
+    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+}
