@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::{Cluster, labels};
 use causeway::domain::ClusterName;
-use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::domain::protected::MEMBERS_NAMESPACE;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
@@ -34,7 +34,7 @@ pub(crate) enum HubError {
     )]
     Karmada,
     #[error(
-        "the hub has no namespace {DEFAULT_NAMESPACE}; install causeway there first: kubectl mcs install, or kubectl apply -f manifests/hub/rbac.yaml"
+        "the hub has no namespace {MEMBERS_NAMESPACE}; install causeway there first: kubectl mcs install, or kubectl apply -f manifests/hub/rbac.yaml"
     )]
     NoNamespace,
 }
@@ -88,7 +88,7 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
 pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     match hub
-        .ask(namespaces.get_metadata_opt(DEFAULT_NAMESPACE))
+        .ask(namespaces.get_metadata_opt(MEMBERS_NAMESPACE))
         .await?
     {
         Some(_) => Ok(()),
@@ -147,8 +147,8 @@ pub(crate) fn bare_secret(name: &ClusterName) -> Result<DynamicObject, ObjectErr
         "kind": "Secret",
         "metadata": {
             "name": name.as_str(),
-            "namespace": DEFAULT_NAMESPACE,
-            "labels": { labels::MANAGED_BY: labels::MANAGER },
+            "namespace": MEMBERS_NAMESPACE,
+            "labels": { labels::MANAGED_BY: labels::MANAGER, labels::CLUSTER: name.as_str() },
         },
     }))
 }
@@ -165,7 +165,7 @@ pub(crate) fn cluster(
         "id": id,
         "syncMode": "Push",
         "apiEndpoint": endpoint,
-        "secretRef": { "namespace": DEFAULT_NAMESPACE, "name": name.as_str() },
+        "secretRef": { "namespace": MEMBERS_NAMESPACE, "name": name.as_str() },
     });
     if let (Some(spec), Some(proxy)) = (spec.as_object_mut(), proxy) {
         spec.insert("proxyURL".to_owned(), proxy.into());

@@ -5,7 +5,7 @@ mod ready;
 
 use std::path::{Path, PathBuf};
 
-use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
@@ -84,7 +84,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     if args.parts.karmada && !has_namespace(&hub, KARMADA).await? {
         return Err(InstallError::NoKarmada);
     }
-    let has_own = has_namespace(&hub, DEFAULT_NAMESPACE).await?;
+    let mut absent = Vec::new();
+    for namespace in [DEFAULT_NAMESPACE, MEMBERS_NAMESPACE] {
+        if !has_namespace(&hub, namespace).await? {
+            absent.push(namespace);
+        }
+    }
     if args.images.registry.is_none() {
         keep_registries(&hub, &mut chosen).await?;
     }
@@ -93,8 +98,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     }
     note_nodes(&hub, &chosen).await?;
     for object in &chosen {
-        let is_within = object.metadata.namespace.as_deref() == Some(DEFAULT_NAMESPACE);
-        if run == Run::Dry && is_within && !has_own {
+        let namespace = object.metadata.namespace.as_deref();
+        if run == Run::Dry && namespace.is_some_and(|one| absent.contains(&one)) {
             say::result(format_args!(
                 "hub: {} created (dry run, unchecked: its namespace is not there yet)",
                 objects::title(object)
@@ -257,17 +262,17 @@ mod tests {
     #[test]
     fn what_is_printed_reads_back_as_what_would_be_applied() {
         for (line, first, count) in [
-            ("", "multiclusterservices.networking.karmada.io", 22),
+            ("", "multiclusterservices.networking.karmada.io", 25),
             (
                 "--crds-only",
                 "multiclusterservices.networking.karmada.io",
                 2,
             ),
-            ("--skip-crds --external", DEFAULT_NAMESPACE, 15),
+            ("--skip-crds --external", DEFAULT_NAMESPACE, 18),
             (
                 "--skip-crds --cert-manager --karmada",
                 DEFAULT_NAMESPACE,
-                26,
+                29,
             ),
         ] {
             let args = args(line);

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, IsTerminal as _, Write as _};
 
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ClusterName;
-use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Resource, ResourceExt};
@@ -198,7 +198,7 @@ impl Scene {
         }
         if !self.objects.is_empty() {
             say::result(format_args!(
-                "hub: namespace/{DEFAULT_NAMESPACE} left, delete it if nothing else is in it"
+                "hub: namespace/{DEFAULT_NAMESPACE} and namespace/{MEMBERS_NAMESPACE} left, delete them if nothing else is in them"
             ))?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use causeway::domain::protected::Protection;
+use causeway::domain::protected::{MEMBERS_NAMESPACE, Protection};
 use causeway::process::args::{
     AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs, own_namespace,
 };
@@ -68,7 +68,7 @@ struct MemberArgs {
         default_value = "10s"
     )]
     member_timeout: String,
-    /// Namespaces of the hub in which Clusters may keep their Secrets [default: the controller's namespace]
+    /// Namespaces of the hub in which Clusters may keep their Secrets [default: causeway-members]
     #[arg(
         long,
         env = "CAUSEWAY_SECRET_NAMESPACE",
@@ -176,7 +176,7 @@ impl Args {
         let protection = self.rules.check(&mut checks);
         let mut secret_namespaces = self.members.secret_namespace;
         if secret_namespaces.is_empty() {
-            secret_namespaces.push(own_namespace());
+            secret_namespaces.push(MEMBERS_NAMESPACE.to_owned());
         }
         checks.finish(|| {
             let config = Config {

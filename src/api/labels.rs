@@ -40,6 +40,9 @@ pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
 /// Annotation on a Cluster: the ranges of its endpoints' addresses, joined by commas; without it, all.
 pub const ENDPOINT_CIDRS: &str = "mcs.causeway.dev/endpoint-cidrs";
 
+/// Label of a Secret with credentials: the Cluster that it serves, where it is not named for it.
+pub const CLUSTER: &str = "mcs.causeway.dev/cluster";
+
 /// The finalizer that lets causeway clean the members before a hub object goes.
 pub const FINALIZER: &str = "mcs.causeway.dev/cleanup";
 
@@ -105,6 +108,7 @@ mod tests {
             RELEASE,
             EXPORT_NAMESPACES,
             ENDPOINT_CIDRS,
+            CLUSTER,
             FINALIZER,
         ] {
             assert!(name.starts_with(&format!("{DOMAIN}/")), "{name}");

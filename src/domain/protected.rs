@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 /// Where causeway runs when nothing says otherwise.
 pub const DEFAULT_NAMESPACE: &str = "causeway-system";
 
+/// Where the hub keeps the members' credentials, and nothing else: the controller reads every Secret in it.
+pub const MEMBERS_NAMESPACE: &str = "causeway-members";
+
 /// What the namespaces of a cluster's own machinery begin with: of Kubernetes, of Karmada, and of distributions that keep
 /// such names for themselves.
 const SYSTEM_PREFIXES: [&str; 7] = [

@@ -9,7 +9,7 @@ use kube::Config;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use crate::api::Cluster;
+use crate::api::{Cluster, labels};
 use crate::domain::{ClusterName, NameError};
 
 /// How a member is reached. Two targets are equal if nothing about a connection would differ.
@@ -64,6 +64,19 @@ pub enum TargetError {
         /// The address without what may be a password.
         url: String,
     },
+    /// The Secret is another's: whoever may write Clusters must not have its token sent to an address of their own.
+    #[error(
+        "Secret {secret} is not Cluster {cluster}'s: {why}; name it {cluster}, or label it {}={cluster}, if it is",
+        labels::CLUSTER
+    )]
+    Foreign {
+        /// Namespace and name.
+        secret: String,
+        /// The Cluster that names it.
+        cluster: ClusterName,
+        /// Whose it is.
+        why: String,
+    },
     /// The Secret has no token.
     #[error(
         "Secret {secret} has no key token; it holds the bearer token of a service account of the member \
@@ -92,11 +105,15 @@ pub enum TargetError {
 }
 
 const TOKEN: &str = "token";
+/// Karmada keeps the token by which it acts as others in the member in a Secret of the Cluster's name and this.
+const IMPERSONATOR: &str = "-impersonator";
+/// The type of a Secret that holds the token of one of the hub's own accounts.
+const ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 /// The key of the Secret with the certificates by which the member is verified.
 pub const CA_BUNDLE: &str = "caBundle";
 
 impl Target {
-    /// Reads a Cluster and the Secret that it names.
+    /// Reads a Cluster and the Secret that it names, which has to be its own: labelled for it ([`labels::CLUSTER`]), or of its name.
     ///
     /// `spec.apiEndpoint` is a URL, a host, host:port, an IP or IP:port; without a scheme it is https. Without
     /// a CA bundle the member is verified against the system's certificate authorities.
@@ -113,6 +130,7 @@ impl Target {
             name: name.to_owned(),
             why,
         })?;
+        serves(secret, &name)?;
         let url = endpoint(cluster.spec.api_endpoint.as_deref().unwrap_or_default())?;
         let insecure = cluster.spec.insecure_skip_tls_verification.unwrap_or(false);
         if !allow_insecure && url.scheme() == Some(&Scheme::HTTP) {
@@ -167,6 +185,34 @@ impl fmt::Debug for Target {
             .field("insecure", &self.insecure)
             .finish_non_exhaustive()
     }
+}
+
+/// Checks that a Secret is meant for a Cluster: it is labelled for it, or bears its name, as those of Karmada do.
+fn serves(secret: &Secret, cluster: &ClusterName) -> Result<(), TargetError> {
+    let meta = &secret.metadata;
+    let label = meta
+        .labels
+        .as_ref()
+        .and_then(|all| all.get(labels::CLUSTER));
+    let why = match label {
+        Some(other) if other == cluster.as_str() => return Ok(()),
+        Some(other) => format!("it is labelled for {other:?}"),
+        None if meta.name.as_deref() != Some(cluster.as_str()) => {
+            "it neither bears its name nor is labelled for it".to_owned()
+        }
+        None if secret.type_.as_deref() == Some(ACCOUNT_TOKEN) => {
+            "it holds the token of an account of the hub".to_owned()
+        }
+        None if cluster.as_str().ends_with(IMPERSONATOR) => {
+            format!("Karmada keeps others' tokens under names that end in {IMPERSONATOR}")
+        }
+        None => return Ok(()),
+    };
+    Err(TargetError::Foreign {
+        secret: full_name(secret),
+        cluster: cluster.clone(),
+        why,
+    })
 }
 
 fn endpoint(text: &str) -> Result<Uri, TargetError> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::protected::MEMBERS_NAMESPACE;
 use futures::StreamExt as _;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -45,7 +46,7 @@ pub(super) async fn lacking(
         .filter_map(|one| one.spec.secret_ref.as_ref());
     let named: BTreeSet<_> = named.map(|secret| secret.namespace.as_str()).collect();
     let namespaces = if named.is_empty() {
-        BTreeSet::from([NAMESPACE])
+        BTreeSet::from([MEMBERS_NAMESPACE])
     } else {
         named
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use causeway::api::{Cluster, MultiClusterService, labels};
-use causeway::domain::protected::DEFAULT_NAMESPACE;
+use causeway::domain::protected::MEMBERS_NAMESPACE;
 use kube::{Resource, ResourceExt};
 
 /// How many of a kind are named.
@@ -126,7 +126,7 @@ fn is_kept(object: &impl Resource) -> bool {
 /// Whether its credentials are where `join` puts them.
 fn is_joined(cluster: &Cluster) -> bool {
     let secret = cluster.spec.secret_ref.as_ref();
-    secret.is_some_and(|secret| secret.namespace == DEFAULT_NAMESPACE)
+    secret.is_some_and(|secret| secret.namespace == MEMBERS_NAMESPACE)
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
             ),
         ];
         let clusters = [
-            cluster("joined", DEFAULT_NAMESPACE, &[]),
+            cluster("joined", MEMBERS_NAMESPACE, &[]),
             cluster("by-hand", "elsewhere", &[labels::FINALIZER]),
             cluster(
                 "karmadas",
@@ -203,7 +203,7 @@ mod tests {
     fn many_are_counted_and_only_the_first_are_named() {
         let names = (0..12).map(|number| format!("member{number}"));
         let clusters: Vec<_> = names
-            .map(|name| cluster(&name, DEFAULT_NAMESPACE, &[]))
+            .map(|name| cluster(&name, MEMBERS_NAMESPACE, &[]))
             .collect();
         let serving = Serving::of(&[], &clusters);
         let text = serving.to_string();

@@ -166,3 +166,90 @@ fn neither_the_token_nor_a_proxy_password_is_printed() {
         "{error}"
     );
 }
+
+#[test]
+fn a_secret_serves_the_cluster_that_it_is_labelled_or_named_for() {
+    let asked = |cluster: &str, name: &str, label: Option<&str>, kind: Option<&str>| {
+        let cluster = Cluster::new(
+            cluster,
+            ClusterSpec {
+                api_endpoint: Some("10.0.0.1".to_owned()),
+                ..ClusterSpec::default()
+            },
+        );
+        let mut secret = good();
+        secret.metadata.name = Some(name.to_owned());
+        secret.metadata.labels =
+            label.map(|label| [(labels::CLUSTER.to_owned(), label.to_owned())].into());
+        secret.type_ = kind.map(ToOwned::to_owned);
+        Target::new(&cluster, &secret, false).map_err(|error| error.to_string())
+    };
+    let account = Some("kubernetes.io/service-account-token");
+    for (cluster, name, label, kind, said) in [
+        ("member1", "member1", None, None, None),
+        ("member1", "member1", None, Some("Opaque"), None),
+        ("member1", "any", Some("member1"), None, None),
+        ("member1", "any", Some("member1"), account, None),
+        (
+            "member1",
+            "member2",
+            None,
+            None,
+            Some("neither bears its name"),
+        ),
+        (
+            "member1",
+            "member2",
+            Some("member2"),
+            None,
+            Some("labelled for \"member2\""),
+        ),
+        (
+            "member1",
+            "member1",
+            Some("member2"),
+            None,
+            Some("labelled for \"member2\""),
+        ),
+        (
+            "member1",
+            "member1",
+            Some(""),
+            None,
+            Some("labelled for \"\""),
+        ),
+        (
+            "member1",
+            "member1",
+            None,
+            account,
+            Some("an account of the hub"),
+        ),
+        (
+            "a-impersonator",
+            "a-impersonator",
+            None,
+            None,
+            Some("Karmada keeps others' tokens"),
+        ),
+        (
+            "a-impersonator",
+            "a-impersonator",
+            Some("a-impersonator"),
+            None,
+            None,
+        ),
+    ] {
+        let outcome = asked(cluster, name, label, kind);
+        let what = format!("{cluster} {name} {label:?} {kind:?}: {outcome:?}");
+        match (said, &outcome) {
+            (None, Ok(_)) => {}
+            (Some(said), Err(error)) => {
+                assert!(error.contains(said), "{what}");
+                let remedy = format!("label it mcs.causeway.dev/cluster={cluster}");
+                assert!(error.contains(&remedy), "{what}");
+            }
+            _ => panic!("{what}"),
+        }
+    }
+}

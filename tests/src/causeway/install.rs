@@ -24,6 +24,9 @@ use crate::{Cluster, Fleet, paths, ports};
 /// The namespace that the manifests install into.
 pub const NAMESPACE: &str = "causeway-system";
 
+/// The namespace of the hub with the members' credentials.
+pub const MEMBERS_NAMESPACE: &str = "causeway-members";
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The definitions and rights of causeway on a hub. Nothing runs yet.
@@ -211,13 +214,13 @@ spec: {types: [CrossCluster]}
             sync_mode: Some(SyncMode::Push),
             api_endpoint: Some(member.url().to_owned()),
             secret_ref: Some(SecretReference {
-                namespace: NAMESPACE.to_owned(),
+                namespace: MEMBERS_NAMESPACE.to_owned(),
                 name: member.name().to_owned(),
             }),
             ..ClusterSpec::default()
         };
         change(&mut spec, &mut secret);
-        let made = Api::<Secret>::namespaced(hub.client(), NAMESPACE)
+        let made = Api::<Secret>::namespaced(hub.client(), MEMBERS_NAMESPACE)
             .create(&PostParams::default(), &secret)
             .await;
         made.unwrap_or_else(|e| panic!("cannot make the Secret of {}: {e}", member.name()));

@@ -5,7 +5,7 @@ pub mod replicas;
 mod running;
 
 pub(crate) use install::manifest;
-pub use install::{Installation, NAMESPACE};
+pub use install::{Installation, MEMBERS_NAMESPACE, NAMESPACE};
 pub use replicas::Replicas;
 pub use running::{Launch, Running};
 

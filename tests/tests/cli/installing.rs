@@ -68,7 +68,7 @@ async fn nothing_is_written_in_a_dry_run(fleet: &Fleet, hub: &Cluster) {
     ends(&printed, 0, "kind: CustomResourceDefinition");
     let create = ["create", "--dry-run=client", "-o=name", "-f", "-"];
     let read = hub.kubectl_with(create, printed.stdout).await.ok();
-    assert_eq!(read.lines().count(), 20, "{read}");
+    assert_eq!(read.lines().count(), 25, "{read}");
 
     let checked = mcs(fleet, hub, "install --dry-run=server").await;
     ends(
@@ -77,6 +77,7 @@ async fn nothing_is_written_in_a_dry_run(fleet: &Fleet, hub: &Cluster) {
         "
             clusters.cluster.karmada.io created (server dry run)
             namespace/causeway-system created (server dry run)
+            namespace/causeway-members created (server dry run)
             deployment.apps/causeway-webhook created (dry run, unchecked
             mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway created (server dry run)
         ",
@@ -103,13 +104,13 @@ async fn the_first_time_all_is_created(fleet: &Fleet, hub: &Cluster) {
     ]
     .map(place);
     assert!(order[0].is_some() && order.is_sorted(), "{created:?}");
-    assert_eq!(created.len(), 20, "{created:?}");
+    assert_eq!(created.len(), 25, "{created:?}");
 
     let again = mcs(fleet, hub, "install --wait=false").await;
-    assert_eq!(said(&again, "unchanged").len(), 20, "{}", again.stdout);
+    assert_eq!(said(&again, "unchanged").len(), 25, "{}", again.stdout);
     let dry = mcs(fleet, hub, "install --dry-run=server").await;
     let unchanged = said(&dry, "unchanged (server dry run)");
-    assert_eq!(unchanged.len(), 20, "{}", dry.stdout);
+    assert_eq!(unchanged.len(), 25, "{}", dry.stdout);
 }
 
 async fn an_upgrade_writes_what_differs(fleet: &Fleet, hub: &Cluster) {
@@ -226,7 +227,7 @@ async fn it_is_removed_and_its_definitions_stay(fleet: &Fleet, hub: &Cluster) {
         0,
         "
             clusters.cluster.karmada.io left; --crds deletes it
-            namespace/causeway-system left
+            namespace/causeway-system and namespace/causeway-members left
         ",
     );
     let deleted = said(&removed, "deleted");

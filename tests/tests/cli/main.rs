@@ -15,7 +15,7 @@ mod joining;
 mod status;
 mod trouble;
 
-use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::keeper::Exit;
 use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, Fleet, Installation, Running};
@@ -93,6 +93,6 @@ fn json(output: &Output) -> Value {
 }
 
 async fn credentials(hub: &Cluster, name: &str) -> Option<Secret> {
-    let secrets = Api::<Secret>::namespaced(hub.client(), NAMESPACE);
+    let secrets = Api::<Secret>::namespaced(hub.client(), MEMBERS_NAMESPACE);
     secrets.get_opt(name).await.expect("an answer of the hub")
 }

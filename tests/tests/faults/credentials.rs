@@ -1,22 +1,26 @@
 //! Clusters and Secrets of the hub that are invalid for a while, or gone too early.
 
+use std::time::Duration;
+
 use causeway_tests::SOON;
-use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::causeway::MEMBERS_NAMESPACE as NAMESPACE;
 use causeway_tests::{multi_cluster_service, service};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 
-use super::{Bed, cleaned, reaches, says};
+use super::{Bed, NOTICED, cleaned, reaches, says};
 
 impl Bed {
     pub(super) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.hub().client(), NAMESPACE)
     }
 
-    async fn patch_secret(&self, name: &str, patch: Value) {
+    pub(super) async fn patch_secret(&self, name: &str, patch: Value) {
         let secrets = self.secrets();
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         let patched = secrets.patch(name, &params, &patch).await;
@@ -28,7 +32,6 @@ impl Bed {
         let secret = Secret {
             metadata: ObjectMeta {
                 name: Some(name.to_owned()),
-                labels: of.metadata.labels.clone(),
                 ..ObjectMeta::default()
             },
             data: of.data.clone(),
@@ -44,6 +47,15 @@ impl Bed {
         let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
         let patched = clusters.patch(name, &params, &patch).await;
         patched.expect("the Cluster is stored");
+    }
+
+    /// Makes a Cluster of that name, reached there by this Secret.
+    pub(super) async fn join_as(&self, name: &str, url: &str, secret: &str) {
+        let cluster = format!(
+            "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: {name}}}, spec: {{syncMode: Push, \
+             apiEndpoint: '{url}', secretRef: {{namespace: {NAMESPACE}, name: {secret}}}}}}}"
+        );
+        self.hub().apply(&cluster).await.ok();
     }
 
     /// Changes a Cluster without changing what it says.
@@ -161,12 +173,8 @@ async fn a_cluster_that_was_joined_under_a_second_name_by_mistake_may_become_ano
     let space = bed.fleet.space("mistake").await;
     let secret = bed.secrets().get("member2").await.expect("a Secret");
     bed.put_secret(NAMESPACE, "twin", &secret).await;
-    let twin = format!(
-        "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: twin}}, spec: {{syncMode: Push, \
-         apiEndpoint: '{}', secretRef: {{namespace: {NAMESPACE}, name: twin}}}}}}",
-        bed.member("member2").url()
-    );
-    bed.hub().apply(&twin).await.ok();
+    bed.join_as("twin", bed.member("member2").url(), "twin")
+        .await;
     let said = bed.cluster_says("twin", "False|Refused|").await;
     assert!(said.starts_with("is the same cluster as member2"), "{said}");
 
@@ -188,4 +196,43 @@ async fn a_cluster_that_was_joined_under_a_second_name_by_mistake_may_become_ano
     let pods = space.backends("foo").count(1);
     let pods = pods.create(bed.member("member2")).await;
     reaches(&space, bed.hub(), &[pods[0].ip().to_owned()], SOON).await;
+}
+
+#[tokio::test]
+async fn a_secret_is_sent_nowhere_for_a_cluster_that_it_is_not_meant_for() {
+    let bed = Bed::start(1, &[]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    bed.join_as("thief", &url, "member1").await;
+    let said = bed.cluster_says("thief", "False|Refused|").await;
+    let expected = format!("Secret {NAMESPACE}/member1 is not Cluster thief's: it is labelled for");
+    assert!(said.starts_with(&expected), "{said}");
+    let unlabelled = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": null } } });
+    bed.patch_secret("member1", unlabelled).await;
+    bed.touch("thief").await;
+    let said = bed.cluster_says("thief", "False|Refused|").await;
+    assert!(
+        said.contains("label it mcs.causeway.dev/cluster=thief"),
+        "{said}"
+    );
+    bed.cluster_says("member1", "True|Synced|").await;
+    let controllers = json!({ "spec": { "secretRef": {
+        "namespace": "causeway-system", "name": "causeway-controller-token",
+    } } });
+    bed.patch_cluster("thief", controllers).await;
+    let expected = "False|Refused|its Secret is in namespace causeway-system, where";
+    bed.cluster_says("thief", expected).await;
+    let connected = timeout(Duration::from_secs(2), listener.accept()).await;
+    assert!(connected.is_err(), "somebody connected: {connected:?}");
+
+    // What is meant for it is used, and leads to that address.
+    let reference =
+        json!({ "spec": { "secretRef": { "namespace": NAMESPACE, "name": "member1" } } });
+    bed.patch_cluster("thief", reference).await;
+    let labels = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": "thief" } } });
+    bed.patch_secret("member1", labels).await;
+    let connected = timeout(NOTICED, listener.accept()).await;
+    connected.expect("it connects").expect("a connection");
+    bed.cluster_says("member1", "False|InvalidConfiguration|")
+        .await;
 }

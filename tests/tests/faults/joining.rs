@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use causeway_tests::audit::AuditedWrite;
-use causeway_tests::causeway::Installation;
+use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE};
 use causeway_tests::eventually::throughout;
 use causeway_tests::{Fleet, SOON, multi_cluster_service, service};
 use k8s_openapi::ByteString;
+use serde_json::json;
 
 use super::{Bed, NOTICED, cleaned, own_objects, reaches, says};
 
@@ -44,7 +45,7 @@ async fn changed_credentials_are_used_without_a_restart_and_wrong_ones_withdraw_
     let (space, addresses) = bed.foo("secret").await;
     let secrets = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(
         bed.hub().client(),
-        "causeway-system",
+        MEMBERS_NAMESPACE,
     );
     let good = secrets.get("member1").await.expect("the Secret is there");
     let set_token = async |token: ByteString| {
@@ -77,12 +78,10 @@ async fn changed_credentials_are_used_without_a_restart_and_wrong_ones_withdraw_
 async fn a_cluster_that_is_joined_twice_counts_once() {
     let bed = Bed::start(2, &[]).await;
     let (space, addresses) = bed.foo("twice").await;
-    let twin = format!(
-        "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: twin}}, spec: {{syncMode: Push, \
-         apiEndpoint: '{}', secretRef: {{namespace: causeway-system, name: member2}}}}}}",
-        bed.member("member2").url()
-    );
-    bed.hub().apply(&twin).await.ok();
+    let secret = bed.secrets().get("member2").await.expect("a Secret");
+    bed.put_secret(MEMBERS_NAMESPACE, "twin", &secret).await;
+    bed.join_as("twin", bed.member("member2").url(), "twin")
+        .await;
     let message = bed.cluster_says("twin", "False|Refused|").await;
     assert!(
         message.starts_with("is the same cluster as member2"),
@@ -180,19 +179,11 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
     let bed = Bed::start(3, &[]).await;
     let (space, addresses) = bed.foo("other").await;
     let mark = bed.member("member3").mark().await;
-    let endpoint = format!(
-        r#"{{"spec":{{"apiEndpoint":"{}","secretRef":{{"name":"member3"}}}}}}"#,
-        bed.member("member3").url()
-    );
-    let patch = [
-        "patch",
-        "cluster",
-        "member2",
-        "--type=merge",
-        "-p",
-        &endpoint,
-    ];
-    bed.hub().kubectl(patch).await.ok();
+    let other = bed.secrets().get("member3").await.expect("a Secret");
+    bed.patch_secret("member2", json!({ "data": other.data }))
+        .await;
+    let endpoint = json!({ "spec": { "apiEndpoint": bed.member("member3").url() } });
+    bed.patch_cluster("member2", endpoint).await;
     for _ in 0..2 {
         let message = bed.cluster_says("member2", "False|Refused|").await;
         assert!(
@@ -219,6 +210,8 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
             .await
             .ok();
     }
+    let labels = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": "member2" } } });
+    bed.patch_secret("member3", labels).await;
     let anew = format!(
         "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: member2}}, spec: {spec}}}"
     );
@@ -273,7 +266,7 @@ async fn where_the_cluster_definition_is_not_causeways_own_clusters_are_only_rea
 async fn joins_again(bed: &Bed) {
     let member = bed.member("member1");
     bed.hub()
-        .kubectl(["delete", "secret", "member1", "-n", "causeway-system"])
+        .kubectl(["delete", "secret", "member1", "-n", MEMBERS_NAMESPACE])
         .await
         .ok();
     bed.installation

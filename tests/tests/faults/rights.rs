@@ -17,7 +17,7 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
     let installation = Installation::new(&fleet).await;
     let hub = fleet.hub();
     hub.kubectl(["create", "namespace", ELSEWHERE]).await.ok();
-    let flag = format!("--secret-namespace=causeway-system,{ELSEWHERE}");
+    let flag = format!("--secret-namespace=causeway-members,{ELSEWHERE}");
     let controller = installation.controller().arg(flag).start_unready();
     for member in fleet.members() {
         installation.join(member).await;
@@ -57,7 +57,7 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
         metrics.get("causeway_controller_hub_watch_up", &resource(of))
     };
     assert_eq!(up("secrets/elsewhere").await, Some(0.0));
-    assert_eq!(up("secrets/causeway-system").await, Some(1.0));
+    assert_eq!(up("secrets/causeway-members").await, Some(1.0));
     assert_eq!(up("services").await, Some(1.0));
     let log = bed.controller.process().log_tail(200);
     let told = log.lines().filter(|line| line.contains("hub watch failed"));

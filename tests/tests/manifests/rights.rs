@@ -1,4 +1,4 @@
-use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::{Cluster, SOON, eventually};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Api;
@@ -134,7 +134,8 @@ async fn the_webhook_keeps_one_secret_and_the_configurations_of_its_own_name_and
 }
 
 #[tokio::test]
-async fn the_controller_reads_secrets_and_holds_its_lease_in_its_own_namespace_only() {
+async fn the_controller_reads_the_secrets_of_members_alone_and_holds_its_lease_in_its_own_namespace_only()
+ {
     let hub = fleet().await.hub();
     for (verb, what, namespace, expected) in [
         (
@@ -185,8 +186,15 @@ async fn the_controller_reads_secrets_and_holds_its_lease_in_its_own_namespace_o
             "",
             false,
         ),
-        ("list", ":secrets", NAMESPACE, true),
-        ("update", ":secrets", NAMESPACE, false),
+        ("list", ":secrets", MEMBERS_NAMESPACE, true),
+        ("watch", ":secrets", MEMBERS_NAMESPACE, true),
+        ("update", ":secrets", MEMBERS_NAMESPACE, false),
+        ("list", ":secrets", NAMESPACE, false),
+        ("watch", ":secrets", NAMESPACE, false),
+        ("get", ":secrets=causeway-webhook-tls", NAMESPACE, false),
+        ("list", ":secrets=causeway-webhook-tls", NAMESPACE, false),
+        ("watch", ":secrets=causeway-webhook-tls", NAMESPACE, false),
+        ("get", ":secrets=causeway-webhook-token", NAMESPACE, false),
         ("list", ":secrets", "", false),
         ("get", ":secrets", "kube-system", false),
         ("create", "coordination.k8s.io:leases", NAMESPACE, true),

@@ -15,8 +15,8 @@ use super::text::{
 };
 use super::world::World;
 
-/// The controller's namespace, where the Secrets are.
-const OWN_NAMESPACE: &str = "causeway-system";
+/// Where the hub keeps the members' Secrets.
+const SECRETS_NAMESPACE: &str = "causeway-members";
 /// An address where nobody listens.
 const NOBODY: &str = "http://127.0.0.1:1";
 
@@ -61,7 +61,7 @@ pub(super) fn hub(world: &World, dead: &[usize]) {
         put(
             hub,
             Kind::Secret,
-            Some(OWN_NAMESPACE),
+            Some(SECRETS_NAMESPACE),
             &name,
             &uid(sort::OTHER, place, 2),
             secret,
@@ -205,7 +205,7 @@ fn cluster(number: u32, name: &str, url: &str) -> Value {
         "metadata": {"generation": 1, "finalizers": [labels::FINALIZER]},
         "spec": {
             "id": uid(sort::MEMBER, number, 0), "syncMode": "Push", "apiEndpoint": url,
-            "secretRef": {"namespace": OWN_NAMESPACE, "name": name},
+            "secretRef": {"namespace": SECRETS_NAMESPACE, "name": name},
         },
         "status": {"kubernetesVersion": "v1.34.0", "conditions": [
             condition(READY, reason::SYNCED, "Services and EndpointSlices are watched"),
