@@ -6,6 +6,7 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::index::{Index, Standing};
+use crate::plan::clusterset::conditions::has_unsaid_departure;
 use crate::time_point::TimePoint;
 
 /// How long the clean-up of a member that leaves may take.
@@ -32,7 +33,7 @@ pub struct Leftovers {
     pub unseen: Option<String>,
 }
 
-/// Says how far a member has come that leaves `since` then. It is given time to be cleaned, and, if it has just been lost or
+/// Says how far a member has come that leaves `since` then. It is given time to be cleaned, for its exports to say so, and, if it has just been lost or
 /// has not been heard yet, to come back.
 pub fn departure(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Departure {
     let own = index.members.get(name).into_iter();
@@ -41,7 +42,7 @@ pub fn departure(index: &Index, name: &ClusterName, since: TimePoint, now: TimeP
         .collect();
     let standing = index.standing(name);
     let begun = match &standing {
-        Standing::Synced if own.is_empty() => None,
+        Standing::Synced if own.is_empty() && !has_unsaid_departure(index, name) => None,
         Standing::Synced | Standing::Syncing => Some(since),
         // One that has been out of reach for as long is not waited for.
         Standing::Unreachable { since: lost, .. } => Some(since.min(*lost)),

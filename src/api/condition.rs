@@ -72,6 +72,8 @@ pub mod reason {
     pub const PENDING: &str = "Pending";
     /// The service cannot be exported, or not imported everywhere.
     pub const FAILED: &str = "Failed";
+    /// The cluster is being taken out of the clusterset, and with it what it exports.
+    pub const NOT_JOINED: &str = "NotJoined";
     /// A cluster cannot import the service: it has none of its address families.
     pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
     /// A cluster cannot import the service: another Service has the name of the one that would stand for it.

@@ -5,6 +5,7 @@ mod credentials;
 mod evidence;
 mod joining;
 mod karmada;
+mod leaving;
 mod members;
 mod rights;
 mod versions;

@@ -9,7 +9,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
-use super::exports::Validity;
+use super::exports::{Validity, is_by_person};
 use super::import::{ImportPlan, OwnImport};
 use super::{Clusterset, ImportWish, Imports, merge};
 use crate::apply::{Action, ObjectId};
@@ -158,6 +158,7 @@ impl View<'_> {
         let key = self.key;
         match validity {
             Validity::Valid | Validity::Forbidden | Validity::Withdrawn => Verdict::True,
+            Validity::Leaving => Verdict::Unsettled,
             Validity::NoService => Verdict::False {
                 reason: reason::NO_SERVICE.into(),
                 message: format!(
@@ -184,9 +185,13 @@ impl View<'_> {
             }
             Some(text) => (text, Verdict::True),
             None => {
+                let message = match validity {
+                    Validity::Leaving => "the service is not exported any more",
+                    _ => "all exports of the service agree",
+                };
                 let agreed = Verdict::False {
                     reason: reason::NO_CONFLICTS.into(),
-                    message: "all exports of the service agree".to_owned(),
+                    message: message.to_owned(),
                 };
                 (Default::default(), agreed)
             }
@@ -198,11 +203,16 @@ impl View<'_> {
             reason: reason.into(),
             message,
         };
+        if validity == Validity::Leaving {
+            let message =
+                "this cluster is taken out of the clusterset, and with it what it exports";
+            return not_ready(reason::NOT_JOINED, message.to_owned());
+        }
         if let Some(problem) = &self.clusterset.problem {
             return not_ready(reason::FAILED, problem.clone());
         }
         match validity {
-            Validity::Valid => {}
+            Validity::Valid | Validity::Leaving => {}
             Validity::NoService => {
                 return not_ready(reason::PENDING, format!("waits for Service {}", self.key));
             }
@@ -322,6 +332,23 @@ impl View<'_> {
             conditions,
         }
     }
+}
+
+/// Whether a member has exports that do not say yet that it is taken out.
+pub fn has_unsaid_departure(index: &Index, name: &ClusterName) -> bool {
+    let member = index.members.get(name);
+    let member = member.filter(|member| member.exports_followed().is_some());
+    let Some(member) = member else {
+        return false;
+    };
+    let exports = member
+        .clusterset_keys()
+        .filter_map(|key| member.export(key));
+    let mut exports = exports.filter(|export| is_by_person(export, &index.hub.uid));
+    exports.any(|export| {
+        let ready = names::find(&export.conditions, names::READY);
+        ready.is_none_or(|ready| ready.reason != reason::NOT_JOINED)
+    })
 }
 
 /// Whether stored conditions say what is wanted. Not every definition has a place for the generation.

@@ -23,6 +23,8 @@ pub enum Validity {
     NoService,
     /// The hub does not let the cluster export from the namespace (annotation `mcs.causeway.dev/export-namespaces` of its Cluster).
     Forbidden,
+    /// The cluster is being taken out.
+    Leaving,
     /// Nothing that the cluster provides is to be used (annotation `mcs.causeway.dev/withdraw` of its Cluster).
     Withdrawn,
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
@@ -37,6 +39,8 @@ pub struct Exports<'a> {
     pub unknown: BTreeSet<ClusterName>,
     /// Clusters whose export is not used whatever it says, and why.
     unused: BTreeMap<ClusterName, Validity>,
+    /// Clusters that are being taken out.
+    leaving: BTreeSet<ClusterName>,
     /// Clusters that export a Service that went a moment ago.
     lost: BTreeSet<ClusterName>,
     /// When a grace ends.
@@ -69,13 +73,13 @@ pub fn gather<'a>(
             }
             continue;
         };
-        let by_person = |export: &&ExportView| {
-            export.path(&index.hub.uid) != Some(Path::Native)
-                && !is_of_another(&export.hub, &index.hub.uid)
-        };
+        let by_person = |export: &&ExportView| is_by_person(export, &index.hub.uid);
         let Some(export) = member.export(key).filter(by_person) else {
             continue;
         };
+        if index.hub.is_leaving(name) {
+            exports.leaving.insert(name.clone());
+        }
         let service = member.service(key);
         if drained || !may_export {
             let why = if drained {
@@ -103,7 +107,10 @@ impl<'a> Exports<'a> {
     pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
         let all = all.map(|(name, (_, service))| ((*name).clone(), validity(*service)));
-        all.chain(self.unused.clone()).collect()
+        // A cluster that is being taken out counts until it is gone; what it is told is that.
+        let leaving = self.leaving.iter();
+        let leaving = leaving.map(|name| (name.clone(), Validity::Leaving));
+        all.chain(self.unused.clone()).chain(leaving).collect()
     }
 
     /// The valid exports, as they are merged.
@@ -119,6 +126,11 @@ impl<'a> Exports<'a> {
         };
         self.all.iter().filter_map(of).collect()
     }
+}
+
+/// Whether a person made the export, and not what publishes a MultiClusterService.
+pub fn is_by_person(export: &ExportView, hub: &str) -> bool {
+    export.path(hub) != Some(Path::Native) && !is_of_another(&export.hub, hub)
 }
 
 /// Whether the causeway of another hub wrote it: what that hub asks for is no concern of this one.

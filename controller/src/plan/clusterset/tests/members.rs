@@ -1,4 +1,5 @@
 use super::*;
+use crate::departure::Leftovers;
 
 #[test]
 fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
@@ -343,4 +344,34 @@ fn what_another_hub_exports_and_imports_is_left_to_it() {
         json!([{"cluster": "member2"}])
     );
     world.assert_at_rest();
+}
+
+#[test]
+fn an_export_of_a_cluster_that_is_taken_out_says_so_before_the_cluster_is_gone() {
+    let mut world = exported();
+    let other = service("foo").port("http", 81);
+    world.off("member2", Kind::Service, "foo").settle();
+    world.on("member2", other).on("member2", export("foo"));
+    world.settle();
+    for member in ["member1", "member2"] {
+        let conflict = says(&world, member, "Conflict");
+        assert!(conflict.starts_with("True PortConflict"), "{conflict}");
+        let ready = says(&world, member, "Ready");
+        assert!(ready.starts_with("True Exported"), "{ready}");
+    }
+    world.silence("member1");
+    world.off_hub(Kind::Cluster, "member1").settle();
+    assert!(world.seen_out.is_empty(), "it is not seen that it was told");
+    world.hear_again("member1").settle();
+    let (name, left) = &world.seen_out[0];
+    assert_eq!((name.as_str(), left), ("member1", &Leftovers::default()));
+    let ready = says(&world, "member1", "Ready");
+    assert!(ready.starts_with("False NotJoined: "), "{ready}");
+    let conflict = says(&world, "member1", "Conflict");
+    assert!(conflict.starts_with("False NoConflicts: "), "{conflict}");
+    let valid = says(&world, "member1", "Valid");
+    assert!(valid.starts_with("True Valid"), "{valid}");
+    let conflict = says(&world, "member2", "Conflict");
+    assert!(conflict.starts_with("False NoConflicts"), "{conflict}");
+    assert_eq!(world.addresses("member3", "derived-foo"), ["10.2.0.5"]);
 }

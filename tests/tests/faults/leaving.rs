@@ -1,0 +1,47 @@
+//! What is said in a member that is taken out.
+
+use causeway_tests::{SOON, Space};
+
+use super::{Bed, NOTICED, condition};
+
+#[tokio::test]
+async fn exports_of_a_member_that_is_unjoined_say_so_and_disagree_with_nobody() {
+    let bed = Bed::start(2, &[]).await;
+    let space = bed.fleet.space("leaving").await;
+    for (member, port) in [("member1", 80), ("member2", 81)] {
+        let namespace = space.name();
+        let objects = format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: foo, namespace: {namespace}}}\n\
+             spec: {{ports: [{{name: http, port: {port}}}]}}\n---\n\
+             apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\n\
+             metadata: {{name: foo, namespace: {namespace}}}\n"
+        );
+        bed.member(member).apply(&objects).await.ok();
+    }
+    for member in ["member1", "member2"] {
+        export_says(&bed, &space, member, "Conflict", "True|PortConflict|").await;
+        export_says(&bed, &space, member, "Ready", "True|Exported|").await;
+    }
+    bed.installation
+        .kubectl_mcs(["unjoin", "member1"])
+        .await
+        .ok();
+    // It was said before the Cluster went.
+    let within = std::time::Duration::from_secs(1);
+    let object = ["get", "serviceexport", "foo", "-n", space.name()];
+    let member = bed.member("member1");
+    condition(member, &object, "Ready", "False|NotJoined|", within).await;
+    condition(member, &object, "Conflict", "False|NoConflicts|", within).await;
+    condition(member, &object, "Valid", "True|Valid|", within).await;
+    export_says(&bed, &space, "member2", "Conflict", "False|NoConflicts|").await;
+
+    bed.installation.join(member).await;
+    export_says(&bed, &space, "member1", "Ready", "True|Exported|").await;
+    export_says(&bed, &space, "member1", "Conflict", "True|PortConflict|").await;
+}
+
+async fn export_says(bed: &Bed, space: &Space<'_>, member: &str, type_: &str, expected: &str) {
+    let object = ["get", "serviceexport", "foo", "-n", space.name()];
+    let within = SOON.max(NOTICED);
+    condition(bed.member(member), &object, type_, expected, within).await;
+}
