@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use causeway_tests::causeway::{Installation, Running};
+use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE, Running};
 use causeway_tests::eventually::eventually;
 use causeway_tests::keeper::Exit;
 use causeway_tests::{
     Cluster, Fault, Fleet, Proxy, Space, multi_cluster_service, service, service_export,
 };
-use kube::Client;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::churn::{Churn, make_namespace};
@@ -157,8 +160,13 @@ impl Bed {
         for (cluster, fault) in &trouble.faults {
             self.proxies[*cluster].set(*fault);
         }
+        let mut forgotten = None;
         let stopped = match trouble.blow {
             Blow::None => None,
+            Blow::Forget(name) => {
+                forgotten = self.forget_credentials(name).await;
+                None
+            }
             Blow::Kill => {
                 self.controllers[1].process().restart().await;
                 None
@@ -205,6 +213,40 @@ impl Bed {
         if let Some(leader) = stopped {
             self.controllers[leader].process().resume();
         }
+        if let Some(secret) = forgotten {
+            let created = self
+                .credentials()
+                .create(&PostParams::default(), &secret)
+                .await;
+            created.expect("the Secret is stored again");
+        }
+    }
+
+    fn credentials(&self) -> Api<Secret> {
+        Api::namespaced(self.clients["hub"].clone(), MEMBERS_NAMESPACE)
+    }
+
+    /// Deletes the Secret of a member that is joined, and has its Cluster looked at anew; gives what is to be stored again.
+    async fn forget_credentials(&self, name: &str) -> Option<Secret> {
+        let secrets = self.credentials();
+        let secret = secrets.get_opt(name).await.expect("an answer of the hub")?;
+        let deleted = secrets.delete(name, &DeleteParams::default()).await;
+        deleted.expect("the Secret goes");
+        let touch = json!({ "metadata": { "annotations": { "round": self.rounds.to_string() } } });
+        let clusters = Api::<causeway::api::Cluster>::all(self.clients["hub"].clone());
+        let (params, touch) = (PatchParams::default(), Patch::Merge(touch));
+        let touched = clusters.patch(name, &params, &touch).await;
+        touched.expect("the Cluster is touched");
+        Some(Secret {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                labels: secret.metadata.labels,
+                ..ObjectMeta::default()
+            },
+            data: secret.data,
+            type_: secret.type_,
+            ..Secret::default()
+        })
     }
 
     async fn leader(&self) -> usize {

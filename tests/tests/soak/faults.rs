@@ -41,6 +41,8 @@ pub(super) enum Blow {
     Stop,
     /// The API server of this cluster is killed, and started again.
     Restart(&'static str),
+    /// The hub loses the credentials of this member, and its Cluster is touched; a backup brings them back.
+    Forget(&'static str),
 }
 
 /// What goes wrong in one round, and for how long.
@@ -55,8 +57,12 @@ impl Trouble {
     /// Chosen at random, at some of these clusters.
     pub(super) fn choose(random: &mut Random, clusters: &[&'static str]) -> Self {
         let restart = Blow::Restart(clusters[random.below(clusters.len())]);
+        let members = clusters.iter().copied().filter(|name| *name != "hub");
+        let members: Vec<_> = members.collect();
+        let forget = Blow::Forget(members[random.below(members.len())]);
         let blows = [
             restart,
+            forget,
             Blow::None,
             Blow::None,
             Blow::None,
