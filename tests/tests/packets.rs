@@ -7,6 +7,7 @@ use causeway_tests::{
     Bed, Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, network, pod, service,
     service_export,
 };
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use tokio::sync::OnceCell;
@@ -249,6 +250,63 @@ async fn a_client_s_own_service_of_the_name_answers_in_the_cluster_s_own_zone_al
     answered_by(importer, &url, &said_by(&[(&remote, "member1")])).await;
     let local = said_by(&[(&local, "member2")]);
     assert_eq!(answering(importer, &space, "foo").await, local);
+}
+
+#[tokio::test]
+async fn a_client_s_own_service_of_the_derived_name_and_the_import_do_not_answer_for_each_other() {
+    let Some(bed) = bed().await else { return };
+    let space = bed.fleet.space("derived").await;
+    let [exporter, occupied, importer] =
+        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+    let own = service("derived-foo").port_to("http", 80, 8080);
+    own.create(occupied, &space).await;
+    let local = space.backends("derived-foo").create(occupied).await;
+    let local = said_by(&[(&local[0], "member2")]);
+    eventually("the own Service answers", SOON, || async {
+        let answers = answering(occupied, &space, "derived-foo").await;
+        if answers == local {
+            Ok(())
+        } else {
+            Err(format!("{answers:?}"))
+        }
+    })
+    .await;
+    let remote = export(exporter, &space, service("foo").port_to("http", 80, 8080)).await;
+    let exported = said_by(&[(&remote, "member1")]);
+    let url = format!("http://{}", in_clusterset(&space));
+    answered_by(importer, &url, &exported).await;
+    // It is settled there, and told; and all that was asked before and after is answered by the own pods alone.
+    eventually("the import says what is in the way", SOON, || async {
+        let import = space
+            .imports(occupied)
+            .get("foo")
+            .await
+            .map_err(|e| e.to_string())?;
+        let status = import.status.clone().unwrap_or_default();
+        let told = status
+            .conditions
+            .iter()
+            .any(|one| one.reason == "ServiceConflict");
+        if told && import.spec.ips.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{import:?}"))
+        }
+    })
+    .await;
+    assert_eq!(answering(occupied, &space, "derived-foo").await, local);
+    let failure = answer_at(occupied, &url)
+        .await
+        .expect_err("the name has no address");
+    assert!(failure.contains("Could not resolve host"), "{failure}");
+    let services = space.api::<Service>(occupied);
+    services
+        .delete("derived-foo", &DeleteParams::default())
+        .await
+        .expect("the own Service");
+    answered_by(occupied, &url, &exported).await;
+    let by_name = format!("http://derived-foo.{}.svc.cluster.local", space.name());
+    answered_by(occupied, &by_name, &exported).await;
 }
 
 #[tokio::test]

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::Fault;
+use super::{Fault, old};
 use crate::cluster::Cluster;
 use crate::kubeconfig::der;
 
-type Body = BoxBody<Bytes, io::Error>;
+pub(super) type Body = BoxBody<Bytes, io::Error>;
 
 /// The API server behind a proxy.
 pub(super) struct Upstream {
@@ -64,6 +64,12 @@ impl Upstream {
             Fault::Forgetful | Fault::Restored | Fault::Expired if watches => Ok(status(410)),
             Fault::Forgetful if is_read => empty(self.forward(request).await?, None).await,
             Fault::Restored if is_read => empty(self.forward(request).await?, Some("2")).await,
+            Fault::Kubernetes121 if request.uri().path() == "/version" => {
+                edited(self.forward(request).await?, old::name).await
+            }
+            Fault::Kubernetes121 if !is_read => {
+                self.forward(old::without_gated(request).await?).await
+            }
             Fault::Torn => {
                 let (head, body) = self.forward(request).await?.into_parts();
                 let broken = stream::once(async { Err(io::ErrorKind::ConnectionAborted.into()) });
@@ -75,7 +81,10 @@ impl Upstream {
         }
     }
 
-    async fn forward(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+    async fn forward<B>(&self, request: Request<B>) -> io::Result<Response<Body>>
+    where
+        B: hyper::body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
+    {
         let stream = TcpStream::connect(&self.authority).await?;
         let (host, _) = self.authority.rsplit_once(':').unwrap_or_default();
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
@@ -96,19 +105,30 @@ fn halved(frame: io::Result<Frame<Bytes>>) -> io::Result<Frame<Bytes>> {
 
 /// A list without its items, of that version where one is given; another object as it is.
 async fn empty(response: Response<Body>, version: Option<&str>) -> io::Result<Response<Body>> {
+    let edit = |object: &mut Value| {
+        if object["items"].is_array() {
+            object["items"] = json!([]);
+            object["metadata"]["continue"] = json!("");
+            if let Some(version) = version {
+                object["metadata"]["resourceVersion"] = json!(version);
+            }
+        }
+    };
+    edited(response, edit).await
+}
+
+/// The answer, changed where it is an object.
+async fn edited(
+    response: Response<Body>,
+    edit: impl FnOnce(&mut Value),
+) -> io::Result<Response<Body>> {
     let (mut head, body) = response.into_parts();
     let body = body.collect().await?.to_bytes();
     let mut object: Value = match serde_json::from_slice(&body) {
         Ok(object) => object,
         Err(_) => return Ok(Response::from_parts(head, whole(body))),
     };
-    if object["items"].is_array() {
-        object["items"] = json!([]);
-        object["metadata"]["continue"] = json!("");
-        if let Some(version) = version {
-            object["metadata"]["resourceVersion"] = json!(version);
-        }
-    }
+    edit(&mut object);
     head.headers.remove(http::header::CONTENT_LENGTH);
     Ok(Response::from_parts(head, whole(object.to_string().into())))
 }
@@ -132,7 +152,7 @@ fn status(code: u16) -> Response<Body> {
     response
 }
 
-fn whole(body: Bytes) -> Body {
+pub(super) fn whole(body: Bytes) -> Body {
     let body = Full::new(body).map_err(|never| match never {});
     BodyExt::boxed(body)
 }

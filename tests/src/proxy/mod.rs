@@ -2,6 +2,7 @@
 //! servers. Its certificate is of the cluster's own authority, so that whoever trusts the one trusts the other.
 
 mod answer;
+mod old;
 mod wire;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -50,6 +51,8 @@ pub enum Fault {
     Expired,
     /// The certificate is of an authority that nobody knows.
     Impostor,
+    /// The API server is of Kubernetes 1.21: it says so, and drops what that release drops of what is sent to it.
+    Kubernetes121,
     /// What is asked about these kinds of objects, by their plurals, is answered when this is over.
     Withholds(&'static [&'static str]),
 }
@@ -65,7 +68,7 @@ impl Fault {
     fn spares_connections(self) -> bool {
         matches!(
             self,
-            Self::None | Self::Silent | Self::Frozen | Self::Late(_)
+            Self::None | Self::Silent | Self::Frozen | Self::Late(_) | Self::Kubernetes121
         )
     }
 }

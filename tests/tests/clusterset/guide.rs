@@ -159,6 +159,81 @@ async fn serves(stage: &Stage, member: &str, names: &[Option<&str>]) {
 }
 
 #[tokio::test]
+async fn an_import_that_is_applied_on_the_server_s_side_is_theirs_and_says_where_its_name_does_not_lead()
+ {
+    let stage = Stage::on_three().await;
+    let pod = stage.exporter("member1").await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    let own = stage.imported_from("member2", &["member1"]).await;
+    let import = IMPORT.replace("name: serve", "name: foo");
+    let apply = [
+        "apply",
+        "--server-side",
+        "--force-conflicts",
+        "--field-manager=argocd-controller",
+    ];
+    let apply = apply
+        .into_iter()
+        .chain(["-n", stage.space.name(), "-f", "-"]);
+    stage
+        .member("member2")
+        .kubectl_with(apply, &import)
+        .await
+        .ok();
+    let theirs = stage
+        .imported_as("member2", "no mark of causeway's", |import| {
+            import
+                .metadata
+                .labels
+                .clone()
+                .unwrap_or_default()
+                .is_empty()
+        })
+        .await;
+    assert_eq!(theirs.metadata.uid, own.metadata.uid);
+    stage.reaches("member2", &[pod.ip()]).await;
+    // The addresses are theirs to write from now on.
+    let nowhere = r#"{"spec": {"ips": ["192.0.2.7"]}}"#;
+    stage
+        .kubectl(
+            "member2",
+            [
+                "patch",
+                "serviceimport",
+                "foo",
+                "--type=merge",
+                "-p",
+                nowhere,
+            ],
+        )
+        .await;
+    let said = async |what: &str, holds: fn(&str) -> bool| {
+        eventually(what, SOON, async || {
+            let said = stage.says("member1", "Ready", "True", "Exported").await;
+            if holds(&said) { Ok(said) } else { Err(said) }
+        })
+        .await
+    };
+    let told = said("the name leads elsewhere", |said| {
+        said.contains("with 192.0.2.7 in spec.ips")
+    })
+    .await;
+    let command = told.split_once("kubectl ").expect("a command").1;
+    let patch = command.split('\'').nth(1).expect("a patch");
+    stage
+        .kubectl(
+            "member2",
+            ["patch", "serviceimport", "foo", "--type=merge", "-p", patch],
+        )
+        .await;
+    said("the name leads there", |said| !said.contains("spec.ips")).await;
+    stage.unexport("member1").await;
+    stage.reaches::<&str>("member2", &[]).await;
+    let left = stage.import("member2").await.expect("their import");
+    assert_eq!(left.metadata.uid, own.metadata.uid);
+}
+
+#[tokio::test]
 async fn what_a_person_asks_of_an_import_shapes_its_service() {
     let stage = Stage::on_three().await;
     let wanted = IMPORT.replace("  - port: 80", "  - name: web\n    port: 80");

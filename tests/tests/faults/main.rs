@@ -7,6 +7,7 @@ mod joining;
 mod karmada;
 mod leaving;
 mod members;
+mod old;
 mod rights;
 mod versions;
 

@@ -125,6 +125,99 @@ async fn a_service_of_somebody_else_that_lacks_a_port_is_reported_and_recovers_w
     );
 }
 
+/// `foo` as a person's manifest has it.
+const THEIRS: &str = "apiVersion: v1
+kind: Service
+metadata:
+  name: foo
+spec:
+  selector:
+    app: theirs
+  ports:
+  - name: http
+    port: 80
+    targetPort: 9999
+";
+
+#[tokio::test]
+async fn a_delivered_service_that_somebody_applies_over_is_theirs_and_one_that_is_edited_is_put_right()
+ {
+    for (prefix, apply) in [
+        (
+            "claim",
+            &[
+                "apply",
+                "--server-side",
+                "--force-conflicts",
+                "--field-manager=kustomize-controller",
+            ][..],
+        ),
+        ("apply", &["apply"]),
+    ] {
+        let stage = Stage::new(prefix).await;
+        stage.serve_http().await;
+        let pod = stage.pod_that_member2_reaches().await;
+        stage.ready().await;
+        let member2 = stage.member("member2");
+        let selector = ["get", "svc", "foo", "-o", "jsonpath={.spec.selector}"];
+        let nothing = "{\"mcs.causeway.dev/no-local-backends\":\"true\"}";
+        stage
+            .kubectl(member2, ["label", "svc", "foo", "team=a"])
+            .await;
+        let label = [
+            "apply",
+            "--server-side",
+            "--field-manager=labels",
+            "-f",
+            "-",
+            "-n",
+            stage.space.name(),
+        ];
+        let labelled = "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"foo\",\"labels\":{\"note\":\"b\"}}}";
+        member2.kubectl_with(label, labelled).await.ok();
+        let broken = r#"{"spec":{"selector":{"app":"broken"}}}"#;
+        stage
+            .kubectl(
+                member2,
+                ["patch", "svc", "foo", "--type=merge", "-p", broken],
+            )
+            .await;
+        stage.prints(member2, selector, nothing).await;
+
+        let all = apply
+            .iter()
+            .copied()
+            .chain(["-f", "-", "-n", stage.space.name()]);
+        member2.kubectl_with(all, THEIRS).await.ok();
+        let marks =
+            "jsonpath={.metadata.labels}{.metadata.annotations['mcs\\.causeway\\.dev/owner']}";
+        let left = "{\"note\":\"b\",\"team\":\"a\"}";
+        stage
+            .prints(member2, ["get", "svc", "foo", "-o", marks], left)
+            .await;
+        stage
+            .prints(member2, selector, "{\"app\":\"theirs\"}")
+            .await;
+        // It is used as it is, and stays when nobody asks for it any more.
+        stage.ready().await;
+        stage.reaches("member2", &[pod.ip()]).await;
+        let version = [
+            "get",
+            "svc",
+            "foo",
+            "-o",
+            "jsonpath={.metadata.uid} {.metadata.resourceVersion}",
+        ];
+        let before = stage.kubectl(member2, version).await;
+        let events = ["get", "events", "-o", "jsonpath={.items[*].reason}"];
+        let events = stage.hub_kubectl(events).await;
+        assert!(events.contains("ServiceTakenOver"), "{events}");
+        stage.hub_kubectl(["delete", "mcs", "foo"]).await;
+        stage.clean("member2").await;
+        assert_eq!(stage.kubectl(member2, version).await, before);
+    }
+}
+
 #[tokio::test]
 async fn a_service_that_becomes_headless_is_made_anew_and_that_is_said() {
     let stage = Stage::new("headless").await;
