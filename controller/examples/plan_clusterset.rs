@@ -14,6 +14,7 @@ use causeway_controller::diff::{Diff, Moment, diff};
 use causeway_controller::event::{HubEvent, Identity, MemberEvent};
 use causeway_controller::index::Index;
 use causeway_controller::index::member::Member;
+use causeway_controller::index::quota::Quota;
 use causeway_controller::index::served::{ImportFields, Served, ServedImports};
 use causeway_controller::index::slice::ObservedSlice;
 use causeway_controller::outbox::Lane;
@@ -220,6 +221,10 @@ fn settings() -> Settings {
         service_grace: Duration::from_secs(300),
         provider_ttl: None,
         publish_exports: false,
+        quota: Quota {
+            exports: usize::MAX,
+            metadata: usize::MAX,
+        },
     }
 }
 

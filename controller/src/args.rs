@@ -11,6 +11,7 @@ use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
 use clap::Parser;
 
+use crate::index::quota::Quota;
 use crate::watch::Limits;
 
 /// Keeps every cluster in line with the hub's MultiClusterServices
@@ -123,6 +124,22 @@ struct ServiceArgs {
     /// Show what MultiClusterServices expose to tools of the clusterset too: ServiceExports in providers, ServiceImports in consumers
     #[arg(long, env = "CAUSEWAY_PUBLISH_EXPORTS")]
     publish_exports: bool,
+    /// Services that one member may export; the oldest exports keep their place, and what is imported already stays
+    #[arg(
+        long,
+        env = "CAUSEWAY_MAX_MEMBER_EXPORTS",
+        value_name = "NUMBER",
+        default_value = "1000"
+    )]
+    max_member_exports: String,
+    /// How large all labels and annotations that one member exports may be together, in MiB
+    #[arg(
+        long,
+        env = "CAUSEWAY_MAX_MEMBER_EXPORTED_MIB",
+        value_name = "NUMBER",
+        default_value = "4"
+    )]
+    max_member_exported_mib: String,
 }
 
 /// The checked configuration.
@@ -150,6 +167,8 @@ pub struct Config {
     pub provider_ttl: Option<Duration>,
     /// Whether exports and imports are made of MultiClusterServices.
     pub publish_exports: bool,
+    /// What one member may export.
+    pub quota: Quota,
     /// What is left alone.
     pub protection: Protection,
 }
@@ -173,6 +192,7 @@ impl Args {
         let service_grace = checks.duration("--service-grace", &self.services.service_grace);
         let provider_ttl = self.services.provider_ttl.as_deref();
         let provider_ttl = provider_ttl.map(|text| checks.duration("--provider-ttl", text));
+        let quota = self.services.quota(&mut checks);
         let protection = self.rules.check(&mut checks);
         let mut secret_namespaces = self.members.secret_namespace;
         if secret_namespaces.is_empty() {
@@ -194,6 +214,7 @@ impl Args {
                     None => None,
                 },
                 publish_exports: self.services.publish_exports,
+                quota: quota?,
                 protection: protection?,
             };
             Some((log?, config))
@@ -211,6 +232,18 @@ impl MemberArgs {
             objects: objects?,
             bytes: bytes?.saturating_mul(MIB),
             object_bytes: object_bytes?.saturating_mul(MIB),
+        })
+    }
+}
+
+impl ServiceArgs {
+    fn quota(&self, checks: &mut Checks) -> Option<Quota> {
+        let exports = at_least_one(checks, "--max-member-exports", &self.max_member_exports);
+        let of_metadata = &self.max_member_exported_mib;
+        let metadata = at_least_one(checks, "--max-member-exported-mib", of_metadata);
+        Some(Quota {
+            exports: exports?,
+            metadata: metadata?.saturating_mul(MIB),
         })
     }
 }
@@ -290,6 +323,8 @@ mod tests {
             "--max-member-object-mib=-1",
             "--service-grace=soon",
             "--provider-ttl=never",
+            "--max-member-exports=0",
+            "--max-member-exported-mib=much",
             "--leader-elect=true",
         ])
         .expect("the flags parse");
@@ -303,6 +338,8 @@ mod tests {
             "--max-member-object-mib",
             "--service-grace",
             "--provider-ttl",
+            "--max-member-exports",
+            "--max-member-exported-mib",
         ] {
             assert!(message.contains(flag), "{flag} is missing in: {message}");
         }

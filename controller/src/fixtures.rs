@@ -26,6 +26,7 @@ use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::event::{HubEvent, Identity, MemberEvent};
 use crate::failure::{Failure, FailureKind};
 use crate::index::member::Member;
+use crate::index::quota::Quota;
 use crate::index::{Index, Item, Standing};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
 use crate::plan::{Desired, Settings, plan};
@@ -85,6 +86,7 @@ pub(crate) fn world() -> World {
             service_grace: GRACE,
             provider_ttl: None,
             publish_exports: false,
+            quota: Quota::default(),
         },
         hub: Server::new("hub"),
         members: BTreeMap::new(),

@@ -10,6 +10,7 @@ pub mod finalizers;
 pub mod hub;
 pub mod member;
 mod newcomer;
+pub mod quota;
 pub mod served;
 pub mod service;
 pub mod slice;

@@ -147,6 +147,7 @@ fn settings(config: &Config) -> Settings {
         service_grace: config.service_grace,
         provider_ttl: config.provider_ttl,
         publish_exports: config.publish_exports,
+        quota: config.quota,
     }
 }
 

@@ -29,6 +29,7 @@ use self::service::ServiceWish;
 use crate::index::Index;
 use crate::index::hub::McsView;
 use crate::index::hub::works::Carrier;
+use crate::index::quota::Quota;
 use crate::index::service::ServiceView;
 use crate::index::slice::Path;
 use crate::time_point::TimePoint;
@@ -44,6 +45,8 @@ pub struct Settings {
     pub provider_ttl: Option<Duration>,
     /// Whether what MultiClusterServices expose is shown to tools of the clusterset too, as ServiceExports and ServiceImports.
     pub publish_exports: bool,
+    /// What one member may export.
+    pub quota: Quota,
 }
 
 /// What should be, for one service.

@@ -74,6 +74,8 @@ pub mod reason {
     pub const FAILED: &str = "Failed";
     /// The cluster is being taken out of the clusterset, and with it what it exports.
     pub const NOT_JOINED: &str = "NotJoined";
+    /// The cluster exports more than it may; older exports keep their place.
+    pub const QUOTA_EXCEEDED: &str = "QuotaExceeded";
     /// A cluster cannot import the service: it has none of its address families.
     pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
     /// A cluster cannot import the service: another Service has the name of the one that would stand for it.

@@ -34,6 +34,7 @@ use super::Standing;
 use super::clusterset::{ExportView, ImportView};
 use super::hub::key_of;
 use super::newcomer::Told;
+use super::quota::{BeyondQuota, Quota};
 use super::served::ServedImports;
 use super::service::ServiceView;
 use super::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice};
@@ -247,6 +248,11 @@ impl Member {
         export.filter(|export| !export.deleting)
     }
 
+    /// Whether that export goes beyond what the member may export.
+    pub fn beyond_quota(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
+        self.clusterset.by_age.beyond(key, quota)
+    }
+
     /// The ServiceExport, and how its state is known.
     pub fn written_export(&self, key: &ServiceKey) -> Option<&Written<ExportView>> {
         self.clusterset.exports.get(key)
@@ -327,7 +333,10 @@ impl Member {
             MemberEvent::Identified(identity) => self.identify(identity),
             MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
             MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
-            MemberEvent::Served(served) => self.clusterset.note_served(served, &mut changed.keys),
+            MemberEvent::Served(served) => {
+                self.clusterset.note_served(served, &mut changed.keys);
+                self.clusterset.note_exports(&changed.keys);
+            }
             MemberEvent::NotDiscovered(failure) => self.clusterset.not_discovered = Some(failure),
             MemberEvent::Exports(signal) => {
                 self.clusterset.export_watch.note(&signal, now);
@@ -338,6 +347,7 @@ impl Member {
                     &mut self.graves,
                     &mut changed.keys,
                 );
+                self.clusterset.note_exports(&changed.keys);
             }
             MemberEvent::Imports(signal) => {
                 self.clusterset.import_watch.note(&signal, now);

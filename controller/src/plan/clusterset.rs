@@ -108,7 +108,7 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
     if !concerns(index, key) {
         return Clusterset::default();
     }
-    let exports = exports::gather(index, key, settings.service_grace, now);
+    let exports = exports::gather(index, key, settings, now);
     let plan = Clusterset {
         exports: exports.validities(),
         again_at: exports.again_at,

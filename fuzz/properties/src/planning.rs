@@ -17,6 +17,7 @@ use causeway_controller::diff::{Moment, diff};
 use causeway_controller::event::{HubEvent, Identity, MemberEvent};
 use causeway_controller::index::Index;
 use causeway_controller::index::member::Member;
+use causeway_controller::index::quota::Quota;
 use causeway_controller::index::served::{ImportFields, Served, ServedImports};
 use causeway_controller::index::slice::ObservedSlice;
 use causeway_controller::plan::{Desired, Members, Settings, plan};
@@ -149,6 +150,7 @@ impl World {
                 service_grace: Duration::from_secs(300),
                 provider_ttl: None,
                 publish_exports: document["publish"] == json!(true),
+                quota: Quota::default(),
             },
             service_is_stored: false,
         };

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Service;
 use super::objects::Objects;
 use crate::failure::{Failure, FailureKind};
 use crate::index::clusterset::{ExportView, ImportView};
+use crate::index::quota::ByAge;
 use crate::index::served::{Served, ServedImports};
 use crate::index::watch_state::WatchState;
 use crate::time_point::TimePoint;
@@ -20,6 +21,7 @@ pub(super) struct Clusterset {
     /// Why it could not be asked what is served.
     pub(super) not_discovered: Option<Failure>,
     pub(super) exports: Objects<ExportView>,
+    pub(super) by_age: ByAge,
     pub(super) imports: Objects<ImportView>,
     pub(super) export_watch: WatchState,
     pub(super) import_watch: WatchState,
@@ -109,6 +111,13 @@ impl Clusterset {
         self.served
             .as_ref()
             .is_some_and(|served| served.exports.is_none() || self.export_watch.listed)
+    }
+
+    /// Notes which of these exports are there.
+    pub(super) fn note_exports(&mut self, changed: &HashSet<ServiceKey>) {
+        for key in changed {
+            self.by_age.note(key, self.exports.view(key));
+        }
     }
 
     /// Another version, or none, is served: what is listed anew replaces what is known; of what is not served there is none.

@@ -157,7 +157,10 @@ impl View<'_> {
     fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {
         let key = self.key;
         match validity {
-            Validity::Valid | Validity::Forbidden | Validity::Withdrawn => Verdict::True,
+            Validity::Valid
+            | Validity::Forbidden
+            | Validity::Withdrawn
+            | Validity::BeyondQuota(_) => Verdict::True,
             Validity::Leaving => Verdict::Unsettled,
             Validity::NoService => Verdict::False {
                 reason: reason::NO_SERVICE.into(),
@@ -230,6 +233,12 @@ impl View<'_> {
                     labels::WITHDRAW
                 );
                 return not_ready(reason::FAILED, message);
+            }
+            Validity::BeyondQuota(beyond) => {
+                let message = format!(
+                    "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
+                );
+                return not_ready(reason::QUOTA_EXCEEDED, message);
             }
             Validity::InvalidServiceType => {
                 let message = format!("Service {} cannot be exported", self.key);

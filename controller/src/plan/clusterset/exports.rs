@@ -9,9 +9,11 @@ use causeway::domain::{ClusterName, ServiceKey};
 use super::merge::Constituent;
 use crate::index::clusterset::ExportView;
 use crate::index::member::Member;
+use crate::index::quota::BeyondQuota;
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::index::slice::Path;
 use crate::index::{Index, Standing};
+use crate::plan::Settings;
 use crate::time_point::TimePoint;
 
 /// Whether an export can be followed.
@@ -27,6 +29,8 @@ pub enum Validity {
     Leaving,
     /// Nothing that the cluster provides is to be used (annotation `mcs.causeway.dev/withdraw` of its Cluster).
     Withdrawn,
+    /// The cluster exports too much beside it that is older.
+    BeyondQuota(BeyondQuota),
     /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
     InvalidServiceType,
 }
@@ -47,12 +51,16 @@ pub struct Exports<'a> {
     pub again_at: Option<TimePoint>,
 }
 
-/// Gathers the exports of a service. A Service that went away is waited for, for `grace`: one that is replaced by force is no
-/// reason to give up the import and its addresses.
+/// When an export beyond the quota is looked at again: the place of an older one may be free.
+const QUOTA_AGAIN: Duration = Duration::from_secs(60);
+
+/// Gathers the exports of a service. A Service that went away is waited for, for the grace: one that is replaced by force is no
+/// reason to give up the import and its addresses. What is imported already stays so beyond the quota: whoever lowers a flag
+/// means what is still to come, and takes nothing from clients that are being served.
 pub fn gather<'a>(
     index: &'a Index,
     key: &ServiceKey,
-    grace: Duration,
+    settings: &Settings,
     now: TimePoint,
 ) -> Exports<'a> {
     let mut exports = Exports {
@@ -90,11 +98,19 @@ pub fn gather<'a>(
             exports.unused.insert(name.clone(), why);
             continue;
         }
+        let beyond = member.beyond_quota(key, &settings.quota);
+        if let Some(beyond) = beyond.filter(|_| !is_recorded(index, key, name)) {
+            exports.look_again(now.after(QUOTA_AGAIN));
+            exports
+                .unused
+                .insert(name.clone(), Validity::BeyondQuota(beyond));
+            continue;
+        }
         if let (None, Some(since)) = (service, member.service_lost_since(key)) {
-            let until = since.after(grace);
+            let until = since.after(settings.service_grace);
             if now < until {
                 exports.lost.insert(name.clone());
-                exports.again_at = Some(exports.again_at.map_or(until, |at| at.min(until)));
+                exports.look_again(until);
             }
         }
         exports.all.insert(name, (export, service));
@@ -102,7 +118,16 @@ pub fn gather<'a>(
     exports
 }
 
+/// Whether an import names the cluster as an exporter, or a copy its source.
+fn is_recorded(index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
+    recorded_exporters(index, key).any(|recorded| recorded == name.as_str())
+}
+
 impl<'a> Exports<'a> {
+    fn look_again(&mut self, at: TimePoint) {
+        self.again_at = Some(self.again_at.map_or(at, |known| known.min(at)));
+    }
+
     /// What is to be said of each export.
     pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();

@@ -1,6 +1,7 @@
 mod lasting;
 mod members;
 mod names;
+mod quota;
 mod records;
 mod worlds;
 
