@@ -1,6 +1,5 @@
 //! Karmada's older guide: a person makes the import too. The YAML is the guide's own.
 
-use causeway::api::multicluster::ServiceImportStatus;
 use causeway_tests::{SOON, eventually};
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
@@ -261,57 +260,4 @@ async fn what_a_person_asks_of_an_import_shapes_its_service() {
     assert_eq!(import.spec.ports.len(), 2);
     assert!(cluster_set_ip(&import).starts_with("10."));
     stage.reaches_serve("member2", pod.ip()).await;
-}
-
-#[tokio::test]
-async fn what_causeway_said_of_an_import_goes_when_a_person_replaces_it() {
-    let stage = Stage::on_three().await;
-    stage.apply("member1", SERVICE).await;
-    stage.apply("member1", EXPORT).await;
-    let imports = stage.space.imports(stage.member("member2"));
-    let says = async |what: &str, is_so: fn(&ServiceImportStatus) -> bool| {
-        eventually(what, SOON, async || {
-            let import = imports.get("serve").await.map_err(|e| e.to_string())?;
-            let status = import.status.unwrap_or_default();
-            if is_so(&status) {
-                Ok(())
-            } else {
-                Err(format!("{status:?}"))
-            }
-        })
-        .await;
-    };
-    says("it names its exporter", |status| {
-        !status.clusters.is_empty() && !status.conditions.is_empty()
-    })
-    .await;
-    let replace = ["replace", "-n", stage.space.name(), "-f", "-"];
-    let member = stage.member("member2");
-    member.kubectl_with(replace, IMPORT).await.ok();
-    says("nothing is said of it", |status| {
-        *status == ServiceImportStatus::default()
-    })
-    .await;
-    let written = json!({"type": "ClusterSetIP", "ports": [{"port": 80, "protocol": "TCP"}]});
-    assert_eq!(stage.spec_of_serve("member2").await, written);
-    let gone = ["delete", "serviceexport", "serve"];
-    stage.kubectl("member1", gone).await;
-    eventually(
-        "the imports of causeway's are gone",
-        SOON,
-        async || match stage
-            .space
-            .imports(stage.member("member3"))
-            .get_opt("serve")
-            .await
-        {
-            Ok(None) => Ok(()),
-            other => Err(format!("{other:?}")),
-        },
-    )
-    .await;
-    says("still nothing is said of it", |status| {
-        *status == ServiceImportStatus::default()
-    })
-    .await;
 }
