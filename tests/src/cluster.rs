@@ -380,7 +380,8 @@ fn client_config(url: &str, authority: &Authority, token: &str) -> Config {
     config.root_cert = Some(vec![kubeconfig::der(authority.pem())]);
     config.auth_info = serde_json::from_value(serde_json::json!({ "token": token }))
         .expect("credentials with a token");
-    config.connect_timeout = Some(Duration::from_secs(5));
+    // A machine that is busy may need seconds for a handshake.
+    config.connect_timeout = Some(Duration::from_secs(20));
     config
 }
 

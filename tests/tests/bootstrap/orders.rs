@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::causeway::replicas::{Replicas, answered};
+use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
 use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually, service};
 use serde_json::{Value, json};
 
@@ -44,11 +44,10 @@ async fn applied(cluster: &Cluster, directory: &Path) -> usize {
             return pass;
         }
         for line in output.stderr.lines() {
-            let expected = format!("namespaces \"{NAMESPACE}\" not found");
-            assert!(
-                line.contains(&expected),
-                "refused for another reason: {line}"
-            );
+            let is_early = [NAMESPACE, MEMBERS_NAMESPACE]
+                .iter()
+                .any(|name| line.contains(&format!("namespaces \"{name}\" not found")));
+            assert!(is_early, "refused for another reason: {line}");
         }
     }
     panic!("not accepted in the end: {directory}");

@@ -232,6 +232,10 @@ fn cluster_and_secret(
     let entries =
         entries.map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
     let secret = Secret {
+        metadata: ObjectMeta {
+            name: Some(member.name().to_owned()),
+            ..ObjectMeta::default()
+        },
         data: Some(BTreeMap::from(entries)),
         ..Secret::default()
     };

@@ -121,7 +121,8 @@ impl View<'_> {
         if let Some(refused) = self.refused(name) {
             text.push_str(&format!("; not carried: {}", refused.of(name)));
         }
-        if let Some(unresolved) = self.unresolved() {
+        let said = names::find(&export.conditions, names::READY);
+        if let Some(unresolved) = self.unresolved(said.map_or("", |ready| &ready.message)) {
             text.push_str(&format!("; {unresolved}"));
         }
         let of_ready = put(names::READY, (because, &text), &ready);
@@ -139,19 +140,23 @@ impl View<'_> {
         wishes.find_map(|wish| wish.copies.refused.get(name))
     }
 
-    /// In which clusters the name of the clusterset does not lead to the service, and why in the first.
-    fn unresolved(&self) -> Option<String> {
+    /// A cluster in which the name of the clusterset does not lead to the service, and why. What the message said of a cluster
+    /// that cannot be reached stays as it was.
+    fn unresolved(&self, said: &str) -> Option<String> {
         let Imports::Wanted(wishes) = &self.clusterset.imports else {
             return None;
         };
-        let all = wishes.iter();
-        let all = all.filter(|(name, _)| self.member(name).is_some());
-        let mut all = all.filter_map(|(name, wish)| Some((name, wish.unresolved.as_ref()?)));
-        let (first, why) = all.next()?;
-        Some(match all.count() {
-            0 => format!("{first} {why}"),
-            more => format!("{first} and {more} more: {first} {why}"),
-        })
+        let clusters = self.index.hub.clusters.keys();
+        let mut unreachable = clusters.filter(|name| self.member(name).is_none());
+        let stands = unreachable.find_map(|name| {
+            let (_, why) = said.split_once(&format!("; {name} "))?;
+            Some(format!("{name} {why}"))
+        });
+        let mut found = wishes.iter().filter_map(|(name, wish)| {
+            let why = wish.unresolved.as_ref()?;
+            self.member(name).map(|_| format!("{name} {why}"))
+        });
+        stands.or_else(|| found.next())
     }
 
     fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {
