@@ -178,18 +178,24 @@ where
                 }
                 End::Broken(failure) => self.fail(failure).await?,
             }
-            if self.went_back().await {
+            if self.went_back().await? {
                 return Ok(());
             }
         }
     }
 
     /// Whether the API server's state is older than what was seen of it already: a watch from a version that is still to come
-    /// would be silent, or refused until it has come. A server that does not answer tells nothing; the watch will say so.
-    async fn went_back(&self) -> bool {
-        let newest = timeout(self.source.settings.connect_deadline, self.source.newest());
-        let newest = newest.await.map_err(|_| Failure::timeout()).flatten();
-        newest.is_ok_and(|newest| is_before(&newest, &self.version))
+    /// would be silent, or refused until it has come. It is asked until it answers: one that just starts refuses for a moment, and
+    /// would take the watch in the next.
+    async fn went_back(&mut self) -> Result<bool, Closed> {
+        loop {
+            let newest = timeout(self.source.settings.connect_deadline, self.source.newest());
+            let newest = newest.await.map_err(|_| Failure::timeout()).flatten();
+            match newest {
+                Ok(newest) => return Ok(is_before(&newest, &self.version)),
+                Err(failure) => self.fail(failure).await?,
+            }
+        }
     }
 
     /// One watch request.
@@ -313,7 +319,7 @@ where
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = asked(&mut self.reconnect) => self.backoff.reset(),
-            () = asked(&mut self.asks) => {}
+            () = asked(&mut self.asks) => self.heed(),
         }
     }
 

@@ -499,6 +499,48 @@ async fn an_api_server_whose_state_is_older_than_it_was_is_listed_anew_and_not_b
 }
 
 #[tokio::test]
+async fn an_api_server_that_refuses_to_tell_its_version_is_not_watched_before_it_does() {
+    let mut server = Server::watched().await;
+    server.settled().await.end().await;
+    let asked = server.asked().await;
+    assert!(asked.asks_for_the_newest(), "{:?}", asked.query);
+    asked.refuse(503, "ServiceUnavailable", "it starts").await;
+    assert!(server.told().await.contains("503"));
+    let asked = server.asked().await;
+    assert!(asked.asks_for_the_newest(), "{:?}", asked.query);
+    asked.answer(200, &list(&[], "3", "")).await;
+    let asked = server.asked_for_list().await;
+    asked
+        .answer(200, &list(&[service("foo", 2)], "3", ""))
+        .await;
+    assert_eq!(server.told().await, r#"Applied("foo")"#);
+    assert_eq!(server.told().await, "Held(0)");
+}
+
+#[tokio::test]
+async fn a_second_list_that_is_asked_for_during_a_pause_is_not_forgotten() {
+    let hour = Duration::from_secs(3600);
+    let mut server = Server::watched_with(Settings {
+        first_retry: hour,
+        last_retry: hour,
+        disbelief: Duration::from_millis(1),
+        ..Settings::default()
+    })
+    .await;
+    let watch = server.settled().await;
+    server.reconnect.send_modify(|count| *count += 1);
+    let refused = server.asked_to_watch_from("7").await;
+    refused.refuse(503, "ServiceUnavailable", "x").await;
+    assert!(server.told().await.contains("503"));
+    server.asks.send_modify(|asks| asks.again += 1);
+    let mut opened = server.asked_to_watch_from("7").await;
+    opened.accept().await;
+    assert_eq!(server.told().await, "Connected");
+    server.asked_for_list().await;
+    drop(watch);
+}
+
+#[tokio::test]
 async fn a_second_list_that_others_ask_for_comes_over_a_new_connection_and_is_told_as_such() {
     let mut server = Server::watched_with(Settings {
         disbelief: Duration::from_millis(1),
