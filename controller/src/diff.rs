@@ -18,6 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::apply::{Action, ObjectId};
+use crate::index::clusterset::ImportView;
 use crate::index::member::{Member, Membership, NamespaceState};
 use crate::index::service::ServiceView;
 use crate::index::slice::{CopiedSlice, Path, SourceVersion, Uid};
@@ -278,12 +279,20 @@ impl<'a> Target<'a> {
                 let patch = own.patch(import, self.hub);
                 Some(Write::new(object, Action::Merge(patch)))
             }
-            (None, _, Some(import)) => {
+            (None, _, Some(import)) if !self.is_record(import) => {
                 let action = delete(&import.uid, &import.resource_version);
                 Some(Write::new(object, action))
             }
             _ => None,
         }
+    }
+
+    /// Whether the import still says whose exports the rest came from. What is left without it would be of nobody knows whom, and be
+    /// kept, and made whole again, while any member is unknown.
+    fn is_record(&self, import: &ImportView) -> bool {
+        let derived = self.key.derived();
+        import.path(self.hub) == Some(Path::Clusterset)
+            && self.member.owns_behind_import(self.key, &derived, self.hub)
     }
 
     fn copy_writes(&self, path: Path, wish: &CopyWish, ahead: &mut Vec<Ahead>) -> Vec<Write> {

@@ -456,12 +456,14 @@ impl World {
         any
     }
 
-    /// The process is killed when so many of its next writes have arrived, and another takes over.
-    pub(crate) fn crash(&mut self, arrived: usize) -> &mut Self {
+    /// The process is killed when some of its next writes have arrived, those whose bits are set, and another takes over.
+    pub(crate) fn crash(&mut self, arrived: u8) -> &mut Self {
         self.deliver();
         self.reconcile();
-        for dispatch in self.dispatch().into_iter().take(arrived) {
-            self.carry_out(dispatch);
+        for (number, dispatch) in self.dispatch().into_iter().enumerate() {
+            if arrived >> (number % 8) & 1 == 1 {
+                self.carry_out(dispatch);
+            }
         }
         self.restart()
     }

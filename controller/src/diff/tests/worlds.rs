@@ -58,7 +58,8 @@ enum Step {
     },
     Restart,
     Crash {
-        writes: usize,
+        /// Which of the next writes arrive, by their bits.
+        arrived: u8,
     },
     Wait {
         seconds: u16,
@@ -100,7 +101,7 @@ fn removal() -> impl Strategy<Value = Step> {
         member.clone().prop_map(|member| Step::NoSlices { member }),
         member.prop_map(|member| Step::NoService { member }),
         (0..400u16).prop_map(|seconds| Step::Wait { seconds }),
-        (0..6usize).prop_map(|writes| Step::Crash { writes }),
+        any::<u8>().prop_map(|arrived| Step::Crash { arrived }),
     ]
 }
 
@@ -244,8 +245,8 @@ fn take(world: &mut World, step: &Step) {
         Step::Restart => {
             world.restart();
         }
-        Step::Crash { writes } => {
-            world.crash(*writes);
+        Step::Crash { arrived } => {
+            world.crash(*arrived);
         }
         Step::Wait { seconds } => {
             world.pass(Duration::from_secs(u64::from(*seconds)));

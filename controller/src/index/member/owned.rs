@@ -34,10 +34,14 @@ impl Member {
 
     /// Whether anything that ServiceExports ask for bears the hub's label; the service's derived Service is called `derived`.
     pub fn owns_clusterset(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
+        self.owns_behind_import(key, derived, hub) || self.owns_import(key, hub, Path::Clusterset)
+    }
+
+    /// Whether anything that an import leads to bears the hub's label: the derived Service or copies.
+    pub fn owns_behind_import(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
         let derived = self.services.get(derived);
         derived.is_some_and(|service| service.view.is_derived_for(key, hub))
             || self.owns_copies(key, hub, Path::Clusterset)
-            || self.owns_import(key, hub, Path::Clusterset)
     }
 
     fn owns_import(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {

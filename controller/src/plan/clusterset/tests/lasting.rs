@@ -56,7 +56,7 @@ fn a_restart_with_an_exporter_out_of_reach_changes_nothing() {
 
 #[test]
 fn a_crash_before_the_exporters_are_written_down_costs_no_import() {
-    for arrived in 0..12 {
+    for arrived in 0..=u8::MAX {
         let mut world = world();
         for member in ["member1", "member2"] {
             world.member(member);
@@ -74,13 +74,13 @@ fn a_crash_before_the_exporters_are_written_down_costs_no_import() {
         let after = everything(&world);
         assert!(
             before.iter().all(|object| after.contains(object)),
-            "{arrived}: {before:?} {after:?}"
+            "{arrived:#b}: {before:?} {after:?}"
         );
         world
             .identify("member1", "uid-of-member1", (1, 34))
             .list("member1")
             .settle();
-        assert_eq!(everything(&world).len(), 6, "{arrived}");
+        assert_eq!(everything(&world).len(), 6, "{arrived:#b}");
         world.assert_at_rest();
     }
 }

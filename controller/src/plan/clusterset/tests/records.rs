@@ -147,3 +147,21 @@ fn a_foreign_import_keeps_what_it_has_while_the_exporter_is_unknown() {
     assert_eq!(held(&world, "member3"), before);
     assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }
+
+#[test]
+fn a_process_that_ends_while_it_takes_an_import_out_leaves_nothing_that_is_made_whole_again() {
+    for arrived in 0..=u8::MAX {
+        let mut world = imported_by(|_, _| {});
+        world
+            .lose("member3")
+            .off("member1", Kind::Export, "foo")
+            .crash(arrived)
+            .pass(GRACE + GRACE);
+        for member in ["member1", "member2"] {
+            for (kind, name) in [(Kind::Import, "foo"), (Kind::Service, "derived-foo")] {
+                let left = get(&world, member, kind, name);
+                assert_eq!(left, None, "{member} after the writes {arrived:#b}");
+            }
+        }
+    }
+}

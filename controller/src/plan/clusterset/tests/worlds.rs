@@ -59,7 +59,8 @@ enum Step {
     Silence,
     Restart,
     Crash {
-        writes: usize,
+        /// Which of the next writes arrive, by their bits.
+        arrived: u8,
     },
     Expose,
     NoExposure,
@@ -112,7 +113,7 @@ fn removal() -> impl Strategy<Value = At> {
         2 => prop::sample::select(&[Kind::Import, Kind::Service, Kind::Slice][..]).prop_map(Step::Clear),
         1 => Just(Step::NoExposure),
         1 => (0..400u16).prop_map(|seconds| Step::Wait { seconds }),
-        3 => (0..6usize).prop_map(|writes| Step::Crash { writes }),
+        3 => any::<u8>().prop_map(|arrived| Step::Crash { arrived }),
     ])
 }
 
@@ -289,8 +290,8 @@ impl Story {
             Step::Restart => {
                 world.restart();
             }
-            Step::Crash { writes } => {
-                world.crash(*writes);
+            Step::Crash { arrived } => {
+                world.crash(*arrived);
             }
             Step::Wait { seconds } => {
                 world.pass(Duration::from_secs(u64::from(*seconds)));
