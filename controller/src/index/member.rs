@@ -368,21 +368,7 @@ impl Member {
                 let foreign: Vec<_> = foreign.collect();
                 changed.keys.extend(foreign);
             }
-            MemberEvent::Slices(signal) => {
-                self.watches.slices.note(&signal, now);
-                if let Signal::Deleted(ObservedSlice {
-                    role: SliceRole::Copy(_, copy),
-                    ..
-                }) = &signal
-                {
-                    self.graves.bury(&copy.uid.to_string());
-                }
-                let confirms = matches!(signal, Signal::Confirmed);
-                self.slices.fold(signal, &mut changed);
-                if confirms {
-                    changed.keys.extend(self.confirm_rollbacks(now));
-                }
-            }
+            MemberEvent::Slices(signal) => self.fold_slices(signal, &mut changed, now),
             MemberEvent::Namespaces(signal) => {
                 self.watches.namespaces.note(&signal, now);
                 self.namespaces.fold(signal, &mut changed.namespaces);
@@ -393,6 +379,25 @@ impl Member {
         self.clusterset.note_services(&changed.keys, has, now);
         self.note_trouble(now);
         changed
+    }
+
+    fn fold_slices(
+        &mut self,
+        signal: Signal<ObservedSlice>,
+        changed: &mut Changed,
+        now: TimePoint,
+    ) {
+        self.watches.slices.note(&signal, now);
+        if let Signal::Deleted(slice) = &signal
+            && let SliceRole::Copy(_, copy) = &slice.role
+        {
+            self.graves.bury(&copy.uid.to_string());
+        }
+        let confirms = matches!(signal, Signal::Confirmed);
+        self.slices.fold(signal, changed);
+        if confirms {
+            changed.keys.extend(self.confirm_rollbacks(now));
+        }
     }
 
     /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to. Which one is
