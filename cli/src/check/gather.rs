@@ -10,6 +10,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Resource};
 
+pub(super) use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
+
 use super::rights::{self, Lacking};
 use crate::args::CheckArgs;
 use crate::ask::{ApiServer, AskError};
@@ -18,7 +20,6 @@ use crate::lease::Controller;
 /// The name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
-pub(super) const NAMESPACE: &str = "causeway-system";
 
 /// What was read, or why it was not.
 pub(super) type Seen<T> = Result<T, String>;

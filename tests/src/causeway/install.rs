@@ -21,11 +21,7 @@ use crate::keeper::{Keeper, Program};
 use crate::kubectl::{Command, Output};
 use crate::{Cluster, Fleet, paths, ports};
 
-/// The namespace that the manifests install into.
-pub const NAMESPACE: &str = "causeway-system";
-
-/// The namespace of the hub with the members' credentials.
-pub const MEMBERS_NAMESPACE: &str = "causeway-members";
+pub use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
