@@ -19,6 +19,7 @@ use causeway_controller::index::served::{ImportFields, Served, ServedImports};
 use causeway_controller::index::slice::ObservedSlice;
 use causeway_controller::outbox::Lane;
 use causeway_controller::plan::{Settings, plan};
+use causeway_controller::seal::Seal;
 use causeway_controller::time_point::TimePoint;
 use causeway_controller::watch::Signal;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -225,6 +226,7 @@ fn settings() -> Settings {
             exports: usize::MAX,
             metadata: usize::MAX,
         },
+        seal: Some(Seal::new(b"the hub's")),
     }
 }
 

@@ -31,6 +31,7 @@ use crate::index::{Index, Item, Standing};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
 use crate::plan::{Desired, Settings, plan};
 use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use crate::seal::Seal;
 use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
@@ -87,6 +88,7 @@ pub(crate) fn world() -> World {
             provider_ttl: None,
             publish_exports: false,
             quota: Quota::default(),
+            seal: Some(Seal::new(b"the hub's")),
         },
         hub: Server::new("hub"),
         members: BTreeMap::new(),

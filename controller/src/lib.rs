@@ -25,5 +25,6 @@ pub mod outbox;
 pub mod plan;
 pub mod queue;
 pub mod reconcile;
+pub mod seal;
 pub mod time_point;
 pub mod watch;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use causeway::api::labels;
+use causeway::process::args::own_namespace;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::{self, Process, kube_client};
@@ -20,6 +21,7 @@ use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
 use causeway_controller::outbox::{Limits, Outbox};
 use causeway_controller::plan::Settings;
+use causeway_controller::seal::{self, Seal};
 use causeway_controller::watch::{self, Asks, Connect};
 use causeway_controller::{failure, member};
 use clap::Parser as _;
@@ -29,6 +31,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
+use tokio::time::error::Elapsed;
 use tokio_util::sync::CancellationToken;
 
 /// Glibc keeps what a relist used; this allocator gives it back.
@@ -103,6 +106,15 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         known = Hub::ask_until_known(&client) => known,
         () = shutdown.cancelled() => return,
     };
+    let namespace = config
+        .lease
+        .as_ref()
+        .map(|(namespace, _)| namespace.clone());
+    let namespace = namespace.unwrap_or_else(own_namespace);
+    let seal = tokio::select! {
+        seal = keep_seal(&client, &namespace) => seal,
+        () = shutdown.cancelled() => return,
+    };
     hub_known.ready();
     let written = CancellationToken::new();
     let identity = election.identity.clone();
@@ -121,7 +133,10 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let announcer = Announcer::new(tasks.clone(), identity, leadership.clone());
     let parts = Parts {
         index: Index::new(&known.uid),
-        settings: settings(&config),
+        settings: Settings {
+            seal,
+            ..settings(&config)
+        },
         fleet: fleet(&config, agent, &tasks, &events, &metrics),
         outbox: Outbox::new(Limits {
             qps: config.member_qps,
@@ -141,6 +156,42 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     written.cancel();
 }
 
+/// The seal of what is written on exports. A hub that refuses it is served all the same: then what clusters say of the age of their exports
+/// is believed.
+async fn keep_seal(client: &Client, namespace: &str) -> Option<Seal> {
+    let mut backoff = failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+    loop {
+        let kept = tokio::time::timeout(DEADLINE, Seal::keep(client, namespace)).await;
+        match kept.context("no answer in time").flatten() {
+            Ok(seal) => return Some(seal),
+            Err(error) if is_without_answer(&error) => {
+                tracing::warn!(
+                    "the hub cannot be used yet: {}",
+                    with_causes(error.as_ref())
+                );
+            }
+            Err(error) => {
+                let why = with_causes(error.as_ref());
+                tracing::warn!(
+                    "exports that disagree are put in order by what their clusters say of their age: Secret {namespace}/{} {why}; \
+                     apply the manifests of this version, or let causeway-controller get and update it",
+                    seal::SECRET
+                );
+                return None;
+            }
+        }
+        tokio::time::sleep(backoff.pause()).await;
+    }
+}
+
+fn is_without_answer(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
+        Some(_) => true,
+        None => error.is::<Elapsed>(),
+    }
+}
+
 fn settings(config: &Config) -> Settings {
     Settings {
         protection: config.protection.clone(),
@@ -148,6 +199,7 @@ fn settings(config: &Config) -> Settings {
         provider_ttl: config.provider_ttl,
         publish_exports: config.publish_exports,
         quota: config.quota,
+        seal: None,
     }
 }
 

@@ -32,6 +32,7 @@ use crate::index::hub::works::Carrier;
 use crate::index::quota::Quota;
 use crate::index::service::ServiceView;
 use crate::index::slice::Path;
+use crate::seal::Seal;
 use crate::time_point::TimePoint;
 
 /// What the controller was started with, as far as planning is concerned.
@@ -47,6 +48,8 @@ pub struct Settings {
     pub publish_exports: bool,
     /// What one member may export.
     pub quota: Quota,
+    /// By what it is known since when exports count; without it their creation decides.
+    pub seal: Option<Seal>,
 }
 
 /// What should be, for one service.

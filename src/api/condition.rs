@@ -15,6 +15,8 @@ pub const READY: &str = "Ready";
 pub const VALID: &str = "Valid";
 /// On a ServiceExport: the exports of one service disagree (KEP-1645).
 pub const CONFLICT: &str = "Conflict";
+/// On a ServiceExport, after the hub's UID: since when it counts where exports disagree, by that hub.
+pub const PRECEDENCE_SUFFIX: &str = ".mcs.causeway.dev/Precedence";
 /// On a Cluster: it serves ServiceExport and ServiceImport.
 pub const CLUSTERSET_API: &str = "ClustersetAPI";
 /// Of a Cluster: nothing is kept that the member's last lists lacked; only there once something was.
@@ -68,6 +70,8 @@ pub mod reason {
     pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
     /// [`super::READY`] of a ServiceExport is True.
     pub const EXPORTED: &str = "Exported";
+    /// That is since when the hub's causeway first saw the ServiceExport, or since its creation not long before.
+    pub const FIRST_SEEN: &str = "FirstSeen";
     /// What a ServiceExport or ServiceImport asks for is under way.
     pub const PENDING: &str = "Pending";
     /// The service cannot be exported, or not imported everywhere.

@@ -8,6 +8,7 @@ pub mod conditions;
 pub mod exports;
 pub mod import;
 pub mod merge;
+pub mod precedence;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use causeway::api::ownership;
 use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use self::exports::{Exports, Validity};
 use self::import::{ImportPlan, Unready, derived_service};
@@ -36,6 +38,8 @@ pub struct Clusterset {
     pub imports: Imports,
     /// The exports, and what is to be said of each.
     pub exports: BTreeMap<ClusterName, Validity>,
+    /// What is to be written on exports of their place among the others.
+    pub precedences: BTreeMap<ClusterName, Condition>,
     /// The members that are to hold an export on behalf of a MultiClusterService, and on whose.
     pub published: BTreeMap<ClusterName, String>,
     /// The clusters that export the service.
@@ -137,6 +141,11 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
     let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
     Clusterset {
         imports: Imports::Wanted(wishes),
+        // While an exporter is unknown its place is not known either.
+        precedences: match unsure {
+            true => BTreeMap::new(),
+            false => exports.precedences.clone(),
+        },
         exporters,
         conflicts,
         unsure,

@@ -21,6 +21,7 @@ use causeway_controller::index::quota::Quota;
 use causeway_controller::index::served::{ImportFields, Served, ServedImports};
 use causeway_controller::index::slice::ObservedSlice;
 use causeway_controller::plan::{Desired, Members, Settings, plan};
+use causeway_controller::seal::Seal;
 use causeway_controller::time_point::TimePoint;
 use causeway_controller::watch::Signal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};
@@ -151,6 +152,7 @@ impl World {
                 provider_ttl: None,
                 publish_exports: document["publish"] == json!(true),
                 quota: Quota::default(),
+                seal: Some(Seal::new(b"the hub's")),
             },
             service_is_stored: false,
         };

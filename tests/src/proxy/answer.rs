@@ -70,6 +70,11 @@ impl Upstream {
             Fault::Kubernetes121 if !is_read => {
                 self.forward(old::without_gated(request).await?).await
             }
+            Fault::Backdates if request.uri().path().contains("/serviceexports") => {
+                let (head, body) = self.forward(request).await?.into_parts();
+                let body = StreamBody::new(BodyStream::new(body).map(backdated));
+                Ok(Response::from_parts(head, BodyExt::boxed(body)))
+            }
             Fault::Torn => {
                 let (head, body) = self.forward(request).await?.into_parts();
                 let broken = stream::once(async { Err(io::ErrorKind::ConnectionAborted.into()) });
@@ -101,6 +106,25 @@ impl Upstream {
 
 fn halved(frame: io::Result<Frame<Bytes>>) -> io::Result<Frame<Bytes>> {
     Ok(frame?.map_data(|data| data.slice(..data.len() / 2)))
+}
+
+/// An answer or an event of a watch, which come whole; what it says is as long as before.
+fn backdated(frame: io::Result<Frame<Bytes>>) -> io::Result<Frame<Bytes>> {
+    const MADE: &str = r#""creationTimestamp":"20"#;
+    let edit = |data: Bytes| match std::str::from_utf8(&data) {
+        Ok(text) => {
+            let years = text
+                .split(MADE)
+                .enumerate()
+                .map(|(number, part)| match number {
+                    0 => part.to_owned(),
+                    _ => format!("01{}", &part[2..]),
+                });
+            Bytes::from(years.collect::<Vec<_>>().join(MADE))
+        }
+        Err(_) => data,
+    };
+    Ok(frame?.map_data(edit))
 }
 
 /// A list without its items, of that version where one is given; another object as it is.

@@ -53,6 +53,8 @@ pub enum Fault {
     Impostor,
     /// The API server is of Kubernetes 1.21: it says so, and drops what that release drops of what is sent to it.
     Kubernetes121,
+    /// ServiceExports are said to have been made a quarter of a century ago.
+    Backdates,
     /// What is asked about these kinds of objects, by their plurals, is answered when this is over.
     Withholds(&'static [&'static str]),
 }
@@ -68,7 +70,12 @@ impl Fault {
     fn spares_connections(self) -> bool {
         matches!(
             self,
-            Self::None | Self::Silent | Self::Frozen | Self::Late(_) | Self::Kubernetes121
+            Self::None
+                | Self::Silent
+                | Self::Frozen
+                | Self::Late(_)
+                | Self::Kubernetes121
+                | Self::Backdates
         )
     }
 }

@@ -7,6 +7,7 @@
 //! paused and are read by it when it goes on: they bear a resourceVersion, so they cannot undo what a successor wrote, which the
 //! watch shows.
 
+mod ages;
 mod bed;
 mod clock;
 mod load;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::exports::{Validity, is_by_person};
 use super::import::{ImportPlan, OwnImport};
-use super::{Clusterset, ImportWish, Imports, merge};
+use super::{Clusterset, ImportWish, Imports, merge, precedence};
 use crate::apply::{Action, ObjectId};
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
@@ -128,6 +128,12 @@ impl View<'_> {
         let of_ready = put(names::READY, (because, &text), &ready);
         let of_ready = of_ready.filter(|announcement| announcement.reason != reason::PENDING);
         let announcements = of_valid.into_iter().chain(of_conflict).chain(of_ready);
+        let hub = &self.index.hub.uid;
+        match self.clusterset.precedences.get(name) {
+            _ if validity == Validity::Leaving => precedence::put(None, hub, &mut conditions),
+            None => {}
+            written => precedence::put(written.cloned(), hub, &mut conditions),
+        }
         (conditions, announcements.collect())
     }
 

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::merge::Constituent;
+use super::precedence::{self, Claim, Precedence};
 use crate::index::clusterset::ExportView;
 use crate::index::member::Member;
 use crate::index::quota::BeyondQuota;
@@ -14,6 +16,7 @@ use crate::index::service::{ServiceKind, ServiceView};
 use crate::index::slice::Path;
 use crate::index::{Index, Standing};
 use crate::plan::Settings;
+use crate::seal::Seal;
 use crate::time_point::TimePoint;
 
 /// Whether an export can be followed.
@@ -38,7 +41,7 @@ pub enum Validity {
 /// The exports of one service that people made.
 #[derive(Debug, Default)]
 pub struct Exports<'a> {
-    all: BTreeMap<&'a ClusterName, (&'a ExportView, Option<&'a ServiceView>)>,
+    all: BTreeMap<&'a ClusterName, Known<'a>>,
     /// Clusters of which it is not known whether they export the service.
     pub unknown: BTreeSet<ClusterName>,
     /// Clusters whose export is not used whatever it says, and why.
@@ -47,8 +50,18 @@ pub struct Exports<'a> {
     leaving: BTreeSet<ClusterName>,
     /// Clusters that export a Service that went a moment ago.
     lost: BTreeSet<ClusterName>,
+    /// What is to be written on exports of their place among the others, where that is not yet.
+    pub precedences: BTreeMap<ClusterName, Condition>,
     /// When a grace ends.
     pub again_at: Option<TimePoint>,
+}
+
+/// An export that may be followed.
+#[derive(Debug)]
+struct Known<'a> {
+    export: &'a ExportView,
+    service: Option<&'a ServiceView>,
+    precedence: Precedence,
 }
 
 /// When an export beyond the quota is looked at again: the place of an older one may be free.
@@ -59,7 +72,7 @@ const QUOTA_AGAIN: Duration = Duration::from_secs(60);
 /// means what is still to come, and takes nothing from clients that are being served.
 pub fn gather<'a>(
     index: &'a Index,
-    key: &ServiceKey,
+    key: &'a ServiceKey,
     settings: &Settings,
     now: TimePoint,
 ) -> Exports<'a> {
@@ -67,6 +80,7 @@ pub fn gather<'a>(
         unknown: index.hub.doubts.clusters.clone(),
         ..Exports::default()
     };
+    let mut found = Vec::new();
     for (name, cluster) in &index.hub.clusters {
         let out = matches!(index.standing(name), Standing::LeftOut(_));
         let drained = cluster.withdrawn;
@@ -89,32 +103,25 @@ pub fn gather<'a>(
             exports.leaving.insert(name.clone());
         }
         let service = member.service(key);
-        if drained || !may_export {
-            let why = if drained {
-                Validity::Withdrawn
-            } else {
-                Validity::Forbidden
-            };
-            exports.unused.insert(name.clone(), why);
-            continue;
-        }
         let beyond = member.beyond_quota(key, &settings.quota);
-        if let Some(beyond) = beyond.filter(|_| !is_recorded(index, key, name)) {
+        let unused = match beyond.filter(|_| !is_recorded(index, key, name)) {
+            _ if drained => Some(Validity::Withdrawn),
+            _ if !may_export => Some(Validity::Forbidden),
+            beyond => beyond.map(Validity::BeyondQuota),
+        };
+        if let Some(Validity::BeyondQuota(_)) = unused {
             exports.look_again(now.after(QUOTA_AGAIN));
-            exports
-                .unused
-                .insert(name.clone(), Validity::BeyondQuota(beyond));
-            continue;
         }
-        if let (None, Some(since)) = (service, member.service_lost_since(key)) {
+        if let (None, None, Some(since)) = (unused, service, member.service_lost_since(key)) {
             let until = since.after(settings.service_grace);
             if now < until {
                 exports.lost.insert(name.clone());
                 exports.look_again(until);
             }
         }
-        exports.all.insert(name, (export, service));
+        found.push((Claim::new(name, key, export), service, unused));
     }
+    exports.place(&found, settings.seal.as_ref(), &index.hub.uid, now);
     exports
 }
 
@@ -124,6 +131,36 @@ fn is_recorded(index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
 }
 
 impl<'a> Exports<'a> {
+    /// Puts the exports that were found in their places, the unused ones too: they were seen.
+    fn place(
+        &mut self,
+        found: &[(Claim<'a>, Option<&'a ServiceView>, Option<Validity>)],
+        seal: Option<&Seal>,
+        hub: &str,
+        now: TimePoint,
+    ) {
+        let claims: Vec<_> = found.iter().map(|(claim, ..)| *claim).collect();
+        let places = precedence::places(&claims, seal, hub, now.wall);
+        for ((claim, service, unused), (precedence, written)) in found.iter().zip(places) {
+            let (cluster, export) = (claim.cluster, claim.export);
+            let written = written.map(|written| (cluster.clone(), written));
+            self.precedences.extend(written);
+            match unused {
+                Some(why) => {
+                    self.unused.insert(cluster.clone(), *why);
+                }
+                None => {
+                    let known = Known {
+                        export,
+                        service: *service,
+                        precedence,
+                    };
+                    self.all.insert(cluster, known);
+                }
+            }
+        }
+    }
+
     fn look_again(&mut self, at: TimePoint) {
         self.again_at = Some(self.again_at.map_or(at, |known| known.min(at)));
     }
@@ -131,7 +168,7 @@ impl<'a> Exports<'a> {
     /// What is to be said of each export.
     pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
-        let all = all.map(|(name, (_, service))| ((*name).clone(), validity(*service)));
+        let all = all.map(|(name, known)| ((*name).clone(), validity(known.service)));
         // A cluster that is being taken out counts until it is gone; what it is told is that.
         let leaving = self.leaving.iter();
         let leaving = leaving.map(|name| (name.clone(), Validity::Leaving));
@@ -140,13 +177,12 @@ impl<'a> Exports<'a> {
 
     /// The valid exports, as they are merged.
     pub fn constituents(&self) -> Vec<Constituent<'a>> {
-        let of = |(cluster, (export, service)): (&&'a ClusterName, &_)| {
-            let (export, service): (&'a ExportView, Option<&'a ServiceView>) = (*export, *service);
-            (validity(service) == Validity::Valid).then_some(Constituent {
+        let of = |(cluster, known): (&&'a ClusterName, &Known<'a>)| {
+            (validity(known.service) == Validity::Valid).then_some(Constituent {
                 cluster,
-                created: export.created,
-                spec: &export.spec,
-                service: service?,
+                precedence: known.precedence,
+                spec: &known.export.spec,
+                service: known.service?,
             })
         };
         self.all.iter().filter_map(of).collect()

@@ -1,6 +1,6 @@
 //! What the exports of one service agree on, and what they do not (KEP-1645, "Constraints and Conflict Resolution").
 //!
-//! The oldest export decides; of two that are as old, the one in the cluster whose name comes first. Ports are the union of
+//! The export that comes first decides; of two that are equal, the one in the cluster whose name comes first. Ports are the union of
 //! all. Nothing here depends on the order in which clusters are heard, nor on the time.
 
 mod conflict;
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 
 use causeway::api::multicluster::ServiceExportSpec;
 use causeway::domain::{ClusterName, ServicePort};
-use k8s_openapi::jiff::Timestamp;
 
 pub use self::conflict::{Conflict, conflict_text};
 use self::exported::Exported;
 use self::ports::Union;
+use super::precedence::Precedence;
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
 
 /// One valid export of a service. A cluster has at most one.
@@ -23,8 +23,8 @@ use crate::index::service::{PortShape, ServiceKind, ServiceView};
 pub struct Constituent<'a> {
     /// The cluster that exports.
     pub cluster: &'a ClusterName,
-    /// When the ServiceExport was made; one of which that is not known counts as the youngest.
-    pub created: Option<Timestamp>,
+    /// Its place among the exports.
+    pub precedence: Precedence,
     /// What the ServiceExport says.
     pub spec: &'a ServiceExportSpec,
     /// The exported Service.
@@ -78,9 +78,7 @@ pub struct Merged<'a> {
 /// Merges the exports of one service, in whatever order they are given; `None` where there are none.
 pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     let mut by_age: Vec<_> = constituents.iter().copied().map(Export::new).collect();
-    by_age.sort_by_key(|Export { export, .. }| {
-        (export.created.unwrap_or(Timestamp::MAX), export.cluster)
-    });
+    by_age.sort_by_key(|Export { export, .. }| (export.precedence, export.cluster));
     let mut union = Union::default();
     for export in &by_age {
         union.extend(export.ports());

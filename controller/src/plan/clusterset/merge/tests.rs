@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Constituent, ImportPort, ImportShape, Merged, merge};
 use crate::index::service::ServiceView;
+use crate::plan::clusterset::precedence::Precedence;
 
 mod conflicts;
 mod exported;
@@ -56,7 +57,10 @@ impl Export {
     fn constituent(&self) -> Constituent<'_> {
         Constituent {
             cluster: &self.cluster,
-            created: self.created,
+            precedence: Precedence {
+                since: Timestamp::UNIX_EPOCH,
+                created: self.created.unwrap_or(Timestamp::MAX),
+            },
             spec: &self.spec,
             service: &self.service,
         }

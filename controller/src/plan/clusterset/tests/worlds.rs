@@ -5,8 +5,8 @@ mod picture;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use causeway::api::labels;
 use causeway::api::multicluster::Version;
+use causeway::api::{condition, labels};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -420,14 +420,14 @@ fn without_a_past(story: &Story) -> World {
     for member in MEMBERS {
         for kind in [Kind::Service, Kind::Slice, Kind::Export, Kind::Import] {
             let all = story.world.members[member].all(kind);
-            made.extend(all.filter(|object| !is_ours(object)).map(|object| {
-                let created = object["metadata"]["creationTimestamp"].to_string();
-                (created, member, as_made(kind, object))
-            }));
+            made.extend(
+                all.filter(|object| !is_ours(object))
+                    .map(|object| (age(object), member, as_made(kind, object))),
+            );
         }
     }
     made.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-    let mut before = String::new();
+    let mut before = Default::default();
     for (created, member, object) in made {
         if created != before {
             fresh.pass(Duration::from_secs(1));
@@ -439,6 +439,18 @@ fn without_a_past(story: &Story) -> World {
         fresh.introduce(member).list(member);
     }
     fresh
+}
+
+/// By what objects are put in order: an export by what was written on it, then, like all else, by its creation.
+fn age(object: &Value) -> [String; 2] {
+    let created = object["metadata"]["creationTimestamp"].to_string();
+    let mut conditions = object["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let written = conditions.find(|one| one["reason"] == condition::reason::FIRST_SEEN);
+    let since = written.map(|one| one["lastTransitionTime"].to_string());
+    [since.unwrap_or_else(|| created.clone()), created]
 }
 
 /// An object as a person made it: without what a server and causeway added.

@@ -68,7 +68,8 @@ fn without_identity(mut object: Value) -> Value {
             condition[field] = Value::Null;
         }
         let message = condition["message"].as_str().unwrap_or_default();
-        condition["message"] = json!(without_addresses(message));
+        let (said, _seal) = message.split_once("; seal ").unwrap_or((message, ""));
+        condition["message"] = json!(without_addresses(said));
     }
     object
 }

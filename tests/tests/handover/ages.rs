@@ -1,0 +1,83 @@
+//! What is known of the age of exports, from one controller to the next.
+
+use std::time::Duration;
+
+use causeway_tests::{
+    Cluster, Fault, Fleet, Installation, Proxy, Space, eventually, service, service_export,
+};
+
+use super::clock::Clocks;
+
+const HOUR: i64 = 3600;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn a_cluster_that_makes_its_export_older_than_it_is_wins_no_conflict_whoever_leads() {
+    let fleet = Fleet::builder().members(2).clusterset().start().await;
+    let installation = Installation::new(&fleet).await;
+    let (honest, forger) = (fleet.member("member1"), fleet.member("member2"));
+    let proxy = Proxy::before(forger).await;
+    let clocks = Clocks::new(fleet.directory());
+    let controller = clocks.give(0, installation.controller()).start().await;
+    installation.join(honest).await;
+    installation.join_at(forger, &proxy.url()).await;
+    let space = fleet.space("ages").await;
+    let sticky = service("foo")
+        .port("http", 80)
+        .with(|spec| spec.session_affinity = Some("ClientIP".to_owned()));
+    sticky.create(honest, &space).await;
+    service_export("foo").create(honest, &space).await;
+    says(&space, honest, "Ready", "True Exported").await;
+
+    clocks.set(0, HOUR);
+    controller.restart().await;
+    proxy.set(Fault::Backdates);
+    service("foo").port("http", 80).create(forger, &space).await;
+    service_export("foo").create(forger, &space).await;
+    for member in [honest, forger] {
+        let said = "True SessionAffinityConflict Conflicting sessionAffinity: using that of the oldest export, in member1";
+        says(&space, member, "Conflict", said).await;
+    }
+    clocks.set(0, 2 * HOUR);
+    controller.restart().await;
+    says(&space, forger, "Ready", "True Exported").await;
+    let affinity = [
+        "get",
+        "serviceimport",
+        "foo",
+        "-o",
+        "jsonpath={.spec.sessionAffinity}",
+    ];
+    let affinity = affinity.into_iter().chain(["-n", space.name()]);
+    assert_eq!(forger.kubectl(affinity).await.stdout, "ClientIP");
+}
+
+async fn says(space: &Space<'_>, member: &Cluster, type_: &str, words: &str) {
+    let path = format!("{{.status.conditions[?(@.type==\"{type_}\")]}}");
+    let path = format!(
+        "jsonpath={{range {}}}{{.status}} {{.reason}} {{.message}}{{end}}",
+        path.trim_matches(['{', '}'])
+    );
+    let get = [
+        "get",
+        "serviceexport",
+        "foo",
+        "-n",
+        space.name(),
+        "-o",
+        &path,
+    ];
+    eventually(
+        &format!("{type_} in {}", member.name()),
+        PATIENCE,
+        async || {
+            let said = member.kubectl(get).await.stdout;
+            if said.starts_with(words) {
+                Ok(())
+            } else {
+                Err(said)
+            }
+        },
+    )
+    .await;
+}
