@@ -15,6 +15,7 @@ mod install;
 mod join;
 mod lease;
 mod member;
+mod misplaced;
 mod objects;
 mod reach;
 mod release;

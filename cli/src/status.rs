@@ -27,6 +27,7 @@ use self::report::{Report, Scope};
 use crate::args::{Format, HubArgs, StatusArgs};
 use crate::ask::{ApiServer, AskError, root_cause};
 use crate::hub::DEFINE;
+use crate::misplaced::{self, Misplaced};
 use crate::say;
 
 /// The status could not be told.
@@ -102,6 +103,8 @@ struct Seen {
     clusters: Option<Mirror<Cluster>>,
     /// What the members hold of exported services.
     readings: Readings,
+    /// What somebody exports or imports on the hub, where that does nothing; empty where the person may not see it.
+    misplaced: Vec<Misplaced>,
 }
 
 impl Question<'_> {
@@ -156,6 +159,7 @@ impl Question<'_> {
             services,
             clusters,
             readings: Readings::new(),
+            misplaced: Vec::new(),
         };
         self.read_members(&mut seen).await;
         Ok(seen)
@@ -171,7 +175,13 @@ impl Question<'_> {
             name: self.args.name.clone(),
             allow_insecure: self.args.allow_insecure_members,
         };
-        seen.readings = members::read(&self.hub, &clusters.objects(), &wanted).await;
+        let clusters = clusters.objects();
+        let (readings, misplaced) = tokio::join!(
+            members::read(&self.hub, &clusters, &wanted),
+            misplaced::read(&self.hub, &clusters, &wanted)
+        );
+        seen.readings = readings;
+        seen.misplaced = misplaced.unwrap_or_default();
     }
 
     fn report(&self, seen: &Seen) -> Report {
@@ -181,7 +191,9 @@ impl Question<'_> {
             Scope::All
         };
         let clusters = seen.clusters.as_ref().map(Mirror::objects);
-        Report::new(scope, clusters.as_deref(), &seen.services.objects()).with(&seen.readings)
+        Report::new(scope, clusters.as_deref(), &seen.services.objects())
+            .with(&seen.readings)
+            .with_misplaced(&seen.misplaced)
     }
 
     /// Follows the objects of the hub, and reads the members every 2 seconds, until all is well, what was asked about is gone,
@@ -331,9 +343,11 @@ fn unwell(report: &Report) -> String {
             service.namespace, service.name, service.reason, service.message
         )
     });
+    let misplaced = report.misplaced.iter().map(|one| one.message.clone());
     members
         .chain(services)
         .chain(exports)
+        .chain(misplaced)
         .collect::<Vec<_>>()
         .join("; ")
 }

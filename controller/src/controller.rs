@@ -1,6 +1,7 @@
 //! The one loop: folds in what happened, plans what is due, sends what may be written.
 
 mod members;
+mod misplaced;
 mod questions;
 mod writes;
 
@@ -154,6 +155,7 @@ impl Controller {
         for item in marked.soon {
             self.queue.at(item, now.instant + SOON);
         }
+        self.announce_misplaced();
         self.queue.catch_up();
         let planned_until = Instant::now() + PLANNING;
         while let Some(item) = self.queue.take() {

@@ -10,6 +10,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
 use crate::failure::Failure;
+use crate::index::hub::exports::HubExport;
 use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
 use crate::karmada::ServiceWork;
@@ -60,6 +61,10 @@ pub enum HubEvent {
     WorksServed(bool),
     /// Karmada's Works that may carry services.
     Works(Signal<ServiceWork>),
+    /// Whether it serves ServiceExports; told once it is known, and when it changes.
+    ExportsServed(bool),
+    /// ServiceExports on the hub itself.
+    Exports(Signal<HubExport>),
 }
 
 /// What a member says.

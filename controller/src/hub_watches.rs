@@ -12,10 +12,15 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
 
+pub use self::follower::{Follower, Kind};
 use crate::event::{Event, HubEvent};
+use crate::index::hub::exports;
 use crate::karmada;
 use crate::metrics::Metrics;
 use crate::watch::{self, Asks, Connect, Signal, Watch};
+
+mod belief;
+mod follower;
 
 /// What the watches of the hub are made of.
 pub struct HubWatches<'a> {
@@ -64,15 +69,24 @@ impl HubWatches<'_> {
             let wrap = move |signal| HubEvent::Secrets(namespace.clone(), signal);
             self.watch("watch-secrets", self.of(secrets), report, wrap);
         }
-        let works = karmada::Follower {
+        let works = self
+            .follower("works")
+            .run(karmada::works(), self.events.clone());
+        self.tasks.spawn("watch-works", works);
+        let exports = self.follower("serviceexports");
+        let exports = exports.run(exports::kind(), self.events.clone());
+        self.tasks.spawn("watch-serviceexports", exports);
+    }
+
+    /// Of a kind that the hub may not serve; nothing waits for its first list.
+    fn follower(&self, plural: &str) -> Follower {
+        Follower {
             client: self.client.clone(),
             asked: self.asked.clone(),
             connect: self.connect.clone(),
             unreadable: self.metrics.unreadable(),
-            report: Report::new("works", self.metrics.clone(), None),
-        };
-        self.tasks
-            .spawn("watch-works", works.run(self.events.clone()));
+            report: Report::new(plural, self.metrics.clone(), None),
+        }
     }
 
     fn of<K>(&self, api: Api<K>) -> Watch<K>

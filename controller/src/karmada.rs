@@ -18,26 +18,16 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use causeway::api::labels;
 use causeway::domain::ServiceKey;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResourceList, ObjectMeta};
-use kube::{Api, Client, Resource};
-use prometheus_client::metrics::counter::Counter;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Api, Resource};
 use serde::Deserialize;
-use tokio::sync::{mpsc, watch};
-use tokio::time::sleep;
 
-use self::belief::Belief;
-use crate::ask;
-use crate::event::{Event, HubEvent};
-use crate::failure::Failure;
-use crate::hub_watches::Report;
-use crate::watch::{Asks, Connect, Settings, Watch};
-
-mod belief;
+use crate::event::HubEvent;
+use crate::hub_watches::Kind;
 
 const GROUP: &str = "work.karmada.io";
 const VERSION: &str = "v1alpha1";
@@ -46,9 +36,6 @@ const PLURAL: &str = "works";
 /// Karmada executes Works in namespaces of this name and the cluster's (`pkg/util/names`, GenerateExecutionSpaceName). Others may belong to
 /// anybody, who must not have a say in what causeway does.
 const EXECUTION_SPACE: &str = "karmada-es-";
-
-/// How long the hub may take to say what it serves.
-const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Karmada's Work, of which nothing but the metadata is read.
 #[derive(Clone, Debug, Deserialize)]
@@ -131,74 +118,17 @@ fn selector() -> String {
     )
 }
 
-/// Follows the hub's Works.
-pub struct Follower {
-    /// The hub.
-    pub client: Client,
-    /// What is asked of its watches.
-    pub asked: watch::Receiver<Asks>,
-    /// Makes a client with connections of its own.
-    pub connect: Connect,
-    /// Counts the objects that cannot be read.
-    pub unreadable: Counter,
-    /// What is said of the watch. While it fails, which services Karmada carries stays as it was last known.
-    pub report: Report,
-}
-
-impl Follower {
-    /// Tells whether the hub serves Works, and while it does, which there are, until nobody listens any more. A definition that comes
-    /// or goes is noticed within half a minute, by a small request; a hub without Works costs nothing else.
-    pub async fn run(self, events: mpsc::Sender<Event>) {
-        let mut belief = Belief::default();
-        let mut served = false;
-        loop {
-            let news = async {
-                loop {
-                    sleep(belief.pause()).await;
-                    if let Some(news) = belief.note(self.ask().await) {
-                        break news;
-                    }
-                }
-            };
-            let news = tokio::select! {
-                () = self.watch(served, &events) => return,
-                news = news => news,
-            };
-            tracing::info!(served = news, "whether the hub serves Karmada's Works");
-            served = news;
-            let event = Event::Hub(HubEvent::WorksServed(served));
-            if events.send(event).await.is_err() {
-                return;
-            }
-        }
-    }
-
-    async fn ask(&self) -> Result<bool, Failure> {
-        let path = format!("/apis/{GROUP}/{VERSION}");
-        let resources = ask::document::<APIResourceList>(&self.client, &path, DEADLINE).await?;
-        let all = resources.into_iter().flat_map(|list| list.resources);
-        Ok(all.into_iter().any(|one| one.name == PLURAL))
-    }
-
-    async fn watch(&self, served: bool, events: &mpsc::Sender<Event>) {
-        if !served {
-            return events.closed().await;
-        }
-        Watch::new(Api::<Work>::all(self.client.clone()), Settings::default())
-            .labels(selector())
-            .metadata_only()
-            .confirming_by(self.connect.clone())
-            .asked_by(self.asked.clone())
-            .counting(self.unreadable.clone())
-            .run(
-                ServiceWork::read,
-                |signal| {
-                    self.report.note(&signal);
-                    Event::Hub(HubEvent::Works(signal))
-                },
-                events.clone(),
-            )
-            .await;
+/// The Works that may carry a service, as a kind that the hub may serve.
+pub fn works() -> Kind<Work, ServiceWork> {
+    Kind {
+        group: GROUP,
+        versions: &[VERSION],
+        plural: PLURAL,
+        selector: Some(selector()),
+        api: |client, _| Api::all(client),
+        read: ServiceWork::read,
+        served: HubEvent::WorksServed,
+        told: HubEvent::Works,
     }
 }
 

@@ -84,6 +84,8 @@ pub mod reason {
     pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
     /// A cluster cannot import the service: another Service has the name of the one that would stand for it.
     pub const SERVICE_CONFLICT: &str = "ServiceConflict";
+    /// A ServiceExport is on a hub that is not one of its own members; only in an Event.
+    pub const NOT_A_MEMBER: &str = "NotAMember";
     /// [`super::CONFLICT`] is False.
     pub const NO_CONFLICTS: &str = "NoConflicts";
 }

@@ -32,7 +32,7 @@ impl Version {
     pub const ALL: [Self; 2] = [Self::V1beta1, Self::V1alpha1];
 
     /// The version as paths write it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::V1beta1 => "v1beta1",
             Self::V1alpha1 => "v1alpha1",

@@ -6,6 +6,7 @@
 mod deprecated;
 mod field;
 mod imported_slice;
+mod misplaced;
 mod multi_cluster_service;
 mod name;
 mod port;
@@ -15,6 +16,7 @@ mod ranges;
 pub use deprecated::{ClusterField, same_clusters};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use imported_slice::imported_by;
+pub use misplaced::{ClustersetKind, misplaced};
 pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
 pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, short_hash};
 pub use port::{

@@ -16,6 +16,8 @@ use super::rights::{self, Lacking};
 use crate::args::CheckArgs;
 use crate::ask::{ApiServer, AskError};
 use crate::lease::Controller;
+use crate::misplaced::{self, Misplaced};
+use crate::status::members::Wanted;
 
 /// The name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
@@ -53,6 +55,8 @@ pub(super) struct Installation {
     pub clusters: Seen<Vec<Cluster>>,
     /// What the controller's account lacks; `None` where there is no such account.
     pub lacking: Seen<Option<Vec<Lacking>>>,
+    /// ServiceExports and ServiceImports on the hub that do nothing there.
+    pub misplaced: Seen<Vec<Misplaced>>,
 }
 
 pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installation, AskError> {
@@ -97,6 +101,15 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     };
     let of_clusters = clusters.as_deref().unwrap_or_default();
     let lacking = allowed(rights::lacking(hub, of_clusters).await)?;
+    let everywhere = Wanted {
+        namespace: None,
+        name: None,
+        allow_insecure: false,
+    };
+    let misplaced = match &clusters {
+        Ok(clusters) => allowed(misplaced::read(hub, clusters, &everywhere).await)?,
+        Err(why) => Err(why.clone()),
+    };
     Ok(Installation {
         now: Timestamp::now(),
         hub: format!("Kubernetes {} at {}", info.git_version, hub.url()),
@@ -113,6 +126,7 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         controller: controller?,
         clusters,
         lacking,
+        misplaced,
     })
 }
 

@@ -12,6 +12,7 @@ use super::rights::{ACCOUNT, Lacking};
 use super::{Part, State};
 use crate::hub::DEFINE;
 use crate::lease;
+use crate::misplaced::Misplaced;
 
 /// Says how each part of an installation is.
 pub(super) fn judge(seen: &Installation) -> Vec<Part> {
@@ -31,6 +32,7 @@ pub(super) fn judge(seen: &Installation) -> Vec<Part> {
     parts.push(controller(seen));
     parts.push(rights(&seen.lacking));
     parts.extend(clusters(&seen.clusters));
+    parts.extend(misplaced(&seen.misplaced));
     parts
 }
 
@@ -259,4 +261,23 @@ fn cluster(cluster: &Cluster) -> Part {
                 .mend("kubectl mcs status; README.md, A member is not Synced")
         }
     }
+}
+
+/// So many are shown one by one.
+const SHOWN: usize = 5;
+
+/// ServiceExports and ServiceImports that somebody made on the hub; nothing where there are none.
+fn misplaced(found: &Seen<Vec<Misplaced>>) -> Vec<Part> {
+    const NAME: &str = "exports on the hub";
+    let all = match found {
+        Ok(all) => all,
+        Err(why) => return vec![unseen(NAME, why)],
+    };
+    let part = |one: &Misplaced| Part::new(NAME, State::Wrong, &one.message).mend(&one.remedy);
+    let more = all.len().saturating_sub(SHOWN);
+    let more = (more > 0).then(|| {
+        let message = format!("{more} more ServiceExports and ServiceImports are on the hub");
+        Part::new(NAME, State::Wrong, message).mend("kubectl get serviceexports,serviceimports -A")
+    });
+    all.iter().take(SHOWN).map(part).chain(more).collect()
 }

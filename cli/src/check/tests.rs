@@ -1,3 +1,4 @@
+use causeway::domain::{ClustersetKind, ServiceKey};
 use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -7,6 +8,7 @@ use super::judge::judge;
 use super::rights::Lacking;
 use super::*;
 use crate::lease::Controller;
+use crate::misplaced::Misplaced;
 use crate::status::fixtures::{cluster, condition, ready, synced};
 
 fn from<K: DeserializeOwned>(value: Value) -> K {
@@ -50,6 +52,18 @@ fn lease(holder: &str) -> Controller {
     )
 }
 
+fn misplaced(name: &str) -> Misplaced {
+    let kind = ClustersetKind::ServiceExport;
+    let (message, remedy) = causeway::domain::misplaced(kind, &ServiceKey::new("shop", name));
+    Misplaced {
+        kind: kind.to_string(),
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        message,
+        remedy,
+    }
+}
+
 /// An installation that is as it should be.
 fn whole() -> Installation {
     let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
@@ -66,6 +80,7 @@ fn whole() -> Installation {
         controller: lease("controller-1"),
         clusters: Ok(vec![synced("a")]),
         lacking: Ok(Some(Vec::new())),
+        misplaced: Ok(Vec::new()),
     }
 }
 
@@ -112,7 +127,14 @@ type Row = (
 
 #[test]
 fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
-    let rows: [Row; 19] = [
+    let rows: [Row; 20] = [
+        (
+            "an export on the hub",
+            |i| i.misplaced = Ok(vec![misplaced("foo")]),
+            "exports on the hub",
+            State::Wrong,
+            "kubectl -n shop delete serviceexport foo",
+        ),
         (
             "no definitions",
             |i| i.definitions[0].1 = Ok(false),
@@ -290,6 +312,26 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
             .filter(|other| other.name != name && other.state != State::Well);
         assert_eq!(others.count(), 0, "{what}: {parts:#?}");
     }
+}
+
+#[test]
+fn of_many_exports_on_the_hub_a_few_are_named_and_the_others_counted() {
+    let mut installation = whole();
+    installation.misplaced = Ok(vec![misplaced("foo"); 7]);
+    let parts = judge(&installation);
+    let named = parts
+        .iter()
+        .filter(|part| part.message.contains("shop/foo"));
+    assert_eq!(named.count(), 5);
+    let last = parts.last().expect("a part");
+    assert!(last.message.starts_with("2 more"), "{last:?}");
+    installation.misplaced = Err("no".to_owned());
+    let parts = judge(&installation);
+    let last = parts.last().expect("a part");
+    assert_eq!(
+        (last.state, &*last.message),
+        (State::Unknown, "not looked at: no")
+    );
 }
 
 #[test]

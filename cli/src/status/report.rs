@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::clusterset::{self, ExportedReport};
 use super::members::Readings;
 use crate::drain;
+use crate::misplaced::Misplaced;
 
 /// What is so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,6 +29,9 @@ pub(crate) struct Report {
     pub exports: Vec<ExportedReport>,
     /// The members of which it is not known what they export and import.
     pub unread: Vec<UnreadReport>,
+    /// ServiceExports and ServiceImports on the hub that do nothing there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub misplaced: Vec<Misplaced>,
 }
 
 /// A member that was not read.
@@ -171,7 +175,15 @@ impl Report {
             services,
             exports: Vec::new(),
             unread: Vec::new(),
+            misplaced: Vec::new(),
         }
+    }
+
+    /// Adds what is on the hub and does nothing there.
+    pub(crate) fn with_misplaced(mut self, misplaced: &[Misplaced]) -> Self {
+        self.misplaced = misplaced.to_vec();
+        self.ready &= misplaced.is_empty();
+        self
     }
 
     /// Adds what was read of the members.
@@ -190,7 +202,7 @@ impl Report {
 
     /// Whether there is no service in it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.exports.is_empty()
+        self.services.is_empty() && self.exports.is_empty() && self.misplaced.is_empty()
     }
 }
 

@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::report::{ConditionReport, MemberReport, PartReport, Presence, Report, ServiceReport};
 use crate::age;
+use crate::misplaced::Misplaced;
 use crate::table::{Table, fields};
 
 const NAMES_SHOWN: usize = 3;
@@ -35,6 +36,9 @@ pub(crate) fn overview(report: &Report, now: Timestamp) -> String {
     if !report.unread.is_empty() {
         blocks.push(clusterset::unread(&report.unread));
     }
+    if !report.misplaced.is_empty() {
+        blocks.push(misplaced(&report.misplaced));
+    }
     blocks.join("\n")
 }
 
@@ -47,7 +51,18 @@ pub(crate) fn all_details(report: &Report, now: Timestamp) -> String {
     if !report.unread.is_empty() {
         blocks.push(clusterset::unread(&report.unread));
     }
+    if !report.misplaced.is_empty() {
+        blocks.push(misplaced(&report.misplaced));
+    }
     blocks.join("\n")
+}
+
+/// What is on the hub and does nothing there, each with what to type.
+fn misplaced(all: &[Misplaced]) -> String {
+    let lines = all
+        .iter()
+        .map(|one| format!("{}.\n-> {}\n", one.message, one.remedy));
+    lines.collect()
 }
 
 fn member_table(members: &[MemberReport], now: Timestamp) -> String {

@@ -1,6 +1,7 @@
 //! What is known of the hub.
 
 mod cluster;
+pub mod exports;
 mod newcomer;
 pub mod works;
 
@@ -13,6 +14,7 @@ use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 
 pub use self::cluster::ClusterView;
+use self::exports::HubExports;
 use self::works::Works;
 use super::finalizers::Finalizers;
 use super::newcomer::HubDoubts;
@@ -40,6 +42,8 @@ pub struct Hub {
     pub confirmed_gone: HashSet<ServiceKey>,
     /// Which services Karmada's own controllers carry.
     pub works: Works,
+    /// The ServiceExports on the hub itself.
+    pub exports: HubExports,
     /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
     pub listed_since: Option<TimePoint>,
     /// What of its first lists is in doubt.
@@ -114,6 +118,7 @@ impl Hub {
             lost: HashMap::new(),
             confirmed_gone: HashSet::new(),
             works: Works::default(),
+            exports: HubExports::default(),
             listed_since: None,
             doubts: HubDoubts::default(),
             seen_out: BTreeSet::new(),
@@ -170,6 +175,8 @@ impl Hub {
                 self.works.fold(signal, now, &mut change);
                 change.services.retain(|key| self.exposes(key));
             }
+            HubEvent::ExportsServed(_) => self.exports = HubExports::default(),
+            HubEvent::Exports(signal) => self.exports.fold(signal),
             HubEvent::Secrets(..) => {}
         }
         if self.watches.each().iter().all(|watch| watch.listed) {

@@ -78,7 +78,11 @@ impl Heard {
             HubEvent::MultiClusterServices(signal) => Self::of(signal, Self::MultiClusterServices),
             HubEvent::Services(signal) => Self::of(signal, Self::Services),
             HubEvent::Clusters(signal) => Self::of(signal, Self::Clusters),
-            HubEvent::Secrets(..) | HubEvent::WorksServed(_) | HubEvent::Works(_) => None,
+            HubEvent::Secrets(..)
+            | HubEvent::WorksServed(_)
+            | HubEvent::Works(_)
+            | HubEvent::ExportsServed(_)
+            | HubEvent::Exports(_) => None,
         }
     }
 

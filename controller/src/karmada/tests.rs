@@ -1,11 +1,17 @@
+use kube::Client;
+use prometheus_client::metrics::counter::Counter;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::*;
+use crate::event::Event;
 use crate::failure::FailureKind;
+use crate::hub_watches::{Follower, Report};
 use crate::metrics::Metrics;
-use crate::watch::Signal;
 use crate::watch::tests::http::{self, Asked, PATIENCE};
+use crate::watch::{Asks, Signal};
 
 fn read(namespace: &str, labels: Value) -> Option<ServiceKey> {
     let metadata = json!({"namespace": namespace, "name": "foo-5d5d", "labels": labels});
@@ -125,7 +131,7 @@ impl Followed {
             report: Report::new("works", Metrics::default(), None),
         };
         tokio::spawn(async move {
-            follower.run(tell).await;
+            follower.run(works(), tell).await;
             drop(asks);
         });
         Self { requests, events }

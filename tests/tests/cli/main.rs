@@ -12,6 +12,7 @@ mod definitions;
 mod explain;
 mod installing;
 mod joining;
+mod misplaced;
 mod status;
 mod trouble;
 

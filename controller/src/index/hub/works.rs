@@ -71,6 +71,11 @@ impl Hub {
 }
 
 impl Works {
+    /// Whether the hub is known to have none, and so to be no control plane of Karmada's.
+    pub(super) fn are_unserved(&self) -> bool {
+        self.served == Some(false)
+    }
+
     pub(super) fn held(&self) -> usize {
         self.watch.held
     }

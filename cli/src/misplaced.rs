@@ -1,0 +1,150 @@
+//! ServiceExports and ServiceImports on a hub that is not one of its own members: they do nothing there.
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::{Cluster, SyncMode, ownership};
+use causeway::domain::{ClustersetKind, ServiceKey, misplaced};
+use kube::Resource;
+use serde::Serialize;
+
+use crate::ask::{ApiServer, AskError};
+use crate::status::members::Wanted;
+
+/// Karmada's control plane serves these, and propagates exports and imports.
+const OF_KARMADA: &str = "work.karmada.io/v1alpha1";
+
+/// Such an object; also the form that programs read, so names of fields stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Misplaced {
+    /// Its kind: ServiceExport or ServiceImport.
+    pub kind: String,
+    pub namespace: String,
+    pub name: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to type.
+    pub remedy: String,
+}
+
+/// Reads those of the hub that are `wanted`, sorted; none where they are Karmada's to propagate, or the hub is one of these clusters,
+/// or it cannot be told whether it is.
+///
+/// # Errors
+/// [`AskError`] where the hub does not say; who may not list them is told [`AskError::NotAllowed`].
+pub(crate) async fn read(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+    wanted: &Wanted,
+) -> Result<Vec<Misplaced>, AskError> {
+    let (exports, imports) = tokio::try_join!(
+        wanted.served::<ServiceExport>(hub),
+        wanted.served::<ServiceImport>(hub)
+    )?;
+    let exports = exports.iter().filter_map(of_export);
+    let mut found: Vec<_> = exports
+        .chain(imports.iter().filter_map(of_import))
+        .collect();
+    found.sort();
+    if found.is_empty() || is_karmadas(hub).await? || is_member(&hub.uid().await?, clusters) {
+        return Ok(Vec::new());
+    }
+    Ok(found)
+}
+
+fn of_export(export: &ServiceExport) -> Option<Misplaced> {
+    Misplaced::read(ClustersetKind::ServiceExport, export)
+}
+
+fn of_import(import: &ServiceImport) -> Option<Misplaced> {
+    Misplaced::read(ClustersetKind::ServiceImport, import)
+}
+
+impl Misplaced {
+    /// One that causeway keeps is where it belongs: this hub is a member of another.
+    fn read<K: Resource>(kind: ClustersetKind, object: &K) -> Option<Self> {
+        let meta = object.meta();
+        let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
+        let (message, remedy) = misplaced(kind, &ServiceKey::new(namespace, name));
+        let is_ours = ownership::keeper(meta).is_some();
+        (!is_ours).then(|| Self {
+            kind: kind.to_string(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            message,
+            remedy,
+        })
+    }
+}
+
+async fn is_karmadas(hub: &ApiServer) -> Result<bool, AskError> {
+    match hub
+        .ask(hub.client.list_api_group_resources(OF_KARMADA))
+        .await
+    {
+        Ok(list) => Ok(list.resources.iter().any(|one| one.name == "works")),
+        Err(AskError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the hub of that UID is one of the clusters, or may be: one of them does not record its UID.
+fn is_member(uid: &str, clusters: &[Cluster]) -> bool {
+    let pushed = clusters
+        .iter()
+        .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let mut ids = pushed.map(|cluster| cluster.spec.id.as_deref());
+    ids.any(|id| id.is_none_or(|id| id == uid))
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::labels;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::status::fixtures::synced;
+
+    fn with_id(id: Option<&str>) -> Cluster {
+        let mut cluster = synced("a");
+        cluster.spec.id = id.map(ToOwned::to_owned);
+        cluster
+    }
+
+    #[test]
+    fn a_hub_is_a_member_if_a_cluster_records_its_uid_and_may_be_if_one_records_none() {
+        for (ids, expected) in [
+            (&[][..], false),
+            (&[Some("b")], false),
+            (&[Some("b"), Some("hub")], true),
+            (&[Some("b"), None], true),
+        ] {
+            let clusters: Vec<_> = ids.iter().map(|id| with_id(*id)).collect();
+            assert_eq!(is_member("hub", &clusters), expected, "{ids:?}");
+        }
+        let mut pull = with_id(Some("hub"));
+        pull.spec.sync_mode = Some(SyncMode::Pull);
+        assert!(!is_member("hub", &[pull]), "causeway leaves it out");
+    }
+
+    #[test]
+    fn what_causeway_keeps_is_where_it_belongs() {
+        let export = |labels: Value| -> ServiceExport {
+            serde_json::from_value(json!({
+                "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+                "metadata": {"name": "foo", "namespace": "shop", "labels": labels},
+            }))
+            .expect("a ServiceExport")
+        };
+        let found = of_export(&export(json!({}))).expect("a person's");
+        assert!(
+            found
+                .remedy
+                .contains("kubectl --context MEMBER -n shop apply")
+        );
+        assert!(
+            found
+                .remedy
+                .contains("kubectl -n shop delete serviceexport foo")
+        );
+        assert_eq!(of_export(&export(json!({labels::HUB: "another"}))), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! ServiceExports that somebody made on the hub are told of, once each.
+
+use causeway::api::condition::reason;
+use causeway::api::multicluster::Version;
+use causeway::domain::{ClustersetKind, misplaced};
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::{Controller, Parts};
+use crate::outbox::{Announcement, Lane};
+
+impl Controller {
+    /// Tells of the ServiceExports on the hub that do nothing there, while this process leads.
+    pub(super) fn announce_misplaced(&mut self) {
+        if !self.leads {
+            return;
+        }
+        let Parts {
+            index,
+            hub,
+            announcer,
+            ..
+        } = &mut self.parts;
+        for (key, uid) in index.take_misplaced_exports() {
+            let about = ObjectReference {
+                api_version: Some(Version::default().api_version()),
+                kind: Some(ClustersetKind::ServiceExport.to_string()),
+                namespace: Some(key.namespace.to_string()),
+                name: Some(key.name.to_string()),
+                uid: Some(uid.into()),
+                ..ObjectReference::default()
+            };
+            let (why, remedy) = misplaced(ClustersetKind::ServiceExport, &key);
+            let announcement = Announcement {
+                warning: true,
+                reason: reason::NOT_A_MEMBER.to_owned(),
+                note: format!("{why}; {remedy}"),
+            };
+            announcer.announce(&Lane::Hub, (&*hub, 0), about, announcement);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Follows a kind that not every hub serves: asks whether it does, and watches the kind while it does.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::{Api, Client, Resource};
+use prometheus_client::metrics::counter::Counter;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+use super::Report;
+use super::belief::Belief;
+use crate::ask;
+use crate::event::{Event, HubEvent};
+use crate::failure::Failure;
+use crate::watch::{Asks, Connect, Settings, Signal, Watch};
+
+/// How long the hub may take to say what it serves.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// A kind that a hub may serve or not, of which nothing but the metadata is read.
+pub struct Kind<K, T> {
+    /// Its API group.
+    pub group: &'static str,
+    /// The versions in which it may be served, the preferred first.
+    pub versions: &'static [&'static str],
+    /// Its plural.
+    pub plural: &'static str,
+    /// Which of its objects matter, as a label selector.
+    pub selector: Option<String>,
+    /// All of its objects in one of the versions.
+    pub api: fn(Client, &'static str) -> Api<K>,
+    /// What is read of an object.
+    pub read: fn(K) -> T,
+    /// Tells whether it is served.
+    pub served: fn(bool) -> HubEvent,
+    /// Tells what its watch tells.
+    pub told: fn(Signal<T>) -> HubEvent,
+}
+
+/// Follows one such kind.
+pub struct Follower {
+    /// The hub.
+    pub client: Client,
+    /// What is asked of its watches.
+    pub asked: watch::Receiver<Asks>,
+    /// Makes a client with connections of its own.
+    pub connect: Connect,
+    /// Counts the objects that cannot be read.
+    pub unreadable: Counter,
+    /// What is said of the watch. While it fails, what there is stays as it was last known.
+    pub report: Report,
+}
+
+impl Follower {
+    /// Tells whether the hub serves the kind, and while it does, which objects there are, until nobody listens any more. A definition
+    /// that comes or goes is noticed within half a minute, by a small request; a hub without it costs nothing else.
+    pub async fn run<K, T>(self, kind: Kind<K, T>, events: mpsc::Sender<Event>)
+    where
+        K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
+    {
+        let mut belief = Belief::new(kind.plural);
+        let mut version = None;
+        loop {
+            let news = async {
+                loop {
+                    sleep(belief.pause()).await;
+                    if let Some(news) = belief.note(self.ask(&kind).await) {
+                        break news;
+                    }
+                }
+            };
+            let news = tokio::select! {
+                () = self.watch(&kind, version, &events) => return,
+                news = news => news,
+            };
+            version = news;
+            tracing::info!(resource = kind.plural, version, "hub discovery changed");
+            let event = Event::Hub((kind.served)(version.is_some()));
+            if events.send(event).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The version in which the hub serves the kind, if any. Of a group with several versions the group is asked for first: most hubs
+    /// have none of it.
+    async fn ask<K, T>(&self, kind: &Kind<K, T>) -> Result<Option<&'static str>, Failure> {
+        let group = format!("/apis/{}", kind.group);
+        if kind.versions.len() > 1 && self.get::<Value>(&group).await?.is_none() {
+            return Ok(None);
+        }
+        for version in kind.versions {
+            let path = format!("{group}/{version}");
+            let resources = self.get::<APIResourceList>(&path).await?.into_iter();
+            let mut all = resources.flat_map(|list| list.resources);
+            if all.any(|one| one.name == kind.plural) {
+                return Ok(Some(version));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
+        ask::document(&self.client, path, DEADLINE).await
+    }
+
+    async fn watch<K, T>(
+        &self,
+        kind: &Kind<K, T>,
+        version: Option<&'static str>,
+        events: &mpsc::Sender<Event>,
+    ) where
+        K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
+    {
+        let Some(version) = version else {
+            return events.closed().await;
+        };
+        let api = (kind.api)(self.client.clone(), version);
+        let watch = Watch::new(api, Settings::default());
+        let watch = match &kind.selector {
+            Some(selector) => watch.labels(selector),
+            None => watch,
+        };
+        watch
+            .metadata_only()
+            .confirming_by(self.connect.clone())
+            .asked_by(self.asked.clone())
+            .counting(self.unreadable.clone())
+            .run(
+                kind.read,
+                |signal| {
+                    self.report.note(&signal);
+                    Event::Hub((kind.told)(signal))
+                },
+                events.clone(),
+            )
+            .await;
+    }
+}

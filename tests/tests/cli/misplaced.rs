@@ -1,0 +1,154 @@
+//! ServiceExports and ServiceImports that somebody made on the hub.
+
+use std::time::Duration;
+
+use causeway_tests::{
+    Cluster, Fleet, Installation, SOON, Space, eventually, service, service_export, service_import,
+};
+
+use crate::{ends, join, json};
+
+/// Longer than it takes to look whether definitions came.
+const NOTICED: Duration = Duration::from_secs(45);
+
+/// The Events about what is on the hub and does nothing there: of which object, and what they say.
+async fn events(hub: &Cluster, space: &Space<'_>) -> Vec<String> {
+    let path = "jsonpath={range .items[?(@.reason==\"NotAMember\")]}{.regarding.kind}/{.regarding.name} {.series.count} {.note}{\"\\n\"}{end}";
+    let events = ["get", "events.events.k8s.io", "-n", space.name()];
+    let events = events.into_iter().chain(["-o", path]);
+    let events = hub.kubectl(events).await.ok();
+    events.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn an_export_on_a_hub_that_is_no_member_is_told_of_with_what_to_type() {
+    let fleet = Fleet::builder().members(1).start().await;
+    let (hub, installation) = (fleet.hub(), Installation::new(&fleet).await);
+    let _controller = installation.controller().start().await;
+    let member = fleet.member("member1");
+    ends(&join(&installation, "member1", member, &[]).await, 0, "");
+    hub.serve_clusterset().await;
+    let space = fleet.space("misplaced").await;
+    service_export("foo").create(hub, &space).await;
+    let import = service_import("bar").port("http", 80);
+    import.create(hub, &space).await;
+
+    let n = space.name();
+    let delete = format!("kubectl -n {n} delete serviceexport foo");
+    let typed = format!("kubectl --context MEMBER -n {n} apply -f FILE | {delete}");
+    let status = async |more: &[&str]| {
+        let args = ["status", "-n", n].into_iter();
+        installation
+            .kubectl_mcs(args.chain(more.iter().copied()))
+            .await
+    };
+    let said = format!("ServiceExport {n}/foo is on the hub, which is no member | {typed}");
+    ends(&status(&["foo"]).await, 1, &said);
+    ends(
+        &status(&[]).await,
+        1,
+        &format!("{said} | ServiceImport {n}/bar"),
+    );
+    let late = status(&["foo", "--wait", "--timeout=1s"]).await;
+    ends(&late, 1, "not ready within 1 s: ServiceExport");
+    let checked = installation.kubectl_mcs(["check"]).await;
+    ends(&checked, 1, &format!("exports on the hub | Wrong | {said}"));
+
+    let told = eventually("an Event tells of it", NOTICED, async || {
+        let told = events(hub, &space).await;
+        (!told.is_empty()).then_some(told)
+    });
+    let told = told.await;
+    let of_foo = |all: &[String]| {
+        let of_foo = all
+            .iter()
+            .filter(|one| one.starts_with("ServiceExport/foo "));
+        of_foo.cloned().collect::<Vec<_>>()
+    };
+    assert!(told[0].contains(&delete), "{told:?}");
+    // Once, whatever becomes of it.
+    let label = ["label", "serviceexport", "foo", "team=a", "-n", n];
+    hub.kubectl(label).await.ok();
+    service_export("later").create(hub, &space).await;
+    let all = eventually("an Event tells of the next one", SOON, async || {
+        let all = events(hub, &space).await;
+        let is_told = all
+            .iter()
+            .any(|one| one.starts_with("ServiceExport/later "));
+        is_told.then_some(all)
+    });
+    assert_eq!(of_foo(&all.await), told);
+
+    who_may_not_see_it_is_not_told(&installation, hub, &space).await;
+    for (kind, name) in [("export", "foo"), ("export", "later"), ("import", "bar")] {
+        let kind = format!("service{kind}");
+        hub.kubectl(["delete", &kind, name, "-n", n]).await.ok();
+    }
+    let report = json(&status(&["-o=json"]).await);
+    assert_eq!(report["ready"], true, "{report:#}");
+}
+
+/// Somebody who sees causeway's objects on the hub, and neither ServiceExports nor ServiceImports.
+async fn who_may_not_see_it_is_not_told(
+    installation: &Installation,
+    hub: &Cluster,
+    space: &Space<'_>,
+) {
+    let n = space.name();
+    let account = ["create", "serviceaccount", "reader", "-n", n];
+    hub.kubectl(account).await.ok();
+    let role = [
+        "create",
+        "clusterrole",
+        "reader",
+        "--verb=get,list,watch",
+        "--resource=multiclusterservices,clusters.cluster.karmada.io",
+    ];
+    hub.kubectl(role).await.ok();
+    let subject = format!("--serviceaccount={n}:reader");
+    let role = "--clusterrole=reader";
+    let bind = ["create", "clusterrolebinding", "reader", role, &subject];
+    hub.kubectl(bind).await.ok();
+    let token = hub.kubectl(["create", "token", "reader", "-n", n]).await;
+    let kubeconfig = hub.kubeconfig_with_token("reader.kubeconfig", token.ok().trim());
+    let kubeconfig = kubeconfig.display().to_string();
+    let args = ["status", "-n", n, "--kubeconfig", &kubeconfig];
+    let seen = installation.kubectl_mcs(args).await;
+    ends(&seen, 0, "member1");
+    assert!(!seen.stdout.contains("on the hub,"), "{}", seen.stdout);
+}
+
+#[tokio::test]
+async fn an_export_on_a_hub_that_is_a_member_is_where_it_belongs() {
+    let fleet = Fleet::builder().members(1).start().await;
+    let (hub, installation) = (fleet.hub(), Installation::new(&fleet).await);
+    hub.serve_clusterset().await;
+    let _controller = installation.controller().start().await;
+    for (name, cluster) in [("itself", hub), ("member1", fleet.member("member1"))] {
+        ends(&join(&installation, name, cluster, &[]).await, 0, "");
+    }
+    let space = fleet.space("itself").await;
+    service("foo").port("http", 80).create(hub, &space).await;
+    service_export("foo").create(hub, &space).await;
+    let args = [
+        "status",
+        "foo",
+        "-n",
+        space.name(),
+        "--wait",
+        "--timeout=60s",
+    ];
+    let ready = installation.kubectl_mcs(args).await;
+    ends(&ready, 0, "True (Exported) | Exported by:   itself");
+    assert!(!ready.stdout.contains("on the hub,"), "{}", ready.stdout);
+    let checked = installation.kubectl_mcs(["check"]).await;
+    assert!(!checked.stdout.contains("exports on the hub"));
+    assert_eq!(events(hub, &space).await, Vec::<String>::new());
+    // Once it is no member, that is told.
+    let delete = ["delete", "cluster", "itself", "--timeout=60s"];
+    hub.kubectl(delete).await.ok();
+    eventually("an Event tells of it", NOTICED, async || {
+        !events(hub, &space).await.is_empty()
+    })
+    .await;
+}
