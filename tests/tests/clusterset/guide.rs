@@ -206,9 +206,10 @@ async fn an_import_that_is_applied_on_the_server_s_side_is_theirs_and_says_where
             ],
         )
         .await;
+    let near = stage.exporter("member2").await;
     let said = async |what: &str, holds: fn(&str) -> bool| {
         eventually(what, SOON, async || {
-            let said = stage.says("member1", "Ready", "True", "Exported").await;
+            let said = stage.says("member2", "Ready", "True", "Exported").await;
             if holds(&said) { Ok(said) } else { Err(said) }
         })
         .await
@@ -217,6 +218,9 @@ async fn an_import_that_is_applied_on_the_server_s_side_is_theirs_and_says_where
         said.contains("with 192.0.2.7 in spec.ips")
     })
     .await;
+    stage.reaches("member2", &[pod.ip(), near.ip()]).await;
+    let elsewhere = stage.says("member1", "Ready", "True", "Exported").await;
+    assert!(!elsewhere.contains("192.0.2.7"), "{elsewhere}");
     let command = told.split_once("kubectl ").expect("a command").1;
     let patch = command.split('\'').nth(1).expect("a patch");
     stage
@@ -226,6 +230,7 @@ async fn an_import_that_is_applied_on_the_server_s_side_is_theirs_and_says_where
         )
         .await;
     said("the name leads there", |said| !said.contains("spec.ips")).await;
+    stage.unexport("member2").await;
     stage.unexport("member1").await;
     stage.reaches::<&str>("member2", &[]).await;
     let left = stage.import("member2").await.expect("their import");

@@ -121,9 +121,9 @@ impl View<'_> {
         if let Some(refused) = self.refused(name) {
             text.push_str(&format!("; not carried: {}", refused.of(name)));
         }
-        let said = names::find(&export.conditions, names::READY);
-        if let Some(unresolved) = self.unresolved(said.map_or("", |ready| &ready.message)) {
-            text.push_str(&format!("; {unresolved}"));
+        let own = self.clusterset.imports.of(name);
+        if let Some(why) = own.and_then(|wish| wish.unresolved.as_ref()) {
+            text.push_str(&format!("; {name} {why}"));
         }
         let of_ready = put(names::READY, (because, &text), &ready);
         let of_ready = of_ready.filter(|announcement| announcement.reason != reason::PENDING);
@@ -144,25 +144,6 @@ impl View<'_> {
         };
         let mut wishes = wishes.values();
         wishes.find_map(|wish| wish.copies.refused.get(name))
-    }
-
-    /// A cluster in which the name of the clusterset does not lead to the service, and why. What the message said of a cluster
-    /// that cannot be reached stays as it was.
-    fn unresolved(&self, said: &str) -> Option<String> {
-        let Imports::Wanted(wishes) = &self.clusterset.imports else {
-            return None;
-        };
-        let clusters = self.index.hub.clusters.keys();
-        let mut unreachable = clusters.filter(|name| self.member(name).is_none());
-        let stands = unreachable.find_map(|name| {
-            let (_, why) = said.split_once(&format!("; {name} "))?;
-            Some(format!("{name} {why}"))
-        });
-        let mut found = wishes.iter().filter_map(|(name, wish)| {
-            let why = wish.unresolved.as_ref()?;
-            self.member(name).map(|_| format!("{name} {why}"))
-        });
-        stands.or_else(|| found.next())
     }
 
     fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {

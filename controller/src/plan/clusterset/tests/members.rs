@@ -11,7 +11,9 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
     assert_eq!(derived(&world, "member2")["spec"]["ports"][0]["port"], 80);
     world.on("member1", export("foo")).settle();
     assert_eq!(*imported(&world, "member2"), before);
-    let ready = says(&world, "member1", "Ready");
+    let elsewhere = says(&world, "member1", "Ready");
+    world.on("member2", export("foo")).settle();
+    let ready = says(&world, "member2", "Ready");
     let address = derived(&world, "member2")["spec"]["clusterIP"]
         .as_str()
         .expect("an address")
@@ -22,6 +24,9 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
         ready.starts_with(told) && ready.contains(&address),
         "{ready}"
     );
+    let exported = "True Exported: the service is exported to the clusterset";
+    assert_eq!(elsewhere, exported, "it is no other cluster's");
+    assert_eq!(says(&world, "member1", "Ready"), exported);
     let resolved = json!({"spec": {"ips": [address]}});
     let mut value = imported(&world, "member2").clone();
     json_patch::merge(&mut value, &resolved);
@@ -34,11 +39,9 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
             },
         )
         .settle();
-    assert_eq!(
-        says(&world, "member1", "Ready"),
-        "True Exported: the service is exported to the clusterset"
-    );
+    assert_eq!(says(&world, "member2", "Ready"), exported);
     world
+        .off("member2", Kind::Export, "foo")
         .on(
             "member2",
             Object {
