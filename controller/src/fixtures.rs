@@ -3,6 +3,7 @@
 
 mod again;
 mod events;
+mod joining;
 mod look;
 pub(crate) mod objects;
 mod restore;
@@ -19,13 +20,12 @@ use tokio::time::Instant;
 
 pub(crate) use self::events::member_event;
 use self::events::{hub_event, signal};
-use self::objects::{Kind, NAMESPACE, Object, cluster, namespace};
+use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
 use crate::departure::Leftovers;
 use crate::diff::{Ahead, Diff, Moment, diff};
-use crate::event::{HubEvent, Identity, MemberEvent};
+use crate::event::{HubEvent, MemberEvent};
 use crate::failure::{Failure, FailureKind};
-use crate::index::member::Member;
 use crate::index::quota::Quota;
 use crate::index::{Index, Item, Standing};
 use crate::outbox::{Announcement, Dispatch, Lane, Limits, Outbox, Write, WriteResult};
@@ -135,84 +135,8 @@ fn clock(server: &mut Server, now: TimePoint) -> &mut Server {
     server
 }
 
-fn identity(uid: &str, release: (u32, u32)) -> Identity {
-    Identity {
-        uid: uid.to_owned(),
-        version: format!("v{}.{}.0", release.0, release.1),
-        release,
-    }
-}
-
 // What people and clusters do.
 impl World {
-    /// Joins a cluster of its own with the namespace of the tests in it, and lets it tell all that it has.
-    pub(crate) fn member(&mut self, name: &str) -> &mut Self {
-        self.silent_member(name).introduce(name).list(name)
-    }
-
-    /// Joins a cluster that has not said anything.
-    pub(crate) fn silent_member(&mut self, name: &str) -> &mut Self {
-        let mut server = Server::new(name);
-        clock(&mut server, self.now).put(namespace(NAMESPACE));
-        server.untold.clear();
-        self.members.insert(name.to_owned(), server);
-        self.on_hub(cluster(name));
-        self.deliver();
-        self.engage(name)
-    }
-
-    pub(crate) fn engage(&mut self, cluster: &str) -> &mut Self {
-        self.index.members.insert(name(cluster), Member::new(1));
-        self
-    }
-
-    pub(crate) fn identify(&mut self, cluster: &str, uid: &str, release: (u32, u32)) -> &mut Self {
-        self.releases.insert(cluster.to_owned(), release);
-        let identity = identity(uid, release);
-        self.hear(cluster, MemberEvent::Identified(identity))
-    }
-
-    /// A member says who it is.
-    pub(crate) fn introduce(&mut self, cluster: &str) -> &mut Self {
-        let release = self.releases.get(cluster).copied();
-        let uid = format!("uid-of-{cluster}");
-        self.identify(cluster, &uid, release.unwrap_or((1, 34)))
-    }
-
-    /// The same cluster gives another version.
-    pub(crate) fn upgrade(&mut self, cluster: &str, uid: &str, release: (u32, u32)) -> &mut Self {
-        self.releases.insert(cluster.to_owned(), release);
-        let identity = identity(uid, release);
-        self.hear(cluster, MemberEvent::VersionChanged(identity))
-    }
-
-    /// A member tells all that it has, and that its watches stand.
-    pub(crate) fn list(&mut self, cluster: &str) -> &mut Self {
-        let server = self.members.get_mut(cluster).expect("a member");
-        server.untold.clear();
-        let served = server.served.clone();
-        let most = |kind| self.forgetful.get(&(cluster.to_owned(), kind)).copied();
-        let most = |kind| most(kind).unwrap_or(usize::MAX);
-        let all = |kind| {
-            server
-                .all(kind)
-                .take(most(kind))
-                .cloned()
-                .collect::<Vec<_>>()
-        };
-        let all = |kind| Signal::Listed(all(kind));
-        let events = MEMBER_KINDS.map(|kind| member_event(kind, all(kind)));
-        self.hear(cluster, MemberEvent::Served(served));
-        for event in events {
-            self.hear(cluster, event);
-        }
-        self.unreachable.remove(cluster);
-        for kind in MEMBER_KINDS {
-            self.hear(cluster, member_event(kind, Signal::Connected));
-        }
-        self.hear(cluster, MemberEvent::Probed(Ok(())))
-    }
-
     fn list_hub(&mut self) {
         self.hub.untold.clear();
         if let Some(served) = self.serves_works {
