@@ -87,13 +87,15 @@ pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
     applied.or_else(recorded).or_else(propagated)
 }
 
-/// Whether causeway, of whichever hub, wrote any of the object's status.
-pub fn has_written_status(meta: &ObjectMeta) -> bool {
-    let mut entries = meta.managed_fields.iter().flatten();
-    entries.any(|entry| {
-        entry.manager.as_deref() == Some(labels::MANAGER)
-            && entry.subresource.as_deref() == Some("status")
-    })
+/// Whether nobody but causeway, of whichever hub, keeps the object's status up, as far as its managed fields say. Whoever replaces an
+/// object takes all entries about its status away, and the status stays.
+pub fn has_no_other_status(meta: &ObjectMeta) -> bool {
+    let by_another = |entry: &ManagedFieldsEntry| {
+        entry.subresource.as_deref() == Some("status")
+            && entry.manager.as_deref() != Some(labels::MANAGER)
+    };
+    let entries = meta.managed_fields.as_deref().unwrap_or_default();
+    !entries.is_empty() && !entries.iter().any(by_another)
 }
 
 fn claims(meta: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {

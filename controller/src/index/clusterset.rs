@@ -62,7 +62,7 @@ pub struct ImportView {
     pub spec: ServiceImportSpec,
     /// What its status holds.
     pub status: ServiceImportStatus,
-    /// Whether any of its status was written by causeway, of whichever hub.
+    /// Whether nobody but causeway, of whichever hub, can have written its status.
     pub is_status_ours: bool,
 }
 
@@ -101,7 +101,7 @@ impl ImportView {
             annotations: meta.annotations.clone().unwrap_or_default(),
             spec: import.spec.clone(),
             status: import.status.clone().unwrap_or_default(),
-            is_status_ours: ownership::has_written_status(meta),
+            is_status_ours: ownership::has_no_other_status(meta),
         })
     }
 }

@@ -1,5 +1,9 @@
 //! Karmada's older guide: a person makes the import too. The YAML is the guide's own.
 
+use std::time::Duration;
+
+use causeway::api::multicluster::ServiceImportStatus;
+use causeway_tests::eventually::throughout;
 use causeway_tests::{SOON, eventually};
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
@@ -265,4 +269,64 @@ async fn what_a_person_asks_of_an_import_shapes_its_service() {
     assert_eq!(import.spec.ports.len(), 2);
     assert!(cluster_set_ip(&import).starts_with("10."));
     stage.reaches_serve("member2", pod.ip()).await;
+}
+
+#[tokio::test]
+async fn what_causeway_said_of_an_import_goes_when_a_person_replaces_it() {
+    let stage = Stage::on_three().await;
+    stage.apply("member1", SERVICE).await;
+    stage.apply("member1", EXPORT).await;
+    let imports = stage.space.imports(stage.member("member2"));
+    let says = async |what: &str, is_so: fn(&ServiceImportStatus) -> bool| {
+        eventually(what, SOON, async || {
+            let import = imports.get("serve").await.map_err(|e| e.to_string())?;
+            let status = import.status.unwrap_or_default();
+            if is_so(&status) {
+                Ok(())
+            } else {
+                Err(format!("{status:?}"))
+            }
+        })
+        .await;
+    };
+    says("it names its exporter", |status| {
+        !status.clusters.is_empty() && !status.conditions.is_empty()
+    })
+    .await;
+    let member = stage.member("member2");
+    let mark = member.mark().await;
+    let replace = ["replace", "-n", stage.space.name(), "-f", "-"];
+    member.kubectl_with(replace, IMPORT).await.ok();
+    says("nothing is said of it", |status| {
+        *status == ServiceImportStatus::default()
+    })
+    .await;
+    let written = json!({"type": "ClusterSetIP", "ports": [{"port": 80, "protocol": "TCP"}]});
+    assert_eq!(stage.spec_of_serve("member2").await, written);
+    // What another says of it from then on stays.
+    let theirs = r#"{"status": {"clusters": [{"cluster": "elsewhere"}]}}"#;
+    let patch = ["patch", "serviceimport", "serve", "--subresource=status"];
+    let patch = patch.into_iter().chain(["--type=merge", "-p", theirs]);
+    let patch = patch.chain(["-n", stage.space.name()]);
+    member.kubectl(patch).await.ok();
+    let gone = ["delete", "serviceexport", "serve"];
+    stage.kubectl("member1", gone).await;
+    let others = stage.space.imports(stage.member("member3"));
+    eventually("the imports of causeway's are gone", SOON, async || {
+        matches!(others.get_opt("serve").await, Ok(None))
+    })
+    .await;
+    throughout("theirs stays", Duration::from_secs(3), async || {
+        let import = imports.get("serve").await.map_err(|e| e.to_string())?;
+        let said = import.status.unwrap_or_default().clusters;
+        let is_theirs = said.len() == 1 && said[0].cluster == "elsewhere";
+        is_theirs.then_some(()).ok_or(format!("{said:?}"))
+    })
+    .await;
+    let mut writes = member.writes_since(mark, "causeway-controller").await;
+    writes.retain(|write| {
+        write.resource == "serviceimports" && write.namespace == stage.space.name()
+    });
+    let of_status = writes.iter().filter(|write| write.subresource == "status");
+    assert_eq!((of_status.count(), writes.len()), (1, 1), "{writes:#?}");
 }

@@ -204,8 +204,15 @@ fn an_import_that_somebody_applies_over_is_theirs_and_a_derived_service_is_in_th
         let to_import = world
             .written
             .iter()
-            .filter(|(to, write)| to == "member2" && write.object.kind() == "ServiceImport");
-        assert_eq!(to_import.count(), 1, "{apply}");
+            .filter(|(to, write)| to == "member2" && write.object.kind() == "ServiceImport")
+            .map(|(_, write)| matches!(write.object, ObjectId::ServiceImportStatus(..)));
+        let to_import: Vec<_> = to_import.collect();
+        assert_eq!(
+            to_import,
+            [false, true],
+            "first the marks, then the status: {apply}"
+        );
+        assert!(theirs["status"].is_null(), "{apply}");
         world.assert_at_rest();
         over(&mut world, Kind::Service, "derived-foo", &apply);
         world.settle();

@@ -286,11 +286,11 @@ impl View<'_> {
         (!is_said).then(|| Write::new(object, action))
     }
 
-    /// Nobody keeps up what causeway said of an import that is a person's by now, so it is taken back; once, for then nothing of it
-    /// is causeway's any more.
+    /// Nobody keeps up what causeway said of an import that is a person's by now, so it is taken back; once, for then there is no status
+    /// any more. What else is to be taken off it goes first: two writes of one version would be in each other's way.
     fn status_taken_back(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
         let import = member.import(self.key)?;
-        let is_persons = import.hub.is_none() && !import.deleting;
+        let is_persons = import.hub.is_none() && import.marks.is_none() && !import.deleting;
         let is_stale = import.is_status_ours && import.status != ServiceImportStatus::default();
         let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
         let action = Action::status(&import.resource_version, Value::Null);

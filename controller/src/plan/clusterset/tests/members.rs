@@ -300,6 +300,8 @@ fn what_causeway_said_of_an_import_is_taken_back_when_it_is_a_persons() {
             ]),
             false,
         ),
+        // Whoever replaces an object takes the entries about its status away, and the status stays.
+        ("member1", json!([by(labels::MANAGER, Value::Null)]), false),
         (
             "member3",
             json!([

@@ -471,7 +471,13 @@ fn age(object: &Value) -> [String; 2] {
 fn as_made(kind: Kind, object: &Value) -> Object {
     let mut value = object.clone();
     value["status"] = Value::Null;
-    for field in ["uid", "resourceVersion", "generation", "finalizers"] {
+    for field in [
+        "uid",
+        "resourceVersion",
+        "generation",
+        "finalizers",
+        "managedFields",
+    ] {
         value["metadata"][field] = Value::Null;
     }
     Object { kind, value }

@@ -45,7 +45,13 @@ fn without_identity(mut object: Value) -> Value {
         object[field] = Value::Null;
     }
     let meta = &mut object["metadata"];
-    for field in ["uid", "resourceVersion", "creationTimestamp", "generation"] {
+    for field in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+    ] {
         meta[field] = Value::Null;
     }
     meta["annotations"][labels::SOURCE] = Value::Null;
