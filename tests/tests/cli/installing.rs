@@ -52,6 +52,9 @@ fn said<'a>(output: &'a Output, word: &str) -> Vec<&'a str> {
     objects.map(str::trim_end).collect()
 }
 
+/// What `kubectl mcs install` makes.
+const OBJECTS: usize = 26;
+
 #[tokio::test]
 async fn causeway_is_installed_upgraded_and_removed_on_a_hub_that_runs_it() {
     let fleet = fleet().await;
@@ -68,7 +71,7 @@ async fn nothing_is_written_in_a_dry_run(fleet: &Fleet, hub: &Cluster) {
     ends(&printed, 0, "kind: CustomResourceDefinition");
     let create = ["create", "--dry-run=client", "-o=name", "-f", "-"];
     let read = hub.kubectl_with(create, printed.stdout).await.ok();
-    assert_eq!(read.lines().count(), 25, "{read}");
+    assert_eq!(read.lines().count(), OBJECTS, "{read}");
 
     let checked = mcs(fleet, hub, "install --dry-run=server").await;
     ends(
@@ -104,13 +107,13 @@ async fn the_first_time_all_is_created(fleet: &Fleet, hub: &Cluster) {
     ]
     .map(place);
     assert!(order[0].is_some() && order.is_sorted(), "{created:?}");
-    assert_eq!(created.len(), 25, "{created:?}");
+    assert_eq!(created.len(), OBJECTS, "{created:?}");
 
     let again = mcs(fleet, hub, "install --wait=false").await;
-    assert_eq!(said(&again, "unchanged").len(), 25, "{}", again.stdout);
+    assert_eq!(said(&again, "unchanged").len(), OBJECTS, "{}", again.stdout);
     let dry = mcs(fleet, hub, "install --dry-run=server").await;
     let unchanged = said(&dry, "unchanged (server dry run)");
-    assert_eq!(unchanged.len(), 25, "{}", dry.stdout);
+    assert_eq!(unchanged.len(), OBJECTS, "{}", dry.stdout);
 }
 
 async fn an_upgrade_writes_what_differs(fleet: &Fleet, hub: &Cluster) {
