@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::lookups::Lookups;
 use super::{Fault, old};
 use crate::cluster::Cluster;
 use crate::kubeconfig::der;
@@ -29,6 +30,7 @@ pub(super) type Body = BoxBody<Bytes, io::Error>;
 pub(super) struct Upstream {
     authority: String,
     tls: TlsConnector,
+    pub(super) lookups: Lookups,
 }
 
 impl Upstream {
@@ -45,6 +47,7 @@ impl Upstream {
         Self {
             authority,
             tls: TlsConnector::from(Arc::new(config)),
+            lookups: Lookups::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 //! servers. Its certificate is of the cluster's own authority, so that whoever trusts the one trusts the other.
 
 mod answer;
+mod lookups;
 mod old;
 mod wire;
 
@@ -20,6 +21,7 @@ use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 
 use self::answer::Upstream;
+pub use self::lookups::Lookup;
 use crate::cluster::Cluster;
 
 /// What the proxy does.
@@ -84,6 +86,7 @@ impl Fault {
 pub struct Proxy {
     address: SocketAddr,
     fault: watch::Sender<Fault>,
+    upstream: Arc<Upstream>,
     task: AbortHandle,
 }
 
@@ -94,17 +97,19 @@ impl Proxy {
         let listener = listener.expect("a port for a proxy");
         let address = listener.local_addr().expect("the address of a proxy");
         let unknown = Authority::new("nobody's CA", VALIDITY, SystemTime::now());
+        let upstream = Arc::new(Upstream::new(cluster));
         let server = Server {
             address,
             known: acceptor(cluster.authority()),
             unknown: acceptor(&unknown.expect("an authority")),
-            upstream: Arc::new(Upstream::new(cluster)),
+            upstream: upstream.clone(),
         };
         let (fault, faults) = watch::channel(Fault::None);
         let task = tokio::spawn(server.run(listener, faults)).abort_handle();
         Self {
             address,
             fault,
+            upstream,
             task,
         }
     }
@@ -112,6 +117,11 @@ impl Proxy {
     /// Where it is, as an API server.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
+    }
+
+    /// The MultiClusterServices that were asked for by their names, in the order of the requests.
+    pub fn lookups(&self) -> Vec<Lookup> {
+        self.upstream.lookups.all()
     }
 
     /// Begins a fault, or ends it.

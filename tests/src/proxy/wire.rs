@@ -120,6 +120,7 @@ async fn speak(
     let service = service_fn(move |request| {
         let (upstream, fault, mut faults) = (upstream.clone(), *faults.borrow(), faults.clone());
         async move {
+            let _under_way = upstream.lookups.note(&request);
             let path = hyper::Request::uri(&request).path();
             let told = faults.wait_for(|fault| !fault.withholds(path)).await;
             told.map_err(io::Error::other)?;

@@ -186,12 +186,22 @@ async fn labels_and_annotations_of_the_service_and_of_the_export_itself_stay_at_
     made.expect("a Service");
     let export = service_export("foo")
         .own_label("note", "home")
-        .label("sent", "yes");
+        .label("sent", "yes")
+        .label("multicluster.kubernetes.io/note", "home")
+        .annotation("two words", "home");
     export.create(stage.member("member1"), &stage.space).await;
     let import = stage.imported_from("member2", &["member1"]).await;
     assert_eq!(bears(&import, "note"), (None, None));
     assert_eq!(bears(&import, "example.org/note"), (None, None));
     assert_eq!(bears(&import, "sent").0.as_deref(), Some("yes"));
+    // What was asked for and cannot be carried is named.
+    let valid = stage.says("member1", "Valid", "True", "Valid").await;
+    for left_out in [
+        "label multicluster.kubernetes.io/note (reserved)",
+        "annotation two words (not a valid name and value)",
+    ] {
+        assert!(valid.contains(left_out), "{valid}");
+    }
 }
 
 async fn several_conflicts_are_named_together_and_end_when_the_exports_agree(stage: Stage) {

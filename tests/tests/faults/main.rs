@@ -6,8 +6,10 @@ mod evidence;
 mod joining;
 mod karmada;
 mod leaving;
+mod lookups;
 mod members;
 mod old;
+mod quota;
 mod rights;
 mod versions;
 

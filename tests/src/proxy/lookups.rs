@@ -1,0 +1,61 @@
+//! Which MultiClusterServices were asked for by their names, and how many at a time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::{Method, Request};
+
+/// A request for one MultiClusterService.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// Its name.
+    pub name: String,
+    /// How many such requests were under way when it came, itself included.
+    pub under_way: usize,
+}
+
+/// The lookups that came through a proxy.
+#[derive(Debug, Default)]
+pub(super) struct Lookups(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    all: Vec<Lookup>,
+    under_way: usize,
+}
+
+/// A lookup that is under way.
+pub(super) struct UnderWay<'a>(&'a Lookups);
+
+impl Lookups {
+    /// Notes a request, if it is a lookup, until that is dropped.
+    pub(super) fn note<B>(&self, request: &Request<B>) -> Option<UnderWay<'_>> {
+        let (collection, name) = request.uri().path().rsplit_once('/')?;
+        let is_lookup =
+            request.method() == Method::GET && collection.ends_with("/multiclusterservices");
+        is_lookup.then(|| {
+            let mut state = self.state();
+            state.under_way += 1;
+            let under_way = state.under_way;
+            state.all.push(Lookup {
+                name: name.to_owned(),
+                under_way,
+            });
+            UnderWay(self)
+        })
+    }
+
+    /// All that came until now, in their order.
+    pub(super) fn all(&self) -> Vec<Lookup> {
+        self.state().all.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.state().under_way -= 1;
+    }
+}

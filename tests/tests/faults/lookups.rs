@@ -1,0 +1,84 @@
+//! What a member holds decides how many lookups on the hub are wanted, and not how many there are at a time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::api::labels;
+use causeway_tests::proxy::{Fault, Proxy};
+use causeway_tests::{Fleet, Installation, SOON, Space, eventually, service};
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+
+/// How many lookups there may be at one time (`controller/src/ask/lookups.rs`).
+const WIDTH: usize = 8;
+const MANY: usize = 1000;
+
+/// A Service as the controller of that hub left it for a MultiClusterService.
+async fn leave(space: &Space<'_>, member: &str, name: &str, hub: &str) {
+    let mut object = service(name).port("http", 80).headless().object();
+    let marks = [(labels::HUB, hub), (labels::MANAGED_BY, labels::MANAGER)];
+    let meta = &mut object.metadata;
+    let own = meta.labels.get_or_insert_default();
+    own.extend(marks.map(|(label, value)| (label.to_owned(), value.to_owned())));
+    let owner = "MultiClusterService/gone".to_owned();
+    meta.annotations
+        .get_or_insert_default()
+        .insert(labels::OWNER.to_owned(), owner);
+    let services = space.api::<Service>(space.fleet().member(member));
+    let made = services.create(&PostParams::default(), &object).await;
+    made.unwrap_or_else(|e| panic!("cannot make {name} in {member}: {e}"));
+}
+
+#[tokio::test]
+async fn a_member_with_very_many_leftovers_floods_no_hub_and_starves_no_other_member() {
+    let fleet = Fleet::builder().members(2).start().await;
+    let installation = Installation::new(&fleet).await;
+    let proxy = Proxy::before(fleet.hub()).await;
+    let controller = installation.controller_through(fleet.hub(), &proxy.url());
+    let _controller = controller.start().await;
+    for member in fleet.members() {
+        installation.join(member).await;
+    }
+    let known = [
+        "wait",
+        "--for=condition=Ready",
+        "--all",
+        "clusters",
+        "--timeout=60s",
+    ];
+    fleet.hub().kubectl(known).await.ok();
+    let space = fleet.space("leftovers").await;
+    let namespaces = Api::<Namespace>::all(fleet.hub().client());
+    let hub = namespaces.get("kube-system").await.expect("kube-system");
+    let hub = hub.metadata.uid.expect("its UID");
+    // The hub is slow, so that what could be asked at one time is.
+    proxy.set(Fault::Late(Duration::from_millis(150)));
+    let flood = stream::iter(0..MANY).for_each_concurrent(32, async |number| {
+        leave(&space, "member1", &format!("left-{number}"), &hub).await;
+    });
+    flood.await;
+    let asked = || proxy.lookups();
+    eventually("the hub is asked", SOON, async || asked().len() > 5 * WIDTH).await;
+    leave(&space, "member2", "other", &hub).await;
+    let services = space.api::<Service>(fleet.member("member2"));
+    let of_hub = ListParams::default().labels(labels::HUB);
+    eventually("what is left in member2 is collected", SOON, async || {
+        services
+            .list(&of_hub)
+            .await
+            .is_ok_and(|left| left.items.is_empty())
+    })
+    .await;
+    let asked = asked();
+    let widest = asked.iter().map(|lookup| lookup.under_way).max();
+    assert_eq!(widest, Some(WIDTH));
+    assert!(
+        asked.len() < MANY,
+        "it did not wait for the others: {}",
+        asked.len()
+    );
+    let names: BTreeSet<_> = asked.iter().map(|lookup| &lookup.name).collect();
+    assert_eq!(names.len(), asked.len(), "nothing is asked twice");
+}
