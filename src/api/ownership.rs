@@ -91,8 +91,10 @@ pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
 /// object takes all entries about its status away, and the status stays.
 pub fn has_no_other_status(meta: &ObjectMeta) -> bool {
     let by_another = |entry: &ManagedFieldsEntry| {
-        entry.subresource.as_deref() == Some("status")
-            && entry.manager.as_deref() != Some(labels::MANAGER)
+        let fields = entry.fields_v1.as_ref();
+        let of_status = entry.subresource.as_deref() == Some("status")
+            || fields.is_some_and(|fields| fields.0.get("f:status").is_some());
+        of_status && entry.manager.as_deref() != Some(labels::MANAGER)
     };
     let entries = meta.managed_fields.as_deref().unwrap_or_default();
     !entries.is_empty() && !entries.iter().any(by_another)
@@ -294,6 +296,30 @@ mod tests {
             assert_eq!(claimant(&meta), by, "{meta:?}");
             assert_eq!(keeper(&meta), by.is_none().then_some("h"), "{meta:?}");
             assert_eq!(Marks::read(&meta).is_some(), by.is_some(), "{meta:?}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_causeways_where_no_other_manager_has_any_of_it() {
+        let of_status = |manager: &str, subresource: Option<&str>| {
+            let mut entry = entry(manager, "Update", json!({"f:status": {}}));
+            entry["subresource"] = json!(subresource);
+            entry
+        };
+        let of_spec = || entry("kubectl-replace", "Update", json!({"f:spec": {}}));
+        for (entries, expected) in [
+            (json!([of_status(labels::MANAGER, Some("status"))]), true),
+            (json!([of_spec()]), true),
+            (
+                json!([of_spec(), of_status("other", Some("status"))]),
+                false,
+            ),
+            // A definition without the subresource.
+            (json!([of_spec(), of_status("other", None)]), false),
+            (json!([]), false),
+        ] {
+            let meta = managed(entries);
+            assert_eq!(has_no_other_status(&meta), expected, "{meta:?}");
         }
     }
 
