@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
 use crate::failure::Failure;
 use crate::index::hub::exports::HubExport;
+use crate::index::hub::imports::HubImport;
 use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
 use crate::karmada::ServiceWork;
@@ -65,6 +66,10 @@ pub enum HubEvent {
     ExportsServed(bool),
     /// ServiceExports on the hub itself.
     Exports(Signal<HubExport>),
+    /// Whether it serves ServiceImports; told once it is known, and when it changes.
+    ImportsServed(bool),
+    /// ServiceImports on the hub itself.
+    Imports(Signal<HubImport>),
 }
 
 /// What a member says.

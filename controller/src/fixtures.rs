@@ -74,6 +74,8 @@ pub(crate) struct World {
     unreachable: BTreeSet<String>,
     /// Whether the hub serves Works; `None` where it does not say.
     serves_works: Option<bool>,
+    /// Whether the hub says which ServiceImports it holds.
+    pub(crate) says_imports: bool,
 }
 
 /// A world with a hub that has listed nothing, at a fixed time.
@@ -109,6 +111,7 @@ pub(crate) fn world() -> World {
         releases: BTreeMap::new(),
         unreachable: BTreeSet::new(),
         serves_works: Some(false),
+        says_imports: true,
     };
     world.list_hub();
     world
@@ -141,6 +144,9 @@ impl World {
         self.hub.untold.clear();
         if let Some(served) = self.serves_works {
             self.hear_works(served);
+        }
+        if self.says_imports {
+            self.list_hub_imports();
         }
         for kind in [Kind::Mcs, Kind::Service, Kind::Cluster] {
             let most = self.forgetful.get(&("hub".to_owned(), kind));

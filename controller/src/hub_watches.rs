@@ -14,7 +14,7 @@ use tokio::sync::watch::Receiver;
 
 pub use self::follower::{Follower, Kind};
 use crate::event::{Event, HubEvent};
-use crate::index::hub::exports;
+use crate::index::hub::{exports, imports};
 use crate::karmada;
 use crate::metrics::Metrics;
 use crate::watch::{self, Asks, Connect, Signal, Watch};
@@ -76,6 +76,9 @@ impl HubWatches<'_> {
         let exports = self.follower("serviceexports");
         let exports = exports.run(exports::kind(), self.events.clone());
         self.tasks.spawn("watch-serviceexports", exports);
+        let imports = self.follower("serviceimports");
+        let imports = imports.run(imports::kind(), self.events.clone());
+        self.tasks.spawn("watch-serviceimports", imports);
     }
 
     /// Of a kind that the hub may not serve; nothing waits for its first list.

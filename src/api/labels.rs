@@ -85,6 +85,9 @@ pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// [`SLICE_MANAGED_BY`] of every copy: Karmada's name, so that Karmada's collectors leave copies alone.
 pub const SLICE_DISPATCHER: &str = "endpointslice-dispatch-controller.karmada.io";
 
+/// [`SLICE_MANAGED_BY`] of the slices that Karmada's own ServiceExport controllers put into members.
+pub const KARMADA_SLICE_CONTROLLER: &str = "endpointslice-controller.karmada.io";
+
 /// [`SLICE_MANAGED_BY`] of the slices that Kubernetes makes from pods.
 pub const SLICE_CONTROLLER: &str = "endpointslice-controller.k8s.io";
 

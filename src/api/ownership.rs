@@ -62,6 +62,11 @@ pub fn keeper(meta: &ObjectMeta) -> Option<&str> {
     claimant(meta).is_none().then_some(hub)
 }
 
+/// Whether Karmada propagated the object into this cluster, and keeps it.
+pub fn is_karmadas(meta: &ObjectMeta) -> bool {
+    label(meta, labels::KARMADA_MANAGED) == Some("true")
+}
+
 /// Who applied the object, where somebody but causeway did: it is theirs from then on, whoever made it.
 ///
 /// To apply is to say what the object is to be from now on, and whoever does will do so again. Server-side apply leaves an entry
@@ -78,12 +83,7 @@ pub fn claimant(meta: &ObjectMeta) -> Option<&str> {
         let mut records = records.into_iter();
         records.find_map(|(record, by)| annotation(meta, record).map(|_| by))
     };
-    let propagated = || {
-        let managed = label(meta, labels::KARMADA_MANAGED);
-        managed
-            .filter(|managed| *managed == "true")
-            .map(|_| "Karmada")
-    };
+    let propagated = || is_karmadas(meta).then_some("Karmada");
     applied.or_else(recorded).or_else(propagated)
 }
 

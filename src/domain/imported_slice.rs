@@ -5,9 +5,11 @@ use crate::api::labels;
 /// Values of [`labels::SLICE_MANAGED_BY`] by which controllers mark what they import, and where that is to be read. Others (the
 /// KEP's reference implementation, GKE, Open Cluster Management) set [`labels::SOURCE_CLUSTER`] or write Endpoints of a Service of
 /// their own making.
-const IMPORTERS: [(&str, &str); 5] = [
+const IMPORTERS: [(&str, &str); 6] = [
     // karmada-io/karmada, pkg/util/constants.go: EndpointSliceDispatchControllerLabelValue. Causeway's copies bear it too.
     (labels::SLICE_DISPATCHER, "Karmada"),
+    // The same file: EndpointSliceControllerLabelValue, of what ServiceExports have Karmada carry.
+    (labels::KARMADA_SLICE_CONTROLLER, "Karmada"),
     // cilium/cilium, pkg/k8s/utils/utils.go: EndpointSliceMeshControllerName
     (
         "endpointslice-mesh-controller.cilium.io",
@@ -58,6 +60,11 @@ mod tests {
             (Some((managed, "")), None, None),
             (
                 Some((managed, labels::SLICE_DISPATCHER)),
+                None,
+                Some("Karmada"),
+            ),
+            (
+                Some((managed, labels::KARMADA_SLICE_CONTROLLER)),
                 None,
                 Some("Karmada"),
             ),

@@ -170,6 +170,25 @@ pub(super) fn clusterset(scene: &Scene, name: &str) -> Option<Finding> {
     })
 }
 
+fn is_karmadas(ready: &Condition) -> bool {
+    ready.reason == reason::MANAGED_BY_KARMADA
+}
+
+/// What an export says of Karmada's own controllers, where these import the service too, and what to type.
+pub(super) fn karmadas_import(scene: &Scene) -> Option<Finding> {
+    let held = scene.members.values().filter_map(|held| held.as_ref().ok());
+    let mut exports = held.flat_map(|held| &held.exports);
+    let ready = exports.find_map(|export| {
+        let conditions = &export.status.as_ref()?.conditions;
+        condition::find(conditions, condition::READY).filter(|one| is_karmadas(one))
+    })?;
+    let (namespace, name) = (&scene.key.namespace, &scene.key.name);
+    let finding = Finding::new(Reason::ManagedByKarmada, ready.message.clone());
+    Some(finding.mend(format!(
+        "on the hub: kubectl -n {namespace} delete serviceimport {name}"
+    )))
+}
+
 /// Why an export of a member is not used.
 pub(super) fn export(scene: &Scene, name: &str) -> Option<Finding> {
     let namespace = &*scene.key.namespace;
@@ -191,7 +210,9 @@ pub(super) fn export(scene: &Scene, name: &str) -> Option<Finding> {
     let conditions = &export.status.as_ref()?.conditions;
     let unmet =
         |kind: &str| condition::find(conditions, kind).filter(|one| one.status == condition::FALSE);
-    let unmet = unmet(condition::VALID).or_else(|| unmet(condition::READY))?;
+    // What Karmada's own controllers import is a matter of each consumer.
+    let unready = || unmet(condition::READY).filter(|one| !is_karmadas(one));
+    let unmet = unmet(condition::VALID).or_else(unready)?;
     let message = format!(
         "the ServiceExport of {name} is not carried out: {} ({})",
         unmet.reason, unmet.message

@@ -2,6 +2,7 @@
 
 mod cluster;
 pub mod exports;
+pub mod imports;
 mod newcomer;
 pub mod works;
 
@@ -15,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 
 pub use self::cluster::ClusterView;
 use self::exports::HubExports;
+use self::imports::HubImports;
 use self::works::Works;
 use super::finalizers::Finalizers;
 use super::newcomer::HubDoubts;
@@ -44,6 +46,8 @@ pub struct Hub {
     pub works: Works,
     /// The ServiceExports on the hub itself.
     pub exports: HubExports,
+    /// The ServiceImports on the hub itself.
+    pub imports: HubImports,
     /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
     pub listed_since: Option<TimePoint>,
     /// What of its first lists is in doubt.
@@ -119,6 +123,7 @@ impl Hub {
             confirmed_gone: HashSet::new(),
             works: Works::default(),
             exports: HubExports::default(),
+            imports: HubImports::default(),
             listed_since: None,
             doubts: HubDoubts::default(),
             seen_out: BTreeSet::new(),
@@ -177,6 +182,10 @@ impl Hub {
             }
             HubEvent::ExportsServed(_) => self.exports = HubExports::default(),
             HubEvent::Exports(signal) => self.exports.fold(signal),
+            HubEvent::ImportsServed(served) => {
+                self.imports.fold_served(served, now, &mut change);
+            }
+            HubEvent::Imports(signal) => self.imports.fold(signal, now, &mut change),
             HubEvent::Secrets(..) => {}
         }
         if self.watches.each().iter().all(|watch| watch.listed) {
@@ -294,6 +303,7 @@ impl Hub {
             self.note_lost_ports(&key, &view, now);
             change.services.insert(key.clone());
         }
+        change.services.extend(self.imports.derived_into(&key));
         self.services.insert(key.clone(), view);
         Some(key)
     }
@@ -323,6 +333,7 @@ impl Hub {
         let Some(service) = self.services.remove(key) else {
             return;
         };
+        change.services.extend(self.imports.derived_into(key));
         if self.exposes(key) {
             self.lost.entry(key.clone()).or_default().service = Some((service, now));
             change.services.insert(key.clone());

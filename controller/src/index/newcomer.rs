@@ -82,7 +82,9 @@ impl Heard {
             | HubEvent::WorksServed(_)
             | HubEvent::Works(_)
             | HubEvent::ExportsServed(_)
-            | HubEvent::Exports(_) => None,
+            | HubEvent::Exports(_)
+            | HubEvent::ImportsServed(_)
+            | HubEvent::Imports(_) => None,
         }
     }
 

@@ -29,6 +29,8 @@ pub struct ServiceView {
     pub owner: Option<Box<str>>,
     /// The exported service that it was derived for, where it is one of causeway's `derived-` Services.
     pub derived_for: Option<Box<str>>,
+    /// Whether Karmada propagated it ([`labels::KARMADA_MANAGED`]).
+    pub by_karmada: bool,
     /// What it asks for.
     pub shape: ServiceShape,
     /// Cluster or Local.
@@ -124,6 +126,7 @@ impl ServiceView {
             marks: Marks::read(meta).map(Box::new),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
             derived_for: ownership::derived_for(meta).map(Into::into),
+            by_karmada: ownership::is_karmadas(meta),
             shape: ServiceShape::read(spec),
             internal_traffic_policy: spec.internal_traffic_policy.as_deref().map(Into::into),
             ip_families: boxed(&spec.ip_families),

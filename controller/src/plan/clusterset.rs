@@ -7,6 +7,7 @@
 pub mod conditions;
 pub mod exports;
 pub mod import;
+pub mod karmada;
 pub mod merge;
 pub mod precedence;
 
@@ -28,7 +29,7 @@ use super::service::ServiceWish;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::index::served::ServedImports;
 use crate::index::slice::Path;
-use crate::index::{Index, Standing};
+use crate::index::{Index, Standing, hub};
 use crate::time_point::TimePoint;
 
 /// What should be of an exported service.
@@ -50,6 +51,8 @@ pub struct Clusterset {
     pub unsure: bool,
     /// Why nothing is exported.
     pub problem: Option<String>,
+    /// What Karmada's own controllers import of it, for a person.
+    pub karmadas: Option<String>,
     /// When time alone will change the plan.
     pub again_at: Option<TimePoint>,
 }
@@ -105,6 +108,8 @@ pub struct ImportWish {
     pub trouble: Option<String>,
     /// Why the clusterset's name does not lead to the service in the member, where everything else is as asked.
     pub unresolved: Option<String>,
+    /// Whether it is left to Karmada's own controllers.
+    pub karmadas: bool,
 }
 
 /// Plans the clusterset's part of one service.
@@ -135,8 +140,11 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
         agreed: merged.as_ref().map(|merged| &merged.shape),
         unknown: unknown.as_deref(),
         providers: providers(index, &exports, &constituents),
+        importer: index.hub.importer(key, now),
     };
     let wishes = wishes(index, key, &source);
+    let karmadas = karmada::said(index, key, source.importer, &wishes);
+    let karmada_again_at = karmada::again_at(source.importer, &wishes, now);
     exporters.extend(unknown.into_iter().flatten());
     let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
     Clusterset {
@@ -149,6 +157,8 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
         exporters,
         conflicts,
         unsure,
+        karmadas,
+        again_at: plan.again_at.into_iter().chain(karmada_again_at).min(),
         ..plan
     }
 }
@@ -171,6 +181,8 @@ struct Source<'a> {
     unknown: Option<&'a [ClusterName]>,
     /// Whose slices are copied.
     providers: Vec<Provider<'a>>,
+    /// Who makes the imports.
+    importer: hub::imports::Importer,
 }
 
 fn wishes(
@@ -301,6 +313,7 @@ impl Importer<'_> {
             },
             trouble: None,
             unresolved: None,
+            karmadas: false,
         })
     }
 
@@ -315,6 +328,9 @@ impl Importer<'_> {
             self.member.derived_refusal(self.key),
             Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
         );
+        if let Some(left) = self.left_to_karmada(served, shape, owner) {
+            return left;
+        }
         let derived = self.key.derived();
         let observed = self.member.service(&derived);
         let service = (!unsupported).then(|| self.service(shape, &derived, owner));
@@ -352,6 +368,7 @@ impl Importer<'_> {
             import,
             trouble,
             unresolved: self.unresolved(shape),
+            karmadas: false,
         }
     }
 

@@ -183,6 +183,27 @@ impl CopyWish {
         }
     }
 
+    /// Leaves the endpoints to Karmada's own slices, named as `pkg/util/names` names them (GenerateEndpointSliceName): no copy is made that
+    /// is not there, and one goes once Karmada's slice of the same source stands in the consumer.
+    pub fn give_way(&mut self, consumer: &Member, key: &ServiceKey, providers: &[Provider<'_>]) {
+        let derived = key.derived();
+        let mut replaced = BTreeSet::new();
+        for provider in providers {
+            let sources = provider.member.into_iter();
+            for (source, _) in sources.flat_map(|member| member.sources(key)) {
+                let karmadas = format!("imported-{}-{source}", provider.name);
+                if consumer.has_other_slice(&derived, &karmadas) {
+                    for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
+                        let copy = copy_name(Path::Clusterset, provider.name, source, address_type);
+                        replaced.insert(copy);
+                    }
+                }
+            }
+        }
+        self.wanted
+            .retain(|name, _| consumer.copy(key, name).is_some() && !replaced.contains(name));
+    }
+
     fn note_refused(
         &mut self,
         provider: &ClusterName,

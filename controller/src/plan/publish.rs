@@ -73,6 +73,7 @@ fn import_wish(
         copies: CopyWish::default(),
         trouble: None,
         unresolved: None,
+        karmadas: false,
     })
 }
 

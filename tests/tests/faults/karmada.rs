@@ -11,7 +11,7 @@ use super::{Bed, NOTICED, condition, own_objects, reaches, says};
 const AWAITED: Duration = Duration::from_secs(120);
 
 /// The definition of Karmada's Work, as far as it matters here.
-const DEFINITION: &str = "
+pub(super) const DEFINITION: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: works.work.karmada.io}

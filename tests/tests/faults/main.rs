@@ -5,6 +5,7 @@ mod credentials;
 mod evidence;
 mod joining;
 mod karmada;
+mod karmada_imports;
 mod leaving;
 mod lookups;
 mod members;

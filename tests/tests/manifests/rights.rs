@@ -171,6 +171,14 @@ async fn the_controller_reads_the_secrets_of_members_alone_and_holds_its_lease_i
         ("delete", "work.karmada.io:works", "shop", false),
         ("list", "multicluster.x-k8s.io:serviceexports", "", true),
         ("watch", "multicluster.x-k8s.io:serviceexports", "", true),
+        ("list", "multicluster.x-k8s.io:serviceimports", "", true),
+        ("watch", "multicluster.x-k8s.io:serviceimports", "", true),
+        (
+            "delete",
+            "multicluster.x-k8s.io:serviceimports",
+            "shop",
+            false,
+        ),
         (
             "patch",
             "multicluster.x-k8s.io:serviceexports/status",

@@ -52,6 +52,7 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
     );
     let mut findings = not_exported(scene, &plan.providers);
     findings.extend(disagreement(scene, &plan.providers));
+    findings.extend(standing::karmadas_import(scene));
     findings.extend(not_imported(scene));
     Some(plan.carry_out(findings, address))
 }

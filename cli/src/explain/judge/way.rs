@@ -202,6 +202,9 @@ impl Plan<'_> {
     fn no_place(&self, name: &str) -> Option<Finding> {
         let (key, held) = (&self.scene.key, self.scene.held(name)?);
         let namespace = &key.namespace;
+        if let Some(left) = self.left_to_karmada(name, held.service(&self.service)) {
+            return Some(left);
+        }
         let Some(service) = held.service(&self.service) else {
             let why = self.import_trouble(name).map(|why| format!(": {why}"));
             let message = format!(
@@ -267,6 +270,27 @@ impl Plan<'_> {
             ownership::unresolved(key, &import.spec.ips, &key.derived(), &addresses)?;
         let finding = Finding::new(Reason::NameNotResolved, format!("{name} {why}"));
         Some(finding.mend(format!("in {name}: {remedy}")))
+    }
+
+    /// Karmada's own controllers import the service: causeway makes nothing of it where they have made the Service, or may.
+    fn left_to_karmada(&self, name: &str, service: Option<&Service>) -> Option<Finding> {
+        let may = service.is_none_or(|service| ownership::is_karmadas(&service.metadata));
+        let told = standing::karmadas_import(self.scene);
+        let told = told.filter(|_| may && self.path == Path::Clusterset)?;
+        let what = match service {
+            Some(_) => format!(
+                "Service {}/{} of {name} is theirs, and so are its endpoints",
+                self.scene.key.namespace, self.service
+            ),
+            None => format!("causeway makes nothing of it in {name}, and they have not"),
+        };
+        Some(Finding {
+            message: format!(
+                "Karmada's own controllers import {}; {what}",
+                self.scene.key
+            ),
+            ..told
+        })
     }
 
     /// A Service of the name in a consumer that belongs to another service: it gets no endpoints of this one.

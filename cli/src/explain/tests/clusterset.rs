@@ -416,3 +416,53 @@ fn an_import_that_says_why_it_has_no_service_is_quoted() {
     };
     assert!(findings.iter().any(quoted), "{findings:#?}");
 }
+
+#[test]
+fn what_karmadas_own_controllers_import_is_told_of_each_cluster_that_is_left_to_them() {
+    let told = || {
+        let mut scene = exported();
+        let conditions = json!([
+            condition("Valid", "True", "Valid", ""),
+            condition("Ready", "False", "ManagedByKarmada", "they import it"),
+        ]);
+        scene.member("a").exports = vec![fixtures::export("foo", conditions)];
+        scene
+    };
+    let explanation = explain(&told());
+    let way = &explanation.ways[0];
+    let of_way: Vec<_> = way.findings.iter().map(|one| one.reason).collect();
+    assert_eq!(of_way, [Reason::ManagedByKarmada]);
+    let states = way.providers.iter().flat_map(|one| &one.endpoints);
+    let mut states = states.flat_map(|one| &one.consumers);
+    assert!(
+        states.all(|fate| fate.finding.reason == Reason::Copied),
+        "causeway goes on where it was first: {:#?}",
+        all(&explanation)
+    );
+    for (what, service, said) in [
+        (
+            "theirs",
+            Some(json!({"karmada.io/managed": "true"})),
+            "is theirs",
+        ),
+        ("none yet", None, "makes nothing of it in b"),
+    ] {
+        let mut scene = told();
+        let member = scene.member("b");
+        member.slices.clear();
+        let mut derived = member.services.pop().expect("a derived Service");
+        if let Some(labels) = service {
+            derived.metadata.labels = Some(from(labels));
+            member.services.push(derived);
+        }
+        let explanation = explain(&scene);
+        assert!(!explanation.ready, "{what}");
+        let findings = all(&explanation);
+        let mut findings = findings.iter();
+        let found = findings.find(|one| one.message.contains(said));
+        let found = found.unwrap_or_else(|| panic!("{what}: {:#?}", all(&explanation)));
+        assert_eq!(found.reason, Reason::ManagedByKarmada, "{what}");
+        let remedy = found.remedy.as_deref().expect("a remedy");
+        assert!(remedy.contains("kubectl -n shop delete serviceimport foo"));
+    }
+}

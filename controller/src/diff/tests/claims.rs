@@ -216,10 +216,10 @@ fn an_import_that_somebody_applies_over_is_theirs_and_a_derived_service_is_in_th
         world.assert_at_rest();
         over(&mut world, Kind::Service, "derived-foo", &apply);
         world.settle();
-        assert!(
-            world.addresses("member2", "derived-foo").is_empty(),
-            "{apply}"
-        );
+        // Karmada's own controllers bring endpoints of their own; until then causeway's stay.
+        let by_karmada = !apply["metadata"]["labels"][labels::KARMADA_MANAGED].is_null();
+        let has_copies = !world.addresses("member2", "derived-foo").is_empty();
+        assert_eq!(has_copies, by_karmada, "{apply}");
         world.off("member1", Kind::Export, "foo").settle();
         let left = world.members["member2"]
             .get(Kind::Import, "shop", "foo")

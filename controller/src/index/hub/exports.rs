@@ -44,9 +44,11 @@ pub fn kind() -> Kind<PartialObjectMeta<ServiceExport>, HubExport> {
     }
 }
 
-const VERSIONS: [&str; 2] = [Version::ALL[0].as_str(), Version::ALL[1].as_str()];
+/// The versions of ServiceExport and ServiceImport, the preferred first.
+pub(super) const VERSIONS: [&str; 2] = [Version::ALL[0].as_str(), Version::ALL[1].as_str()];
 
-fn read_version(text: &str) -> Version {
+/// The version that is written so.
+pub(super) fn read_version(text: &str) -> Version {
     let mut all = Version::ALL.into_iter();
     all.find(|version| version.as_str() == text)
         .unwrap_or_default()

@@ -14,7 +14,7 @@ use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 /// How long is waited for what the hub says of its Works, once its other lists are complete.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Which services Karmada carries.
 #[derive(Debug, Default)]
@@ -71,6 +71,11 @@ impl Hub {
 }
 
 impl Works {
+    /// Since when it is known whether they are served, where they are.
+    pub(super) fn served_since(&self) -> Option<TimePoint> {
+        self.since.filter(|_| self.served == Some(true))
+    }
+
     /// Whether the hub is known to have none, and so to be no control plane of Karmada's.
     pub(super) fn are_unserved(&self) -> bool {
         self.served == Some(false)

@@ -167,6 +167,12 @@ impl Slices {
         }
     }
 
+    /// Whether a slice of that name, which is neither source nor copy, belongs to the Service of that key.
+    pub(super) fn has_other(&self, key: &ServiceKey, name: &str) -> bool {
+        let strays = self.strays.get(key);
+        strays.is_some_and(|strays| strays.get(name).is_some())
+    }
+
     /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
     /// slice comes with a text of its own.
     fn settle(&mut self, key: ServiceKey, slice: Arc<str>) -> ServiceKey {

@@ -237,6 +237,9 @@ impl View<'_> {
                 return not_ready(reason::FAILED, message);
             }
         }
+        if let Some(karmadas) = &self.clusterset.karmadas {
+            return not_ready(reason::MANAGED_BY_KARMADA, karmadas.clone());
+        }
         let names = self.index.members.keys();
         let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
         let verdict = verdict(reason::FAILED, [tally("clusters", states.collect())]);

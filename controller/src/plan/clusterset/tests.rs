@@ -1,3 +1,4 @@
+mod karmada;
 mod lasting;
 mod members;
 mod names;
