@@ -262,17 +262,17 @@ mod tests {
     #[test]
     fn what_is_printed_reads_back_as_what_would_be_applied() {
         for (line, first, count) in [
-            ("", "multiclusterservices.networking.karmada.io", 25),
+            ("", "multiclusterservices.networking.karmada.io", 26),
             (
                 "--crds-only",
                 "multiclusterservices.networking.karmada.io",
                 2,
             ),
-            ("--skip-crds --external", DEFAULT_NAMESPACE, 18),
+            ("--skip-crds --external", DEFAULT_NAMESPACE, 19),
             (
                 "--skip-crds --cert-manager --karmada",
                 DEFAULT_NAMESPACE,
-                29,
+                30,
             ),
         ] {
             let args = args(line);
