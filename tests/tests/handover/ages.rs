@@ -6,7 +6,7 @@ use causeway_tests::{
     Cluster, Fault, Fleet, Installation, Proxy, Space, eventually, service, service_export,
 };
 
-use super::clock::Clocks;
+use causeway_tests::clock::Clocks;
 
 const HOUR: i64 = 3600;
 const PATIENCE: Duration = Duration::from_secs(60);

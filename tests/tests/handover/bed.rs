@@ -14,10 +14,10 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::Blow;
-use super::clock::Clocks;
 use super::load::{CONSUMER, Load, MOVING, PROVIDER, TURNING, number};
 use super::terms::{self, Term, Write};
 use super::witness::Witness;
+use causeway_tests::clock::Clocks;
 
 pub(super) const CONTROLLERS: usize = 3;
 const NAMESPACE: &str = "handover";

@@ -9,7 +9,6 @@
 
 mod ages;
 mod bed;
-mod clock;
 mod load;
 mod steps;
 mod terms;

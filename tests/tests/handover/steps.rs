@@ -5,7 +5,7 @@ use std::time::Duration;
 use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::{Cluster, Fleet, Installation, Space, multi_cluster_service, service};
 
-use super::clock::Clocks;
+use causeway_tests::clock::Clocks;
 
 const DAY: i64 = 24 * 3600;
 /// `--service-grace` and `--provider-ttl`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE, Running};
+use causeway_tests::clock::Clocks;
 use causeway_tests::eventually::eventually;
 use causeway_tests::keeper::Exit;
 use causeway_tests::{
@@ -34,6 +35,13 @@ const ROCK: &str = "rock";
 const CROWD: &str = "crowd";
 const CROWDED: usize = 20;
 
+/// Longer than anybody is away, and shorter than clocks are set forward by.
+const PROVIDER_TTL: &str = "--provider-ttl=30m";
+/// In seconds; certificates last longer.
+const STEP: i64 = 10 * 3600;
+/// The release before that of the fleet.
+const BEFORE: &str = "1.33";
+
 /// After the faults of a round: the longest back-off, a probe, a lease, and a busy machine.
 const HEALED: Duration = Duration::from_secs(180);
 const SAID: Duration = Duration::from_secs(20);
@@ -47,6 +55,7 @@ pub(super) struct Bed {
     churn: Churn,
     memory: Memory,
     witnesses: Vec<Witness>,
+    clocks: Clocks,
     controllers: [Running; 2],
     proxies: BTreeMap<String, Proxy>,
     clients: BTreeMap<String, Client>,
@@ -72,8 +81,12 @@ impl Bed {
             crowd(cluster).await;
         }
         let url = proxies["hub"].url();
-        let controller = || installation.controller_through(fleet.hub(), &url).start();
-        let controllers = [controller().await, controller().await];
+        let clocks = Clocks::new(fleet.directory());
+        let controller = |number| {
+            let launch = installation.controller_through(fleet.hub(), &url);
+            clocks.give(number, launch.arg(PROVIDER_TTL)).start()
+        };
+        let controllers = [controller(0).await, controller(1).await];
         rock(&fleet).await;
         let witness = |member: &Cluster| Witness::of(member, member.client());
         let mut bed = Self {
@@ -85,6 +98,7 @@ impl Bed {
             churn: Churn::new(&fleet, MEMBERS.to_vec()).await,
             memory: Memory::default(),
             witnesses: fleet.members().iter().map(witness).collect(),
+            clocks,
             controllers,
             proxies,
             clients,
@@ -184,11 +198,19 @@ impl Bed {
                 None
             }
             Blow::Restart(name) => {
-                let mut all = self.fleet.clusters();
-                let cluster = all.find(|cluster| cluster.name() == name);
-                let cluster = cluster.expect("a cluster of the fleet");
+                let cluster = self.cluster(name);
                 cluster.stop().await;
                 cluster.start().await;
+                None
+            }
+            Blow::Downgrade(name) => {
+                let cluster = self.cluster(name);
+                cluster.stop().await;
+                cluster.start_as(BEFORE).await;
+                None
+            }
+            Blow::Clocks => {
+                self.set_clocks(STEP);
                 None
             }
             Blow::Stop => {
@@ -213,12 +235,31 @@ impl Bed {
         if let Some(leader) = stopped {
             self.controllers[leader].process().resume();
         }
+        self.set_clocks(0);
+        if let Blow::Downgrade(name) = trouble.blow {
+            let cluster = self.cluster(name);
+            cluster.stop().await;
+            cluster.start().await;
+        }
         if let Some(secret) = forgotten {
             let created = self
                 .credentials()
                 .create(&PostParams::default(), &secret)
                 .await;
             created.expect("the Secret is stored again");
+        }
+    }
+
+    fn cluster(&self, name: &str) -> &Cluster {
+        let mut all = self.fleet.clusters();
+        let cluster = all.find(|cluster| cluster.name() == name);
+        cluster.expect("a cluster of the fleet")
+    }
+
+    /// What the clocks of the controllers show from now on, in seconds from the right time.
+    fn set_clocks(&self, seconds: i64) {
+        for number in 0..self.controllers.len() {
+            self.clocks.set(number, seconds);
         }
     }
 

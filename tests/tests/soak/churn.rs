@@ -49,6 +49,8 @@ pub(super) struct Churn {
     pods: BTreeMap<Place, Vec<RunningPod>>,
     /// The slices that people made, each with one address.
     by_hand: BTreeSet<Place>,
+    /// Delivered Services that somebody applied over.
+    claimed: BTreeSet<Place>,
     without: BTreeSet<&'static str>,
     /// What was deleted in this round, and is made anew only when it is gone.
     leaving: BTreeSet<Key>,
@@ -65,6 +67,7 @@ impl Churn {
             exported: BTreeMap::new(),
             pods: BTreeMap::new(),
             by_hand: BTreeSet::new(),
+            claimed: BTreeSet::new(),
             without: BTreeSet::new(),
             leaving: BTreeSet::new(),
             touched: BTreeSet::new(),
@@ -107,8 +110,9 @@ impl Churn {
             0..32 => self.pods(fleet, random).await,
             32..60 => self.native(fleet, random).await,
             60..84 => self.exports(fleet, random).await,
-            84..90 => self.slices(fleet, random).await,
-            90..96 => self.vandalise(fleet, random).await,
+            84..89 => self.slices(fleet, random).await,
+            89..92 => self.claim(fleet, random).await,
+            92..96 => self.vandalise(fleet, random).await,
             _ => self.namespace(fleet, random).await,
         };
         self.note(done);
@@ -240,6 +244,7 @@ impl Churn {
             self.exposed
                 .retain(|(namespace, _), _| *namespace != PASSING);
             self.by_hand.retain(|(namespace, ..)| *namespace != PASSING);
+            self.claimed.retain(|(namespace, ..)| *namespace != PASSING);
             self.exported
                 .retain(|(namespace, ..), _| *namespace != PASSING);
             self.without.insert(PASSING);

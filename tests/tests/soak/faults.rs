@@ -41,6 +41,10 @@ pub(super) enum Blow {
     Stop,
     /// The API server of this cluster is killed, and started again.
     Restart(&'static str),
+    /// The wall clocks of both controllers are set forward by hours, and back.
+    Clocks,
+    /// The API server of this member is taken back to the release before, and upgraded again.
+    Downgrade(&'static str),
     /// The hub loses the credentials of this member, and its Cluster is touched; a backup brings them back.
     Forget(&'static str),
 }
@@ -59,10 +63,13 @@ impl Trouble {
         let restart = Blow::Restart(clusters[random.below(clusters.len())]);
         let members = clusters.iter().copied().filter(|name| *name != "hub");
         let members: Vec<_> = members.collect();
-        let forget = Blow::Forget(members[random.below(members.len())]);
+        let mut one = || members[random.below(members.len())];
+        let (forget, downgrade) = (Blow::Forget(one()), Blow::Downgrade(one()));
         let blows = [
             restart,
             forget,
+            downgrade,
+            Blow::Clocks,
             Blow::None,
             Blow::None,
             Blow::None,

@@ -62,11 +62,22 @@ impl Scene {
         }
     }
 
-    /// Whether causeway made this object for this hub.
+    /// Whether causeway made this object for this hub, and nobody has applied it since.
     pub(super) fn is_ours<K: Resource>(&self, object: &K) -> bool {
-        let all = object.meta().labels.as_ref();
-        all.and_then(|all| all.get(labels::HUB)) == Some(&self.hub)
+        self.bears_label(object) && !is_applied(object)
     }
+
+    /// Whether it bears the label that says so.
+    pub(super) fn bears_label<K: Resource>(&self, object: &K) -> bool {
+        label(object, labels::HUB) == self.hub
+    }
+}
+
+/// Whether somebody applied it: causeway never does.
+pub(super) fn is_applied<K: Resource>(object: &K) -> bool {
+    let entries = object.meta().managed_fields.iter().flatten();
+    let mut applied = entries.filter(|entry| entry.operation.as_deref() == Some("Apply"));
+    applied.next().is_some()
 }
 
 async fn of(member: &Cluster, clients: &BTreeMap<String, Client>) -> (String, Member) {

@@ -1,10 +1,13 @@
 //! What hub and members hold at the start: all that the services ask for, as a controller would have left it.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use causeway::api::condition::{
     CLUSTERSET_API, ENDPOINT_SLICE_APPLIED, ENDPOINT_SLICE_DISPATCHED, READY, SERVICE_APPLIED,
     reason,
 };
 use causeway::api::labels;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use serde_json::{Value, json};
 
 use super::kind::{Kind, key};
@@ -15,8 +18,6 @@ use super::text::{
 };
 use super::world::World;
 
-/// Where the hub keeps the members' Secrets.
-const SECRETS_NAMESPACE: &str = "causeway-members";
 /// An address where nobody listens.
 const NOBODY: &str = "http://127.0.0.1:1";
 
@@ -42,6 +43,15 @@ pub(super) fn hub(world: &World, dead: &[usize]) {
         &uid(sort::OTHER, 0, 1),
         by,
     );
+    let key = BASE64_STANDARD.encode([7; 32]);
+    put(
+        hub,
+        Kind::Secret,
+        Some(DEFAULT_NAMESPACE),
+        "causeway-export-seal",
+        &uid(sort::OTHER, 0, 3),
+        json!({"type": "Opaque", "data": {"key": key}}),
+    );
     for number in 0..world.members() {
         let name = member_name(number);
         let place = u32::try_from(number).unwrap_or_default();
@@ -61,7 +71,7 @@ pub(super) fn hub(world: &World, dead: &[usize]) {
         put(
             hub,
             Kind::Secret,
-            Some(SECRETS_NAMESPACE),
+            Some(MEMBERS_NAMESPACE),
             &name,
             &uid(sort::OTHER, place, 2),
             secret,
@@ -205,7 +215,7 @@ fn cluster(number: u32, name: &str, url: &str) -> Value {
         "metadata": {"generation": 1, "finalizers": [labels::FINALIZER]},
         "spec": {
             "id": uid(sort::MEMBER, number, 0), "syncMode": "Push", "apiEndpoint": url,
-            "secretRef": {"namespace": SECRETS_NAMESPACE, "name": name},
+            "secretRef": {"namespace": MEMBERS_NAMESPACE, "name": name},
         },
         "status": {"kubernetesVersion": "v1.34.0", "conditions": [
             condition(READY, reason::SYNCED, "Services and EndpointSlices are watched"),

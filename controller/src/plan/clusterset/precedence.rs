@@ -112,7 +112,11 @@ pub fn places(
 ) -> Vec<(Precedence, Option<Condition>)> {
     // Times on the wire have no fractions.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
-    let known = claims.iter().map(|claim| claim.since(seal?, hub));
+    let latest = now.saturating_add(TOLERANCE).unwrap_or(Timestamp::MAX);
+    let known = claims.iter().map(|claim| {
+        // A time that has not come yet was written by a clock that was wrong.
+        claim.since(seal?, hub).filter(|since| *since <= latest)
+    });
     let known: Vec<_> = known.collect();
     let earliest = earliest(known.iter().flatten().copied(), now);
     let all = claims.iter().zip(known);

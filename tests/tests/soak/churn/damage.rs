@@ -4,9 +4,10 @@ use causeway::api::labels;
 use causeway_tests::{Fleet, Space};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use super::{Churn, NATIVE};
 use crate::random::Random;
@@ -38,6 +39,45 @@ impl Churn {
         cluster.apply(&object).await.ok();
         self.by_hand.insert(place);
         format!("a slice {namespace}/{slice} of {member} is made")
+    }
+
+    /// Somebody applies over a Service that was delivered to a member, or deletes what they applied.
+    pub(super) async fn claim(&mut self, fleet: &Fleet, random: &mut Random) -> String {
+        let namespace = self.somewhere(random);
+        let (name, member) = (
+            *random.of(&NATIVE),
+            *random.of(&self.members_with(namespace)),
+        );
+        let space = Space::existing(fleet, namespace);
+        let services = space.api::<Service>(fleet.member(member));
+        let place = (namespace, name, member);
+        if self.claimed.remove(&place) {
+            self.touch(namespace, name);
+            let deleted = services.delete(name, &DeleteParams::default()).await;
+            deleted.unwrap_or_else(|e| panic!("cannot delete {name}: {e}"));
+            return format!(
+                "the Service {namespace}/{name} that somebody applied in {member} is gone"
+            );
+        }
+        let delivered = services.get_opt(name).await;
+        let delivered = delivered.unwrap_or_else(|e| panic!("cannot read {name}: {e}"));
+        let delivered = delivered.filter(|service| {
+            label(service, labels::MANAGED_BY) == labels::MANAGER
+                && service.metadata.deletion_timestamp.is_none()
+        });
+        let Some(spec) = delivered.and_then(|service| service.spec) else {
+            return "nothing".to_owned();
+        };
+        self.touch(namespace, name);
+        let applied = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"ports": spec.ports, "selector": spec.selector, "clusterIP": spec.cluster_ip},
+        });
+        let params = PatchParams::apply("somebody").force();
+        let applied = services.patch(name, &params, &Patch::Apply(applied)).await;
+        applied.unwrap_or_else(|e| panic!("cannot apply {name}: {e}"));
+        self.claimed.insert(place);
+        format!("somebody applies over the Service {namespace}/{name} in {member}")
     }
 
     /// Somebody deletes an object of causeway's in a member.

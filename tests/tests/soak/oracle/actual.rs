@@ -19,8 +19,13 @@ pub(super) fn tell(scene: &Scene) -> Lines {
     }
     for (name, member) in &scene.members {
         let services = member.services.iter();
-        for (key, service) in services.filter(|(_, service)| scene.is_ours(*service)) {
-            tell_service(name, key, service, &mut lines);
+        for (key, service) in services.filter(|(_, service)| scene.bears_label(*service)) {
+            match scene.is_ours(service) {
+                true => tell_service(name, key, service, &mut lines),
+                false => lines.tell(format!(
+                    "{name}: Service {key:?}, which somebody applied, bears the label"
+                )),
+            }
         }
         let imports = member.imports.iter();
         for (key, object) in imports.filter(|(_, object)| scene.is_ours(*object)) {

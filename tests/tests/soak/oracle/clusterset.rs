@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::multicluster::{HEADLESS, ServiceImport};
+use causeway::api::multicluster::{HEADLESS, ServiceExport, ServiceImport};
 
 use super::native::{Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
@@ -11,7 +11,7 @@ use crate::scene::{Key, Member, Scene};
 
 /// A member that exports a Service, and since when.
 struct Exporter<'a> {
-    since: String,
+    since: [Option<String>; 2],
     name: &'a str,
     member: &'a Member,
     ports: Vec<Port>,
@@ -21,7 +21,7 @@ struct Exporter<'a> {
 pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
     let mut exporters = exporters(scene);
     for of_one in exporters.values_mut() {
-        // The oldest export decides; of two that are as old, the first by name.
+        // The export that was seen first decides, then the oldest; of two that are as old, the first by name.
         of_one.sort_by_key(|exporter| (exporter.since.clone(), exporter.name));
     }
     for (consumer, member) in joined(scene) {
@@ -83,9 +83,8 @@ fn exporters(scene: &Scene) -> BTreeMap<Key, Vec<Exporter<'_>>> {
             let Some(service) = member.services.get(key) else {
                 continue;
             };
-            let made = export.metadata.creation_timestamp.as_ref();
             found.entry(key.clone()).or_default().push(Exporter {
-                since: made.map(|made| made.0.to_string()).unwrap_or_default(),
+                since: since(export),
                 name,
                 member,
                 ports: ports::of_service(service),
@@ -94,6 +93,15 @@ fn exporters(scene: &Scene) -> BTreeMap<Key, Vec<Exporter<'_>>> {
         }
     }
     found
+}
+
+/// Since when it counts, as is written on it, and when it was made.
+fn since(export: &ServiceExport) -> [Option<String>; 2] {
+    let conditions = export.status.iter().flat_map(|status| &status.conditions);
+    let mut written = conditions.filter(|one| one.type_.ends_with("/Precedence"));
+    let written = written.next().map(|one| &one.last_transition_time);
+    let made = export.metadata.creation_timestamp.as_ref();
+    [written.or(made), made].map(|time| time.map(|time| time.0.to_string()))
 }
 
 /// By name first, then by protocol and number.

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 
 use super::ports::{self, Port, endpoint, is_headless, translated};
 use super::{Lines, listed};
-use crate::scene::{Key, Member, Scene, is_copy, label};
+use crate::scene::{Key, Member, Scene, is_applied, is_copy, label};
 
 pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
     for (key, exposed) in &scene.exposed {
@@ -42,7 +42,10 @@ pub(super) fn object(
 ) -> String {
     let (namespace, name) = key;
     let has_namespace = |member: &String| has_namespace(&scene.members[member], namespace);
+    // What somebody applied may lack ports that are exposed since.
+    let is_applied = |member: &Member| member.services.get(key).is_some_and(is_applied);
     let settled = crosses(exposed)
+        && !scene.members.values().any(is_applied)
         && scene.joined.iter().all(has_namespace)
         && all_named(exposed).all(|name| scene.joined.contains(name));
     let ready = if settled { ready } else { "?" };

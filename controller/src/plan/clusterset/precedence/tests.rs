@@ -79,9 +79,19 @@ fn what_is_written_stands_whatever_time_it_is() {
         since: at(5300),
         created: at(1_000_000),
     };
-    for now in [at(5000), at(0), at(9000)] {
+    for now in [at(5000), at(0), at(5600)] {
         assert_eq!(place_of("member1", &export, now), (place, false));
     }
+}
+
+#[test]
+fn what_a_clock_wrote_that_was_far_ahead_is_written_anew() {
+    let (older, younger) = (seen(2000, at(-86_400)), seen(1000, at(990)));
+    let (place, to_write) = place_of("member1", &older, at(0));
+    assert!(to_write && place.since == at(300), "{place:?}");
+    let lately = seen(10, at(-86_400));
+    assert_eq!(place_of("member1", &lately, at(0)).0.since, at(10));
+    assert_eq!(order(&[&younger, &lately], Some(&seal()), at(0)), [0, 1]);
 }
 
 #[test]

@@ -1,20 +1,21 @@
-//! Wall clocks of processes that jump.
+//! Wall clocks that can be set, of the processes that are given them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use causeway_tests::causeway::Launch;
+use crate::causeway::Launch;
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/handover/clock.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/clock.c");
 
 /// Clocks that can be set, one a process.
-pub(super) struct Clocks {
+pub struct Clocks {
     library: PathBuf,
     directory: PathBuf,
 }
 
 impl Clocks {
-    pub(super) fn new(directory: &Path) -> Self {
+    /// Builds what processes are given, in this directory.
+    pub fn new(directory: &Path) -> Self {
         let library = directory.join("clock.so");
         let mut compile = Command::new("cc");
         compile
@@ -36,7 +37,7 @@ impl Clocks {
     }
 
     /// The process that is started has this clock.
-    pub(super) fn give(&self, number: usize, launch: Launch) -> Launch {
+    pub fn give(&self, number: usize, launch: Launch) -> Launch {
         self.set(number, 0);
         launch
             .env("LD_PRELOAD", &self.library.display().to_string())
@@ -44,7 +45,7 @@ impl Clocks {
     }
 
     /// From now on the clock shows the machine's time and so many seconds.
-    pub(super) fn set(&self, number: usize, seconds: i64) {
+    pub fn set(&self, number: usize, seconds: i64) {
         // Never half written: it is replaced as a whole.
         let file = self.file(number);
         let fresh = file.with_extension("new");
