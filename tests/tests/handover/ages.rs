@@ -30,8 +30,8 @@ async fn a_cluster_that_makes_its_export_older_than_it_is_wins_no_conflict_whoev
     says(&space, honest, "Ready", "True Exported").await;
 
     clocks.set(0, HOUR);
-    controller.restart().await;
     proxy.set(Fault::Backdates);
+    controller.restart().await;
     service("foo").port("http", 80).create(forger, &space).await;
     service_export("foo").create(forger, &space).await;
     for member in [honest, forger] {
