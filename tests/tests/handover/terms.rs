@@ -51,7 +51,13 @@ pub(super) fn of_controllers(cluster: &str, audited: &[AuditedWrite]) -> (Vec<Wr
         })
     };
     let is_lease = |write: &&AuditedWrite| write.resource == "leases";
-    let (leases, others): (Vec<_>, Vec<_>) = audited.iter().partition(is_lease);
+    // The key of the seal is made by whoever starts first, before anybody leads.
+    let is_seal =
+        |write: &&AuditedWrite| write.name == "causeway-export-seal" && write.resource == "secrets";
+    let (leases, others): (Vec<_>, Vec<_>) = audited
+        .iter()
+        .filter(|write| !is_seal(write))
+        .partition(is_lease);
     (
         leases.into_iter().filter_map(named).collect(),
         others.into_iter().filter_map(named).collect(),
