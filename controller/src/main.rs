@@ -31,7 +31,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client};
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
-use tokio::time::error::Elapsed;
 use tokio_util::sync::CancellationToken;
 
 /// Glibc keeps what a relist used; this allocator gives it back.
@@ -102,17 +101,12 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         metrics,
     } = with;
     let shutdown = tasks.shutdown();
-    let known = tokio::select! {
-        known = Hub::ask_until_known(&client) => known,
-        () = shutdown.cancelled() => return,
+    let asked = async {
+        let known = until_answered(|| Hub::ask(&client)).await;
+        (known, until_answered(|| keep_seal(&client, &config)).await)
     };
-    let namespace = config
-        .lease
-        .as_ref()
-        .map(|(namespace, _)| namespace.clone());
-    let namespace = namespace.unwrap_or_else(own_namespace);
-    let seal = tokio::select! {
-        seal = keep_seal(&client, &namespace) => seal,
+    let (known, seal) = tokio::select! {
+        both = asked => both,
         () = shutdown.cancelled() => return,
     };
     hub_known.ready();
@@ -133,10 +127,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let announcer = Announcer::new(tasks.clone(), identity, leadership.clone());
     let parts = Parts {
         index: Index::new(&known.uid),
-        settings: Settings {
-            seal,
-            ..settings(&config)
-        },
+        settings: settings(&config, seal),
         fleet: fleet(&config, agent, &tasks, &events, &metrics),
         outbox: Outbox::new(Limits {
             qps: config.member_qps,
@@ -158,48 +149,45 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
 
 /// The seal of what is written on exports. A hub that refuses it is served all the same: then what clusters say of the age of their exports
 /// is believed.
-async fn keep_seal(client: &Client, namespace: &str) -> Option<Seal> {
-    let mut backoff = failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
-    loop {
-        let kept = tokio::time::timeout(DEADLINE, Seal::keep(client, namespace)).await;
-        match kept.context("no answer in time").flatten() {
-            Ok(seal) => return Some(seal),
-            Err(error) if is_without_answer(&error) => {
-                tracing::warn!(
-                    "the hub cannot be used yet: {}",
-                    with_causes(error.as_ref())
-                );
-            }
-            Err(error) => {
-                let why = with_causes(error.as_ref());
-                tracing::warn!(
-                    "exports that disagree are put in order by what their clusters say of their age: Secret {namespace}/{} {why}; \
-                     apply the manifests of this version, or let causeway-controller get and update it",
-                    seal::SECRET
-                );
-                return None;
-            }
+///
+/// # Errors
+/// Where the hub does not answer.
+async fn keep_seal(client: &Client, config: &Config) -> anyhow::Result<Option<Seal>> {
+    let namespace = config
+        .lease
+        .as_ref()
+        .map(|(namespace, _)| namespace.clone());
+    let namespace = namespace.unwrap_or_else(own_namespace);
+    match Seal::keep(client, &namespace).await {
+        Err(error) if is_answer(&error) => {
+            let why = with_causes(error.as_ref());
+            tracing::warn!(
+                "exports that disagree are put in order by what their clusters say of their age: Secret {namespace}/{} {why}; \
+                 apply the manifests of this version, or let causeway-controller get and update it",
+                seal::SECRET
+            );
+            Ok(None)
         }
-        tokio::time::sleep(backoff.pause()).await;
+        kept => kept.map(Some),
     }
 }
 
-fn is_without_answer(error: &anyhow::Error) -> bool {
+fn is_answer(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
-        Some(_) => true,
-        None => error.is::<Elapsed>(),
+        Some(kube::Error::Api(status)) => status.code < 500 && status.code != 429,
+        Some(_) => false,
+        None => true,
     }
 }
 
-fn settings(config: &Config) -> Settings {
+fn settings(config: &Config, seal: Option<Seal>) -> Settings {
     Settings {
         protection: config.protection.clone(),
         service_grace: config.service_grace,
         provider_ttl: config.provider_ttl,
         publish_exports: config.publish_exports,
         quota: config.quota,
-        seal: None,
+        seal,
     }
 }
 
@@ -252,23 +240,26 @@ struct Hub {
 const DEADLINE: Duration = Duration::from_secs(10);
 const CLUSTER_CRD: &str = "clusters.cluster.karmada.io";
 
-impl Hub {
-    async fn ask_until_known(client: &Client) -> Self {
-        let mut backoff =
-            failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
-        loop {
-            match tokio::time::timeout(DEADLINE, Self::ask(client)).await {
-                Ok(Ok(hub)) => return hub,
-                Ok(Err(error)) => {
-                    let why = with_causes(error.as_ref());
-                    tracing::warn!("the hub cannot be used yet: {why}");
-                }
-                Err(_) => tracing::warn!("the hub does not answer"),
+/// Asks the hub until it answers.
+async fn until_answered<T, F>(ask: impl Fn() -> F) -> T
+where
+    F: Future<Output = anyhow::Result<T>>,
+{
+    let mut backoff = failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+    loop {
+        match tokio::time::timeout(DEADLINE, ask()).await {
+            Ok(Ok(answer)) => return answer,
+            Ok(Err(error)) => {
+                let why = with_causes(error.as_ref());
+                tracing::warn!("the hub cannot be used yet: {why}");
             }
-            tokio::time::sleep(backoff.pause()).await;
+            Err(_) => tracing::warn!("the hub does not answer"),
         }
+        tokio::time::sleep(backoff.pause()).await;
     }
+}
 
+impl Hub {
     async fn ask(client: &Client) -> anyhow::Result<Self> {
         let namespaces = Api::<Namespace>::all(client.clone());
         let namespace = namespaces

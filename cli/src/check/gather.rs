@@ -59,6 +59,18 @@ pub(super) struct Installation {
     pub misplaced: Seen<Vec<Misplaced>>,
 }
 
+async fn misplaced_on(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+) -> Result<Seen<Vec<Misplaced>>, AskError> {
+    let everywhere = Wanted {
+        namespace: None,
+        name: None,
+        allow_insecure: false,
+    };
+    allowed(misplaced::read(hub, clusters, &everywhere).await)
+}
+
 pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installation, AskError> {
     let info = hub.ask(hub.client.apiserver_version()).await?;
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
@@ -101,13 +113,8 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     };
     let of_clusters = clusters.as_deref().unwrap_or_default();
     let lacking = allowed(rights::lacking(hub, of_clusters).await)?;
-    let everywhere = Wanted {
-        namespace: None,
-        name: None,
-        allow_insecure: false,
-    };
     let misplaced = match &clusters {
-        Ok(clusters) => allowed(misplaced::read(hub, clusters, &everywhere).await)?,
+        Ok(clusters) => misplaced_on(hub, clusters).await?,
         Err(why) => Err(why.clone()),
     };
     Ok(Installation {

@@ -33,12 +33,7 @@ pub(crate) fn overview(report: &Report, now: Timestamp) -> String {
     if !report.exports.is_empty() {
         blocks.push(clusterset::overview(&report.exports));
     }
-    if !report.unread.is_empty() {
-        blocks.push(clusterset::unread(&report.unread));
-    }
-    if !report.misplaced.is_empty() {
-        blocks.push(misplaced(&report.misplaced));
-    }
+    blocks.extend(asides(report));
     blocks.join("\n")
 }
 
@@ -48,13 +43,15 @@ pub(crate) fn all_details(report: &Report, now: Timestamp) -> String {
     let mut blocks: Vec<_> = services.map(|service| details(service, now)).collect();
     let exports = report.exports.iter();
     blocks.extend(exports.map(|service| clusterset::details(service, now)));
-    if !report.unread.is_empty() {
-        blocks.push(clusterset::unread(&report.unread));
-    }
-    if !report.misplaced.is_empty() {
-        blocks.push(misplaced(&report.misplaced));
-    }
+    blocks.extend(asides(report));
     blocks.join("\n")
+}
+
+/// What is said below the services: the members that were not read, and what is in the wrong place.
+fn asides(report: &Report) -> impl Iterator<Item = String> {
+    let unread = (!report.unread.is_empty()).then(|| clusterset::unread(&report.unread));
+    let misplaced = (!report.misplaced.is_empty()).then(|| misplaced(&report.misplaced));
+    unread.into_iter().chain(misplaced)
 }
 
 /// What is on the hub and does nothing there, each with what to type.

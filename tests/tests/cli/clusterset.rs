@@ -7,7 +7,7 @@ use causeway_tests::{
 };
 use serde_json::Value;
 
-use crate::{ends, join, json};
+use crate::{ends, join, json, reader};
 
 /// A hub with causeway's controller, and three members that are joined.
 struct Set {
@@ -241,32 +241,7 @@ async fn both_ways_to_one_name_are_shown(set: &Set, space: &Space<'_>) {
 
 /// Somebody who sees the hub's objects and no Secrets.
 async fn who_may_not_read_credentials_is_told_once(set: &Set, space: &Space<'_>) {
-    let (hub, n) = (set.fleet.hub(), space.name());
-    hub.kubectl(["create", "serviceaccount", "reader", "-n", n])
-        .await
-        .ok();
-    let role = [
-        "create",
-        "clusterrole",
-        "reader",
-        "--verb=get,list,watch",
-        "--resource=multiclusterservices,clusters.cluster.karmada.io",
-    ];
-    hub.kubectl(role).await.ok();
-    let account = format!("--serviceaccount={n}:reader");
-    let bind = [
-        "create",
-        "clusterrolebinding",
-        "reader",
-        "--clusterrole=reader",
-    ];
-    hub.kubectl(bind.into_iter().chain([account.as_str()]))
-        .await
-        .ok();
-    let create = ["create", "token", "reader", "-n", n];
-    let token = hub.kubectl(create).await.ok();
-    let kubeconfig = hub.kubeconfig_with_token("reader.kubeconfig", token.trim());
-    let kubeconfig = kubeconfig.display().to_string();
+    let kubeconfig = reader(set.fleet.hub(), space.name()).await;
     let shown = set.status(space, &["--kubeconfig", &kubeconfig]).await;
     ends(
         &shown,

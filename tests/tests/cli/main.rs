@@ -65,6 +65,28 @@ async fn join(installation: &Installation, name: &str, member: &Cluster, more: &
         .await
 }
 
+/// The kubeconfig of somebody who sees causeway's objects on the hub, but neither Secrets nor ServiceExports and ServiceImports.
+async fn reader(hub: &Cluster, namespace: &str) -> String {
+    let account = ["create", "serviceaccount", "reader", "-n", namespace];
+    hub.kubectl(account).await.ok();
+    let role = [
+        "create",
+        "clusterrole",
+        "reader",
+        "--verb=get,list,watch",
+        "--resource=multiclusterservices,clusters.cluster.karmada.io",
+    ];
+    hub.kubectl(role).await.ok();
+    let subject = format!("--serviceaccount={namespace}:reader");
+    let role = "--clusterrole=reader";
+    let bind = ["create", "clusterrolebinding", "reader", role, &subject];
+    hub.kubectl(bind).await.ok();
+    let token = ["create", "token", "reader", "-n", namespace];
+    let token = hub.kubectl(token).await.ok();
+    let kubeconfig = hub.kubeconfig_with_token("reader.kubeconfig", token.trim());
+    kubeconfig.display().to_string()
+}
+
 /// How a command ended, and what it said: each of these texts, parted by `|` or by lines.
 #[track_caller]
 fn ends(output: &Output, code: i32, said: &str) {

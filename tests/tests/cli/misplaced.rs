@@ -6,7 +6,7 @@ use causeway_tests::{
     Cluster, Fleet, Installation, SOON, Space, eventually, service, service_export, service_import,
 };
 
-use crate::{ends, join, json};
+use crate::{ends, join, json, reader};
 
 /// Longer than it takes to look whether definitions came.
 const NOTICED: Duration = Duration::from_secs(45);
@@ -95,23 +95,7 @@ async fn who_may_not_see_it_is_not_told(
     space: &Space<'_>,
 ) {
     let n = space.name();
-    let account = ["create", "serviceaccount", "reader", "-n", n];
-    hub.kubectl(account).await.ok();
-    let role = [
-        "create",
-        "clusterrole",
-        "reader",
-        "--verb=get,list,watch",
-        "--resource=multiclusterservices,clusters.cluster.karmada.io",
-    ];
-    hub.kubectl(role).await.ok();
-    let subject = format!("--serviceaccount={n}:reader");
-    let role = "--clusterrole=reader";
-    let bind = ["create", "clusterrolebinding", "reader", role, &subject];
-    hub.kubectl(bind).await.ok();
-    let token = hub.kubectl(["create", "token", "reader", "-n", n]).await;
-    let kubeconfig = hub.kubeconfig_with_token("reader.kubeconfig", token.ok().trim());
-    let kubeconfig = kubeconfig.display().to_string();
+    let kubeconfig = reader(hub, n).await;
     let args = ["status", "-n", n, "--kubeconfig", &kubeconfig];
     let seen = installation.kubectl_mcs(args).await;
     ends(&seen, 0, "member1");

@@ -53,10 +53,8 @@ async fn a_cluster_that_makes_its_export_older_than_it_is_wins_no_conflict_whoev
 }
 
 async fn says(space: &Space<'_>, member: &Cluster, type_: &str, words: &str) {
-    let path = format!("{{.status.conditions[?(@.type==\"{type_}\")]}}");
     let path = format!(
-        "jsonpath={{range {}}}{{.status}} {{.reason}} {{.message}}{{end}}",
-        path.trim_matches(['{', '}'])
+        "jsonpath={{range .status.conditions[?(@.type==\"{type_}\")]}}{{.status}} {{.reason}} {{.message}}{{end}}"
     );
     let get = [
         "get",

@@ -75,9 +75,8 @@ impl Scene {
 
 /// Whether somebody applied it: causeway never does.
 pub(super) fn is_applied<K: Resource>(object: &K) -> bool {
-    let entries = object.meta().managed_fields.iter().flatten();
-    let mut applied = entries.filter(|entry| entry.operation.as_deref() == Some("Apply"));
-    applied.next().is_some()
+    let mut entries = object.meta().managed_fields.iter().flatten();
+    entries.any(|entry| entry.operation.as_deref() == Some("Apply"))
 }
 
 async fn of(member: &Cluster, clients: &BTreeMap<String, Client>) -> (String, Member) {
