@@ -3,7 +3,7 @@
 //! A create that comes too late meets what is there already, an update or a deletion that comes too late
 //! meets another resourceVersion: neither can undo what a successor wrote.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -145,6 +145,27 @@ impl ObjectId {
                 "MultiClusterService"
             }
             Self::Cluster(_) | Self::ClusterStatus(_) => "Cluster",
+        }
+    }
+}
+
+/// The kind and the name, as a person writes them.
+impl fmt::Display for ObjectId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind();
+        match self {
+            Self::Namespace(name) | Self::Slice(_, _, name) => write!(out, "{kind} {name}"),
+            Self::Service(key)
+            | Self::ServiceExport(_, key)
+            | Self::ServiceImport(_, key)
+            | Self::MultiClusterService(key) => write!(out, "{kind} {}", key.name),
+            Self::ServiceExportStatus(_, key)
+            | Self::ServiceImportStatus(_, key)
+            | Self::MultiClusterServiceStatus(key) => {
+                write!(out, "the status of {kind} {}", key.name)
+            }
+            Self::Cluster(name) => write!(out, "{kind} {name}"),
+            Self::ClusterStatus(name) => write!(out, "the status of {kind} {name}"),
         }
     }
 }

@@ -101,6 +101,15 @@ struct MemberArgs {
         default_value = "8"
     )]
     max_member_object_mib: String,
+    /// How long an object that somebody else changes back as often as causeway writes it is left as it is, at first; twice as long
+    /// each time that it goes on, up to an hour
+    #[arg(
+        long,
+        env = "CAUSEWAY_WRITE_CONFLICT_PAUSE",
+        value_name = "DURATION",
+        default_value = "5m"
+    )]
+    write_conflict_pause: String,
     /// Reach members also where their certificate cannot be verified, if their Cluster asks for it
     #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS")]
     allow_insecure_members: bool,
@@ -155,6 +164,8 @@ pub struct Config {
     pub member_qps: f64,
     /// How long a write may take.
     pub member_timeout: Duration,
+    /// How long an object that is fought over is left as it is, at first.
+    pub conflict_pause: Duration,
     /// How much of a member is listened to.
     pub member_limits: Limits,
     /// Where Secrets of members are read.
@@ -188,6 +199,8 @@ impl Args {
         let lease = self.election.check(&mut checks);
         let member_qps = qps(&mut checks, &self.members.member_qps);
         let member_timeout = checks.duration("--member-timeout", &self.members.member_timeout);
+        let conflict_pause = &self.members.write_conflict_pause;
+        let conflict_pause = checks.duration("--write-conflict-pause", conflict_pause);
         let member_limits = self.members.limits(&mut checks);
         let service_grace = checks.duration("--service-grace", &self.services.service_grace);
         let provider_ttl = self.services.provider_ttl.as_deref();
@@ -205,6 +218,7 @@ impl Args {
                 lease: lease?,
                 member_qps: member_qps?,
                 member_timeout: member_timeout?,
+                conflict_pause: conflict_pause?,
                 member_limits: member_limits?,
                 secret_namespaces,
                 allow_insecure_members: self.members.allow_insecure_members,
@@ -321,6 +335,7 @@ mod tests {
             "--max-member-objects=0",
             "--max-member-mib=1Gi",
             "--max-member-object-mib=-1",
+            "--write-conflict-pause=never",
             "--service-grace=soon",
             "--provider-ttl=never",
             "--max-member-exports=0",
@@ -336,6 +351,7 @@ mod tests {
             "--max-member-objects",
             "--max-member-mib",
             "--max-member-object-mib",
+            "--write-conflict-pause",
             "--service-grace",
             "--provider-ttl",
             "--max-member-exports",

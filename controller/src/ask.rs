@@ -14,11 +14,15 @@ use tokio::time::timeout;
 
 use crate::event::Event;
 use crate::failure::Failure;
+use crate::karmada::binding;
 
 pub use self::lookups::{Lookups, REMEMBERED};
 
 /// When a question that found no answer is put again.
 pub const AGAIN: Duration = Duration::from_secs(5);
+
+/// For how long what a propagation came to is not asked for again: once it has come to its end, and where it cannot be asked for.
+pub const SELDOM: Duration = Duration::from_secs(300);
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -30,6 +34,12 @@ pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::S
         Err(_) => Err(Failure::timeout()),
     };
     tell(&events, Event::Asked { key, exists }).await;
+}
+
+/// Asks what became of Karmada's propagation of a Service; the answer comes as [`Event::Propagated`].
+pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
+    let outcome = binding::propagation(&hub, &key).await;
+    tell(&events, Event::Propagated { key, outcome }).await;
 }
 
 /// Asks for a document; `None` where the API server does not serve it.

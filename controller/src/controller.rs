@@ -75,6 +75,7 @@ pub struct Controller {
     /// `None` where leadership ended before the answer.
     writes: JoinSet<Option<WriteResult>>,
     lookups: Lookups,
+    bindings: Lookups,
     sources_changed: HashMap<ServiceKey, SourceChange>,
     leads: bool,
 }
@@ -94,6 +95,7 @@ impl Controller {
             queue: Queue::default(),
             writes: JoinSet::new(),
             lookups: Lookups::default(),
+            bindings: Lookups::default(),
             sources_changed: HashMap::new(),
             leads: false,
         }
@@ -186,6 +188,7 @@ impl Controller {
         self.writes = JoinSet::new();
         self.parts.outbox.clear();
         self.lookups.clear();
+        self.bindings.clear();
         self.sources_changed.clear();
         if leads {
             self.parts.index.mark_all_services();
@@ -203,6 +206,7 @@ impl Controller {
                 event,
             } => self.fold_member(&name, generation, event, now),
             Event::Asked { key, exists } => self.answered(key, exists),
+            Event::Propagated { key, outcome } => self.propagated(&key, outcome),
         }
         self.list_again();
     }
@@ -251,7 +255,9 @@ impl Controller {
         if outcome.ask_hub {
             self.look_up(key, now.instant);
         }
+        self.look_up_binding(key, now.instant);
         let index = &mut self.parts.index;
+        index.lacks.note(key, outcome.lacks, now);
         for Ahead { provider, copied } in &outcome.ahead {
             index.suspect_rollback(provider, key, copied, now);
         }

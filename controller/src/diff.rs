@@ -72,10 +72,13 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     let unasked = mcs.is_none() && !index.hub.confirmed_gone.contains(key);
     let in_doubt = index.hub.doubts.leftovers() > 0;
     diff.ask_hub = unasked && !in_doubt && index.owns_native(key);
+    // Beside Karmada nothing is begun: what is there is guarded, and nothing else.
+    let guards = || desired.beside.is_none() || index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {
         matches!(desired.members, Members::Wanted(_))
             && !mcs.is_deleting()
             && !mcs.finalizers.have_ours()
+            && guards()
     });
     if let Some(mcs) = unguarded {
         let patch = mcs.finalizers.with_ours(&mcs.resource_version);
@@ -117,6 +120,9 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
     }
     if let Some(mcs) = mcs {
         ending::let_go(&mut diff, index, key, mcs, moment);
+        if desired.beside.is_some() {
+            ending::hand_over(&mut diff, index, key, mcs, moment);
+        }
     }
     diff
 }

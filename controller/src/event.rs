@@ -15,6 +15,7 @@ use crate::index::hub::imports::HubImport;
 use crate::index::served::Served;
 use crate::index::slice::ObservedSlice;
 use crate::karmada::ServiceWork;
+use crate::karmada::binding::Propagation;
 use crate::watch::Signal;
 
 /// Events that wait to be folded in. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
@@ -44,6 +45,13 @@ pub enum Event {
         key: ServiceKey,
         /// Whether the hub holds a MultiClusterService of that key.
         exists: Result<bool, Failure>,
+    },
+    /// The hub was asked what became of Karmada's propagation of a Service.
+    Propagated {
+        /// The Service.
+        key: ServiceKey,
+        /// What became of it.
+        outcome: Result<Propagation, Failure>,
     },
 }
 

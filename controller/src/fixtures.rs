@@ -36,6 +36,7 @@ use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
 pub(crate) const HUB_UID: &str = "hub-uid";
+pub(crate) const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
 pub(crate) const GRACE: Duration = Duration::from_secs(300);
 
 const MEMBER_KINDS: [Kind; 5] = [
@@ -122,6 +123,7 @@ fn outbox() -> Outbox {
         qps: 1000.0,
         burst: 1000.0,
         width: 100,
+        conflict_pause: CONFLICT_PAUSE,
     })
 }
 
@@ -336,6 +338,7 @@ impl World {
                 Item::Service(key) => {
                     let outcome =
                         reconcile_service(&self.index, &mut self.outbox, &self.settings, key, now);
+                    self.index.lacks.note(key, outcome.lacks, now);
                     for Ahead { provider, copied } in &outcome.ahead {
                         self.index.suspect_rollback(provider, key, copied, now);
                     }

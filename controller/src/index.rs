@@ -8,8 +8,10 @@
 pub mod clusterset;
 pub mod finalizers;
 pub mod hub;
+pub mod lacks;
 pub mod member;
 mod newcomer;
+mod others;
 pub mod quota;
 pub mod served;
 pub mod service;
@@ -23,6 +25,7 @@ use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 
 use self::hub::{Hub, McsView};
+use self::lacks::Lacks;
 use self::member::{Configuration, DerivedRefusal, Member};
 use self::newcomer::Heard;
 use crate::apply::{Ack, Action, ObjectId};
@@ -48,6 +51,8 @@ pub struct Index {
     pub hub: Hub,
     /// The engaged members.
     pub members: BTreeMap<ClusterName, Member>,
+    /// What consumers lack of services that Karmada carries.
+    pub lacks: Lacks,
     dirty: HashSet<Item>,
     echoed: HashSet<Item>,
     swept: HashSet<Item>,
@@ -93,6 +98,7 @@ impl Index {
         Self {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
+            lacks: Lacks::default(),
             dirty: HashSet::new(),
             echoed: HashSet::new(),
             swept: HashSet::new(),

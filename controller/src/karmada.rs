@@ -16,6 +16,8 @@
 //! endpoints, and goes on when a MultiClusterService is given up. A dispatched slice bears no permanent-id; so the service is known by
 //! its namespace and name.
 
+pub mod binding;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 

@@ -12,6 +12,7 @@ pub mod departure;
 pub mod diff;
 pub mod event;
 pub mod failure;
+pub mod fight;
 #[cfg(test)]
 mod fixtures;
 pub mod fleet;

@@ -133,6 +133,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
             qps: config.member_qps,
             burst: config.member_qps,
             width: WRITES_AT_ONCE,
+            conflict_pause: config.conflict_pause,
         }),
         hub: client,
         hub_asks,

@@ -25,6 +25,7 @@ pub struct Metrics {
     queue_keys: Gauge,
     queue_oldest: Gauge<f64, AtomicU64>,
     retries: Counter,
+    conflicts: Family<ClusterLabels, Counter>,
     member_state: Family<StateLabels, Gauge>,
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
     withdrawals_held: Family<ClusterLabels, Gauge>,
@@ -94,6 +95,7 @@ impl Default for Metrics {
             queue_keys: Gauge::default(),
             queue_oldest: Gauge::default(),
             retries: Counter::default(),
+            conflicts: Family::default(),
             member_state: Family::default(),
             member_last_event: Family::default(),
             withdrawals_held: Family::default(),
@@ -132,6 +134,11 @@ impl Metrics {
             "retries",
             "Writes that failed and are tried again",
             self.retries.clone(),
+        );
+        registry.register(
+            "write_conflicts",
+            "Times that an object was left as it is for a while because somebody changed it back as often as it was written",
+            self.conflicts.clone(),
         );
         registry.register(
             "member_state",
@@ -194,6 +201,14 @@ impl Metrics {
         self.retries.inc();
     }
 
+    /// An object of the cluster, a member's name or `hub`, is left as it is for a while: somebody changes it back again and again.
+    pub fn conflicted(&self, cluster: &str) {
+        let labels = ClusterLabels {
+            cluster: cluster.to_owned(),
+        };
+        self.conflicts.get_or_create(&labels).inc();
+    }
+
     /// How many services wait, and for how long the first of them has been waiting.
     pub fn queue(&self, keys: usize, oldest: Duration) {
         self.queue_keys.set(i64::try_from(keys).unwrap_or(i64::MAX));
@@ -253,6 +268,7 @@ impl Metrics {
         };
         self.member_last_event.remove(&labels);
         self.withdrawals_held.remove(&labels);
+        self.conflicts.remove(&labels);
         let written = self
             .written
             .lock()
@@ -298,6 +314,7 @@ mod tests {
         metrics.wrote("member1", "Service", "create", None);
         metrics.wrote("member1", "Service", "create", Some(&conflict));
         metrics.retried();
+        metrics.conflicted("member1");
         metrics.propagated(Duration::from_millis(3));
         metrics.queue(2, Duration::from_millis(1_500));
         metrics.member_state(member1, MemberState::Syncing);
@@ -310,6 +327,7 @@ mod tests {
             r#"causeway_controller_writes_total{cluster="member1",kind="Service",verb="create",result="ok"} 1"#,
             r#"causeway_controller_writes_total{cluster="member1",kind="Service",verb="create",result="conflict"} 1"#,
             "causeway_controller_retries_total 1",
+            r#"causeway_controller_write_conflicts_total{cluster="member1"} 1"#,
             r#"causeway_controller_propagation_seconds_bucket{le="0.005"} 1"#,
             "causeway_controller_queue_keys 2",
             "causeway_controller_queue_oldest_seconds 1.5",
@@ -336,6 +354,7 @@ mod tests {
             metrics.member_state(&member(cluster), MemberState::Synced);
             metrics.member_event(&member(cluster), Timestamp::UNIX_EPOCH);
             metrics.withdrawals_held(cluster, 12);
+            metrics.conflicted(cluster);
         }
         metrics.forget_member(&member("member1"));
         let text = shown(&metrics);

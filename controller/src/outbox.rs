@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::apply::{Ack, Action, ObjectId};
 use crate::event::Generation;
 use crate::failure::{Failure, FailureKind};
+use crate::fight::{Fight, Fights};
 use crate::index::Item;
 
 pub use self::trouble::Trouble;
@@ -113,6 +114,8 @@ pub struct Limits {
     pub burst: f64,
     /// Writes under way at one time.
     pub width: usize,
+    /// For how long an object that somebody changes back as often as it is written is left as it is, at first.
+    pub conflict_pause: Duration,
 }
 
 /// All lanes.
@@ -122,6 +125,7 @@ pub struct Outbox {
     lanes: BTreeMap<Lane, LaneState>,
     /// How many writes are under way for an item.
     busy: HashMap<Item, usize>,
+    fights: Fights,
 }
 
 #[derive(Debug)]
@@ -168,6 +172,8 @@ pub struct Finished {
     pub is_trouble: bool,
     /// How many times in a row it has failed.
     pub attempts: u32,
+    /// It was carried out, as it has been again and again: somebody changes it back each time.
+    pub fight: Option<Fight>,
 }
 
 /// A copy is written at most this often: a storm is folded, the first change goes at once.
@@ -181,6 +187,7 @@ impl Outbox {
             limits,
             lanes: BTreeMap::new(),
             busy: HashMap::new(),
+            fights: Fights::new(limits.conflict_pause),
         }
     }
 
@@ -210,7 +217,8 @@ impl Outbox {
             .started
             .get(&write.object)
             .map(|started| *started + FOLD);
-        if let Some(at) = retry.max(unfold).filter(|at| *at > now) {
+        let held = self.fights.held_until(lane, &write, now);
+        if let Some(at) = retry.max(unfold).max(held).filter(|at| *at > now) {
             return Offer::Later(at);
         }
         state.put(item.clone(), write);
@@ -271,12 +279,17 @@ impl Outbox {
         }
         let offered = under_way.unwrap_or_default().offered;
         let trouble = self.note_answer(result, now);
-        Finished {
+        let mut finished = Finished {
             retry_at: trouble.map(|trouble| trouble.retry_at),
             offered,
             is_trouble: trouble.is_some_and(Trouble::counts),
             attempts: trouble.map_or(0, |trouble| trouble.attempts),
+            fight: None,
+        };
+        if finished.retry_at.is_none() {
+            finished.fight = self.fights.note(lane, item, write, now);
         }
+        finished
     }
 
     fn note_idle(&mut self, item: &Item) {
@@ -359,6 +372,7 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.lanes.clear();
         self.busy.clear();
+        self.fights.clear();
     }
 }
 
@@ -475,6 +489,7 @@ impl LaneState {
     }
 }
 
+mod fights;
 mod trouble;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What every cluster should hold for one service: a pure function of what is known.
 
+pub mod beside;
 pub mod cluster;
 pub mod clusterset;
 pub mod copy;
@@ -11,27 +12,29 @@ pub mod service;
 pub mod status;
 pub mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use causeway::api::condition::reason;
-use causeway::api::labels;
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, ServicePort};
 
+use self::beside::Beside;
 use self::clusterset::Clusterset;
 use self::copy::{CopyWish, Provider};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::release::Release;
 use self::service::ServiceWish;
-use crate::index::Index;
 use crate::index::hub::McsView;
 use crate::index::hub::works::Carrier;
+use crate::index::lacks::Lack;
+use crate::index::member::Member;
 use crate::index::quota::Quota;
 use crate::index::service::ServiceView;
 use crate::index::slice::Path;
+use crate::index::{Index, Standing};
 use crate::seal::Seal;
 use crate::time_point::TimePoint;
 
@@ -63,6 +66,8 @@ pub struct Desired {
     pub problem: Option<Problem>,
     /// Who provides, who consumes, and who takes no part.
     pub placement: Placement,
+    /// What is so of it where Karmada's own controllers carry it.
+    pub beside: Option<Beside>,
     /// Whether it is not known yet who carries the MultiClusterService: until then nothing is said of it.
     pub on_hold: bool,
     /// When time alone will change the plan.
@@ -102,7 +107,7 @@ pub struct Problem {
 }
 
 impl Desired {
-    /// Why nothing is done, where Karmada carries the service; then Karmada also says how far it is, in conditions of the same types as
+    /// What is said where Karmada carries the service; then Karmada also says how far it is, in conditions of the same types as
     /// causeway's.
     pub fn karmadas_problem(&self) -> Option<&Problem> {
         let problem = self.problem.as_ref();
@@ -145,127 +150,141 @@ fn native(
             ..Desired::default()
         };
     };
-    if let Some(left_alone) = left_alone(index, settings, key, now) {
-        return left_alone;
+    if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
+        return untouched(protected.to_string());
     }
-    match &mcs.wish {
-        Err(errors) => {
-            let problem = Problem {
-                reason: reason::SERVICE_APPLIED_FAILED,
-                message: errors.to_string(),
+    let work = match index.hub.carrier(key, now) {
+        Carrier::Karmada(work) => Some(work),
+        Carrier::Causeway => None,
+        Carrier::Unknown(until) => {
+            return Desired {
+                on_hold: true,
+                again_at: until,
+                ..Desired::default()
             };
-            Desired {
-                problem: Some(problem),
-                ..Desired::default()
-            }
         }
-        Ok(wish) => match wish.exposure {
-            ExposureType::CrossCluster => {
-                let exposed = exposure::expose(index, settings.service_grace, key, wish, now);
-                cross_cluster(index, key, mcs, wish, exposed, publishes)
-            }
-            ExposureType::LoadBalancer => Desired {
-                members: Members::Wanted(BTreeMap::new()),
-                placement: placement::place(index, wish),
-                ..Desired::default()
-            },
+    };
+    match (&mcs.wish, work) {
+        (Ok(wish), _) if wish.exposure == ExposureType::CrossCluster => {
+            let exposed = exposure::expose(index, settings.service_grace, key, wish, now);
+            let plan = Native {
+                index,
+                key,
+                mcs,
+                exposed: &exposed,
+                publishes,
+                beside_karmada: work.is_some(),
+            };
+            plan.cross_cluster(wish, work, now)
+        }
+        (_, Some(work)) => {
+            let untouched = Desired::default();
+            beside::say(index, key, work, untouched, BTreeSet::new(), now)
+        }
+        (Err(errors), None) => untouched(errors.to_string()),
+        (Ok(wish), None) => Desired {
+            members: Members::Wanted(BTreeMap::new()),
+            placement: placement::place(index, wish),
+            ..Desired::default()
         },
     }
 }
 
-/// What is planned where causeway must not touch the service, if so: what the members hold stays, whoever wrote it.
-fn left_alone(
-    index: &Index,
-    settings: &Settings,
-    key: &ServiceKey,
-    now: TimePoint,
-) -> Option<Desired> {
-    let because = |problem| Desired {
-        problem: Some(problem),
-        ..Desired::default()
-    };
-    if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
-        return Some(because(Problem {
-            reason: reason::SERVICE_APPLIED_FAILED,
-            message: protected.to_string(),
-        }));
-    }
-    match index.hub.carrier(key, now) {
-        Carrier::Karmada(work) => Some(because(karmada_carries(key, work))),
-        Carrier::Unknown(until) => Some(Desired {
-            on_hold: true,
-            again_at: until,
-            ..Desired::default()
-        }),
-        Carrier::Causeway => None,
-    }
-}
-
-fn karmada_carries(key: &ServiceKey, work: &str) -> Problem {
-    let (namespace, name) = (&key.namespace, &key.name);
-    Problem {
-        reason: reason::MANAGED_BY_KARMADA,
-        message: format!(
-            "Karmada's own MultiClusterService controllers carry this service (Work {work}); causeway leaves it alone. For causeway to \
-             carry it, start karmada-controller-manager with --feature-gates=MultiClusterService=false and delete the Works: kubectl \
-             delete works.work.karmada.io -A --wait=false -l {}={namespace},{}={name}; or delete this object",
-            labels::WORK_SERVICE_NAMESPACE,
-            labels::WORK_SERVICE_NAME,
-        ),
-    }
-}
-
-fn cross_cluster(
-    index: &Index,
-    key: &ServiceKey,
-    mcs: &McsView,
-    wish: &MultiClusterService,
-    exposed: Exposed,
-    publishes: bool,
-) -> Desired {
-    let placement = placement::place(index, wish);
-    let members = match &exposed.state {
-        exposure::State::Held => Members::Untouched,
-        exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
-        exposure::State::Service(_) => {
-            Members::Wanted(wishes(index, key, mcs, &placement, &exposed, publishes))
-        }
-    };
+/// What the members hold stays, whoever wrote it.
+fn untouched(why: String) -> Desired {
     Desired {
-        members,
-        problem: exposed.problem,
-        placement,
-        again_at: exposed.again_at,
+        problem: Some(Problem {
+            reason: reason::SERVICE_APPLIED_FAILED,
+            message: why,
+        }),
         ..Desired::default()
     }
 }
 
-fn wishes(
-    index: &Index,
-    key: &ServiceKey,
-    mcs: &McsView,
-    placement: &Placement,
-    exposed: &Exposed,
+/// What the plan of a MultiClusterService of type CrossCluster depends on.
+struct Native<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    mcs: &'a McsView,
+    exposed: &'a Exposed,
     publishes: bool,
-) -> BTreeMap<ClusterName, MemberWish> {
-    let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
-    let exposure::State::Service(hub_service) = &exposed.state else {
-        return BTreeMap::new();
-    };
-    let origin = copy::Origin {
-        hub: &index.hub.uid,
-        owner: &owner,
-        key,
-        path: Path::Native,
-        service: &key.name,
-        multicluster: publishes,
-        import: None,
-    };
-    let providers = providers(index, key, placement, exposed);
-    let targets = placement.targets.iter();
-    let staying = targets.filter(|(name, _)| !index.hub.is_leaving(name));
-    let wish = |(name, roles): (&ClusterName, &Roles)| {
-        let member = index.members.get(name)?;
+    beside_karmada: bool,
+}
+
+impl Native<'_> {
+    /// With the Work by which Karmada carries the service, if it does.
+    fn cross_cluster(
+        &self,
+        wish: &MultiClusterService,
+        work: Option<&str>,
+        now: TimePoint,
+    ) -> Desired {
+        let placement = placement::place(self.index, wish);
+        let mut lacks = BTreeSet::new();
+        let members = match &self.exposed.state {
+            exposure::State::Held => Members::Untouched,
+            exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
+            exposure::State::Service(service) => {
+                Members::Wanted(self.wishes(service, &placement, &mut lacks))
+            }
+        };
+        let desired = Desired {
+            members,
+            problem: self.exposed.problem.clone(),
+            placement,
+            again_at: self.exposed.again_at,
+            ..Desired::default()
+        };
+        match work {
+            Some(work) => beside::say(self.index, self.key, work, desired, lacks, now),
+            None => desired,
+        }
+    }
+
+    fn wishes(
+        &self,
+        hub_service: &ServiceView,
+        placement: &Placement,
+        lacks: &mut BTreeSet<Lack>,
+    ) -> BTreeMap<ClusterName, MemberWish> {
+        let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
+        let providers = providers(self.index, self.key, placement, self.exposed);
+        let targets = placement.targets.iter();
+        let staying = targets.filter(|(name, _)| !self.index.hub.is_leaving(name));
+        let mut wishes = BTreeMap::new();
+        for (name, roles) in staying {
+            let Some(member) = self.index.members.get(name) else {
+                continue;
+            };
+            let mut wish = self.wish((name, member), *roles, hub_service, &owner, &providers);
+            if self.beside_karmada && roles.consumer {
+                let found = beside::give_way(&mut wish, (name, member), self.key, &providers);
+                let is_known = self.index.standing(name) == Standing::Synced;
+                lacks.extend(found.into_iter().filter(|_| is_known));
+            }
+            wishes.insert(name.clone(), wish);
+        }
+        wishes
+    }
+
+    fn wish(
+        &self,
+        (name, member): (&ClusterName, &Member),
+        roles: Roles,
+        hub_service: &ServiceView,
+        owner: &str,
+        providers: &[Provider<'_>],
+    ) -> MemberWish {
+        let (index, key, exposed) = (self.index, self.key, self.exposed);
+        let origin = copy::Origin {
+            hub: &index.hub.uid,
+            owner,
+            key,
+            path: Path::Native,
+            service: &key.name,
+            multicluster: self.publishes,
+            import: None,
+        };
         let observed = member.service(key);
         let site = service::Site {
             hub: &index.hub.uid,
@@ -273,7 +292,11 @@ fn wishes(
             observed,
             release: Release::of(member),
         };
-        let service = service::wish(&site, hub_service, &exposed.ports, roles.provider, &owner);
+        let service = service::wish(&site, hub_service, &exposed.ports, roles.provider, owner);
+        let service = match self.beside_karmada {
+            true => beside::leave(service),
+            false => service,
+        };
         let (ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
         let consumer = copy::Consumer {
             name,
@@ -288,15 +311,13 @@ fn wishes(
             }
             _ => CopyWish::default(),
         };
-        let wish = MemberWish {
+        MemberWish {
             service,
             offered: ports,
             copies,
             trouble,
-        };
-        Some((name.clone(), wish))
-    };
-    staying.filter_map(wish).collect()
+        }
+    }
 }
 
 fn providers<'a>(

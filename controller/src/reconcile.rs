@@ -1,6 +1,6 @@
 //! One item at a time: plan, diff, offer the writes, word the status.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use causeway::domain::{ClusterName, ServiceKey};
 use serde_json::json;
@@ -10,6 +10,7 @@ use crate::apply::{Action, ObjectId};
 use crate::departure::{Departure, Leftovers, departure};
 use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::index::hub::{ClusterView, McsView};
+use crate::index::lacks::Lack;
 use crate::index::member::{Member, NamespaceState};
 use crate::index::slice::Path;
 use crate::index::{Index, Item};
@@ -30,6 +31,8 @@ pub struct Outcome {
     /// Copies that were made from newer versions of their sources than are known: the sources' clusters are to be listed a second
     /// time.
     pub ahead: Vec<Ahead>,
+    /// What consumers lack of a service that Karmada carries: to be noted, for it is told only if it lasts.
+    pub lacks: BTreeSet<Lack>,
     /// Nothing is left to be written into any member.
     pub settled: bool,
 }
@@ -50,6 +53,11 @@ pub fn reconcile_service(
     let mut outcome = Outcome {
         ask_hub: diff.ask_hub,
         ahead: std::mem::take(&mut diff.ahead),
+        lacks: desired
+            .beside
+            .iter()
+            .flat_map(|beside| beside.lacks.clone())
+            .collect(),
         ..Outcome::default()
     };
     let again_at = desired.again_at.into_iter().chain(diff.again_at).min();
@@ -62,6 +70,7 @@ pub fn reconcile_service(
             diff: &diff,
             key,
             path,
+            now,
         };
         progresses.of_members()
     };
@@ -70,11 +79,16 @@ pub fn reconcile_service(
         .values()
         .chain(imported.values())
         .any(Progress::is_pending);
+    outcome.hold_back(&mut diff, outbox, now);
+    let fight = outbox.next_fight_end(&item, now.instant);
+    earlier(&mut outcome.again_at, fight);
     let mcs = index.hub.multi_cluster_services.get(key);
     if let Some(mcs) = mcs.filter(|mcs| !mcs.is_deleting() && !desired.on_hold)
         && !diff.writes.contains_key(&Lane::Hub)
     {
-        let wish = status(index, key, mcs, &desired, &native, now);
+        let conflict = outbox.fights(&Lane::Hub, &item, now.instant).next();
+        let conflict = conflict.map(|told| told.text(index.other_writer(&Lane::Hub, told.object)));
+        let wish = status(index, key, mcs, &desired, &native, conflict, now);
         let look_again = wish.again_at.map(|at| at.instant);
         earlier(&mut outcome.again_at, look_again);
         let write = status_write(key, mcs, wish);
@@ -95,6 +109,23 @@ pub fn reconcile_service(
     }
     offer_all(index, outbox, &item, diff, now, &mut outcome);
     outcome
+}
+
+impl Outcome {
+    /// A finalizer that somebody takes off as often as it is put on keeps nobody from saying so.
+    fn hold_back(&mut self, diff: &mut Diff, outbox: &Outbox, now: TimePoint) {
+        let Some(writes) = diff.writes.get_mut(&Lane::Hub) else {
+            return;
+        };
+        writes.retain(|write| {
+            let held = outbox.held_until(&Lane::Hub, write, now.instant);
+            earlier(&mut self.again_at, held);
+            held.is_none()
+        });
+        if writes.is_empty() {
+            diff.writes.remove(&Lane::Hub);
+        }
+    }
 }
 
 /// Replaces all that waits for the item by what is wanted now.
@@ -148,6 +179,7 @@ struct Progresses<'a> {
     diff: &'a Diff,
     key: &'a ServiceKey,
     path: Path,
+    now: TimePoint,
 }
 
 impl<'a> Progresses<'a> {
@@ -185,6 +217,7 @@ impl<'a> Progresses<'a> {
             }
         }
         self.note_troubles(&lane, &mut progress);
+        self.note_fights(&lane, &mut progress);
         progress
     }
 
@@ -204,7 +237,7 @@ impl<'a> Progresses<'a> {
 }
 
 /// Which way an object serves; the status of one serves none.
-fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
+pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
     match object {
         ObjectId::Service(service) if service != key => Some(Path::Clusterset),
         ObjectId::Slice(_, path, _) => Some(*path),
@@ -252,6 +285,20 @@ impl Progresses<'_> {
             .map(|write| &write.object)
             .filter(|object| path_of(object, self.key) == Some(self.path))
             .collect()
+    }
+
+    fn note_fights(&self, lane: &Lane, progress: &mut Progress) {
+        let item = Item::Service(self.key.clone());
+        let fights = self.outbox.fights(lane, &item, self.now.instant);
+        for told in fights.filter(|told| path_of(told.object, self.key) == Some(self.path)) {
+            let text = told.text(self.index.other_writer(lane, told.object));
+            let (trouble, is_fought) = match told.object {
+                ObjectId::Slice(..) => (&mut progress.copies_trouble, &mut progress.copies_fought),
+                _ => (&mut progress.service_trouble, &mut progress.service_fought),
+            };
+            *is_fought = true;
+            *trouble = Some(format!("has a write conflict: {text}"));
+        }
     }
 
     fn note_troubles(&self, lane: &Lane, progress: &mut Progress) {

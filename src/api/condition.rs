@@ -40,7 +40,11 @@ pub mod reason {
     pub const APPLIED_SUCCESS: &str = "EndpointSliceAppliedSuccess";
     /// [`super::ENDPOINT_SLICE_APPLIED`] is False.
     pub const APPLIED_FAILED: &str = "EndpointSliceAppliedFailed";
-    /// Karmada's own controllers carry this service; causeway leaves it alone.
+    /// Somebody changes an object back as often as causeway writes it; it is left as it is for a while.
+    pub const WRITE_CONFLICT: &str = "WriteConflict";
+    /// No cluster's endpoints are used: those that provide the service are withdrawn, given up or left out.
+    pub const NO_PROVIDERS: &str = "NoProviders";
+    /// Karmada's own controllers carry this service; causeway begins nothing beside them.
     pub const MANAGED_BY_KARMADA: &str = "ManagedByKarmada";
     /// [`super::READY`] of a MultiClusterService is True.
     pub const READY: &str = "Ready";
@@ -84,6 +88,8 @@ pub mod reason {
     pub const IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
     /// A cluster cannot import the service: another Service has the name of the one that would stand for it.
     pub const SERVICE_CONFLICT: &str = "ServiceConflict";
+    /// One of Karmada's policies is to propagate the Service that causeway has delivered already; only in an Event.
+    pub const POLICY_CONFLICT: &str = "PolicyConflict";
     /// A ServiceExport is on a hub that is not one of its own members; only in an Event.
     pub const NOT_A_MEMBER: &str = "NotAMember";
     /// [`super::CONFLICT`] is False.

@@ -43,6 +43,9 @@ pub const ENDPOINT_CIDRS: &str = "mcs.causeway.dev/endpoint-cidrs";
 /// Label of a Secret with credentials: the Cluster that it serves, where it is not named for it.
 pub const CLUSTER: &str = "mcs.causeway.dev/cluster";
 
+/// Annotation on a MultiClusterService, a time: set by `kubectl mcs adopt` and `hand-over` to see whether Karmada's controllers answer it.
+pub const PROBE: &str = "mcs.causeway.dev/probe";
+
 /// The finalizer that lets causeway clean the members before a hub object goes.
 pub const FINALIZER: &str = "mcs.causeway.dev/cleanup";
 
@@ -79,6 +82,12 @@ pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 /// Label that is `true` on what Karmada propagates.
 pub const KARMADA_MANAGED: &str = "karmada.io/managed";
 
+/// Labels of what one of Karmada's policies claims on the hub: the identity of the PropagationPolicy or ClusterPropagationPolicy.
+pub const POLICY_IDS: [&str; 2] = [
+    "propagationpolicy.karmada.io/permanent-id",
+    "clusterpropagationpolicy.karmada.io/permanent-id",
+];
+
 /// Says which controller keeps an EndpointSlice.
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
@@ -109,6 +118,7 @@ mod tests {
             NO_LOCAL_BACKENDS,
             WITHDRAW,
             RELEASE,
+            PROBE,
             EXPORT_NAMESPACES,
             ENDPOINT_CIDRS,
             CLUSTER,

@@ -100,6 +100,17 @@ pub fn has_no_other_status(meta: &ObjectMeta) -> bool {
     !entries.is_empty() && !entries.iter().any(by_another)
 }
 
+/// Who but causeway wrote part of the object last, as its managed fields say; of its status, where that is the subresource.
+pub fn other_writer<'a>(meta: &'a ObjectMeta, subresource: &str) -> Option<&'a str> {
+    let entries = meta.managed_fields.iter().flatten();
+    let of_others = entries.filter(|entry| {
+        entry.subresource.as_deref().unwrap_or_default() == subresource
+            && entry.manager.as_deref() != Some(labels::MANAGER)
+    });
+    let last = of_others.max_by_key(|entry| entry.time.as_ref().map(|time| time.0))?;
+    last.manager.as_deref()
+}
+
 fn claims(meta: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     let is_claim = |entry: &&ManagedFieldsEntry| {
         let fields = entry.fields_v1.as_ref();
@@ -321,6 +332,26 @@ mod tests {
             let meta = managed(entries);
             assert_eq!(has_no_other_status(&meta), expected, "{meta:?}");
         }
+    }
+
+    #[test]
+    fn the_last_writer_but_causeway_is_told_and_whoever_wrote_the_status_is_another() {
+        let at = |manager: &str, second: u8, subresource: Option<&str>| {
+            let mut entry = entry(manager, "Update", json!({"f:spec": {}}));
+            entry["time"] = json!(format!("2026-01-01T00:00:{second:02}Z"));
+            entry["subresource"] = json!(subresource);
+            entry
+        };
+        let meta = managed(json!([
+            at("early", 1, None),
+            at("late", 3, None),
+            at("middle", 2, None),
+            at(labels::MANAGER, 4, None),
+            at("of-status", 5, Some("status")),
+        ]));
+        assert_eq!(other_writer(&meta, ""), Some("late"));
+        assert_eq!(other_writer(&meta, "status"), Some("of-status"));
+        assert_eq!(other_writer(&ObjectMeta::default(), ""), None);
     }
 
     #[test]

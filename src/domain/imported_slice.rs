@@ -2,14 +2,17 @@
 
 use crate::api::labels;
 
+/// Who imports slices that Karmada's own controllers keep, in what [`imported_by`] says.
+pub const KARMADA: &str = "Karmada";
+
 /// Values of [`labels::SLICE_MANAGED_BY`] by which controllers mark what they import, and where that is to be read. Others (the
 /// KEP's reference implementation, GKE, Open Cluster Management) set [`labels::SOURCE_CLUSTER`] or write Endpoints of a Service of
 /// their own making.
 const IMPORTERS: [(&str, &str); 6] = [
     // karmada-io/karmada, pkg/util/constants.go: EndpointSliceDispatchControllerLabelValue. Causeway's copies bear it too.
-    (labels::SLICE_DISPATCHER, "Karmada"),
+    (labels::SLICE_DISPATCHER, KARMADA),
     // The same file: EndpointSliceControllerLabelValue, of what ServiceExports have Karmada carry.
-    (labels::KARMADA_SLICE_CONTROLLER, "Karmada"),
+    (labels::KARMADA_SLICE_CONTROLLER, KARMADA),
     // cilium/cilium, pkg/k8s/utils/utils.go: EndpointSliceMeshControllerName
     (
         "endpointslice-mesh-controller.cilium.io",
@@ -35,7 +38,7 @@ pub fn imported_by<'a>(
         return Some(who);
     }
     if annotation(labels::PROVISION_CLUSTER).is_some() {
-        return Some("Karmada");
+        return Some(KARMADA);
     }
     let from_elsewhere = label(labels::SOURCE_CLUSTER).or_else(|| annotation(labels::SOURCE));
     from_elsewhere.map(|_| "a multi-cluster controller")

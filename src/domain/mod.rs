@@ -15,7 +15,7 @@ mod ranges;
 
 pub use deprecated::{ClusterField, same_clusters};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
-pub use imported_slice::imported_by;
+pub use imported_slice::{KARMADA, imported_by};
 pub use misplaced::{ClustersetKind, misplaced};
 pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
 pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, short_hash};

@@ -1,12 +1,16 @@
 //! What the hub's watches do not answer for sure is asked outright.
 
+use causeway::api::condition::reason;
 use causeway::domain::ServiceKey;
 use tokio::time::Instant;
 
 use super::{Controller, Parts};
+use crate::apply::ObjectId;
 use crate::ask;
 use crate::failure::Failure;
 use crate::index::Item;
+use crate::karmada::binding::{Propagation, advice};
+use crate::outbox::{Announcement, Lane};
 
 impl Controller {
     /// Something of a service is there of which no MultiClusterService is known.
@@ -27,6 +31,65 @@ impl Controller {
             let lookup = ask::multi_cluster_service(hub.clone(), key, self.events.clone());
             tasks.spawn_job("ask", lookup);
         }
+    }
+
+    /// A policy of Karmada's is to propagate a Service that causeway has delivered: whether it can is asked now and then.
+    pub(super) fn look_up_binding(&mut self, key: &ServiceKey, now: Instant) {
+        let index = &mut self.parts.index;
+        if index.beside_policy(key).next().is_none() {
+            index.hub.refused.remove(key);
+            return;
+        }
+        let holders = index.beside_policy(key);
+        if let Some(at) = self.bindings.want(key, holders, now) {
+            self.queue.at(Item::Service(key.clone()), at);
+        }
+        self.begin_bindings();
+    }
+
+    fn begin_bindings(&mut self) {
+        let Parts {
+            index, hub, tasks, ..
+        } = &self.parts;
+        let matters = |key: &ServiceKey| index.beside_policy(key).next().is_some();
+        while let Some(key) = self.bindings.begin(matters) {
+            let lookup = ask::propagation(hub.clone(), key, self.events.clone());
+            tasks.spawn_job("ask", lookup);
+        }
+    }
+
+    pub(super) fn propagated(&mut self, key: &ServiceKey, outcome: Result<Propagation, Failure>) {
+        let now = Instant::now();
+        let pause = match &outcome {
+            Ok(propagation) if !propagation.is_complete => ask::REMEMBERED,
+            _ => ask::SELDOM,
+        };
+        self.bindings.answered(key, pause, now);
+        self.begin_bindings();
+        self.queue.at(Item::Service(key.clone()), now + pause);
+        let Ok(propagation) = outcome.inspect_err(|failure| {
+            tracing::debug!(service = %key, %failure, "the hub could not be asked for a ResourceBinding");
+        }) else {
+            return;
+        };
+        let index = &mut self.parts.index;
+        let before = !index.refused_propagation(key).is_empty();
+        match propagation.refused.is_empty() {
+            true => index.hub.refused.remove(key),
+            false => index.hub.refused.insert(key.clone(), propagation.refused),
+        };
+        index.mark(Item::Service(key.clone()));
+        let clusters = index.refused_propagation(key);
+        if before || clusters.is_empty() {
+            return;
+        }
+        let news = Announcement {
+            warning: true,
+            reason: reason::POLICY_CONFLICT.to_owned(),
+            note: advice(key, &clusters),
+        };
+        let object = ObjectId::MultiClusterService(key.clone());
+        self.announce(&Lane::Hub, &Item::Service(key.clone()), &object, vec![news]);
     }
 
     pub(super) fn answered(&mut self, key: ServiceKey, exists: Result<bool, Failure>) {

@@ -1,14 +1,18 @@
 //! Writes are sent, and their answers folded in.
 
+use causeway::api::condition::reason;
 use k8s_openapi::api::core::v1::ObjectReference;
 use tokio::time::Instant;
 
 use super::{Controller, Parts, SOON};
 use crate::apply::{ObjectId, apply};
 use crate::failure::Failure;
+use crate::fight::{Fight, told_text};
+use crate::index::slice::Path;
 use crate::index::{Item, Standing};
 use crate::lease::while_leading;
 use crate::outbox::{Announcement, Dispatch, Finished, Lane, Write, WriteResult};
+use crate::reconcile::path_of;
 use crate::time_point::TimePoint;
 
 impl Controller {
@@ -99,6 +103,9 @@ impl Controller {
                     self.parts.index.fold_ack(&lane, ack, now);
                 }
                 self.announce(&lane, &item, &write.object, write.announcements);
+                if let Some(fight) = finished.fight {
+                    self.note_fight(&lane, &item, &write.object, fight);
+                }
             }
             Err(failure) => {
                 tracing::warn!(cluster, kind, verb, object = ?write.object, %failure, "a write failed");
@@ -108,6 +115,24 @@ impl Controller {
         match may_wait {
             true => self.queue.at(item, now.instant + SOON),
             false => self.queue.now(item, now.instant),
+        }
+    }
+
+    /// Somebody changes an object back as often as it is written. Exports tell of their imports themselves.
+    fn note_fight(&mut self, lane: &Lane, item: &Item, object: &ObjectId, fight: Fight) {
+        let cluster = lane.name();
+        let by = self.parts.index.other_writer(lane, object);
+        let text = told_text(object, by);
+        self.parts.metrics.conflicted(cluster);
+        tracing::warn!(cluster, kind = object.kind(), pause = ?fight.pause, "write conflict: {text}");
+        let Item::Service(key) = item else { return };
+        if fight.is_new && path_of(object, key) != Some(Path::Clusterset) {
+            let announcement = Announcement {
+                warning: true,
+                reason: reason::WRITE_CONFLICT.to_owned(),
+                note: format!("{cluster}: {text}"),
+            };
+            self.announce(lane, item, object, vec![announcement]);
         }
     }
 
@@ -131,7 +156,13 @@ impl Controller {
     }
 
     /// Tells of what a write brought about, where the object is that it is about.
-    fn announce(&mut self, lane: &Lane, item: &Item, object: &ObjectId, news: Vec<Announcement>) {
+    pub(super) fn announce(
+        &mut self,
+        lane: &Lane,
+        item: &Item,
+        object: &ObjectId,
+        news: Vec<Announcement>,
+    ) {
         let Item::Service(key) = item else { return };
         let Parts {
             index,

@@ -1,4 +1,4 @@
-//! The end of a MultiClusterService: its finalizer goes once the members are clean, or have had their time.
+//! The end of what is made for a MultiClusterService: its finalizer goes once the members are clean, or have had their time.
 
 use std::time::Duration;
 
@@ -44,6 +44,26 @@ pub(super) fn let_go(
         ..hub_write(key, patch)
     };
     diff.writes.insert(Lane::Hub, vec![write]);
+}
+
+/// Lets go of a MultiClusterService that Karmada carries, once every member was seen to hold nothing of causeway's.
+pub(super) fn hand_over(
+    diff: &mut Diff,
+    index: &Index,
+    key: &ServiceKey,
+    mcs: &McsView,
+    moment: Moment,
+) {
+    let is_clean = |name: &ClusterName| match index.standing(name) {
+        Standing::Synced => !holds(index, name, key),
+        Standing::LeftOut(_) => true,
+        _ => false,
+    };
+    let guards = mcs.finalizers.have_ours() && !mcs.is_deleting();
+    if guards && !moment.busy && index.hub.clusters.keys().all(is_clean) {
+        let patch = mcs.finalizers.without_ours(&mcs.resource_version);
+        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
+    }
 }
 
 /// Whether something of the service is to be cleaned in a member that answers, or may turn out to be in one that has not said

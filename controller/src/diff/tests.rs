@@ -8,11 +8,14 @@ use crate::failure::{Failure, FailureKind};
 use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{GRACE, World, key, world};
 
+mod beside;
 mod claims;
 mod clocks;
 mod endings;
+mod fights;
 mod karmada;
 mod occupied;
+mod policies;
 mod restores;
 mod worlds;
 

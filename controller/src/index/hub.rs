@@ -9,7 +9,7 @@ pub mod works;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use causeway::api;
+use causeway::api::{self, ownership};
 use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, Ranges, ServiceKey};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -44,6 +44,8 @@ pub struct Hub {
     pub confirmed_gone: HashSet<ServiceKey>,
     /// Which services Karmada's own controllers carry.
     pub works: Works,
+    /// Where Karmada was seen not to propagate a Service because there is one already.
+    pub refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
     /// The ServiceExports on the hub itself.
     pub exports: HubExports,
     /// The ServiceImports on the hub itself.
@@ -83,6 +85,8 @@ pub struct McsView {
     pub conditions: Vec<Condition>,
     /// The load balancers that its status holds.
     pub ingress: Vec<LoadBalancerIngress>,
+    /// Who but causeway wrote its status last.
+    pub status_writer: Option<Box<str>>,
 }
 
 /// What the hub's Service of an exposed name has lost.
@@ -122,6 +126,7 @@ impl Hub {
             lost: HashMap::new(),
             confirmed_gone: HashSet::new(),
             works: Works::default(),
+            refused: HashMap::new(),
             exports: HubExports::default(),
             imports: HubImports::default(),
             listed_since: None,
@@ -468,6 +473,7 @@ impl McsView {
                 .load_balancer
                 .and_then(|status| status.ingress)
                 .unwrap_or_default(),
+            status_writer: ownership::other_writer(meta, "status").map(Into::into),
         })
     }
 }

@@ -237,11 +237,6 @@ impl Member {
         self.slices.in_the_way(key, name)
     }
 
-    /// Whether a slice of that name, which is neither source nor copy, belongs to the Service of that key.
-    pub fn has_other_slice(&self, key: &ServiceKey, name: &str) -> bool {
-        self.slices.has_other(key, name)
-    }
-
     /// The Service, but for one whose deletion was acknowledged.
     pub fn service(&self, key: &ServiceKey) -> Option<&ServiceView> {
         self.services.view(key)

@@ -31,6 +31,10 @@ pub struct ServiceView {
     pub derived_for: Option<Box<str>>,
     /// Whether Karmada propagated it ([`labels::KARMADA_MANAGED`]).
     pub by_karmada: bool,
+    /// Who but causeway was last seen to write it, where causeway keeps it.
+    pub other_writer: Option<Box<str>>,
+    /// Whether one of Karmada's policies claims it ([`labels::POLICY_IDS`]).
+    pub has_policy: bool,
     /// What it asks for.
     pub shape: ServiceShape,
     /// Cluster or Local.
@@ -108,6 +112,10 @@ impl ServiceView {
     pub fn read(service: &Service) -> Option<Self> {
         let meta = &service.metadata;
         let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
+        let has_label = |name: &str| {
+            let labels = meta.labels.as_ref();
+            labels.is_some_and(|all| all.contains_key(name))
+        };
         let spec = service.spec.as_ref()?;
         let boxed = |all: &Option<Vec<String>>| -> Vec<Box<str>> {
             let all = all.iter().flatten().filter(|one| *one != HEADLESS_IP);
@@ -117,16 +125,21 @@ impl ServiceView {
             .status
             .as_ref()
             .and_then(|status| status.load_balancer.as_ref());
+        let keeper = ownership::keeper(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
-            hub: ownership::keeper(meta).map(Into::into),
+            hub: keeper.map(Into::into),
+            other_writer: keeper
+                .and_then(|_| ownership::other_writer(meta, ""))
+                .map(Into::into),
             marks: Marks::read(meta).map(Box::new),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
             derived_for: ownership::derived_for(meta).map(Into::into),
             by_karmada: ownership::is_karmadas(meta),
+            has_policy: labels::POLICY_IDS.iter().any(|id| has_label(id)),
             shape: ServiceShape::read(spec),
             internal_traffic_policy: spec.internal_traffic_policy.as_deref().map(Into::into),
             ip_families: boxed(&spec.ip_families),

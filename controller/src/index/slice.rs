@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ServiceKey, imported_by};
+use causeway::domain::{ClusterName, KARMADA, ServiceKey, imported_by};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
@@ -56,6 +56,17 @@ pub struct Stray {
     pub resource_version: u64,
     /// On whose behalf causeway wrote it, if it did: what became of its labels does not change that.
     pub owner: Option<Box<str>>,
+    /// What it holds, where Karmada keeps it.
+    pub karmadas: Option<Arc<KarmadasSlice>>,
+}
+
+/// A slice of another cluster's endpoints that Karmada's own controllers keep.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KarmadasSlice {
+    /// The cluster that it comes from; empty where it does not say.
+    pub provider: DefaultAtom,
+    /// What it holds.
+    pub slice: SourceSlice,
 }
 
 /// Which way a copy serves: the service under its own name, or under that of the clusterset.
@@ -91,6 +102,7 @@ enum Judged<'a> {
     Source(ServiceKey, SliceManager),
     /// A copy that the causeway of this hub wrote.
     Copy(ServiceKey, &'a str, Path),
+    Karmadas(ServiceKey),
     Other(ServiceKey),
 }
 
@@ -103,13 +115,10 @@ impl ObservedSlice {
         let annotation = |name: &str| value(&meta.annotations, name);
         let stray = || Stray::of(meta, annotation);
         let role = match judge(&namespace, label, annotation) {
-            Judged::Source(key, manager) => {
-                let ports = slice.ports.as_deref().unwrap_or_default();
-                let mut source = SourceDraft::new(&slice.address_type, slice.endpoints.len());
-                for endpoint in &slice.endpoints {
-                    source.add(&WireEndpoint::of(endpoint));
-                }
-                SliceRole::source(key, source.finish(meta, ports, manager), stray)
+            Judged::Source(key, manager) => SliceRole::source(key, held(slice, manager), stray),
+            Judged::Karmadas(key) => {
+                let held = held(slice, SliceManager::Other);
+                SliceRole::Other(key, stray().holding(held, annotation))
             }
             Judged::Copy(key, hub, path) => {
                 let copy = copied(meta, hub, path, label, annotation, content_hash(slice));
@@ -123,6 +132,16 @@ impl ObservedSlice {
             role,
         }
     }
+}
+
+/// What a slice holds, which `manager` keeps.
+fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
+    let mut draft = SourceDraft::new(&slice.address_type, slice.endpoints.len());
+    for endpoint in &slice.endpoints {
+        draft.add(&WireEndpoint::of(endpoint));
+    }
+    let ports = slice.ports.as_deref().unwrap_or_default();
+    draft.finish(&slice.metadata, ports, manager)
 }
 
 impl SliceRole {
@@ -150,7 +169,19 @@ impl Stray {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or_default(),
             owner: annotation(labels::OWNER).map(Into::into),
+            karmadas: None,
         }
+    }
+
+    fn holding<'a>(
+        self,
+        slice: Option<SourceSlice>,
+        annotation: impl Fn(&str) -> Option<&'a str>,
+    ) -> Self {
+        let provider = annotation(labels::PROVISION_CLUSTER).unwrap_or_default();
+        let provider = provider.into();
+        let karmadas = slice.map(|slice| Arc::new(KarmadasSlice { provider, slice }));
+        Self { karmadas, ..self }
     }
 }
 
@@ -174,8 +205,11 @@ fn judge<'a>(
     match (manager == labels::SLICE_DISPATCHER, label(labels::HUB)) {
         _ if service.is_none() => Judged::Other(key),
         (true, Some(hub)) => Judged::Copy(key, hub, path),
-        _ if imported_by(&label, annotation).is_some() => Judged::Other(key),
-        _ => Judged::Source(key, keeper(manager)),
+        _ => match imported_by(&label, annotation) {
+            Some(KARMADA) => Judged::Karmadas(key),
+            Some(_) => Judged::Other(key),
+            None => Judged::Source(key, keeper(manager)),
+        },
     }
 }
 

@@ -6,10 +6,13 @@ use crate::fixtures::{name, world};
 use crate::time_point::TimePoint;
 
 const MS: Duration = Duration::from_millis(1);
+const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
+
 const LIMITS: Limits = Limits {
     qps: 10.0,
     burst: 3.0,
     width: 2,
+    conflict_pause: CONFLICT_PAUSE,
 };
 
 struct Desk {
@@ -29,6 +32,7 @@ fn wide() -> Desk {
         qps: 1000.0,
         burst: 1000.0,
         width: 100,
+        conflict_pause: CONFLICT_PAUSE,
     })
 }
 
@@ -435,6 +439,7 @@ fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
         qps: 1000.0,
         burst: 4.0,
         width: 4,
+        conflict_pause: CONFLICT_PAUSE,
     });
     let now = desk.now.instant;
     let mut offer = |provider: &str, slice: &str| {
@@ -473,6 +478,7 @@ fn what_was_offered_while_a_write_was_under_way_is_to_be_offered_again() {
             offered: meanwhile,
             is_trouble: false,
             attempts: 0,
+            fight: None,
         };
         assert_eq!(finished, expected);
         assert!(!desk.outbox.is_busy_with(&item("a")));

@@ -361,9 +361,13 @@ impl Importer<'_> {
             true => ImportPlan::Foreign,
             false => import::plan(served, shape, owner, observed, unready),
         };
+        let mut copies = copies(&consumer);
+        if self.source.importer == hub::imports::Importer::Karmada {
+            copies.yield_to_karmada(self.member, self.key, &derived, Path::Clusterset);
+        }
         ImportWish {
             served,
-            copies: copies(&consumer),
+            copies,
             service,
             import,
             trouble,

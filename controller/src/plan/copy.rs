@@ -1,5 +1,6 @@
 //! The copies of a provider's EndpointSlices that a consumer should hold.
 
+mod give_way;
 mod recipe;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -12,6 +13,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use string_cache::DefaultAtom;
 
+pub(crate) use self::give_way::{lags, ready};
 use self::recipe::Recipe;
 use super::release::Release;
 use crate::index::member::Member;
@@ -24,6 +26,8 @@ use crate::index::slice::{
 pub struct WantedCopy {
     /// A hash of what it holds.
     pub content: ContentHash,
+    /// The name of the slice that it is made from.
+    name: Arc<str>,
     source: Arc<SourceSlice>,
     /// Versions of the source up to this one, that it does not show, are lost.
     lost: Option<u64>,
@@ -183,27 +187,6 @@ impl CopyWish {
         }
     }
 
-    /// Leaves the endpoints to Karmada's own slices, named as `pkg/util/names` names them (GenerateEndpointSliceName): no copy is made that
-    /// is not there, and one goes once Karmada's slice of the same source stands in the consumer.
-    pub fn give_way(&mut self, consumer: &Member, key: &ServiceKey, providers: &[Provider<'_>]) {
-        let derived = key.derived();
-        let mut replaced = BTreeSet::new();
-        for provider in providers {
-            let sources = provider.member.into_iter();
-            for (source, _) in sources.flat_map(|member| member.sources(key)) {
-                let karmadas = format!("imported-{}-{source}", provider.name);
-                if consumer.has_other_slice(&derived, &karmadas) {
-                    for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
-                        let copy = copy_name(Path::Clusterset, provider.name, source, address_type);
-                        replaced.insert(copy);
-                    }
-                }
-            }
-        }
-        self.wanted
-            .retain(|name, _| consumer.copy(key, name).is_some() && !replaced.contains(name));
-    }
-
     fn note_refused(
         &mut self,
         provider: &ClusterName,
@@ -301,6 +284,7 @@ pub fn copies<'a>(
                 });
                 let copy = WantedCopy {
                     content: Recipe::content(&outcome, origin.import),
+                    name: name.clone(),
                     source: source.clone(),
                     lost: member.lost_versions(&source.version.uid),
                     recipe: recipe.clone(),

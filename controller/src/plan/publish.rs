@@ -18,6 +18,7 @@ use super::{Desired, MemberWish, Members};
 use crate::index::Index;
 use crate::index::member::{Member, NamespaceState};
 use crate::index::service::ServiceView;
+use crate::index::slice::Path;
 
 /// Adds exports in the providers and imports in the consumers. The Service of the own name stands for the import: no other
 /// Service and no other copies are made.
@@ -36,7 +37,12 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
         let (roles, Some(member)) = (roles.unwrap_or_default(), index.members.get(name)) else {
             continue;
         };
-        if roles.provider && member.exports_followed().is_some() {
+        // Beside Karmada nothing is begun.
+        let goes_on = |ours: Option<Path>| native.beside.is_none() || ours == Some(Path::Native);
+        let hub = &index.hub.uid;
+        let export = member.export(key).and_then(|export| export.path(hub));
+        let import = member.import(key).and_then(|import| import.path(hub));
+        if roles.provider && member.exports_followed().is_some() && goes_on(export) {
             clusterset.published.insert(name.clone(), owner.clone());
             if member.export(key).is_some() {
                 let validity = validity(member.service(key));
@@ -44,7 +50,9 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
                 exports.entry(name.clone()).or_insert(validity);
             }
         }
-        if let Some(wish) = import_wish(key, member, wish, roles, &owner) {
+        if goes_on(import)
+            && let Some(wish) = import_wish(key, member, wish, roles, &owner)
+        {
             imports.entry(name.clone()).or_insert(wish);
         }
     }

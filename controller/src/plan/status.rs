@@ -3,16 +3,17 @@
 //! A condition whose truth is not settled yet stays as it was, so that a change that is under way makes nothing flap
 //! and costs no write.
 
-use std::collections::{BTreeMap, HashMap};
+mod ready;
+
+use std::collections::HashMap;
 use std::time::Duration;
 
-use causeway::api::condition::{self as names, TRUE, reason};
+use causeway::api::condition::{self as names, reason};
 use causeway::domain::{ClusterName, ExposureType, ServiceKey};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
-use super::copy::Refused;
 use super::verdict::{State, Text, Verdict, set, settled, tally, verdict};
 use super::{Desired, MemberWish, Members};
 use crate::index::hub::McsView;
@@ -45,12 +46,21 @@ pub struct Progress {
     pub service_trouble: Option<String>,
     /// Why copies cannot be written.
     pub copies_trouble: Option<String>,
+    /// Whether somebody changes the Service back as often as it is written.
+    pub service_fought: bool,
+    /// Whether somebody changes copies back as often as they are written.
+    pub copies_fought: bool,
 }
 
 impl Progress {
     /// Whether anything is outstanding.
     pub fn is_pending(&self) -> bool {
         self.service_pending || self.copies_pending
+    }
+
+    /// Whether somebody changes anything back as often as it is written.
+    pub fn is_fought(&self) -> bool {
+        self.service_fought || self.copies_fought
     }
 
     /// What is in the way, the Service first.
@@ -62,13 +72,14 @@ impl Progress {
 
 /// A copy that no watch has shown for this long after it was written is trouble, and so is a slice that is not made.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
-/// Words the status of a service.
+/// Words the status of a service; `conflict` is what is said of a fight over the MultiClusterService itself.
 pub fn status(
     index: &Index,
     key: &ServiceKey,
     mcs: &McsView,
     desired: &Desired,
     progress: &HashMap<ClusterName, Progress>,
+    conflict: Option<String>,
     now: TimePoint,
 ) -> StatusWish {
     let view = View {
@@ -77,6 +88,7 @@ pub fn status(
         mcs,
         desired,
         progress,
+        conflict,
         now,
     };
     let mut conditions = mcs.conditions.clone();
@@ -103,7 +115,11 @@ pub fn status(
         mcs.generation,
         now,
     );
-    announcements.extend(said.filter(|_| verdicts.is_empty()));
+    let by_itself =
+        |said: &Announcement| verdicts.is_empty() || said.reason == reason::NO_PROVIDERS;
+    announcements.extend(said.filter(by_itself));
+    // Whoever notices a fight tells of it, once.
+    announcements.retain(|said| said.reason != reason::WRITE_CONFLICT);
     StatusWish {
         conditions,
         ingress: view.ingress(),
@@ -131,6 +147,7 @@ struct View<'a> {
     mcs: &'a McsView,
     desired: &'a Desired,
     progress: &'a HashMap<ClusterName, Progress>,
+    conflict: Option<String>,
     now: TimePoint,
 }
 
@@ -192,10 +209,16 @@ impl View<'_> {
                 };
                 (name, state)
             });
-        verdict(
-            reason::SERVICE_APPLIED_FAILED,
-            [tally("clusters", states.collect())],
-        )
+        let failed = self.reason(reason::SERVICE_APPLIED_FAILED, |one| one.service_fought);
+        verdict(failed, [tally("clusters", states.collect())])
+    }
+
+    /// Why a condition does not hold.
+    fn reason(&self, usual: &'static str, is_fought: fn(&Progress) -> bool) -> &'static str {
+        match self.progress.values().any(is_fought) {
+            true => reason::WRITE_CONFLICT,
+            false => usual,
+        }
     }
 
     fn dispatched(&self) -> Verdict {
@@ -212,7 +235,7 @@ impl View<'_> {
             .map(|name| (name, self.dispatched_to(name)))
             .collect();
         verdict(
-            reason::DISPATCHED_FAILED,
+            self.reason(reason::DISPATCHED_FAILED, |one| one.copies_fought),
             [tally("providers", providers), tally("consumers", consumers)],
         )
     }
@@ -227,7 +250,8 @@ impl View<'_> {
             .consumers()
             .map(|name| (name, self.applied_in(name)))
             .collect();
-        verdict(reason::APPLIED_FAILED, [tally("consumers", consumers)])
+        let failed = self.reason(reason::APPLIED_FAILED, |one| one.copies_fought);
+        verdict(failed, [tally("consumers", consumers)])
     }
 
     /// The verdict about slices where no member is planned for.
@@ -242,88 +266,6 @@ impl View<'_> {
             Members::Untouched => Some(Verdict::Unsettled),
             Members::Wanted(_) => None,
         }
-    }
-
-    /// The first condition that does not hold decides, a kept one included. While anything is under way, Ready is not
-    /// said anew, lest it be said of what is not yet so.
-    fn ready(
-        &self,
-        conditions: &[Condition],
-        verdicts: &[(&'static str, Text<'static>, Verdict)],
-    ) -> Verdict {
-        if let Some(problem) = self.desired.karmadas_problem() {
-            return problem.into();
-        }
-        let found = verdicts
-            .iter()
-            .map(|(type_, _, _)| names::find(conditions, type_));
-        let standing: Vec<_> = found.flatten().collect();
-        if let Some(failed) = standing.iter().find(|one| one.status != TRUE) {
-            return Verdict::False {
-                reason: failed.reason.clone().into(),
-                message: failed.message.clone(),
-            };
-        }
-        let settled = verdicts
-            .iter()
-            .all(|(_, _, verdict)| *verdict == Verdict::True);
-        let is_current = |one: &&Condition| one.observed_generation == Some(self.mcs.generation);
-        let current = standing.len() == verdicts.len() && standing.iter().all(is_current);
-        let was_ready = names::is_true(&self.mcs.conditions, names::READY);
-        if settled || (current && !was_ready) {
-            Verdict::True
-        } else {
-            Verdict::Unsettled
-        }
-    }
-
-    fn ready_message(&self) -> String {
-        let placement = &self.desired.placement;
-        let (used, unused): (Vec<_>, Vec<_>) = placement
-            .providers()
-            .partition(|name| self.index.provides(name));
-        let mut message = match self.exposure() {
-            ExposureType::CrossCluster => format!(
-                "{} can be reached from {}, backed by {}",
-                self.key,
-                counted(placement.consumers().count()),
-                counted(used.len())
-            ),
-            ExposureType::LoadBalancer => {
-                format!("the load balancers of {} are gathered", counted(used.len()))
-            }
-        };
-        let withdrawn = unused.into_iter().map(|name| (name, "withdrawn"));
-        let left_out = placement.left_out.iter();
-        let out: Vec<_> = left_out
-            .map(|(name, why)| (name, why.as_str()))
-            .chain(withdrawn)
-            .map(|(name, why)| format!("{name} ({why})"))
-            .collect();
-        if !out.is_empty() {
-            message.push_str(&format!("; left out: {}", out.join(", ")));
-        }
-        let refused = self.refused();
-        if !refused.is_empty() {
-            message.push_str(&format!("; not carried: {}", refused.join(", ")));
-        }
-        if self.index.hub.hides_works(self.now) {
-            message.push_str("; unknown whether Karmada carries it too (its Works cannot be read)");
-        }
-        message
-    }
-
-    /// The endpoints that no consumer is given, whoever it is.
-    fn refused(&self) -> Vec<String> {
-        let Members::Wanted(wishes) = &self.desired.members else {
-            return Vec::new();
-        };
-        let all: BTreeMap<_, _> = wishes
-            .values()
-            .flat_map(|wish| &wish.copies.refused)
-            .collect();
-        let worded = |(name, refused): (&ClusterName, &Refused)| refused.of(name);
-        all.into_iter().map(worded).collect()
     }
 
     fn member(&self, name: &ClusterName) -> Option<&Member> {
@@ -488,13 +430,6 @@ impl View<'_> {
         }
         all
     }
-}
-
-fn counted(clusters: usize) -> String {
-    format!(
-        "{clusters} {}",
-        if clusters == 1 { "cluster" } else { "clusters" }
-    )
 }
 
 #[cfg(test)]

@@ -29,6 +29,8 @@ pub trait View: PartialEq {
     fn uid(&self) -> &str;
     /// Its resourceVersion.
     fn resource_version(&self) -> &str;
+    /// Keeps what an earlier version of it has shown and this one does not.
+    fn remember(&mut self, _before: &Self) {}
     /// The service that it belongs to, where it has that key.
     fn service(&self, key: &ServiceKey) -> ServiceKey {
         key.clone()
@@ -42,6 +44,13 @@ impl View for ServiceView {
 
     fn resource_version(&self) -> &str {
         &self.resource_version
+    }
+
+    /// Whoever writes a field last owns it: what another wrote is not seen any more once causeway has put it back.
+    fn remember(&mut self, before: &Self) {
+        if self.other_writer.is_none() && self.hub.is_some() && self.uid == before.uid {
+            self.other_writer.clone_from(&before.other_writer);
+        }
     }
 
     fn service(&self, key: &ServiceKey) -> ServiceKey {
@@ -101,10 +110,13 @@ impl<V: View> Objects<V> {
             Signal::Listed(objects) => {
                 let mut old = std::mem::take(&mut self.0);
                 for object in &objects {
-                    let (Some(key), Some(view)) = (key_of(object.meta()), read(object)) else {
+                    let (Some(key), Some(mut view)) = (key_of(object.meta()), read(object)) else {
                         continue;
                     };
                     let before = old.remove(&key);
+                    if let Some(before) = &before {
+                        view.remember(&before.view);
+                    }
                     let is_known = before
                         .as_ref()
                         .is_some_and(|before| before.view == view && before.unseen_since.is_none());
@@ -142,8 +154,11 @@ impl<V: View> Objects<V> {
         }
     }
 
-    fn put(&mut self, key: ServiceKey, view: V, changed: &mut HashSet<ServiceKey>) {
+    fn put(&mut self, key: ServiceKey, mut view: V, changed: &mut HashSet<ServiceKey>) {
         let before = self.0.get(&key);
+        if let Some(before) = before {
+            view.remember(&before.view);
+        }
         let same = before.filter(|before| before.view.uid() == view.uid());
         if same.is_some_and(|old| is_older(view.resource_version(), old.view.resource_version())) {
             return;
@@ -163,7 +178,16 @@ impl<V: View> Objects<V> {
     }
 
     /// Folds in what a write was answered with, ahead of the watch.
-    pub(super) fn fold_ack(&mut self, key: ServiceKey, view: V, graves: &Graves, now: TimePoint) {
+    pub(super) fn fold_ack(
+        &mut self,
+        key: ServiceKey,
+        mut view: V,
+        graves: &Graves,
+        now: TimePoint,
+    ) {
+        if let Some(before) = self.0.get(&key) {
+            view.remember(&before.view);
+        }
         let newer = |old: &Written<V>| {
             old.view.uid() == view.uid()
                 && !is_older(old.view.resource_version(), view.resource_version())

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use causeway::domain::ServiceKey;
 
 use super::by_name::ByName;
-use super::{Changed, Written, differing};
-use crate::index::slice::{CopiedSlice, ObservedSlice, SliceRole, SourceSlice, Stray, Uid};
+use super::{Changed, Member, Written, differing};
+use crate::index::slice::{
+    CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, Stray, Uid,
+};
 use crate::time_point::TimePoint;
 use crate::watch::Signal;
 
@@ -43,6 +45,24 @@ impl<'a> InTheWay<'a> {
     }
 }
 
+impl Member {
+    /// The slices of other clusters that Karmada's own controllers keep behind the Service of that key.
+    pub fn karmadas_slices(
+        &self,
+        service: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
+        let strays = self.slices.strays.get(service).into_iter();
+        let strays = strays.flat_map(ByName::iter);
+        strays.filter_map(|(name, stray)| Some((name, &**stray.karmadas.as_ref()?)))
+    }
+
+    /// The one of that name.
+    pub fn karmadas_slice(&self, service: &ServiceKey, name: &str) -> Option<&KarmadasSlice> {
+        let stray = self.slices.strays.get(service)?.get(name)?;
+        stray.karmadas.as_deref()
+    }
+}
+
 impl Slices {
     pub(super) fn fold(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
         match signal {
@@ -60,8 +80,9 @@ impl Slices {
                     .extend(differing(&old_sources, &self.sources, |old, new| {
                         old == new
                     }));
-                let strays = differing(&old_strays, &self.strays, |old, new| old == new);
-                changed.copied.extend(strays);
+                for key in differing(&old_strays, &self.strays, |old, new| old == new) {
+                    Self::note_stray(&key, changed);
+                }
                 // That a copy is seen now is news too.
                 changed
                     .keys
@@ -129,6 +150,9 @@ impl Slices {
             }
             SliceRole::Other(key, stray) => {
                 self.remove(&namespace, &name, changed);
+                if stray.karmadas.is_some() {
+                    Self::note_stray(&key, changed);
+                }
                 let key = self.settle(key, name.clone());
                 self.strays.entry(key).or_default().insert(name, stray);
             }
@@ -167,10 +191,10 @@ impl Slices {
         }
     }
 
-    /// Whether a slice of that name, which is neither source nor copy, belongs to the Service of that key.
-    pub(super) fn has_other(&self, key: &ServiceKey, name: &str) -> bool {
-        let strays = self.strays.get(key);
-        strays.is_some_and(|strays| strays.get(name).is_some())
+    /// A slice that is no copy is known by the Service that it is behind, which may stand for another.
+    fn note_stray(key: &ServiceKey, changed: &mut Changed) {
+        changed.copied.extend(key.underived());
+        changed.copied.insert(key.clone());
     }
 
     /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
@@ -203,9 +227,11 @@ impl Slices {
         remove_from(&mut self.copies, &key, name);
         remove_from(&mut self.strays, &key, name);
         match source {
-            Some(_) => changed.keys.insert(key),
-            None => changed.copied.insert(key),
-        };
+            Some(_) => {
+                changed.keys.insert(key);
+            }
+            None => Self::note_stray(&key, changed),
+        }
     }
 
     pub(super) fn fold_ack(&mut self, slice: ObservedSlice, now: TimePoint) {

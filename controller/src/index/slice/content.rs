@@ -8,7 +8,7 @@ use super::value;
 use super::wire::{WireEndpoint, WireTarget};
 
 /// 128 bits of SHA-256 over all that causeway decides about a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHash([u8; 16]);
 
 impl ContentHash {

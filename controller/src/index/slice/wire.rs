@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::content::Content;
 use super::source::{SourceDraft, SourceSlice};
-use super::{Judged, ObservedSlice, SliceRole, Stray, copied, judge, value};
+use super::{Judged, ObservedSlice, SliceManager, SliceRole, Stray, copied, judge, value};
 
 /// Bytes of JSON that an endpoint is likely to take, at least.
 const ENDPOINT: usize = 128;
@@ -294,15 +294,18 @@ impl Wire<'_> {
         let endpoints = self.endpoints.map_or("null", RawValue::get);
         let ports = self.ports.as_deref().unwrap_or_default();
         let namespace = meta.namespace.as_deref().unwrap_or_default().into();
+        let held = |manager| {
+            let mut draft = SourceDraft::new(address_type, endpoints.len() / ENDPOINT);
+            match each_endpoint(endpoints, |endpoint| draft.add(&endpoint)) {
+                Ok(()) => draft.finish(&meta, ports, manager),
+                Err(_) => SourceSlice::unread(&meta, manager),
+            }
+        };
         let role = match judge(&namespace, label, annotation) {
-            Judged::Source(key, manager) => {
-                let mut draft = SourceDraft::new(address_type, endpoints.len() / ENDPOINT);
-                let read = each_endpoint(endpoints, |endpoint| draft.add(&endpoint));
-                let source = match read {
-                    Ok(()) => draft.finish(&meta, ports, manager),
-                    Err(_) => SourceSlice::unread(&meta, manager),
-                };
-                SliceRole::source(key, source, stray)
+            Judged::Source(key, manager) => SliceRole::source(key, held(manager), stray),
+            Judged::Karmadas(key) => {
+                let held = held(SliceManager::Other);
+                SliceRole::Other(key, stray().holding(held, annotation))
             }
             Judged::Copy(key, hub, path) => {
                 let mut content = Content::new(label, annotation, address_type);

@@ -242,7 +242,11 @@ impl View<'_> {
         }
         let names = self.index.members.keys();
         let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
-        let verdict = verdict(reason::FAILED, [tally("clusters", states.collect())]);
+        let failed = match self.progress.values().any(Progress::is_fought) {
+            true => reason::WRITE_CONFLICT,
+            false => reason::FAILED,
+        };
+        let verdict = verdict(failed, [tally("clusters", states.collect())]);
         let is_new = names::find(&export.conditions, names::READY)
             .is_none_or(|ready| ready.reason != reason::EXPORTED);
         match verdict {

@@ -1,7 +1,8 @@
 //! Imports that Karmada's own controllers carry (`index::hub::imports` says how they do).
 //!
 //! The unit is a service in a member, and what tells is the derived Service there. Where it is causeway's, causeway goes on: Karmada's objects are
-//! refused a place that is taken, and nothing is withdrawn. Where it is Karmada's, causeway writes nothing, and takes back a copy of its
+//! refused a place that is taken. Its slices, which have names of their own, are not; so of each source there is one carrier: a copy goes once
+//! Karmada's slice has what it has, and all of them are made again when the ServiceImport on the hub goes. Where it is Karmada's, causeway writes nothing, and takes back a copy of its
 //! own only once Karmada's slice of the same source is there. Where there is none, causeway begins nothing while Karmada may: it
 //! would take the place first, and two would carry the service.
 
@@ -16,6 +17,7 @@ use super::{ImportPlan, ImportWish, Importer};
 use crate::index::Index;
 use crate::index::hub::imports::Importer as By;
 use crate::index::served::ServedImports;
+use crate::index::slice::Path;
 use crate::plan::copy::{Consumer, CopyWish};
 use crate::plan::release::Release;
 use crate::plan::service::ServiceWish;
@@ -37,7 +39,7 @@ impl Importer<'_> {
         let (import, copies) = match self.member.service(&derived) {
             Some(service) if service.by_karmada && (by == By::Karmada || self.has_karmadas()) => {
                 let mut copies = self.copies_beside(served, shape, owner);
-                copies.give_way(self.member, self.key, &self.source.providers);
+                copies.give_way(self.member, self.key, &derived, Path::Clusterset);
                 (ImportPlan::Foreign, copies)
             }
             None if by == By::Karmada => (ImportPlan::Foreign, CopyWish::hold_all()),

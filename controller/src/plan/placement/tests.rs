@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::json;
 
 use causeway::api::labels;
@@ -223,6 +225,65 @@ fn what_a_drained_member_provides_is_used_no_more_and_it_still_consumes() {
             "p 10.1.0.5 10.2.0.5"
         ]
     );
+}
+
+#[test]
+fn a_service_whose_only_provider_is_drained_is_not_ready_and_nothing_else_is_said() {
+    let mut world = three();
+    place_them(&mut world, &["member1"], &["member2", "member3"]);
+    let others = |world: &World| {
+        [
+            "ServiceApplied",
+            "EndpointSliceDispatched",
+            "EndpointSliceApplied",
+        ]
+        .map(|type_| world.condition("foo", type_))
+    };
+    let before = others(&world);
+    world.forget_writes();
+    let drained = |value: &str| {
+        cluster("member1").with(json!({"metadata": {"annotations": {labels::WITHDRAW: value}}}))
+    };
+    world.on_hub(drained("true")).settle();
+    assert_eq!(world.addresses("member2", "foo"), Vec::<String>::new());
+    let message = "False NoProviders: no cluster backs shop/foo: member1 (withdrawn)";
+    assert_eq!(world.says("foo", "Ready"), message);
+    let told: Vec<_> = world.announced.iter().map(|one| &*one.reason).collect();
+    assert_eq!(told, ["NoProviders"]);
+    assert_eq!(others(&world), before);
+    world.assert_at_rest();
+    world.on_hub(drained("false")).settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    assert_eq!(others(&world), before);
+}
+
+#[test]
+fn a_service_that_only_clusters_provide_that_take_no_part_is_not_ready() {
+    let mut world = three();
+    world.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+    place_them(&mut world, &["member2"], &["member1"]);
+    let message = "False NoProviders: no cluster backs shop/foo: member2 (pull mode)";
+    assert_eq!(world.says("foo", "Ready"), message);
+}
+
+#[test]
+fn a_service_whose_only_provider_is_given_up_says_so() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let mut world = three();
+    world.settings.provider_ttl = Some(HOUR);
+    place_them(&mut world, &["member1"], &["member2"]);
+    world.lose("member1").pass(HOUR / 2);
+    let unreachable = world.says("foo", "Ready");
+    assert!(
+        unreachable.ends_with("(connection refused)"),
+        "{unreachable}"
+    );
+    world.pass(HOUR);
+    let given_up = format!(
+        "{unreachable}; no cluster backs shop/foo: member1 (out of reach for longer than --provider-ttl)"
+    );
+    assert_eq!(world.says("foo", "Ready"), given_up);
 }
 
 #[test]

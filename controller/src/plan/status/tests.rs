@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use causeway::api::condition::TRUE;
 use serde_json::json;
 
 use super::*;
@@ -494,6 +495,7 @@ fn progress_of_an_unplanned_member_is_none() {
         mcs,
         &world.plan("foo"),
         &progress,
+        None,
         world.now(),
     );
     assert!(names::is_true(&wish.conditions, names::READY) && wish.announcements.is_empty());
