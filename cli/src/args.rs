@@ -1,6 +1,8 @@
 //! What a person may type.
 
+mod examples;
 mod install;
+mod moving;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +11,16 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use k8s_openapi::jiff::SignedDuration;
 
+use self::examples::{
+    CHECK_EXAMPLES, DRAIN_EXAMPLES, EXPLAIN_EXAMPLES, JOIN_EXAMPLES, RELEASE_EXAMPLES,
+    STATUS_EXAMPLES, UNJOIN_EXAMPLES,
+};
 pub(crate) use self::install::{
     DryRun, ImageArgs, InstallArgs, MissingService, PartArgs, UninstallArgs,
 };
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
+pub(crate) use self::moving::MoveArgs;
+use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -86,6 +94,12 @@ pub(crate) enum Command {
     /// Show where each endpoint of a service is, and why it is not where it should be
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
+    /// Have causeway carry services that Karmada's controllers carry
+    #[command(after_help = ADOPT_EXAMPLES)]
+    Adopt(MoveArgs),
+    /// Have Karmada's controllers carry services that causeway carries
+    #[command(after_help = HAND_OVER_EXAMPLES)]
+    HandOver(MoveArgs),
     /// Stop using what a cluster provides, whether or not it can be reached
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(DrainArgs),
@@ -104,82 +118,8 @@ pub(crate) enum Command {
     },
 }
 
-const JOIN_EXAMPLES: &str = "Examples:
-  # Join the cluster of a kubeconfig as member1
-  kubectl mcs join member1 --member-kubeconfig ~/.kube/member1
-
-  # One kubeconfig with several contexts; the hub reaches the member at another address than this machine does
-  kubectl mcs join member2 --member-kubeconfig ~/.kube/config --member-context prod-2 --api-endpoint https://10.0.0.2:6443";
-
-const UNJOIN_EXAMPLES: &str = "Examples:
-  # Take member1 out, and remove causeway's account from it
-  kubectl mcs unjoin member1 --member-kubeconfig ~/.kube/member1";
-
-const STATUS_EXAMPLES: &str = "Examples:
-  # Members, and the services of every namespace
-  kubectl mcs status -A
-
-  # In a script: wait until Service shop/foo can be reached, at most two minutes
-  kubectl mcs status foo -n shop --wait --timeout 2m
-
-Exports and imports are read in the members, with the credentials that the hub keeps for each; members that do not \
-answer are named and the rest is shown. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster \
-Services API, so they are well.";
-
-const EXPLAIN_EXAMPLES: &str = "Examples:
-  # Which endpoints of Service shop/foo reach which clusters, and what to do about those that do not
-  kubectl mcs explain foo -n shop
-
-  # Every endpoint on a line of its own
-  kubectl mcs explain foo -n shop --endpoints
-
-It reads the hub, and the members with the credentials that the hub keeps for each, and changes nothing. Needed on the hub: list \
-MultiClusterServices and get Services in the namespace, list Clusters, get the Secrets of the members; and, to judge more, get \
-namespace kube-system and the Lease of the controller.
-
-Exit code: 0 every ready endpoint is in every consumer, there is one, and nothing is known to be wrong; 1 not so; 2 wrong usage; \
-3 the hub could not be asked.";
-
-const DRAIN_EXAMPLES: &str = "Examples:
-  # See what would become of it
-  kubectl mcs drain member1 --dry-run
-
-  # Before maintenance: wait until no other cluster sends traffic there through causeway
-  kubectl mcs drain member1 --wait
-
-  # Use it again
-  kubectl mcs drain member1 --undo
-
-It sets the annotation mcs.causeway.dev/withdraw on the Cluster, and --undo removes it. What the cluster consumes stays as it is, \
-and so do its own Services and pods. Needed on the hub: list and patch Clusters; list MultiClusterServices, to be told what \
-is affected; for --wait get namespace kube-system and the Secrets of the members.";
-
-const RELEASE_EXAMPLES: &str = "Examples:
-  # See what is held
-  kubectl mcs release member1 --dry-run
-
-  # Half of the services were deleted on purpose while nobody looked: withdraw them now
-  kubectl mcs release member1 --wait
-
-Where one list of a cluster lacks more than ten objects and a fifth of what was there, causeway keeps them until a second list, half a \
-minute later and over a new connection, lacks them too. This asks for that list at once, and for it to be believed. What it does hold stays. \
-It sets the annotation mcs.causeway.dev/release on the Cluster to the time; what is lost later is held again. Needed on the hub: \
-get and patch Clusters; for --wait watch them too.
-
-Exit code: 0 nothing is held any more, or it was released; 1 it is still held after --timeout, or the cluster is not joined; 2 wrong usage; \
-3 the hub could not be asked.";
-
-const CHECK_EXAMPLES: &str = "Examples:
-  # After an installation, or when something is odd
-  kubectl mcs check
-
-It looks at the definitions, the registration of the webhook and its endpoints, the Deployments in causeway-system, the Lease of the \
-controller, the rights of its account and the Clusters, and changes nothing. What you may not see is Unknown.
-
-Exit code: 0 nothing is known to be wrong; 1 something is; 2 wrong usage; 3 the hub could not be asked.";
-
 /// Where the manifests have the controller keep its Lease.
-const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
+pub(crate) const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
@@ -457,6 +397,13 @@ mod tests {
             ),
             ("kubectl-mcs drain", ErrorKind::MissingRequiredArgument),
             ("kubectl-mcs release", ErrorKind::MissingRequiredArgument),
+            ("kubectl-mcs adopt", ErrorKind::MissingRequiredArgument),
+            ("kubectl-mcs adopt foo --all", ErrorKind::ArgumentConflict),
+            ("kubectl-mcs hand-over", ErrorKind::MissingRequiredArgument),
+            (
+                "kubectl-mcs hand-over foo --wait=soon",
+                ErrorKind::InvalidValue,
+            ),
             (
                 "kubectl-mcs release a --wait --dry-run",
                 ErrorKind::ArgumentConflict,

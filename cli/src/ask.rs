@@ -57,6 +57,9 @@ pub(crate) enum AskError {
     /// There is no such object, or no such API.
     #[error("the {side} says: {message}")]
     NotFound { side: Side, message: String },
+    /// The object is not, or no longer, as the request says.
+    #[error("the {side} refused: {message}")]
+    Conflict { side: Side, message: String },
     /// Another refusal.
     #[error("the {side} refused: {message}")]
     Refused { side: Side, message: String },
@@ -166,6 +169,7 @@ impl ApiServer {
         match status.code {
             401 | 403 => AskError::NotAllowed { side, message },
             404 => AskError::NotFound { side, message },
+            409 => AskError::Conflict { side, message },
             429 | 500.. => AskError::Busy { side, message },
             _ => AskError::Refused { side, message },
         }
@@ -225,7 +229,7 @@ mod tests {
         assert!(matches!(answered(401), AskError::NotAllowed { .. }));
         assert!(matches!(answered(403), AskError::NotAllowed { .. }));
         assert!(matches!(answered(404), AskError::NotFound { .. }));
-        assert!(matches!(answered(409), AskError::Refused { .. }));
+        assert!(matches!(answered(409), AskError::Conflict { .. }));
         assert!(matches!(answered(422), AskError::Refused { .. }));
         assert!(matches!(answered(429), AskError::Busy { .. }));
         assert!(matches!(answered(503), AskError::Busy { .. }));

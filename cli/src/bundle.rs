@@ -28,7 +28,8 @@ const INJECT: (&str, &str) = (
     "cert-manager.io/inject-ca-from",
     "causeway-system/causeway-webhook",
 );
-const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
+/// The flag by which the controller reads the credentials that Karmada keeps.
+pub(crate) const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
 
 const NAME_LABEL: (&str, &str) = ("app.kubernetes.io/name", "causeway");
 const CONTAINERS: &str = "/spec/template/spec/containers";

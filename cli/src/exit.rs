@@ -8,6 +8,7 @@ use crate::explain::ExplainError;
 use crate::hub::HubError;
 use crate::install::InstallError;
 use crate::join::JoinError;
+use crate::karmada::moving::MoveError;
 use crate::member::MemberError;
 use crate::objects::ObjectError;
 use crate::release::ReleaseError;
@@ -43,6 +44,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Drain(#[from] DrainError),
     #[error(transparent)]
+    Move(#[from] MoveError),
+    #[error(transparent)]
     Release(#[from] ReleaseError),
     #[error(transparent)]
     Version(#[from] VersionError),
@@ -61,6 +64,7 @@ impl Failure {
             Self::Join(error) => join(error),
             Self::Unjoin(error) => unjoin(error),
             Self::Drain(error) => drain(error),
+            Self::Move(error) => moving(error),
             Self::Release(error) => release(error),
             Self::Status(StatusError::Ask(error))
             | Self::Explain(ExplainError::Ask(error))
@@ -79,7 +83,9 @@ fn ask(error: &AskError) -> u8 {
         | AskError::Unreachable { .. }
         | AskError::NotAllowed { .. }
         | AskError::Busy { .. } => NOT_ASKED,
-        AskError::NotFound { .. } | AskError::Refused { .. } => NOT_WELL,
+        AskError::NotFound { .. } | AskError::Conflict { .. } | AskError::Refused { .. } => {
+            NOT_WELL
+        }
     }
 }
 
@@ -138,9 +144,20 @@ fn uninstall(error: &UninstallError) -> u8 {
         UninstallError::Definition(error) => definition(error),
         UninstallError::Io(_)
         | UninstallError::Serving { .. }
+        | UninstallError::Carried { .. }
+        | UninstallError::StillRuns { .. }
+        | UninstallError::NotLetGo { .. }
         | UninstallError::Declined
         | UninstallError::NotCleaned { .. }
         | UninstallError::NotGone { .. } => NOT_WELL,
+    }
+}
+
+fn moving(error: &MoveError) -> u8 {
+    match error {
+        MoveError::Ask(error) | MoveError::Explain(ExplainError::Ask(error)) => ask(error),
+        MoveError::WorksHidden | MoveError::HubHidden => NOT_ASKED,
+        _ => NOT_WELL,
     }
 }
 

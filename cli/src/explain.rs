@@ -1,17 +1,19 @@
 //! `kubectl mcs explain`: where each endpoint of a service is, and why it is not where it should be.
 
-mod gather;
+pub(crate) mod gather;
 mod judge;
 mod ports;
 mod ranges;
 mod report;
-mod scene;
+pub(crate) mod scene;
 mod standing;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 
-use crate::args::{ExplainArgs, Format, HubArgs};
+use causeway::domain::ServiceKey;
+
+use crate::args::{ExplainArgs, Format, HubArgs, Lease};
 use crate::ask::{ApiServer, AskError};
 use crate::hub::DEFINE;
 use crate::say;
@@ -31,10 +33,57 @@ pub(crate) enum ExplainError {
     NoApi(&'static str),
 }
 
+/// Whether every ready endpoint of a service is in every consumer, and what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    pub ready: bool,
+    /// What is so, in one line.
+    pub message: String,
+}
+
+/// Judges a service by what the members hold.
+///
+/// # Errors
+/// Where the hub cannot be asked.
+pub(crate) async fn judgement(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    allow_insecure: bool,
+) -> Result<Judgement, ExplainError> {
+    let question = gather::Question {
+        key: key.clone(),
+        lease: &Lease(None),
+        allow_insecure,
+    };
+    let scene = gather::scene(hub, &question).await?;
+    let explanation = judge::explain(&scene);
+    let wrong = explanation.wrong();
+    let message = match wrong.as_slice() {
+        [] => format!(
+            "Karmada's own controllers carry it, and every ready endpoint is in every consumer; for causeway to carry it: {}",
+            scene.adopt()
+        ),
+        wrong => format!(
+            "Karmada's own controllers carry it: {}; for causeway to carry it: {}",
+            wrong.join("; "),
+            scene.adopt()
+        ),
+    };
+    Ok(Judgement {
+        ready: explanation.ready,
+        message,
+    })
+}
+
 /// Explains a service; says whether every ready endpoint is in every consumer.
 pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
-    let scene = gather::scene(&hub, args).await?;
+    let question = gather::Question {
+        key: ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str()),
+        lease: &args.lease,
+        allow_insecure: args.allow_insecure_members,
+    };
+    let scene = gather::scene(&hub, &question).await?;
     let explanation = judge::explain(&scene);
     let text = match args.output {
         Some(Format::Json) => serde_json::to_string_pretty(&explanation)?,

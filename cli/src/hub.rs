@@ -109,6 +109,16 @@ pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
     cluster.data.pointer("/spec/id")?.as_str()
 }
 
+/// Every Cluster object of the hub; none where it serves none.
+pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, AskError> {
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    match hub.ask(clusters.list(&ListParams::default())).await {
+        Ok(list) => Ok(list.items),
+        Err(AskError::NotFound { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Every Cluster of the hub.
 pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, AskError> {
     let clusters: Api<DynamicObject> =

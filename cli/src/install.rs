@@ -126,14 +126,21 @@ async fn finish(
         return Ok(());
     }
     if args.parts.external {
-        return Ok(say::result(format_args!(
+        say::result(format_args!(
             "the hub is ready for causeway v{version}; start causeway-webhook and causeway-controller with the tokens of Secrets \
              causeway-webhook-token and causeway-controller-token in namespace {DEFAULT_NAMESPACE}{}",
             match args.parts.webhook_url {
                 Some(_) => "",
                 None => ", then register the webhook: run this again with --webhook-url",
             }
-        ))?);
+        ))?;
+        if args.parts.karmada {
+            say::result(format_args!(
+                "start causeway-controller with {}: there Karmada keeps the members' credentials",
+                bundle::KARMADA_SECRETS
+            ))?;
+        }
+        return Ok(());
     }
     if !args.wait || !runs_here {
         return Ok(say::result(format_args!(

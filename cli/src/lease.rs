@@ -39,6 +39,11 @@ impl Controller {
         }
     }
 
+    /// Whether there is one.
+    pub(crate) fn is_known(&self) -> bool {
+        matches!(self, Self::Lease(_, Some(_)))
+    }
+
     /// Who holds it, if anybody who renewed it lately.
     pub(crate) fn holder(&self, now: Timestamp) -> Option<&str> {
         let Self::Lease(_, Some(lease)) = self else {
@@ -49,6 +54,14 @@ impl Controller {
         let holder = spec.holder_identity.as_deref()?;
         let held = !holder.is_empty() && now.duration_since(renewed) <= RENEWED_WITHIN;
         held.then_some(holder)
+    }
+
+    /// Since when it is held by whoever holds it.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        let Self::Lease(_, Some(lease)) = self else {
+            return None;
+        };
+        Some(lease.spec.as_ref()?.acquire_time.as_ref()?.0)
     }
 
     /// Why the controller seems not to run.

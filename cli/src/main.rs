@@ -1,5 +1,6 @@
 //! `kubectl mcs`: sets up a hub, joins clusters to it, and shows which services reach across them.
 
+mod adopt;
 mod age;
 mod args;
 mod ask;
@@ -10,9 +11,11 @@ mod drain;
 mod exit;
 mod explain;
 mod follow;
+mod hand_over;
 mod hub;
 mod install;
 mod join;
+mod karmada;
 mod lease;
 mod member;
 mod misplaced;
@@ -66,6 +69,8 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
+            Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
+            Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),
             Command::Drain(args) => drain::run(&line.hub, args).await?,
             Command::Release(args) => release::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,

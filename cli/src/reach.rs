@@ -41,7 +41,11 @@ where
         .await
 }
 
-async fn connect(
+/// A member, by the credentials that the hub keeps for it.
+///
+/// # Errors
+/// Why it cannot be reached so, in words that do not speak of a kubeconfig.
+pub(crate) async fn connect(
     hub: &ApiServer,
     cluster: &Cluster,
     allow_insecure: bool,
@@ -75,7 +79,7 @@ async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, String> {
 }
 
 /// The error of a member that the person did not name, in words that do not speak of a kubeconfig.
-fn trouble(error: AskError) -> String {
+pub(crate) fn trouble(error: AskError) -> String {
     match error {
         AskError::Unreachable { why, .. } | AskError::Kubeconfig { why, .. } => why,
         AskError::NotAllowed { message, .. } => {
@@ -84,6 +88,7 @@ fn trouble(error: AskError) -> String {
             )
         }
         AskError::NotFound { message, .. }
+        | AskError::Conflict { message, .. }
         | AskError::Refused { message, .. }
         | AskError::Busy { message, .. } => message,
         other @ AskError::NoKubeconfig(_) => other.to_string(),

@@ -3,6 +3,7 @@
 mod clusterset;
 #[cfg(test)]
 pub(crate) mod fixtures;
+mod karmada;
 pub(crate) mod members;
 mod mirror;
 pub(crate) mod report;
@@ -21,6 +22,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
+use self::karmada::Knowledge;
 use self::members::{Readings, Wanted};
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
@@ -103,6 +105,8 @@ struct Seen {
     clusters: Option<Mirror<Cluster>>,
     /// What the members hold of exported services.
     readings: Readings,
+    /// What is known of services that Karmada has a part in.
+    karmadas: Knowledge,
     /// What somebody exports or imports on the hub, where that does nothing; empty where the person may not see it.
     misplaced: Vec<Misplaced>,
 }
@@ -159,6 +163,7 @@ impl Question<'_> {
             services,
             clusters,
             readings: Readings::new(),
+            karmadas: Knowledge::new(),
             misplaced: Vec::new(),
         };
         self.read_members(&mut seen).await;
@@ -175,11 +180,14 @@ impl Question<'_> {
             name: self.args.name.clone(),
             allow_insecure: self.args.allow_insecure_members,
         };
-        let clusters = clusters.objects();
-        let (readings, misplaced) = tokio::join!(
+        let (clusters, services) = (clusters.objects(), seen.services.objects());
+        let (one, insecure) = (self.args.name.is_some(), wanted.allow_insecure);
+        let (readings, misplaced, karmadas) = tokio::join!(
             members::read(&self.hub, &clusters, &wanted),
-            misplaced::read(&self.hub, &clusters, &wanted)
+            misplaced::read(&self.hub, &clusters, &wanted),
+            karmada::read(&self.hub, &services, one, insecure)
         );
+        seen.karmadas = karmadas;
         seen.readings = readings;
         seen.misplaced = misplaced.unwrap_or_default();
     }
@@ -192,6 +200,7 @@ impl Question<'_> {
         };
         let clusters = seen.clusters.as_ref().map(Mirror::objects);
         Report::new(scope, clusters.as_deref(), &seen.services.objects())
+            .with_karmadas(&seen.karmadas)
             .with(&seen.readings)
             .with_misplaced(&seen.misplaced)
     }

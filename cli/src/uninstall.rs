@@ -1,5 +1,7 @@
 //! `kubectl mcs uninstall`: the members are cleaned first, then the hub loses the webhook, the programs and their rights.
 
+mod keep;
+mod leftovers;
 mod serving;
 
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
@@ -14,12 +16,12 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
 
-use self::serving::Serving;
+use self::serving::{Carried, Serving};
 use crate::args::{HubArgs, UninstallArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
 use crate::objects::{self, ObjectError};
-use crate::{bundle, follow, hub, say, unjoin};
+use crate::{bundle, follow, hub, karmada, say, unjoin};
 
 /// How often the hub is asked what is left.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -40,6 +42,19 @@ pub(crate) enum UninstallError {
          or have that done: kubectl mcs uninstall --cascade"
     )]
     Serving { serving: String, commands: String },
+    #[error(
+        "Karmada carries {services}, and something of causeway's may be left of them, that nobody would clean. Nothing was removed. Run \
+         first, while causeway-controller runs,\n{commands}"
+    )]
+    Carried { services: String, commands: String },
+    #[error(
+        "causeway-controller runs elsewhere ({holder} holds Lease {lease}), and would take the finalizers up again. Nothing was removed. Stop it, then run this again"
+    )]
+    StillRuns { holder: String, lease: String },
+    #[error(
+        "causeway's finalizers are not off within {seconds} s; left: {left}. Check that causeway-controller does not run, and run this again"
+    )]
+    NotLetGo { seconds: u64, left: String },
     #[error(
         "nobody can be asked whether to go on, for this is no terminal; give --yes if it is meant. Nothing was removed"
     )]
@@ -69,6 +84,7 @@ pub(crate) enum UninstallError {
 /// What of causeway is on a hub.
 struct Scene {
     serving: Serving,
+    carried: Carried,
     services: usize,
     clusters: Vec<Cluster>,
     /// The two definitions, and whose they are.
@@ -90,7 +106,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
         return scene.say_kept(args);
     }
     scene.say_loss(&hub, &definitions, args)?;
-    if !scene.serving.is_empty() && !args.cascade {
+    if args.keep_services {
+        keep::check(&hub, &scene.objects).await?;
+    } else if let (Some(services), Some(commands)) =
+        (scene.carried.named(), scene.carried.commands())
+    {
+        return Err(UninstallError::Carried { services, commands });
+    }
+    if !args.keep_services && !scene.serving.is_empty() && !args.cascade {
         return Err(UninstallError::Serving {
             serving: scene.serving.to_string(),
             commands: scene.serving.commands(),
@@ -102,7 +125,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
     if !args.yes {
         ask_person(&hub)?;
     }
-    if !scene.serving.is_empty() {
+    if args.keep_services {
+        keep::let_go(&hub, &scene.objects, args.timeout).await?;
+    } else if !scene.serving.is_empty() {
         clean(&hub, &scene, args).await?;
     }
     for object in &scene.objects {
@@ -112,12 +137,17 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
         remove_definition(&hub, kind, args).await?;
     }
     scene.say_kept(args)?;
+    if args.keep_services {
+        return keep::say(&hub).await;
+    }
     scene.say_members(&hub).await
 }
 
 impl Scene {
     async fn read(hub: &ApiServer) -> Result<Self, UninstallError> {
         let services: Vec<MultiClusterService> = list(hub).await?;
+        let works = karmada::works(hub, None).await?.unwrap_or_default();
+        let carried = Carried::of(&services, &works);
         let clusters: Vec<Cluster> = list(hub).await?;
         let definitions = [
             (SERVICES, SERVICES.find(hub).await?.origin),
@@ -135,7 +165,8 @@ impl Scene {
             }
         }
         Ok(Self {
-            serving: Serving::of(&services, &clusters),
+            serving: Serving::of(&services, &clusters, &carried),
+            carried,
             services: services.len(),
             clusters,
             definitions,
@@ -176,6 +207,17 @@ impl Scene {
                 self.serving
             ))?;
         }
+        if let Some(carried) = self.carried.named() {
+            say::result(format_args!(
+                "left as they are, for Karmada carries them: {carried}"
+            ))?;
+        }
+        if args.keep_services {
+            return say::result(
+                "then nobody keeps up what reaches across clusters: Services and EndpointSlices stay in the members as they are now, also when \
+                 endpoints come and go",
+            );
+        }
         say::result(
             "then MultiClusterServices are no longer judged or served, nor exports imported: clients lose what they reach in other clusters",
         )
@@ -215,14 +257,11 @@ impl Scene {
         }
         let others = self.clusters.iter().map(ResourceExt::name_any);
         let others: Vec<_> = others.filter(|name| !joined.contains(name)).collect();
-        if !others.is_empty() {
-            say::result(format_args!(
-                "note: what causeway wrote for ServiceExports is left in {}; run there: {}",
-                others.join(", "),
-                hub::leftovers_command(hub).await
-            ))?;
-        }
-        Ok(())
+        let others = self
+            .clusters
+            .iter()
+            .filter(|one| others.contains(&one.name_any()));
+        leftovers::say(hub, others).await
     }
 }
 
@@ -319,7 +358,9 @@ async fn cleaned(
     loop {
         ticks.tick().await;
         let (services, clusters) = (list(hub).await?, list(hub).await?);
-        let left = part(Serving::of(&services, &clusters));
+        let works = karmada::works(hub, None).await?.unwrap_or_default();
+        let carried = Carried::of(&services, &works);
+        let left = part(Serving::of(&services, &clusters, &carried));
         if left.is_empty() {
             return Ok(());
         }

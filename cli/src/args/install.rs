@@ -36,11 +36,16 @@ pub(crate) const UNINSTALL_EXAMPLES: &str = "Examples:
   # Have the controller clean the members first, then remove causeway from the hub, without asking
   kubectl mcs uninstall --cascade --yes
 
+  # Remove causeway and leave the services working as they are, with nobody who keeps them up
+  kubectl mcs uninstall --keep-services
+
   # The definitions too, and with them every MultiClusterService and Cluster
   kubectl mcs uninstall --cascade --crds
 
 What causeway wrote into the members goes while the controller runs. So this refuses while there are MultiClusterServices that causeway serves, \
-or Clusters that were joined with kubectl mcs join; --cascade deletes them and waits until the controller is done. The webhook configurations go \
+or Clusters that were joined with kubectl mcs join; --cascade deletes them and waits until the controller is done. What Karmada carries is never \
+deleted; what causeway has there too goes with kubectl mcs hand-over. --keep-services leaves all services, and the Clusters with their credentials, as they are; a \
+later kubectl mcs install takes them up again. The webhook configurations go \
 first, so that nothing waits for a webhook that is gone. Definitions that are not causeway's stay in any case, and so does the namespace.
 
 Exit code: 0 nothing is left but what was to stay; 1 it was refused, or not done in time; 2 wrong usage; 3 the hub could not be asked.";
@@ -157,6 +162,9 @@ pub(crate) struct UninstallArgs {
     /// First delete the MultiClusterServices that causeway serves and the Clusters that were joined, and wait until the controller has cleaned the members
     #[arg(long, env = "CAUSEWAY_CASCADE", hide_env = true)]
     pub cascade: bool,
+    /// Leave the MultiClusterServices and what causeway wrote into the members as they are, working, though nobody keeps them up: causeway's finalizers go off, so that nothing hangs
+    #[arg(long, conflicts_with_all = ["cascade", "crds"], env = "CAUSEWAY_KEEP_SERVICES", hide_env = true)]
+    pub keep_services: bool,
     /// Delete the definitions too, and with them every MultiClusterService and Cluster
     #[arg(long, env = "CAUSEWAY_CRDS", hide_env = true)]
     pub crds: bool,
@@ -298,6 +306,11 @@ mod tests {
         ] {
             let error = install(line).expect_err(line);
             assert_eq!((error.kind(), error.exit_code()), (kind, 2), "{line}");
+        }
+        for line in ["--keep-services --cascade", "--keep-services --crds"] {
+            let words = "kubectl-mcs uninstall".split(' ').chain(line.split(' '));
+            let error = CommandLine::try_parse_from(words).expect_err(line);
+            assert_eq!(error.kind(), ErrorKind::ArgumentConflict, "{line}");
         }
         let words = "kubectl-mcs uninstall --dry-run=server".split(' ');
         let error = CommandLine::try_parse_from(words).expect_err("only the client's");

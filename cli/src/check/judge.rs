@@ -1,7 +1,10 @@
 //! `judge(&Installation)`: how each part is. Pure.
 
+use std::collections::BTreeSet;
+
 use causeway::api::condition;
 use causeway::api::{Cluster, SyncMode};
+use causeway::domain::protected::MEMBERS_NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -31,6 +34,7 @@ pub(super) fn judge(seen: &Installation) -> Vec<Part> {
     parts.extend(deployments(&seen.deployments));
     parts.push(controller(seen));
     parts.push(rights(&seen.lacking));
+    parts.extend(secret_namespaces(seen));
     parts.extend(clusters(&seen.clusters));
     parts.extend(misplaced(&seen.misplaced));
     parts
@@ -208,6 +212,50 @@ fn rights(lacking: &Seen<Option<Vec<Lacking>>>) -> Part {
         "kubectl mcs install, with --karmada on Karmada; or kubectl apply -f manifests/hub/rbac.yaml, and of options/karmada.yaml \
          with the namespace of the Secrets",
     )
+}
+
+/// Whether the controller may use the Secrets that the Clusters name, where its flags are seen: it runs on the hub.
+fn secret_namespaces(seen: &Installation) -> Option<Part> {
+    let deployments = seen.deployments.as_ref().ok()?.iter();
+    let controller = deployments
+        .filter(|one| one.name_any() == "causeway-controller")
+        .find_map(|one| one.spec.as_ref()?.template.spec.as_ref())?;
+    let mut variables = controller
+        .containers
+        .iter()
+        .flat_map(|one| one.env.iter().flatten());
+    if variables.any(|one| one.name == "CAUSEWAY_SECRET_NAMESPACE") {
+        return None;
+    }
+    let args = controller
+        .containers
+        .iter()
+        .flat_map(|one| one.args.iter().flatten());
+    let given: Vec<_> = args
+        .filter_map(|arg| arg.strip_prefix("--secret-namespace="))
+        .flat_map(|value| value.split(','))
+        .collect();
+    let used = |namespace: &str| match given.as_slice() {
+        [] => namespace == MEMBERS_NAMESPACE,
+        given => given.contains(&namespace),
+    };
+    let pushed = seen.clusters.as_ref().ok()?.iter();
+    let pushed = pushed.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let named = pushed.filter_map(|one| Some(one.spec.secret_ref.as_ref()?.namespace.as_str()));
+    let missing: BTreeSet<_> = named.filter(|namespace| !used(namespace)).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let flags = missing
+        .iter()
+        .map(|one| format!("--secret-namespace={one}"));
+    let message = format!(
+        "Clusters name Secrets in {}, and causeway-controller is not started with {}",
+        missing.iter().copied().collect::<Vec<_>>().join(", "),
+        flags.collect::<Vec<_>>().join(" ")
+    );
+    let remedy = "kubectl mcs install --karmada, with the other flags of the installation; or add the flag to the Deployment";
+    Some(Part::new("secret namespaces", State::Wrong, message).mend(remedy))
 }
 
 fn clusters(found: &Seen<Vec<Cluster>>) -> Vec<Part> {

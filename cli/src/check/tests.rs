@@ -116,6 +116,61 @@ fn an_installation_that_is_whole_is_well_part_by_part() {
     );
 }
 
+#[test]
+fn secrets_that_the_controller_may_not_use_are_told_where_its_flags_are_seen() {
+    let told = |args: Value, env: Value, namespace: &str| {
+        let mut seen = whole();
+        let mut controller = deployment(2, env!("CARGO_PKG_VERSION"));
+        controller.metadata.name = Some("causeway-controller".to_owned());
+        let pod = controller
+            .spec
+            .as_mut()
+            .expect("a spec")
+            .template
+            .spec
+            .as_mut();
+        let container = &mut pod.expect("a pod").containers[0];
+        (container.args, container.env) = (from(args), from(env));
+        seen.deployments = Ok(vec![controller]);
+        let mut cluster = synced("a");
+        cluster.spec.secret_ref = Some(from(json!({ "namespace": namespace, "name": "a" })));
+        seen.clusters = Ok(vec![cluster]);
+        let parts = judge(&seen).into_iter();
+        parts
+            .filter(|part| part.name == "secret namespaces")
+            .map(|part| part.message)
+            .next()
+    };
+    let (none, karmadas) = (json!([]), "karmada-cluster");
+    let message = told(none.clone(), none.clone(), karmadas).expect("it is told");
+    assert!(
+        message.ends_with("is not started with --secret-namespace=karmada-cluster"),
+        "{message}"
+    );
+    let other = json!(["--secret-namespace=causeway-members"]);
+    assert!(told(other, none.clone(), karmadas).is_some());
+    for (args, env, namespace) in [
+        (none.clone(), none.clone(), "causeway-members"),
+        (
+            json!(["--secret-namespace=karmada-cluster"]),
+            none.clone(),
+            karmadas,
+        ),
+        (
+            json!(["--secret-namespace=a,karmada-cluster"]),
+            none.clone(),
+            karmadas,
+        ),
+        (
+            none,
+            json!([{ "name": "CAUSEWAY_SECRET_NAMESPACE", "value": "x" }]),
+            karmadas,
+        ),
+    ] {
+        assert_eq!(told(args.clone(), env, namespace), None, "{args}");
+    }
+}
+
 /// What is changed, the part that says so, how it is, and what it says, or what mends it.
 type Row = (
     &'static str,

@@ -10,29 +10,41 @@ use kube::api::ListParams;
 
 use super::ExplainError;
 use super::scene::{Held, Scene};
-use crate::args::ExplainArgs;
+use crate::args::Lease;
 use crate::ask::{ApiServer, AskError};
+use crate::karmada::{self, binding};
 use crate::lease::Controller;
 use crate::reach;
 use crate::status::members::Wanted;
 
+/// What is asked about, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Question<'a> {
+    pub key: ServiceKey,
+    /// The Lease of causeway's controller.
+    pub lease: &'a Lease,
+    /// Whether members may be reached without verifying who answers.
+    pub allow_insecure: bool,
+}
+
 /// Reads all at once; a member that cannot be read is noted.
-pub(super) async fn scene(hub: &ApiServer, args: &ExplainArgs) -> Result<Scene, ExplainError> {
-    let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
-    let namespace = &*key.namespace;
-    let services: Api<Service> = Api::namespaced(hub.client.clone(), namespace);
-    let (wish, clusters, service, controller) = tokio::try_join!(
+pub(crate) async fn scene(hub: &ApiServer, question: &Question<'_>) -> Result<Scene, ExplainError> {
+    let key = question.key.clone();
+    let services: Api<Service> = Api::namespaced(hub.client.clone(), &key.namespace);
+    let (wish, clusters, service, controller, works, unapplied) = tokio::try_join!(
         wish(hub, &key),
         clusters(hub),
-        async { Ok(hub.ask(services.get_opt(&args.name)).await?) },
-        async { Ok(Controller::read(hub, &args.lease).await?) },
+        async { Ok(hub.ask(services.get_opt(&key.name)).await?) },
+        async { Ok(Controller::read(hub, question.lease).await?) },
+        async { Ok(karmada::works(hub, Some(&key)).await?) },
+        async { Ok(binding::unapplied(hub, &key).await?) },
     )?;
     // Without the hub's identity what another hub wrote cannot be told apart, and no more.
     let hub_uid = hub.uid().await.ok();
     let pushed = clusters
         .iter()
         .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
-    let members = reach::each(hub, pushed, args.allow_insecure_members, |member| {
+    let members = reach::each(hub, pushed, question.allow_insecure, |member| {
         held(member, &key)
     });
     let members = members.await;
@@ -43,6 +55,8 @@ pub(super) async fn scene(hub: &ApiServer, args: &ExplainArgs) -> Result<Scene, 
         service,
         clusters,
         controller,
+        works,
+        unapplied,
         members,
         key,
     })

@@ -2,6 +2,7 @@
 
 mod clusterset;
 mod fate;
+mod karmada;
 mod native;
 mod way;
 

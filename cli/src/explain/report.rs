@@ -1,5 +1,7 @@
 //! What is told; also the form that programs read, so names of fields stay as they are.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 /// Where the endpoints of a service are.
@@ -13,6 +15,30 @@ pub(super) struct Explanation {
     pub findings: Vec<Finding>,
     /// The ways in which it reaches other clusters.
     pub ways: Vec<Way>,
+}
+
+impl Explanation {
+    /// What is wrong, once each.
+    pub(super) fn wrong(&self) -> Vec<String> {
+        let of_ways = self.ways.iter().flat_map(|way| {
+            let consumers = way.consumers.iter().flat_map(|one| &one.findings);
+            let providers = way.providers.iter().flat_map(|one| &one.findings);
+            let endpoints = way.providers.iter().flat_map(|one| &one.endpoints);
+            let ready = endpoints.filter(|endpoint| endpoint.ready);
+            let fates = ready
+                .flat_map(|one| &one.consumers)
+                .map(|fate| &fate.finding);
+            way.findings
+                .iter()
+                .chain(consumers)
+                .chain(providers)
+                .chain(fates)
+        });
+        let all = self.findings.iter().chain(of_ways);
+        let wrong = all.filter(|finding| !finding.reason.is_well());
+        let distinct: BTreeSet<_> = wrong.map(|finding| finding.message.clone()).collect();
+        distinct.into_iter().collect()
+    }
 }
 
 /// A reason, in words, and what would mend it.
@@ -36,6 +62,18 @@ pub(super) enum Reason {
     NotReady,
     /// The consumer has what the provider gave last.
     Kept,
+    /// The consumer has it, by Karmada's own slice.
+    CopiedByKarmada,
+    /// Karmada's own controllers carry the service.
+    CarriedByKarmada,
+    /// Karmada's own controllers carry the service, and have not brought it to the consumer.
+    NotDispatchedByKarmada,
+    /// Nobody keeps up the slices that Karmada's controllers left.
+    LeftByKarmada,
+    /// A consumer offers an endpoint that its provider no longer has.
+    StaleEndpoints,
+    /// Karmada propagates the Service, and not everywhere.
+    NotPropagated,
     /// The hub has no MultiClusterService of the name, and no member exports it.
     NotAsked,
     NoHubService,
@@ -99,6 +137,9 @@ impl Reason {
                 | Self::Own
                 | Self::NotReady
                 | Self::Kept
+                | Self::CopiedByKarmada
+                | Self::CarriedByKarmada
+                | Self::NotPropagated
                 | Self::PortNotExposed
                 | Self::NotNamed
                 | Self::LoadBalancer

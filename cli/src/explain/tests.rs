@@ -17,11 +17,14 @@ use super::text;
 use crate::lease::Controller;
 use crate::status::fixtures::{cross, ready, service, synced};
 
-fn from<K: DeserializeOwned>(value: Value) -> K {
+pub(crate) fn from<K: DeserializeOwned>(value: Value) -> K {
     serde_json::from_value(value).expect("an object")
 }
 
-fn core_service(ours: bool, ports: &[(&str, u16)]) -> k8s_openapi::api::core::v1::Service {
+pub(crate) fn core_service(
+    ours: bool,
+    ports: &[(&str, u16)],
+) -> k8s_openapi::api::core::v1::Service {
     let ports: Vec<_> = ports
         .iter()
         .map(|(name, port)| json!({ "name": name, "port": port, "protocol": "TCP" }))
@@ -44,7 +47,7 @@ fn endpoints(ready: &[(&str, bool)]) -> Value {
     endpoints.collect()
 }
 
-fn source(ready: &[(&str, bool)]) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+pub(crate) fn source(ready: &[(&str, bool)]) -> k8s_openapi::api::discovery::v1::EndpointSlice {
     from(json!({
         "metadata": {
             "name": "foo-abc", "namespace": "shop", "uid": "u1", "resourceVersion": "7",
@@ -59,7 +62,10 @@ fn source(ready: &[(&str, bool)]) -> k8s_openapi::api::discovery::v1::EndpointSl
     }))
 }
 
-fn copy(version: &str, ready: &[(&str, bool)]) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+pub(crate) fn copy(
+    version: &str,
+    ready: &[(&str, bool)],
+) -> k8s_openapi::api::discovery::v1::EndpointSlice {
     from(json!({
         "metadata": {
             "name": "a-foo-abc-0", "namespace": "shop",
@@ -101,10 +107,10 @@ fn lease(holder: &str, renewed: &str) -> Controller {
     )
 }
 
-const BOTH: [(&str, bool); 2] = [("10.1.0.1", true), ("10.1.0.2", true)];
+pub(crate) const BOTH: [(&str, bool); 2] = [("10.1.0.1", true), ("10.1.0.2", true)];
 
 /// `shop/foo`, provided by a and consumed by b, where all is well.
-fn healthy() -> Scene {
+pub(crate) fn healthy() -> Scene {
     Scene {
         key: ServiceKey::new("shop", "foo"),
         now: now(),
@@ -117,6 +123,8 @@ fn healthy() -> Scene {
         service: Some(core_service(false, &[("http", 80)])),
         clusters: vec![synced("a"), synced("b")],
         controller: lease("one", "2026-11-20T23:59:55.000000Z"),
+        works: Some(Vec::new()),
+        unapplied: None,
         members: [
             (
                 "a".to_owned(),
@@ -132,7 +140,7 @@ fn healthy() -> Scene {
 }
 
 impl Scene {
-    fn member(&mut self, name: &str) -> &mut Held {
+    pub(crate) fn member(&mut self, name: &str) -> &mut Held {
         self.members
             .get_mut(name)
             .expect("a member")
@@ -140,12 +148,12 @@ impl Scene {
             .expect("it was read")
     }
 
-    fn without_copies(&mut self) -> &mut Self {
+    pub(crate) fn without_copies(&mut self) -> &mut Self {
         self.member("b").slices.clear();
         self
     }
 
-    fn annotate(&mut self, name: &str, key: &str, value: &str) -> &mut Self {
+    pub(crate) fn annotate(&mut self, name: &str, key: &str, value: &str) -> &mut Self {
         let cluster = self
             .clusters
             .iter_mut()

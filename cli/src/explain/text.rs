@@ -190,7 +190,12 @@ fn findings(explanation: &Explanation) -> Option<String> {
             .chain(providers)
             .chain(fates)
     });
-    let told = |finding: &&Finding| !matches!(finding.reason, Reason::Copied | Reason::Own);
+    let told = |finding: &&Finding| {
+        !matches!(
+            finding.reason,
+            Reason::Copied | Reason::CopiedByKarmada | Reason::Own
+        )
+    };
     let all = explanation.findings.iter().chain(of_ways).filter(told);
     let distinct: BTreeSet<_> = all.map(|one| (one.reason.is_well(), one)).collect();
     if distinct.is_empty() {

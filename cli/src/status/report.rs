@@ -10,9 +10,11 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::clusterset::{self, ExportedReport};
+use super::karmada::Knowledge;
 use super::members::Readings;
-use crate::drain;
+use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
+use crate::{drain, karmada};
 
 /// What is so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -97,6 +99,9 @@ pub(crate) struct ServiceReport {
     pub load_balancers: Vec<String>,
     /// The members that take part.
     pub members: Vec<PartReport>,
+    /// What Karmada says of its propagation of the Service, where that fails; read where one service is asked about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub propagation: Option<Unapplied>,
 }
 
 /// A condition.
@@ -177,6 +182,24 @@ impl Report {
             unread: Vec::new(),
             misplaced: Vec::new(),
         }
+    }
+
+    /// Adds what is known of services that Karmada has a part in: one that it carries is as what the members hold.
+    pub(crate) fn with_karmadas(mut self, known: &Knowledge) -> Self {
+        for service in &mut self.services {
+            let key = (service.namespace.clone(), service.name.clone());
+            let Some(known) = known.get(&key) else {
+                continue;
+            };
+            if let Some(judgement) = &known.judgement {
+                service.ready = judgement.ready;
+                service.message.clone_from(&judgement.message);
+            }
+            service.propagation.clone_from(&known.unapplied);
+        }
+        let members_are_well = self.members.iter().flatten().all(MemberReport::is_well);
+        self.ready = members_are_well && self.services.iter().all(|service| service.ready);
+        self
     }
 
     /// Adds what is on the hub and does nothing there.
@@ -292,11 +315,17 @@ fn service_report(
 ) -> ServiceReport {
     let status = service.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
-    let verdict = verdict(
-        &conditions,
-        service.metadata.generation,
-        service.metadata.deletion_timestamp.is_some(),
-    );
+    let deleting = service.metadata.deletion_timestamp.is_some();
+    let mut verdict = verdict(&conditions, service.metadata.generation, deleting);
+    let karmadas = karmada::finalizers(service);
+    if deleting && !karmadas.is_empty() {
+        verdict.message = format!(
+            "it is being deleted and waits for Karmada's finalizer {}; where nobody takes that off: kubectl mcs explain {} -n {}",
+            karmadas.join(", "),
+            service.name_any(),
+            service.namespace().unwrap_or_default()
+        );
+    }
     let wish = domain::MultiClusterService::try_from(service).ok();
     let ingress = status
         .load_balancer
@@ -332,6 +361,7 @@ fn service_report(
             .filter_map(|one| one.hostname.or(one.ip))
             .collect(),
         conditions: ordered(conditions),
+        propagation: None,
     }
 }
 
@@ -416,7 +446,7 @@ fn parts(
         .collect()
 }
 
-/// Whether a member has the Service: ServiceApplied names those that have it not.
+/// Whether a member has the Service: ServiceApplied names those that have it not, unless they are many.
 fn presence(
     name: &ClusterName,
     member: Option<&MemberReport>,
@@ -437,8 +467,19 @@ fn presence(
         .any(|word| word == name.as_str());
     match applied.reason.as_str() {
         condition::reason::SERVICE_APPLIED_FAILED if is_named => Presence::No,
+        condition::reason::SERVICE_APPLIED_FAILED if names_all(&applied.message) => Presence::Yes,
         _ => Presence::Unknown,
     }
+}
+
+/// Whether a message counts the clusters that lack something and names each: `1 of 3 clusters: b is not joined`.
+fn names_all(message: &str) -> bool {
+    let counts = message.split_once(" of ").and_then(|(failed, rest)| {
+        let (total, _) = rest.split_once(" clusters: ")?;
+        let is_number = |text: &str| text.parse::<usize>().is_ok();
+        Some(is_number(failed) && is_number(total))
+    });
+    counts == Some(true) && !message.contains("; and ")
 }
 
 #[cfg(test)]

@@ -157,6 +157,10 @@ fn details(service: &ServiceReport, now: Timestamp) -> String {
             service.load_balancers.join(", ")
         ));
     }
+    if let Some(propagation) = &service.propagation {
+        let (message, remedy) = (&propagation.message, &propagation.remedy);
+        text.push_str(&format!("\n{message}.\n-> {remedy}\n"));
+    }
     if !service.conditions.is_empty() {
         text.push('\n');
         text.push_str(&condition_table(&service.conditions, now));

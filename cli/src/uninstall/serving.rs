@@ -1,11 +1,14 @@
 //! What would be left uncleaned in the members if the controller went now. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::ServiceKey;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
 use kube::{Resource, ResourceExt};
+
+use crate::karmada::{self, Work};
 
 /// How many of a kind are named.
 const NAMED: usize = 10;
@@ -18,11 +21,72 @@ pub(super) struct Serving {
     clusters: Vec<String>,
 }
 
+/// The services that Karmada carries: they are not causeway's to delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Carried {
+    /// Each with why.
+    services: BTreeMap<ServiceKey, String>,
+    /// Those of them that bear causeway's finalizer too.
+    kept: BTreeSet<ServiceKey>,
+}
+
+impl Carried {
+    /// Those of which Karmada has Works, or that bear its finalizer.
+    pub(super) fn of(services: &[MultiClusterService], works: &[Work]) -> Self {
+        let mut carried = Self::default();
+        for service in services {
+            let key = key(service);
+            let mut own = works.iter().filter(|work| work.carries());
+            let own = own.find(|work| work.service().as_ref() == Some(&key));
+            let why = match (own, karmada::finalizers(service).first()) {
+                (Some(work), _) => format!("Work {}", work.id()),
+                (None, Some(finalizer)) => format!("finalizer {finalizer}"),
+                (None, None) => continue,
+            };
+            if is_kept(service) {
+                carried.kept.insert(key.clone());
+            }
+            carried.services.insert(key, why);
+        }
+        carried
+    }
+
+    /// Whether it is one of them.
+    pub(super) fn has(&self, service: &MultiClusterService) -> bool {
+        self.services.contains_key(&key(service))
+    }
+
+    /// `shop/foo (Work karmada-es-a/foo-1), ...`; nothing where there is none.
+    pub(super) fn named(&self) -> Option<String> {
+        let all = self.services.iter();
+        let all: Vec<_> = all.map(|(key, why)| format!("{key} ({why})")).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
+    /// What a person runs so that nothing of causeway's is left of those that bear its finalizer; nothing where none does.
+    pub(super) fn commands(&self) -> Option<String> {
+        let all = self
+            .kept
+            .iter()
+            .map(|key| format!("  kubectl mcs hand-over {} -n {}", key.name, key.namespace));
+        (!self.kept.is_empty()).then(|| lines(all))
+    }
+}
+
+fn key(service: &MultiClusterService) -> ServiceKey {
+    ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any())
+}
+
 impl Serving {
     /// A Cluster of Karmada's is none: its credentials are in another namespace, and it bears no finalizer of causeway's.
-    pub(super) fn of(services: &[MultiClusterService], clusters: &[Cluster]) -> Self {
+    pub(super) fn of(
+        services: &[MultiClusterService],
+        clusters: &[Cluster],
+        carried: &Carried,
+    ) -> Self {
         let mut serving = Self::default();
-        for service in services.iter().filter(|one| is_kept(*one)) {
+        let services = services.iter().filter(|one| !carried.has(one));
+        for service in services.filter(|one| is_kept(*one)) {
             let namespace = service.namespace().unwrap_or_default();
             let names = serving.services.entry(namespace).or_default();
             names.push(service.name_any());
@@ -118,7 +182,7 @@ fn lines(all: impl Iterator<Item = String>) -> String {
 }
 
 /// Whether the controller keeps it until it has cleaned up after it.
-fn is_kept(object: &impl Resource) -> bool {
+pub(super) fn is_kept(object: &impl Resource) -> bool {
     let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
     finalizers.iter().any(|one| one == labels::FINALIZER)
 }
@@ -134,6 +198,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::karmada::tests::work;
 
     fn service(namespace: &str, name: &str, finalizers: &[&str]) -> MultiClusterService {
         serde_json::from_value(json!({
@@ -175,7 +240,8 @@ mod tests {
                 &["karmada.io/cluster-controller"],
             ),
         ];
-        let serving = Serving::of(&services, &clusters);
+        let carried = Carried::of(&services, &[]);
+        let serving = Serving::of(&services, &clusters, &carried);
         assert_eq!(
             serving.to_string(),
             "2 MultiClusterServices (shop/foo, shop/bar) and 2 Clusters (joined, by-hand)"
@@ -196,7 +262,33 @@ mod tests {
                 .surrender()
                 .starts_with("  kubectl -n shop patch mcs foo --type=merge")
         );
-        assert!(Serving::of(&[], &clusters[2..]).is_empty());
+        assert!(Serving::of(&[], &clusters[2..], &Carried::default()).is_empty());
+    }
+
+    #[test]
+    fn what_karmada_carries_is_never_deleted_and_is_handed_over_first_where_causeway_keeps_it_too()
+    {
+        let karmadas = "karmada.io/multiclusterservice-controller";
+        let services = [
+            service("shop", "foo", &[labels::FINALIZER]),
+            service("shop", "bar", &[labels::FINALIZER]),
+            service("shop", "baz", &[karmadas]),
+        ];
+        let carried = Carried::of(&services, &[work("a", "own")]);
+        assert_eq!(
+            carried.named().as_deref(),
+            Some(
+                "shop/baz (finalizer karmada.io/multiclusterservice-controller), shop/foo (Work karmada-es-a/foo-own)"
+            )
+        );
+        assert_eq!(
+            carried.commands().as_deref(),
+            Some("  kubectl mcs hand-over foo -n shop")
+        );
+        let serving = Serving::of(&services, &[], &carried);
+        assert_eq!(serving.to_string(), "1 MultiClusterService (shop/bar)");
+        let none = Carried::of(&services[1..2], &[work("a", "own")]);
+        assert_eq!((none.named(), none.commands()), (None, None));
     }
 
     #[test]
@@ -205,7 +297,7 @@ mod tests {
         let clusters: Vec<_> = names
             .map(|name| cluster(&name, MEMBERS_NAMESPACE, &[]))
             .collect();
-        let serving = Serving::of(&[], &clusters);
+        let serving = Serving::of(&[], &clusters, &Carried::default());
         let text = serving.to_string();
         assert!(
             text.starts_with("12 Clusters (member0, ") && text.ends_with("member9, ...)"),

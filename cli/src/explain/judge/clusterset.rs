@@ -41,6 +41,7 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
         service: derived.name.to_string(),
         consumers: consumers(scene),
         obstacle: None,
+        of_karmada: false,
         exposed: read()
             .find_map(|(_, held)| imported(held))
             .unwrap_or_default(),

@@ -7,6 +7,7 @@ use kube::ResourceExt as _;
 use super::super::ports;
 use super::super::ranges;
 use super::super::report::{Fate, Finding, Path, Reason};
+use super::karmada;
 use super::native;
 use super::way::{Plan, is_external_name};
 
@@ -28,9 +29,15 @@ impl Question<'_> {
             let finding = Finding::new(Reason::Own, format!("{consumer} has it itself"));
             return self.there(Some(self.slice), finding);
         }
-        match copy(self.plan, provider, consumer, self.endpoint) {
-            Some(copy) => self.there(Some(copy), self.of_copy(copy)),
-            None => Fate {
+        let karmadas = karmada::slice_with(self.plan, provider, consumer, self.endpoint);
+        let copy = copy(self.plan, provider, consumer, self.endpoint);
+        match (copy, karmadas) {
+            (Some(copy), None) => self.there(Some(copy), self.of_copy(copy)),
+            (Some(copy), Some(_)) if !self.plan.of_karmada => {
+                self.there(Some(copy), self.of_copy(copy))
+            }
+            (_, Some(slice)) => self.there(Some(slice), self.of_karmadas(slice)),
+            (None, None) => Fate {
                 cluster: consumer.to_owned(),
                 there: false,
                 slice: None,
@@ -46,6 +53,38 @@ impl Question<'_> {
             slice: slice.map(EndpointSlice::name_any),
             finding,
         }
+    }
+
+    /// What is to be said of an endpoint that only Karmada's slice holds.
+    fn of_karmadas(&self, slice: &EndpointSlice) -> Finding {
+        let (consumer, provider) = (self.consumer, self.provider);
+        let mut endpoints = slice.endpoints.iter();
+        let known = endpoints.find(|one| one.addresses == self.endpoint.addresses);
+        let is_ready = readiness(self.endpoint);
+        if !is_ready {
+            return self.unready();
+        }
+        if known.map(readiness) != Some(is_ready) {
+            let message = format!(
+                "{consumer} has it by Karmada's EndpointSlice {}, as it was before it was ready in {provider}",
+                slice.name_any()
+            );
+            return Finding::new(Reason::NotDispatchedByKarmada, message)
+                .mend(self.plan.scene.adopt());
+        }
+        Finding::new(
+            Reason::CopiedByKarmada,
+            format!("{consumer} has it by Karmada's EndpointSlice"),
+        )
+    }
+
+    fn unready(&self) -> Finding {
+        let (consumer, provider) = (self.consumer, self.provider);
+        let message = format!("{consumer} has it; it gets no traffic there, for it is not ready");
+        Finding::new(Reason::NotReady, message).mend(format!(
+            "in {provider}: kubectl -n {} get pods",
+            self.plan.scene.key.namespace
+        ))
     }
 
     /// What is to be said of an endpoint that is there.
@@ -81,11 +120,7 @@ impl Question<'_> {
         if is_ready {
             return Finding::new(Reason::Copied, format!("{consumer} has it"));
         }
-        let message = format!("{consumer} has it; it gets no traffic there, for it is not ready");
-        Finding::new(Reason::NotReady, message).mend(format!(
-            "in {provider}: kubectl -n {} get pods",
-            self.plan.scene.key.namespace
-        ))
+        self.unready()
     }
 
     fn why_missing(&self) -> Finding {
@@ -97,6 +132,7 @@ impl Question<'_> {
             .or_else(|| self.of_address())
             .or_else(|| self.of_consumer())
             .or_else(|| self.of_ports())
+            .or_else(|| karmada::not_dispatched(self.plan, self.consumer))
             .unwrap_or_else(|| self.under_way())
     }
 

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use causeway::api::condition::{self, reason};
+use causeway::api::condition;
 use causeway::api::{MultiClusterService, labels};
 use causeway::domain::{self, ClusterName, ServicePort, describe_ports};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt as _;
 
+use crate::karmada::{GATE_OFF, GATE_ON};
+
 use super::super::ports;
 use super::super::report::{Finding, Path, Reason, Way};
 use super::super::scene::Scene;
+use super::karmada;
 use super::way::{Plan, is_external_name};
 
 /// The way by the service's own name, if the hub has a MultiClusterService of it.
@@ -50,10 +53,12 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
         consumers: chosen(&wish.consumers),
         obstacle: obstacle(scene, object, &wish, service),
         exposed,
+        of_karmada: scene.is_carried_by_karmada(),
     };
     let mut findings: Vec<_> = not_exposed(scene, &hidden).into_iter().collect();
     findings.extend(behind(object));
     findings.extend(not_named(scene, &plan.providers));
+    findings.extend(karmada::findings(&plan));
     Some(plan.carry_out(findings, address))
 }
 
@@ -99,17 +104,6 @@ fn obstacle(
     if object.metadata.deletion_timestamp.is_some() {
         return Some(deleting(scene, object));
     }
-    let ready = ready(object).filter(|one| one.status == condition::FALSE);
-    if let Some(ready) = ready.filter(|one| one.reason == reason::MANAGED_BY_KARMADA) {
-        let finding = Finding::new(Reason::ManagedByKarmada, ready.message.clone());
-        return Some(finding.mend(format!(
-            "start karmada-controller-manager with --feature-gates=MultiClusterService=false, then kubectl delete \
-             works.work.karmada.io -A --wait=false -l {}={namespace},{}={}",
-            labels::WORK_SERVICE_NAMESPACE,
-            labels::WORK_SERVICE_NAME,
-            key.name
-        )));
-    }
     let Some(service) = service else {
         let message =
             format!("the hub has no Service {key}, which the MultiClusterService is about");
@@ -150,9 +144,13 @@ fn deleting(scene: &Scene, object: &MultiClusterService) -> Finding {
     if !holders.is_empty() {
         waits.push(format!("{} to be cleaned", holders.join(", ")));
     }
+    let karmadas = crate::karmada::finalizers(object);
+    if !karmadas.is_empty() {
+        waits.push(format!("Karmada's finalizer: {}", karmadas.join(", ")));
+    }
     let others = object.finalizers().iter();
     let others: Vec<_> = others
-        .filter(|one| *one != labels::FINALIZER)
+        .filter(|one| *one != labels::FINALIZER && !karmadas.contains(&one.as_str()))
         .cloned()
         .collect();
     if !others.is_empty() {
@@ -163,7 +161,15 @@ fn deleting(scene: &Scene, object: &MultiClusterService) -> Finding {
         waits => format!("; it waits for {}", waits.join(", and for ")),
     };
     let message = format!("MultiClusterService {key} is being deleted{waits}");
-    Finding::new(Reason::Deleting, message).mend(format!(
+    let finding = Finding::new(Reason::Deleting, message);
+    if !karmadas.is_empty() {
+        return finding.mend(format!(
+            "{}, with karmada-controller-manager started with {GATE_OFF}: then nobody but a person takes that finalizer off; with {GATE_ON} \
+             karmada-controller-manager does, and its log says why it does not",
+            scene.adopt()
+        ));
+    }
+    finding.mend(format!(
         "wait a moment; if it is to be kept, once it is gone: kubectl -n {namespace} apply -f mcs.yaml"
     ))
 }

@@ -29,6 +29,8 @@ pub(super) struct Plan<'a> {
     pub obstacle: Option<Finding>,
     /// The exposed ports.
     pub exposed: Vec<ServicePort>,
+    /// Whether Karmada's own controllers carry it.
+    pub of_karmada: bool,
 }
 
 impl Plan<'_> {

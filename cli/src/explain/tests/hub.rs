@@ -2,6 +2,18 @@ use causeway::api::MultiClusterService;
 use serde_json::json;
 
 use super::*;
+use crate::karmada::binding::Unapplied;
+use crate::karmada::tests::{dispatched_slice, work};
+
+impl Scene {
+    /// Its Works are there, and no copy of causeway's.
+    fn carried_by_karmada(&mut self) -> &mut Self {
+        let conditions = json!([ready("False", "ManagedByKarmada", "Works exist")]);
+        self.wish = Some(service("foo", cross(&["a"], &["b"]), conditions));
+        self.works = Some(vec![work("a", "own")]);
+        self.without_copies()
+    }
+}
 
 #[test]
 fn what_is_wrong_on_the_hub_is_told() {
@@ -61,15 +73,89 @@ fn what_is_wrong_on_the_hub_is_told() {
             "\"value\":{\"name\":\"metrics\",\"port\":9090}",
         ),
         (
-            "Karmada carries it",
+            "Karmada carries it, and its slices hold every ready endpoint",
             |s| {
-                let conditions = json!([ready("False", "ManagedByKarmada", "Works exist")]);
-                s.wish = Some(service("foo", cross(&["a"], &["b"]), conditions));
-                s.without_copies();
+                s.carried_by_karmada();
+                s.member("b").slices.push(dispatched_slice(&BOTH));
+            },
+            true,
+            Reason::CarriedByKarmada,
+            "for causeway to carry it: kubectl mcs adopt foo -n shop",
+        ),
+        (
+            "Karmada carries it as far as the controller says, for its Works may not be seen",
+            |s| {
+                s.carried_by_karmada().works = None;
+                s.member("b").slices.push(dispatched_slice(&BOTH));
+            },
+            true,
+            Reason::CarriedByKarmada,
+            "kubectl mcs adopt foo -n shop",
+        ),
+        (
+            "Karmada carries it, and has not dispatched it",
+            |s| {
+                s.carried_by_karmada();
             },
             false,
-            Reason::ManagedByKarmada,
-            "-l multiclusterservice.karmada.io/namespace=shop,multiclusterservice.karmada.io/name=foo",
+            Reason::NotDispatchedByKarmada,
+            "kubectl mcs adopt foo -n shop",
+        ),
+        (
+            "Karmada carries it, and its slice is behind: it lacks one and offers one that is gone",
+            |s| {
+                s.carried_by_karmada();
+                let old = [("10.1.0.1", true), ("10.1.0.9", true)];
+                s.member("b").slices.push(dispatched_slice(&old));
+            },
+            false,
+            Reason::StaleEndpoints,
+            "kubectl mcs adopt foo -n shop",
+        ),
+        (
+            "Karmada carries it, and a copy of causeway's offers what is gone",
+            |s| {
+                s.carried_by_karmada();
+                s.member("b").slices = vec![
+                    dispatched_slice(&BOTH),
+                    copy("6", &[("10.1.0.1", true), ("10.1.0.9", true)]),
+                ];
+            },
+            false,
+            Reason::StaleEndpoints,
+            "kubectl mcs adopt foo -n shop",
+        ),
+        (
+            "Karmada's slices are left beside causeway's",
+            |s| s.member("b").slices.push(dispatched_slice(&BOTH)),
+            false,
+            Reason::LeftByKarmada,
+            "kubectl mcs adopt foo -n shop",
+        ),
+        (
+            "Karmada propagates the Service, and not everywhere",
+            |s| {
+                let (message, remedy) = (
+                    "FullyApplied=False".to_owned(),
+                    "the policy first".to_owned(),
+                );
+                s.unapplied = Some(Unapplied { message, remedy });
+            },
+            true,
+            Reason::NotPropagated,
+            "the policy first",
+        ),
+        (
+            "its deletion hangs on Karmada's finalizer",
+            |s| {
+                let wish = s.wish.as_mut().expect("it");
+                wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
+                let finalizer = "karmada.io/multiclusterservice-controller".to_owned();
+                wish.metadata.finalizers = Some(vec![finalizer]);
+            },
+            false,
+            Reason::Deleting,
+            "kubectl mcs adopt foo -n shop, with karmada-controller-manager started with --feature-gates=MultiClusterService=false",
         ),
         (
             "it is being deleted",

@@ -1,7 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::explain::Judgement;
 use crate::status::fixtures::{applied, cluster, condition, cross, ready, service, synced};
+use crate::status::karmada::Known;
 
 fn one(clusters: &[Cluster], service: MultiClusterService) -> ServiceReport {
     Report::new(Scope::One, Some(clusters), &[service])
@@ -133,11 +135,57 @@ fn a_member_has_the_service_unless_the_condition_names_it() {
         "ServiceAppliedFailed",
         "1 of 3 clusters: b has another Service shop/foo",
     );
-    assert_eq!(presences(failed), [Unknown, No, Unknown]);
+    assert_eq!(presences(failed), [Yes, No, Unknown]);
+    let absent = "1 of 3 clusters: c unreachable since 2026-11-20T23:55:00Z (refused)";
+    let absent = applied("False", "ServiceAppliedFailed", absent);
+    assert_eq!(
+        presences(absent),
+        [Yes, Yes, Unknown],
+        "one absent member says nothing of the others"
+    );
+    for not_all in [
+        "9 of 12 clusters: b is not joined; and 4 more",
+        "namespace kube-system is not exposed",
+    ] {
+        let failed = applied("False", "ServiceAppliedFailed", not_all);
+        assert_eq!(presences(failed)[0], Unknown, "{not_all}");
+    }
     assert_eq!(
         presences(applied("False", "ServiceNotFound", "b")),
         [Unknown, Unknown, Unknown]
     );
+}
+
+#[test]
+fn what_karmada_carries_is_as_the_members_hold_it_and_what_it_does_not_propagate_is_told() {
+    let conditions = json!([ready("False", "ManagedByKarmada", "Karmada carries it")]);
+    let carried = service("foo", cross(&["a"], &["b"]), conditions);
+    let clusters = [synced("a"), synced("b")];
+    for ready in [true, false] {
+        let message = "as it is".to_owned();
+        let known = Known {
+            judgement: Some(Judgement { ready, message }),
+            unapplied: Some(Unapplied {
+                message: "not everywhere".to_owned(),
+                remedy: "the policy first".to_owned(),
+            }),
+        };
+        let known = [(("shop".to_owned(), "foo".to_owned()), known)].into();
+        let report = Report::new(Scope::One, Some(&clusters), std::slice::from_ref(&carried));
+        assert!(!report.ready);
+        let report = report.with_karmadas(&known);
+        assert_eq!(report.ready, ready);
+        let told = &report.services[0];
+        assert_eq!(
+            (told.ready, &*told.reason, &*told.message),
+            (ready, "ManagedByKarmada", "as it is")
+        );
+        let text = super::super::text::all_details(&report, k8s_openapi::jiff::Timestamp::now());
+        assert!(
+            text.contains("not everywhere.\n-> the policy first"),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -235,4 +283,22 @@ fn whether_a_member_takes_part_in_the_clusterset_is_told_and_makes_nothing_unwel
         told(false, "NotServed")
     );
     assert_eq!(said(applied("True", "ServiceAppliedSucceed", "")), None);
+}
+
+#[test]
+fn a_deletion_that_waits_for_karmada_says_so() {
+    let mut gone = service("foo", cross(&[], &[]), json!([]));
+    gone.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        Timestamp::UNIX_EPOCH,
+    ));
+    let cleaned = "it is being deleted; the controller cleans the members first";
+    assert_eq!(one(&[], gone.clone()).message, cleaned);
+    gone.metadata.finalizers = Some(vec!["karmada.io/multiclusterservice-controller".to_owned()]);
+    let message = one(&[], gone).message;
+    assert!(
+        message.starts_with(
+            "it is being deleted and waits for Karmada's finalizer karmada.io/multiclusterservice-controller; "
+        ),
+        "{message}"
+    );
 }

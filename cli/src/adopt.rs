@@ -1,0 +1,124 @@
+//! `kubectl mcs adopt`: services go from Karmada's MultiClusterService controllers to causeway, without a moment in which endpoints lack.
+
+mod evidence;
+mod plan;
+
+use std::collections::BTreeSet;
+
+use causeway::api::{MultiClusterService, SyncMode, labels};
+use causeway::domain::ServiceKey;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use crate::args::{HubArgs, MoveArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::explain::scene::Scene;
+use crate::karmada::gate::Gate;
+use crate::karmada::moving::{Direction, MoveError, Mover};
+use crate::karmada::{self, GATE_OFF, Work};
+use crate::{hub, reach, say};
+
+const ADOPTION: Direction = Direction {
+    done: "adopted",
+    nothing: "nothing of Karmada's is left of it",
+    gate: false,
+    plan: plan::plan,
+    whole: plan::whole,
+    obstacle: plan::obstacle,
+    halt,
+    refusal,
+};
+
+/// Adopts services; says whether all that was asked for is done.
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
+    let limit = hub.namespace.clone();
+    let hub = ApiServer::hub(hub).await?;
+    let keys = match &args.name {
+        Some(name) => vec![ServiceKey::new(
+            hub.config.default_namespace.as_str(),
+            name.as_str(),
+        )],
+        None => of_karmada(&hub, args, limit.as_deref()).await?,
+    };
+    let mover = Mover {
+        hub: &hub,
+        args,
+        direction: &ADOPTION,
+    };
+    mover.run(&keys).await
+}
+
+fn refusal(gate: &Gate) -> Option<String> {
+    let Gate::On(work) = gate else { return None };
+    Some(format!(
+        "Karmada's MultiClusterService controllers are at work, they wrote Work {work}. Start karmada-controller-manager with {GATE_OFF}, then run this again"
+    ))
+}
+
+/// Whether Karmada made a Work since it was found silent.
+fn halt(scene: &Scene, works: &BTreeSet<String>) -> Option<String> {
+    let mut made = scene.works.iter().flatten();
+    let made = made.find(|work| work.carries() && !works.contains(work.uid()))?;
+    refusal(&Gate::On(made.id()))
+}
+
+/// The services of which Karmada's Works, slices in members, or finalizers show that it carries or carried them, sorted.
+async fn of_karmada(
+    hub: &ApiServer,
+    args: &MoveArgs,
+    namespace: Option<&str>,
+) -> Result<Vec<ServiceKey>, MoveError> {
+    let works = karmada::works(hub, None)
+        .await?
+        .ok_or(MoveError::WorksHidden)?;
+    let mut keys: BTreeSet<_> = works.iter().filter_map(Work::service).collect();
+    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
+    let services = hub.ask(services.list(&ListParams::default())).await?.items;
+    let held = services.iter().filter(|one| {
+        !karmada::finalizers(one).is_empty() || one.annotations().contains_key(labels::PROBE)
+    });
+    keys.extend(
+        held.map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any())),
+    );
+    keys.extend(of_slices(hub, args).await?);
+    keys.retain(|key| namespace.is_none_or(|namespace| *key.namespace == *namespace));
+    if keys.is_empty() {
+        say::progress("nothing of Karmada's MultiClusterService controllers was found")?;
+    }
+    Ok(keys.into_iter().collect())
+}
+
+/// The services of the slices that Karmada dispatched, as far as members can be read.
+async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<Vec<ServiceKey>, MoveError> {
+    let clusters = hub::clusters(hub).await?;
+    let pushed = clusters
+        .iter()
+        .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let dispatched = karmada::dispatched();
+    let parameters = &ListParams::default().labels(&dispatched);
+    let read = reach::each(
+        hub,
+        pushed,
+        args.allow_insecure_members,
+        |member| async move {
+            let slices: Api<EndpointSlice> = Api::all(member.client.clone());
+            let list = member.ask(slices.list_metadata(parameters)).await?;
+            let keys = list.items.into_iter().filter_map(|slice| {
+                let name = slice.metadata.labels?.remove(labels::SERVICE_NAME)?;
+                Some(ServiceKey::new(slice.metadata.namespace?, name))
+            });
+            Ok::<_, AskError>(keys.collect::<Vec<_>>())
+        },
+    );
+    let mut keys = Vec::new();
+    for (member, answer) in read.await {
+        match answer {
+            Ok(found) => keys.extend(found),
+            Err(why) => say::progress(format_args!(
+                "note: {member} could not be read, so services of which Karmada left only EndpointSlices there are not found: {why}"
+            ))?,
+        }
+    }
+    Ok(keys)
+}

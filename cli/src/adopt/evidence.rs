@@ -1,0 +1,195 @@
+//! Whether a slice that Karmada left in a consumer may go. Pure.
+
+use std::collections::BTreeSet;
+
+use causeway::api::{Cluster, condition, labels};
+use causeway::domain::{self, ClusterName, ExposureType};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::ResourceExt as _;
+
+use crate::explain::scene::{Held, Scene};
+use crate::{drain, karmada};
+
+/// Checks that no ready endpoint that is to be reached goes with it: causeway's copies in the consumer hold every ready endpoint that its
+/// source has now, and every one of it that moved into another slice of the provider. A source that is gone from a provider that answers has
+/// none; what the MultiClusterService does not ask for, and what it asks to be deleted, is to go in any case.
+///
+/// # Errors
+/// Why it is left where it is.
+pub(super) fn may_go(
+    scene: &Scene,
+    consumer: &str,
+    held: &Held,
+    slice: &EndpointSlice,
+) -> Result<(), String> {
+    let object = scene.wish.as_ref();
+    let object = object.ok_or("no MultiClusterService asks for it, and nobody replaces it")?;
+    if object.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let wish = domain::MultiClusterService::try_from(object)
+        .map_err(|errors| format!("the MultiClusterService cannot be read: {errors}"))?;
+    let (provider, source) = karmada::source(slice)
+        .ok_or("it does not say by its name and annotation which slice it comes from")?;
+    if !asks_for(&wish, provider, consumer) {
+        return Ok(());
+    }
+    let cluster = scene
+        .cluster(provider)
+        .ok_or_else(|| format!("{provider} is not joined, so it cannot be asked what it has"))?;
+    if drain::is_drained(cluster) {
+        return Ok(());
+    }
+    if let Some(held) = lists_held(cluster) {
+        return Err(format!(
+            "the last list of {provider} is not believed yet: {held}"
+        ));
+    }
+    let there = match scene.members.get(provider) {
+        Some(Ok(there)) => there,
+        Some(Err(why)) => return Err(format!("{provider} could not be read: {why}")),
+        None => {
+            return Err(format!(
+                "{provider} is in Pull mode, which causeway leaves out"
+            ));
+        }
+    };
+    let left = Left {
+        scene,
+        consumer,
+        held,
+        slice,
+        provider,
+        there,
+    };
+    let sources = there.sources(&scene.key.name);
+    let mut sources = sources;
+    sources.try_for_each(|own| left.is_replaced(own, own.name_any() == source))
+}
+
+/// A slice of Karmada's whose provider answers.
+struct Left<'a> {
+    scene: &'a Scene,
+    consumer: &'a str,
+    held: &'a Held,
+    slice: &'a EndpointSlice,
+    provider: &'a str,
+    /// What the provider holds.
+    there: &'a Held,
+}
+
+impl Left<'_> {
+    /// Checks that causeway's copies hold what the slice gives of one of the provider's slices: the copy of it, or where causeway makes
+    /// none because others of the provider's slices say the same, the copies of these.
+    fn is_replaced(&self, own: &EndpointSlice, is_source: bool) -> Result<(), String> {
+        let (consumer, provider) = (self.consumer, self.provider);
+        let mut needed = ready(own).filter(|one| is_source || has(self.slice, one));
+        let uid = own.metadata.uid.as_deref().unwrap_or_default();
+        let copy = self.copies().find(|copy| comes_from(copy, uid));
+        needed.try_for_each(|endpoint| {
+            let serving = match copy {
+                Some(copy) => Some(copy).filter(|copy| is_ready_in(copy, endpoint)),
+                None => self.copies().find(|copy| is_ready_in(copy, endpoint)),
+            };
+            let address = endpoint.addresses.join(",");
+            let serving = serving.ok_or_else(|| match copy {
+                Some(copy) => format!(
+                    "causeway's copy {} in {consumer} does not hold {address} of {provider} as ready",
+                    copy.name_any()
+                ),
+                None => format!(
+                    "{consumer} has no copy of causeway's of EndpointSlice {} of {provider}",
+                    own.name_any()
+                ),
+            })?;
+            self.has_ports(serving)
+        })
+    }
+
+    fn has_ports(&self, copy: &EndpointSlice) -> Result<(), String> {
+        match lost_port(self.scene, self.held, self.slice, copy) {
+            None => Ok(()),
+            Some(port) => Err(format!(
+                "causeway's copy {} in {} has no port {port:?}, which the Service there has and Karmada's slice serves: spec.ports of the \
+                 MultiClusterService does not expose it",
+                copy.name_any(),
+                self.consumer
+            )),
+        }
+    }
+
+    /// Causeway's copies of what the provider has now.
+    fn copies(&self) -> impl Iterator<Item = &EndpointSlice> {
+        let key = &self.scene.key;
+        let copies = self.scene.copies(self.held, &key.name, self.provider);
+        copies.filter(|copy| {
+            let mut sources = self.there.sources(&key.name);
+            sources.any(|own| comes_from(copy, own.metadata.uid.as_deref().unwrap_or_default()))
+        })
+    }
+}
+
+fn asks_for(wish: &domain::MultiClusterService, provider: &str, consumer: &str) -> bool {
+    let (Ok(from), Ok(to)) = (
+        ClusterName::try_from(provider),
+        ClusterName::try_from(consumer),
+    ) else {
+        return false;
+    };
+    wish.exposure == ExposureType::CrossCluster
+        && wish.providers.includes(&from)
+        && wish.consumers.includes(&to)
+        && from != to
+}
+
+/// What is kept of the cluster though its last list lacked it.
+fn lists_held(cluster: &Cluster) -> Option<&str> {
+    let conditions = &cluster.status.as_ref()?.conditions;
+    let believed = condition::find(conditions, condition::LISTS_BELIEVED)?;
+    (believed.status == condition::FALSE).then_some(&*believed.message)
+}
+
+fn comes_from(copy: &EndpointSlice, uid: &str) -> bool {
+    let source = copy.annotations().get(labels::SOURCE);
+    let source = source.and_then(|source| source.split_once('/'));
+    source.is_some_and(|(own, _)| own == uid)
+}
+
+fn ready(slice: &EndpointSlice) -> impl Iterator<Item = &Endpoint> {
+    slice.endpoints.iter().filter(|one| is_ready(one))
+}
+
+fn is_ready(endpoint: &Endpoint) -> bool {
+    let conditions = endpoint.conditions.as_ref();
+    conditions.and_then(|all| all.ready).unwrap_or(true)
+}
+
+fn has(slice: &EndpointSlice, endpoint: &Endpoint) -> bool {
+    let mut all = slice.endpoints.iter();
+    all.any(|one| one.addresses == endpoint.addresses)
+}
+
+fn is_ready_in(copy: &EndpointSlice, endpoint: &Endpoint) -> bool {
+    ready(copy).any(|one| one.addresses == endpoint.addresses)
+}
+
+/// A port of the consumer's Service that Karmada's slice serves and the copy does not: kube-proxy joins them by name.
+fn lost_port(
+    scene: &Scene,
+    held: &Held,
+    slice: &EndpointSlice,
+    copy: &EndpointSlice,
+) -> Option<String> {
+    let names = |slice: &EndpointSlice| -> BTreeSet<String> {
+        let ports = slice.ports.iter().flatten();
+        ports
+            .map(|port| port.name.clone().unwrap_or_default())
+            .collect()
+    };
+    let service = held.service(&scene.key.name)?;
+    let offered = service.spec.as_ref()?.ports.iter().flatten();
+    let offered = offered.map(|port| port.name.clone().unwrap_or_default());
+    let (served, kept) = (names(slice), names(copy));
+    let mut lost = offered.filter(|name| served.contains(name) && !kept.contains(name));
+    lost.next()
+}

@@ -1,0 +1,157 @@
+//! What is to be written so that causeway carries what Karmada carried, and what is to be waited for. Pure.
+
+use causeway::api::{SyncMode, labels};
+use causeway::domain::{self, ClusterName};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use super::evidence;
+use crate::explain::scene::{Held, Scene};
+use crate::karmada::outcome::{Left, Plan};
+use crate::karmada::step::{Step, Target};
+use crate::karmada::{self, Work};
+
+/// The writes that may be made now. One kind at a time, each only once nothing of the one before is left: finalizers off every Work of the
+/// service, so that Karmada's execution controller, which deletes from the member whatever a Work in deletion holds, sees none; the Works;
+/// Karmada's slices in the consumers, as far as causeway's copies replace them; Karmada's finalizer.
+pub(super) fn plan(scene: &Scene) -> Plan {
+    let works = scene.works.as_deref().unwrap_or_default();
+    let freed: Vec<_> = works.iter().filter_map(free).collect();
+    if !freed.is_empty() {
+        return Plan::steps(freed);
+    }
+    let gone: Vec<_> = works.iter().map(delete).collect();
+    if !gone.is_empty() {
+        return Plan::steps(gone);
+    }
+    let (gone, left) = orphans(scene);
+    if !gone.is_empty() || !left.is_empty() {
+        return Plan { steps: gone, left };
+    }
+    Plan::steps(release(scene).into_iter().collect())
+}
+
+/// All that would be written, as if causeway's copies stood in every consumer.
+pub(super) fn whole(scene: &Scene) -> Plan {
+    let works = scene.works.as_deref().unwrap_or_default();
+    let whole = works.iter().filter_map(free);
+    let owned = works.iter().filter(|work| work.others().is_none());
+    let slices = dispatched(scene).map(|(member, _, slice)| slice_step(member, slice));
+    let steps = whole
+        .chain(owned.map(delete))
+        .chain(slices)
+        .chain(release(scene));
+    Plan::steps(steps.collect())
+}
+
+/// Why causeway cannot carry the service though nothing of Karmada's stood in the way.
+pub(super) fn obstacle(scene: &Scene) -> Option<String> {
+    let works = scene.works.iter().flatten();
+    let mut members = works.map(Work::member);
+    let pulled = members.find(|member| {
+        let cluster = scene.cluster(member);
+        cluster.is_some_and(|cluster| cluster.spec.sync_mode == Some(SyncMode::Pull))
+    });
+    pulled.map(|member| {
+        format!(
+            "{member} takes part in it and is in Pull mode, which causeway leaves out: its endpoints would stay as they are for ever. Name other \
+             clusters in spec.providerClusters and spec.consumerClusters, or join {member} in Push mode"
+        )
+    })
+}
+
+/// Takes the finalizers off a Work, or what makes it the MultiClusterService's off one that ServiceExports keep too.
+fn free(work: &Work) -> Option<Step> {
+    let version = work.0.resource_version.clone().unwrap_or_default();
+    let metadata = match work.others() {
+        Some(others) => json!({
+            "finalizers": work.others_finalizers(),
+            "labels": {
+                labels::WORK_SERVICE_NAMESPACE: null,
+                labels::WORK_SERVICE_NAME: null,
+                labels::WORK_COLLECTED_BY: others,
+            },
+            "resourceVersion": version,
+        }),
+        None if work.0.finalizers.as_ref().is_none_or(Vec::is_empty) => return None,
+        None => json!({ "finalizers": null, "resourceVersion": version }),
+    };
+    let patch = json!({ "metadata": metadata });
+    Some(Step::PatchWork(Target::of_work(work), patch))
+}
+
+fn delete(work: &Work) -> Step {
+    Step::DeleteWork(Target::of_work(work))
+}
+
+/// The slices that Karmada dispatched, each with the member that it is in, and what that holds.
+fn dispatched(scene: &Scene) -> impl Iterator<Item = (&str, &Held, &EndpointSlice)> {
+    let read = scene.members.iter();
+    let read = read.filter_map(|(name, held)| Some((name.as_str(), held.as_ref().ok()?)));
+    read.flat_map(|(name, held)| {
+        let slices = held.slices_of(&scene.key.name);
+        let dispatched = slices.filter(|slice| karmada::is_dispatched(slice));
+        dispatched.map(move |slice| (name, held, slice))
+    })
+}
+
+fn slice_step(member: &str, slice: &EndpointSlice) -> Step {
+    Step::DeleteSlice(member.to_owned(), Target::of(slice))
+}
+
+/// Karmada's slices in the consumers: those that may go, and the others with the reason.
+fn orphans(scene: &Scene) -> (Vec<Step>, Vec<Left>) {
+    let (mut steps, mut left) = (Vec::new(), Vec::new());
+    for (member, held, slice) in dispatched(scene) {
+        match evidence::may_go(scene, member, held, slice) {
+            Ok(()) => steps.push(slice_step(member, slice)),
+            Err(why) => left.push(Left::slice(member, slice, why)),
+        }
+    }
+    let consumers = scene
+        .members
+        .iter()
+        .filter(|(name, _)| may_consume(scene, name));
+    left.extend(consumers.filter_map(|(name, held)| {
+        let why = held.as_ref().err()?;
+        let why = format!("it could not be read, so what Karmada left there is not known: {why}");
+        Some(Left::member(name, why))
+    }));
+    (steps, left)
+}
+
+fn may_consume(scene: &Scene, member: &str) -> bool {
+    let wish = scene.wish.as_ref();
+    let wish = wish.and_then(|wish| domain::MultiClusterService::try_from(wish).ok());
+    let (Some(wish), Ok(member)) = (wish, ClusterName::try_from(member)) else {
+        return true;
+    };
+    wish.consumers.includes(&member)
+}
+
+/// Takes Karmada's finalizer, and the probe, off the MultiClusterService.
+fn release(scene: &Scene) -> Option<Step> {
+    let object = scene.wish.as_ref()?;
+    let karmadas = karmada::finalizers(object);
+    let is_probed = object.annotations().contains_key(labels::PROBE);
+    if karmadas.is_empty() && !is_probed {
+        return None;
+    }
+    let mut metadata = json!({ "resourceVersion": object.metadata.resource_version });
+    if !karmadas.is_empty() {
+        let others = object.finalizers().iter();
+        let others: Vec<_> = others
+            .filter(|one| !karmadas.contains(&one.as_str()))
+            .collect();
+        metadata["finalizers"] = json!(others);
+    }
+    if is_probed {
+        metadata["annotations"] = json!({ labels::PROBE: Value::Null });
+    }
+    let patch = json!({ "metadata": metadata });
+    Some(Step::PatchService(Target::of(object), patch))
+}
+
+#[cfg(test)]
+mod tests;

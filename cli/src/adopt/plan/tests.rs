@@ -1,0 +1,365 @@
+use causeway::api::condition;
+use serde_json::json;
+
+use super::*;
+use crate::explain::tests::{BOTH, from, healthy, source};
+use crate::karmada::tests::{dispatched_slice, work};
+use crate::status::fixtures::{cluster, condition as told, cross, ready, service};
+
+/// shop/foo as Karmada left it: causeway's copy stands beside Karmada's slice, Works and finalizer are there.
+fn carried() -> Scene {
+    let mut scene = healthy();
+    scene.works = Some(vec![
+        work("a", "own"),
+        work("a", "collected"),
+        work("b", "dispatched"),
+    ]);
+    scene.member("b").slices.push(dispatched_slice(&BOTH));
+    let wish = scene.wish.as_mut().expect("it");
+    wish.metadata.finalizers = Some(
+        [
+            "karmada.io/multiclusterservice-controller",
+            labels::FINALIZER,
+        ]
+        .map(str::to_owned)
+        .into(),
+    );
+    wish.metadata.resource_version = Some("3".to_owned());
+    scene
+}
+
+fn commands(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(Step::told).collect()
+}
+
+/// Carries out what is planned, as API servers would.
+fn carry_out(scene: &mut Scene, plan: &Plan) {
+    for step in &plan.steps {
+        let works = scene.works.as_mut().expect("Works");
+        match step {
+            Step::PatchWork(target, _) => {
+                let work = works.iter_mut().find(|one| one.uid() == target.uid);
+                work.expect("the Work").0.finalizers = None;
+            }
+            Step::DeleteWork(target) => works.retain(|one| one.uid() != target.uid),
+            Step::DeleteSlice(member, target) => {
+                let slices = &mut scene.member(member).slices;
+                slices.retain(|one| one.metadata.uid.as_deref() != Some(&*target.uid));
+            }
+            Step::PatchService(..) => {
+                let wish = scene.wish.as_mut().expect("it");
+                wish.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
+            }
+        }
+    }
+}
+
+#[test]
+fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finalizer() {
+    let mut scene = carried();
+    let mut told = Vec::new();
+    let everything = commands(&whole(&scene));
+    loop {
+        let plan = plan(&scene);
+        assert_eq!(plan.left, []);
+        if plan.is_empty() {
+            break;
+        }
+        told.push(commands(&plan));
+        carry_out(&mut scene, &plan);
+    }
+    let off = "--type=merge -p '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"5\"}}'";
+    assert_eq!(
+        told,
+        [
+            vec![
+                format!("kubectl -n karmada-es-a patch works.work.karmada.io foo-own {off}"),
+                format!("kubectl -n karmada-es-a patch works.work.karmada.io foo-collected {off}"),
+                format!("kubectl -n karmada-es-b patch works.work.karmada.io foo-dispatched {off}"),
+            ],
+            vec![
+                "kubectl -n karmada-es-a delete works.work.karmada.io foo-own".to_owned(),
+                "kubectl -n karmada-es-a delete works.work.karmada.io foo-collected".to_owned(),
+                "kubectl -n karmada-es-b delete works.work.karmada.io foo-dispatched".to_owned(),
+            ],
+            vec!["in b: kubectl -n shop delete endpointslice a-foo-abc".to_owned()],
+            vec![
+                "kubectl -n shop patch mcs foo --type=merge -p \
+                 '{\"metadata\":{\"finalizers\":[\"mcs.causeway.dev/cleanup\"],\"resourceVersion\":\"3\"}}'"
+                    .to_owned()
+            ],
+        ]
+    );
+    assert_eq!(everything, told.concat());
+    let slices: Vec<_> = scene
+        .member("b")
+        .slices
+        .iter()
+        .map(|one| one.name_any())
+        .collect();
+    assert_eq!(slices, ["a-foo-abc-0"], "causeway's copy stays");
+    assert_eq!(
+        scene.member("a").slices.len(),
+        1,
+        "the provider's own slice stays"
+    );
+}
+
+#[test]
+fn whatever_was_interrupted_is_gone_on_with() {
+    let mut scene = carried();
+    let works = scene.works.as_mut().expect("Works");
+    works[0].0.finalizers = None;
+    works[1].0.deletion_timestamp = healthy().wish.expect("it").metadata.creation_timestamp;
+    let all = commands(&plan(&scene));
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(all.iter().all(|one| one.contains("patch works")), "{all:?}");
+    assert!(
+        all[0].contains("foo-collected"),
+        "one that hangs in deletion is freed too: {all:?}"
+    );
+}
+
+#[test]
+fn a_work_that_service_exports_keep_too_is_left_to_them() {
+    let mut scene = carried();
+    let mut shared = work("a", "collected");
+    let marks = shared.0.labels.as_mut().expect("labels");
+    let both = "MultiClusterService.ServiceExport".to_owned();
+    marks.insert(labels::WORK_COLLECTED_BY.to_owned(), both);
+    shared
+        .0
+        .finalizers
+        .get_or_insert_default()
+        .push("karmada.io/endpointslice-controller".to_owned());
+    scene.works = Some(vec![shared]);
+    let patch = json!({ "metadata": {
+        "finalizers": ["karmada.io/endpointslice-controller"],
+        "labels": {
+            labels::WORK_SERVICE_NAMESPACE: null,
+            labels::WORK_SERVICE_NAME: null,
+            labels::WORK_COLLECTED_BY: "ServiceExport",
+        },
+        "resourceVersion": "5",
+    }});
+    let steps = plan(&scene).steps;
+    assert!(
+        matches!(&steps[..], [Step::PatchWork(_, value)] if *value == patch),
+        "{steps:?}"
+    );
+    let all = commands(&whole(&scene));
+    assert!(
+        !all.iter().any(|one| one.contains("delete works")),
+        "{all:?}"
+    );
+}
+
+/// What is changed in the scene without Works, and what is said of Karmada's slice; nothing where it goes.
+type Case = (&'static str, fn(&mut Scene), &'static str);
+
+#[test]
+fn karmadas_slice_goes_by_evidence_alone() {
+    let cases: &[Case] = &[
+        ("causeway's copy holds every ready endpoint", |_| {}, ""),
+        (
+            "there is no copy",
+            |s| s.member("b").slices.retain(karmada::is_dispatched),
+            "b has no copy of causeway's of EndpointSlice foo-abc of a",
+        ),
+        (
+            "the copy lacks an endpoint",
+            |s| {
+                s.member("a").slices = vec![source(&[("10.1.0.1", true), ("10.1.0.9", true)])];
+            },
+            "does not hold 10.1.0.9 of a as ready",
+        ),
+        (
+            "the copy holds one as not ready",
+            |s| s.member("b").slices[0].endpoints[1].conditions = from(json!({ "ready": false })),
+            "does not hold 10.1.0.2 of a as ready",
+        ),
+        (
+            "an endpoint that is not ready is not asked for",
+            |s| s.member("a").slices = vec![source(&[("10.1.0.1", true), ("10.1.0.9", false)])],
+            "",
+        ),
+        (
+            "the copy is of another slice",
+            |s| s.member("a").slices[0].metadata.uid = Some("u2".to_owned()),
+            "b has no copy of causeway's of EndpointSlice foo-abc of a",
+        ),
+        (
+            "causeway makes no copy of its source, for another of the provider's slices says the same",
+            |s| {
+                let mut same = source(&BOTH);
+                same.metadata.name = Some("by-hand".to_owned());
+                same.metadata.uid = Some("u2".to_owned());
+                s.member("a").slices.push(same);
+                let dispatched = &mut s.member("b").slices[1];
+                dispatched.metadata.name = Some("a-by-hand".to_owned());
+            },
+            "",
+        ),
+        ("its source is gone", |s| s.member("a").slices.clear(), ""),
+        (
+            "its endpoints moved into another slice",
+            |s| {
+                let moved = &mut s.member("a").slices[0];
+                moved.metadata.name = Some("foo-new".to_owned());
+                moved.metadata.uid = Some("u2".to_owned());
+            },
+            "b has no copy of causeway's of EndpointSlice foo-new of a",
+        ),
+        (
+            "the provider cannot be read",
+            |s| {
+                drop(
+                    s.members
+                        .insert("a".to_owned(), Err("no answer".to_owned())),
+                )
+            },
+            "a could not be read: no answer",
+        ),
+        (
+            "the provider is not joined",
+            |s| s.clusters.remove(0).status = None,
+            "a is not joined",
+        ),
+        (
+            "the provider's last list is not believed",
+            |s| {
+                let held = told(
+                    condition::LISTS_BELIEVED,
+                    "False",
+                    "LossHeld",
+                    "it lacks 12",
+                );
+                s.clusters[0] = cluster("a", json!([ready("True", "Synced", ""), held]));
+            },
+            "is not believed yet: it lacks 12",
+        ),
+        (
+            "the provider is drained",
+            |s| {
+                s.annotate("a", labels::WITHDRAW, "true").without_copies();
+                s.member("b").slices.push(dispatched_slice(&BOTH));
+            },
+            "",
+        ),
+        (
+            "the MultiClusterService names another provider",
+            |s| s.wish.as_mut().expect("it").spec = from(cross(&["c"], &["b"])),
+            "",
+        ),
+        (
+            "the MultiClusterService is being deleted",
+            |s| {
+                let wish = s.wish.as_mut().expect("it");
+                wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
+                s.member("b").slices.retain(karmada::is_dispatched);
+            },
+            "",
+        ),
+        (
+            "there is no MultiClusterService",
+            |s| s.wish = None,
+            "no MultiClusterService asks for it",
+        ),
+        (
+            "Karmada serves a port that is not exposed",
+            |s| {
+                let port =
+                    json!([{ "name": "http", "port": 8080 }, { "name": "metrics", "port": 9090 }]);
+                let slices = &mut s.member("b").slices;
+                slices[1].ports = from(port);
+                let spec = s.member("b").services[0].spec.as_mut().expect("a spec");
+                spec.ports = from(
+                    json!([{ "name": "http", "port": 80 }, { "name": "metrics", "port": 9090 }]),
+                );
+            },
+            "has no port \"metrics\"",
+        ),
+        (
+            "another hub's copy is not causeway's here",
+            |s| {
+                let labels = s.member("b").slices[0]
+                    .metadata
+                    .labels
+                    .as_mut()
+                    .expect("labels");
+                labels.insert(labels::HUB.to_owned(), "other".to_owned());
+            },
+            "b has no copy of causeway's",
+        ),
+    ];
+    for (what, change, why) in cases {
+        let mut scene = carried();
+        scene.works = Some(Vec::new());
+        change(&mut scene);
+        let plan = plan(&scene);
+        let goes = plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::DeleteSlice(..)));
+        assert_eq!(goes, why.is_empty(), "{what}: {plan:?}");
+        let left = plan.left.iter().any(|left| left.message.contains(why));
+        assert!(goes || left, "{what}: {plan:?}");
+        let released = plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::PatchService(..)));
+        assert!(
+            !released,
+            "{what}: the finalizer stays while anything is left: {plan:?}"
+        );
+    }
+}
+
+#[test]
+fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
+    let mut scene = carried();
+    scene.works = Some(Vec::new());
+    scene
+        .members
+        .insert("b".to_owned(), Err("no answer".to_owned()));
+    scene
+        .members
+        .insert("c".to_owned(), Err("no answer".to_owned()));
+    let plan = plan(&scene);
+    assert!(plan.steps.is_empty(), "{plan:?}");
+    let left: Vec<_> = plan
+        .left
+        .iter()
+        .map(|left| left.member.as_deref())
+        .collect();
+    assert_eq!(left, [Some("b")], "c takes no part");
+}
+
+#[test]
+fn the_probe_goes_with_karmadas_finalizer_or_alone() {
+    let mut scene = healthy();
+    let wish = scene.wish.as_mut().expect("it");
+    *wish = service("foo", cross(&["a"], &["b"]), json!([]));
+    assert!(plan(&scene).is_empty());
+    let wish = scene.wish.as_mut().expect("it");
+    wish.metadata.annotations = Some([(labels::PROBE.to_owned(), "now".to_owned())].into());
+    let probe = "{\"metadata\":{\"annotations\":{\"mcs.causeway.dev/probe\":null},\"resourceVersion\":null}}";
+    assert_eq!(
+        commands(&plan(&scene)),
+        [format!(
+            "kubectl -n shop patch mcs foo --type=merge -p '{probe}'"
+        )]
+    );
+}
+
+#[test]
+fn a_member_in_pull_mode_that_takes_part_is_an_obstacle() {
+    let mut scene = carried();
+    assert_eq!(obstacle(&scene), None);
+    scene.clusters[1].spec.sync_mode = Some(SyncMode::Pull);
+    let why = obstacle(&scene).expect("an obstacle");
+    assert!(
+        why.starts_with("b takes part in it and is in Pull mode"),
+        "{why}"
+    );
+}

@@ -1,0 +1,78 @@
+//! `kubectl mcs hand-over`: services go from causeway to Karmada's MultiClusterService controllers, without a moment in which endpoints lack.
+//!
+//! Karmada's controllers and causeway's do the work: causeway withdraws each copy once Karmada's slice of the same source stands. This waits for
+//! it, says what holds it up, and takes causeway's finalizer off.
+
+mod plan;
+
+use std::collections::BTreeSet;
+
+use causeway::api::MultiClusterService;
+use causeway::domain::{self, ExposureType, ServiceKey};
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use crate::args::{HubArgs, MoveArgs};
+use crate::ask::ApiServer;
+use crate::explain::scene::Scene;
+use crate::karmada::GATE_ON;
+use crate::karmada::gate::Gate;
+use crate::karmada::moving::{Direction, MoveError, Mover};
+
+const HAND_OVER: Direction = Direction {
+    done: "handed over",
+    nothing: "Karmada carries it, and nothing of causeway's is left of it",
+    gate: true,
+    plan: plan::plan,
+    whole: plan::plan,
+    obstacle: plan::obstacle,
+    halt,
+    refusal,
+};
+
+/// Hands services over; says whether all that was asked for is done.
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
+    let limit = hub.namespace.clone();
+    let hub = ApiServer::hub(hub).await?;
+    let keys = match &args.name {
+        Some(name) => vec![ServiceKey::new(
+            hub.config.default_namespace.as_str(),
+            name.as_str(),
+        )],
+        None => all(&hub, limit.as_deref()).await?,
+    };
+    let mover = Mover {
+        hub: &hub,
+        args,
+        direction: &HAND_OVER,
+    };
+    mover.run(&keys).await
+}
+
+fn refusal(gate: &Gate) -> Option<String> {
+    (*gate == Gate::Off).then(|| {
+        format!(
+            "Karmada's MultiClusterService controllers do not answer a change of it. Start karmada-controller-manager with {GATE_ON}, then run this again"
+        )
+    })
+}
+
+fn halt(scene: &Scene, _: &BTreeSet<String>) -> Option<String> {
+    plan::obstacle(scene)
+}
+
+/// Every MultiClusterService by which endpoints cross clusters.
+async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Vec<ServiceKey>, MoveError> {
+    let services: Api<MultiClusterService> = match namespace {
+        Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
+        None => Api::all(hub.client.clone()),
+    };
+    let services = hub.ask(services.list(&ListParams::default())).await?.items;
+    let crossing = services.iter().filter(|one| {
+        let wish = domain::MultiClusterService::try_from(*one);
+        wish.is_ok_and(|wish| wish.exposure == ExposureType::CrossCluster)
+    });
+    Ok(crossing
+        .map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any()))
+        .collect())
+}

@@ -1,0 +1,138 @@
+use serde_json::json;
+
+use super::*;
+use crate::explain::tests::{BOTH, healthy};
+use crate::karmada::tests::{dispatched_slice, work};
+
+/// shop/foo as Karmada carries it, and nothing of causeway's is left but its finalizer.
+fn carried() -> Scene {
+    let mut scene = healthy();
+    scene.works = Some(vec![
+        work("a", "own"),
+        work("a", "collected"),
+        work("b", "dispatched"),
+    ]);
+    scene.member("b").slices = vec![dispatched_slice(&BOTH)];
+    for name in ["a", "b"] {
+        let service = &mut scene.member(name).services[0];
+        service.metadata.labels =
+            Some([(labels::KARMADA_MANAGED.to_owned(), "true".to_owned())].into());
+    }
+    let wish = scene.wish.as_mut().expect("it");
+    wish.metadata.resource_version = Some("3".to_owned());
+    let finalizers = [
+        "karmada.io/multiclusterservice-controller",
+        labels::FINALIZER,
+    ];
+    wish.metadata.finalizers = Some(finalizers.map(str::to_owned).into());
+    scene
+}
+
+#[test]
+fn causeways_finalizer_goes_when_nothing_of_causeways_is_left() {
+    let plan = plan(&carried());
+    let commands: Vec<_> = plan.steps.iter().map(Step::told).collect();
+    assert_eq!(
+        commands,
+        ["kubectl -n shop patch mcs foo --type=merge -p \
+          '{\"metadata\":{\"finalizers\":[\"karmada.io/multiclusterservice-controller\"],\"resourceVersion\":\"3\"}}'"]
+    );
+    let mut scene = carried();
+    scene.wish.as_mut().expect("it").metadata.finalizers = None;
+    assert!(super::plan(&scene).is_empty());
+}
+
+#[test]
+fn what_holds_it_up_is_named() {
+    type Case = (&'static str, fn(&mut Scene), &'static str);
+    let cases: &[Case] = &[
+        (
+            "Karmada does not collect",
+            |s| s.works = Some(vec![work("b", "dispatched")]),
+            "a: Karmada has no Work with the MultiClusterService there",
+        ),
+        (
+            "a copy without Karmada's slice",
+            |s| s.member("b").slices = healthy().member("b").slices.clone(),
+            "b: EndpointSlice a-foo-abc-0: causeway's copy is there yet, for Karmada has dispatched no slice of a",
+        ),
+        (
+            "a copy beside Karmada's slice",
+            |s| {
+                s.member("b")
+                    .slices
+                    .extend(healthy().member("b").slices.clone())
+            },
+            "causeway's copy is there yet, beside Karmada's slices of a",
+        ),
+        (
+            "a Service that Karmada does not take",
+            |s| s.member("b").services = healthy().member("b").services.clone(),
+            "b: the Service is causeway's yet: Karmada has not taken it over (ResourceBinding foo-service)",
+        ),
+        (
+            "a Service with both marks",
+            |s| {
+                let labels = s.member("b").services[0]
+                    .metadata
+                    .labels
+                    .as_mut()
+                    .expect("labels");
+                labels.insert(labels::HUB.to_owned(), "hub".to_owned());
+            },
+            "causeway's label is on it yet",
+        ),
+        (
+            "a consumer that cannot be read",
+            |s| {
+                drop(
+                    s.members
+                        .insert("b".to_owned(), Err("no answer".to_owned())),
+                )
+            },
+            "b: it could not be read, so what causeway has there is not known: no answer",
+        ),
+    ];
+    for (what, change, why) in cases {
+        let mut scene = carried();
+        change(&mut scene);
+        let plan = plan(&scene);
+        assert!(plan.steps.is_empty(), "{what}: {plan:?}");
+        let told = plan.left.iter().any(|left| left.to_string().contains(why));
+        assert!(told, "{what}: {plan:?}");
+    }
+}
+
+#[test]
+fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_nothing_up() {
+    let mut scene = carried();
+    scene.wish.as_mut().expect("it").spec = serde_json::from_value(json!({
+        "types": ["CrossCluster"],
+        "providerClusters": [{ "name": "a" }, { "name": "c" }],
+        "consumerClusters": [{ "name": "b" }],
+    }))
+    .expect("a spec");
+    scene
+        .members
+        .insert("d".to_owned(), Err("no answer".to_owned()));
+    scene.clusters.push(crate::status::fixtures::cluster(
+        "c",
+        json!([crate::status::fixtures::ready(
+            "False",
+            "ClusterNotReachable",
+            "down"
+        )]),
+    ));
+    assert_eq!(plan(&scene).left, []);
+}
+
+#[test]
+fn what_is_being_deleted_is_not_handed_over() {
+    let mut scene = carried();
+    assert_eq!(obstacle(&scene), None);
+    let wish = scene.wish.as_mut().expect("it");
+    wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
+    assert_eq!(obstacle(&scene).as_deref(), Some("it is being deleted"));
+    scene.wish = None;
+    assert!(obstacle(&scene).is_some());
+}

@@ -1,0 +1,251 @@
+//! Whether Karmada's MultiClusterService controllers are at work: whether they answer a change.
+//!
+//! Where nothing changes they write nothing, so their silence alone says nothing. A changed annotation of a MultiClusterService is
+//! answered by a change of the Work that holds the object in each ready provider (mcs_controller.go: the update predicate, then
+//! propagateMultiClusterService). Other controllers of Karmada's go on with these Works whatever the gate: they change status and labels.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use causeway::api::{MultiClusterService, labels};
+use causeway::domain::ServiceKey;
+use futures::{StreamExt as _, pin_mut};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use kube::api::{DynamicObject, PartialObjectMeta, Patch, PatchParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event, watcher};
+use serde_json::json;
+use tokio::time::{Instant, timeout_at};
+
+use super::{Work, is_executed, selector, work_kind};
+use crate::args;
+use crate::ask::{ApiServer, AskError, root_cause};
+use crate::lease::Controller;
+use crate::objects::FIELD_MANAGER;
+
+/// The Lease that karmada-controller-manager leads by (`cmd/controller-manager/app/options/options.go`).
+const LEASE: (&str, &str) = ("karmada-system", "karmada-controller-manager");
+/// How long a karmada-controller-manager that begins to lead may take to list what it watches.
+const SETTLED_AFTER: Duration = Duration::from_secs(30);
+/// How long the first list of Works may take.
+const LISTED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Whether Karmada's MultiClusterService controllers are at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// They wrote this Work.
+    On(String),
+    /// They did not answer.
+    Off,
+}
+
+/// The Works as they were, by namespace and name: UID and generation.
+#[derive(Debug, Default)]
+struct Baseline(BTreeMap<String, (String, i64)>);
+
+impl Baseline {
+    fn note(&mut self, work: &Work) {
+        let generation = work.0.generation.unwrap_or_default();
+        self.0
+            .insert(work.id(), (work.uid().to_owned(), generation));
+    }
+
+    /// Whether the Work was made, or its spec changed, since. What ServiceExports have Karmada collect too may change for their sake.
+    fn is_changed(&self, work: &Work) -> bool {
+        let generation = work.0.generation.unwrap_or_default();
+        let before = self.0.get(&work.id());
+        let same = before.is_some_and(|(uid, before)| uid == work.uid() && *before >= generation);
+        !same && work.others().is_none()
+    }
+}
+
+/// Watches the Works of all MultiClusterServices for that long, from when the probes are set. Without probes only what Karmada does by itself
+/// is seen.
+///
+/// # Errors
+/// [`AskError`] where the Works cannot be watched, or a probe not be set.
+pub(crate) async fn observe(
+    hub: &ApiServer,
+    probes: &[ServiceKey],
+    window: Duration,
+) -> Result<Gate, AskError> {
+    let api: Api<PartialObjectMeta<DynamicObject>> =
+        Api::all_with(hub.client.clone(), &work_kind());
+    let config = watcher::Config::default().labels(&selector(None));
+    let events = watcher(api, config).default_backoff();
+    pin_mut!(events);
+    let mut baseline = Baseline::default();
+    let mut deadline = Instant::now() + LISTED_WITHIN;
+    let mut listed = false;
+    loop {
+        let event = match timeout_at(deadline, events.next()).await {
+            Ok(Some(Ok(event))) => event,
+            Ok(Some(Err(error))) if !listed => return Err(unlisted(hub, &root_cause(&error))),
+            Ok(Some(Err(_))) => continue,
+            Ok(None) | Err(_) if listed => return Ok(Gate::Off),
+            Ok(None) | Err(_) => return Err(unlisted(hub, "its Works were not listed in time")),
+        };
+        match event {
+            Event::InitApply(work) if !listed => baseline.note(&read(work)),
+            Event::InitApply(work) | Event::Apply(work) => {
+                let work = read(work);
+                if is_executed(&work) && baseline.is_changed(&work) {
+                    return Ok(Gate::On(work.id()));
+                }
+            }
+            Event::InitDone if !listed => {
+                listed = true;
+                for key in probes {
+                    probe(hub, key, Some(&Timestamp::now().to_string())).await?;
+                }
+                deadline = Instant::now() + window;
+            }
+            Event::Init | Event::InitDone | Event::Delete(_) => {}
+        }
+    }
+}
+
+fn unlisted(hub: &ApiServer, why: &str) -> AskError {
+    AskError::Unreachable {
+        side: hub.side,
+        url: hub.url(),
+        why: format!("watching works.work.karmada.io failed: {why}"),
+    }
+}
+
+fn read(work: PartialObjectMeta<DynamicObject>) -> Work {
+    Work(work.metadata)
+}
+
+/// Sets the annotation that Karmada's controllers answer, or takes it off; an object that is gone has none.
+pub(crate) async fn probe(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    value: Option<&str>,
+) -> Result<(), AskError> {
+    let services: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), &key.namespace);
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { labels::PROBE: value } } }));
+    let parameters = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    match hub
+        .ask(services.patch_metadata(&key.name, &parameters, &patch))
+        .await
+    {
+        Ok(_) | Err(AskError::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The command by which a person would have set the probe.
+pub(crate) fn command(key: &ServiceKey) -> String {
+    format!(
+        "kubectl -n {} annotate mcs {} --overwrite {}=\"$(date)\"",
+        key.namespace,
+        key.name,
+        labels::PROBE
+    )
+}
+
+/// Whether karmada-controller-manager could answer, as its Lease tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Manager {
+    /// It does not run, so its silence says nothing of its gate: why.
+    Silent(String),
+    /// It may answer, after so long at most: one that has just begun to lead may still be listing.
+    Answers(Duration),
+}
+
+/// Reads the Lease of karmada-controller-manager.
+pub(crate) async fn manager(hub: &ApiServer) -> Result<Manager, AskError> {
+    let (namespace, name) = LEASE;
+    let lease = args::Lease(Some((namespace.to_owned(), name.to_owned())));
+    let lease = Controller::read(hub, &lease).await?;
+    Ok(Manager::of(&lease, Timestamp::now()))
+}
+
+impl Manager {
+    fn of(lease: &Controller, now: Timestamp) -> Self {
+        if lease.is_known() && lease.holder(now).is_none() {
+            let (namespace, name) = LEASE;
+            return Self::Silent(format!(
+                "karmada-controller-manager does not run: nobody renewed Lease {namespace}/{name} within a minute"
+            ));
+        }
+        let led = lease.since().map(|since| now.duration_since(since));
+        let led = led.and_then(|led| Duration::try_from(led).ok());
+        let rest = led.map_or(Duration::ZERO, |led| SETTLED_AFTER.saturating_sub(led));
+        Self::Answers(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn work(uid: &str, generation: i64, collected_by: Option<&str>) -> Work {
+        let mut work = json!({
+            "namespace": "karmada-es-a", "name": "foo-1", "uid": uid, "generation": generation, "labels": {},
+        });
+        if let Some(by) = collected_by {
+            work["labels"][labels::WORK_COLLECTED_BY] = json!(by);
+        }
+        Work(serde_json::from_value(work).expect("metadata"))
+    }
+
+    #[test]
+    fn a_work_that_is_made_or_has_another_spec_is_karmadas_answer_and_no_other_change_is() {
+        let mut baseline = Baseline::default();
+        baseline.note(&work("u1", 2, None));
+        for (now, changed) in [
+            (work("u1", 2, None), false),
+            (work("u1", 3, None), true),
+            (work("u2", 1, None), true),
+            (work("u1", 3, Some("MultiClusterService")), true),
+            (
+                work("u1", 3, Some("MultiClusterService.ServiceExport")),
+                false,
+            ),
+        ] {
+            assert_eq!(baseline.is_changed(&now), changed, "{now:?}");
+        }
+        assert!(Baseline::default().is_changed(&work("u1", 1, None)));
+    }
+
+    #[test]
+    fn a_manager_that_does_not_lead_says_nothing_and_one_that_has_just_begun_is_given_time() {
+        let now: Timestamp = "2026-11-21T00:00:00Z".parse().expect("a time");
+        let lease = |holder: &str, acquired: &str, renewed: &str| {
+            let lease = json!({ "spec": { "holderIdentity": holder, "acquireTime": acquired, "renewTime": renewed } });
+            let lease = serde_json::from_value(lease).expect("a Lease");
+            Controller::Lease(
+                "karmada-system/karmada-controller-manager".to_owned(),
+                Some(lease),
+            )
+        };
+        let (day, lately) = ("2026-11-20T00:00:00.000000Z", "2026-11-20T23:59:55.000000Z");
+        for (lease, rest) in [
+            (Controller::NotAsked, Some(0)),
+            (Controller::Lease("x".to_owned(), None), Some(0)),
+            (lease("one", day, lately), Some(0)),
+            (
+                lease("one", "2026-11-20T23:59:48.000000Z", lately),
+                Some(18),
+            ),
+            (lease("", day, lately), None),
+            (lease("one", day, day), None),
+        ] {
+            let rest = rest.map(Duration::from_secs);
+            let manager = Manager::of(&lease, now);
+            match (&manager, rest) {
+                (Manager::Answers(told), Some(rest)) => assert_eq!(*told, rest),
+                (Manager::Silent(_), None) => {}
+                _ => panic!("{manager:?}"),
+            }
+        }
+    }
+}

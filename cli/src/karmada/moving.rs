@@ -1,0 +1,322 @@
+//! Moving services between Karmada's controllers and causeway: look, plan, write what may be written, look again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::gate::{self, Gate, Manager};
+use super::outcome::{Outcome, Plan, Report, State, Written};
+use super::step::{Done, Members, StepError};
+use crate::args::{Format, MoveArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::explain::ExplainError;
+use crate::explain::gather::{self, Question};
+use crate::explain::scene::Scene;
+use crate::lease::{self, Controller};
+use crate::say;
+
+/// How often hub and members are read while something is waited for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Services could not be moved.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MoveError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
+    #[error("output: {0}")]
+    Io(#[from] std::io::Error),
+    #[error("output: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("output: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+    #[error(
+        "you may not list works.work.karmada.io on the hub, by which it is told what Karmada carries; it is done with the rights of whoever types it"
+    )]
+    WorksHidden,
+    #[error(
+        "you may not get namespace kube-system of the hub, by whose UID it is told what causeway wrote"
+    )]
+    HubHidden,
+    #[error(
+        "the hub has no MultiClusterService {0}, and nothing of Karmada's that belongs to one; kubectl mcs status -A shows those of every namespace"
+    )]
+    NotFound(ServiceKey),
+}
+
+/// Which way services go.
+pub(crate) struct Direction {
+    /// `adopted`.
+    pub done: &'static str,
+    /// What is said where nothing is to be done.
+    pub nothing: &'static str,
+    /// Whether Karmada's controllers have to be at work, or not to be.
+    pub gate: bool,
+    /// What may be written, and what is to be waited for.
+    pub plan: fn(&Scene) -> Plan,
+    /// All that would be written.
+    pub whole: fn(&Scene) -> Plan,
+    /// Why it cannot be done at all.
+    pub obstacle: fn(&Scene) -> Option<String>,
+    /// Why no more of it is to be done, by the UIDs of the Works at the beginning.
+    pub halt: fn(&Scene, &BTreeSet<String>) -> Option<String>,
+    /// Why nothing is done, as Karmada's controllers are, or are not, at work.
+    pub refusal: fn(&Gate) -> Option<String>,
+}
+
+/// A move that is under way.
+pub(crate) struct Mover<'a> {
+    pub hub: &'a ApiServer,
+    pub args: &'a MoveArgs,
+    pub direction: &'a Direction,
+}
+
+impl Mover<'_> {
+    /// Moves these services one by one; says whether all that was asked for is done.
+    pub(crate) async fn run(&self, keys: &[ServiceKey]) -> Result<bool, MoveError> {
+        let mut outcomes = Vec::new();
+        let mut due = Vec::new();
+        for key in keys {
+            let scene = self.look(key).await?;
+            if scene.wish.is_none()
+                && scene.works.iter().flatten().next().is_none()
+                && !self.args.all
+            {
+                return Err(MoveError::NotFound(key.clone()));
+            }
+            match self.settled(key, &scene) {
+                Some(outcome) => outcomes.push(outcome),
+                None => due.push(scene),
+            }
+        }
+        for outcome in &outcomes {
+            self.tell(outcome)?;
+        }
+        let refused = match due.is_empty() {
+            true => None,
+            false => self.refused(&due).await?,
+        };
+        for scene in &due {
+            let outcome = match &refused {
+                Some(why) => Outcome::new(
+                    &scene.key,
+                    State::Refused,
+                    format!("not {}: {why}", self.direction.done),
+                ),
+                None if self.args.dry_run => self.planned(scene)?,
+                None => self.walk(&scene.key).await?,
+            };
+            self.tell(&outcome)?;
+            outcomes.push(outcome);
+        }
+        self.finish(Report::new(self.args.dry_run, outcomes))
+    }
+
+    async fn look(&self, key: &ServiceKey) -> Result<Scene, MoveError> {
+        let question = Question {
+            key: key.clone(),
+            lease: &self.args.lease,
+            allow_insecure: self.args.allow_insecure_members,
+        };
+        let scene = gather::scene(self.hub, &question).await?;
+        if scene.works.is_none() {
+            return Err(MoveError::WorksHidden);
+        }
+        if scene.hub_uid.is_none() {
+            return Err(MoveError::HubHidden);
+        }
+        Ok(scene)
+    }
+
+    /// What came of it already: nothing is to be done, or nothing can be.
+    fn settled(&self, key: &ServiceKey, scene: &Scene) -> Option<Outcome> {
+        if (self.direction.plan)(scene).is_empty() {
+            return Some(Outcome::new(key, State::Done, self.direction.nothing));
+        }
+        let why = (self.direction.obstacle)(scene)?;
+        Some(Outcome::new(
+            key,
+            State::Refused,
+            format!("not {}: {why}", self.direction.done),
+        ))
+    }
+
+    /// Why nothing is done: causeway does not run, Karmada's controllers are at work and should not be, or the other way round.
+    async fn refused(&self, due: &[Scene]) -> Result<Option<String>, MoveError> {
+        let controller = Controller::read(self.hub, &self.args.lease).await?;
+        if let Some(trouble) = controller.trouble(Timestamp::now()) {
+            return Ok(Some(format!(
+                "{trouble}: nobody would carry on. {}",
+                lease::LOOK
+            )));
+        }
+        let window = match gate::manager(self.hub).await? {
+            Manager::Answers(after) => self.args.observe.max(after),
+            Manager::Silent(why) => {
+                let told = "so it cannot be seen which features it has on; start it first";
+                return Ok(Some(format!("{why}, {told}")));
+            }
+        };
+        let probed = due
+            .iter()
+            .filter(|scene| scene.wish.is_some() && !self.args.dry_run);
+        let probed: Vec<_> = probed.map(|scene| scene.key.clone()).collect();
+        self.note(format_args!(
+            "watching for {} s whether Karmada's MultiClusterService controllers write",
+            window.as_secs()
+        ))?;
+        for key in &probed {
+            self.note(gate::command(key))?;
+        }
+        let gate = gate::observe(self.hub, &probed, window).await?;
+        // Without a probe silence says nothing.
+        let unknown = probed.is_empty() && gate == Gate::Off && self.direction.gate;
+        let refusal = (self.direction.refusal)(&gate).filter(|_| !unknown);
+        if refusal.is_some() {
+            for key in &probed {
+                gate::probe(self.hub, key, None).await?;
+            }
+        }
+        Ok(refusal)
+    }
+
+    fn planned(&self, scene: &Scene) -> Result<Outcome, MoveError> {
+        let plan = (self.direction.whole)(scene);
+        let mut outcome = Outcome::new(
+            &scene.key,
+            State::Planned,
+            format!("would be {} (dry run)", self.direction.done),
+        );
+        for step in &plan.steps {
+            self.command(&step.told())?;
+            outcome.commands.push(Written::from(step));
+        }
+        outcome.left = plan.left;
+        Ok(outcome)
+    }
+
+    /// Writes what may be written, again and again, until all is done, it has to stop, or the deadline.
+    async fn walk(&self, key: &ServiceKey) -> Result<Outcome, MoveError> {
+        let deadline = Instant::now() + self.args.timeout;
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut outcome = Outcome::new(key, State::Done, self.direction.done);
+        let (mut works, mut last) = (None, String::new());
+        loop {
+            ticks.tick().await;
+            let scene = self.look(key).await?;
+            let works = works.get_or_insert_with(|| uids(&scene));
+            if let Some(why) = (self.direction.halt)(&scene, works) {
+                outcome.state = State::Refused;
+                outcome.message = format!("not {}: {why}", self.direction.done);
+                return Ok(outcome);
+            }
+            let plan = (self.direction.plan)(&scene);
+            if plan.is_empty() {
+                return Ok(outcome);
+            }
+            let failed = self.write(&plan, &scene, &mut outcome).await?;
+            let wrote = !plan.steps.is_empty() && failed.is_empty();
+            let late = Instant::now() >= deadline;
+            if late || (!self.args.wait && !wrote) {
+                outcome.left = plan.left.into_iter().chain(failed).collect();
+                outcome.state = State::Unfinished;
+                outcome.message = self.unfinished(&scene, late);
+                return Ok(outcome);
+            }
+            if wrote {
+                ticks.reset_immediately();
+                continue;
+            }
+            let waits = plan.left.iter().chain(&failed).map(ToString::to_string);
+            let now = waits.collect::<Vec<_>>().join("; ");
+            if now != last {
+                self.note(format_args!("{key}: waiting: {now}"))?;
+            }
+            last = now;
+        }
+    }
+
+    /// Makes the writes of a plan, and tells each; those that a member did not take are left.
+    async fn write(
+        &self,
+        plan: &Plan,
+        scene: &Scene,
+        outcome: &mut Outcome,
+    ) -> Result<Vec<super::outcome::Left>, MoveError> {
+        let mut members = Members::new(&scene.clusters, self.args.allow_insecure_members);
+        let mut failed = Vec::new();
+        for step in &plan.steps {
+            match step.write(self.hub, &mut members).await {
+                Ok(Done::Written) => {
+                    self.command(&step.told())?;
+                    outcome.commands.push(Written::from(step));
+                }
+                Ok(Done::Overtaken) => {}
+                Err(StepError::Hub(error)) => return Err(error.into()),
+                Err(StepError::Member(why)) => failed.push(super::outcome::Left::hub(why)),
+            }
+        }
+        Ok(failed)
+    }
+
+    fn unfinished(&self, scene: &Scene, late: bool) -> String {
+        let within = match late {
+            true => format!(" within {} s", self.args.timeout.as_secs()),
+            false => String::new(),
+        };
+        let told = scene
+            .told()
+            .map(|told| format!("; the controller says {told}"));
+        format!(
+            "not {} yet{within}: run this again{}",
+            self.direction.done,
+            told.unwrap_or_default()
+        )
+    }
+
+    fn finish(&self, report: Report) -> Result<bool, MoveError> {
+        match self.args.output {
+            Some(Format::Json) => say::result(serde_json::to_string_pretty(&report)?)?,
+            Some(Format::Yaml) => say::result(serde_saphyr::to_string(&report)?.trim_end())?,
+            None if self.args.all => {
+                let word = match self.args.dry_run {
+                    true => format!("would be {}", self.direction.done),
+                    false => self.direction.done.to_owned(),
+                };
+                say::result(report.summary(&word))?;
+            }
+            None => {}
+        }
+        Ok(report.done)
+    }
+
+    fn tell(&self, outcome: &Outcome) -> std::io::Result<()> {
+        outcome
+            .lines()
+            .iter()
+            .try_for_each(|line| self.command(line))
+    }
+
+    /// What is done: the result, unless programs read that.
+    fn command(&self, line: &str) -> std::io::Result<()> {
+        match self.args.output {
+            Some(_) => say::progress(line),
+            None => say::result(line),
+        }
+    }
+
+    fn note(&self, text: impl std::fmt::Display) -> std::io::Result<()> {
+        say::progress(text)
+    }
+}
+
+/// The UIDs of the Works.
+fn uids(scene: &Scene) -> BTreeSet<String> {
+    let works = scene.works.iter().flatten();
+    works.map(|work| work.uid().to_owned()).collect()
+}

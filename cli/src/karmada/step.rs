@@ -1,0 +1,260 @@
+//! Writes, each of which a person could have typed as a command of kubectl.
+
+use std::collections::BTreeMap;
+
+use causeway::api::{Cluster, MultiClusterService};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{
+    DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
+};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{Work, work_kind};
+use crate::ask::{ApiServer, AskError};
+use crate::objects::FIELD_MANAGER;
+use crate::reach;
+
+/// An object as it was read: what is written to it holds of that version alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub version: String,
+}
+
+impl Target {
+    /// The object.
+    pub(crate) fn of<K: Resource>(object: &K) -> Self {
+        let meta = object.meta();
+        Self {
+            namespace: meta.namespace.clone().unwrap_or_default(),
+            name: meta.name.clone().unwrap_or_default(),
+            uid: meta.uid.clone().unwrap_or_default(),
+            version: meta.resource_version.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The Work.
+    pub(crate) fn of_work(work: &Work) -> Self {
+        Self {
+            namespace: work.namespace().to_owned(),
+            name: work.name().to_owned(),
+            uid: work.uid().to_owned(),
+            version: work.0.resource_version.clone().unwrap_or_default(),
+        }
+    }
+
+    fn only(&self) -> DeleteParams {
+        DeleteParams {
+            propagation_policy: Some(PropagationPolicy::Background),
+            preconditions: Some(Preconditions {
+                uid: Some(self.uid.clone()),
+                resource_version: Some(self.version.clone()),
+            }),
+            ..DeleteParams::default()
+        }
+    }
+}
+
+/// A write.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// A merge patch of a Work.
+    PatchWork(Target, Value),
+    DeleteWork(Target),
+    /// An EndpointSlice of a member.
+    DeleteSlice(String, Target),
+    /// A merge patch of a MultiClusterService.
+    PatchService(Target, Value),
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Written,
+    /// The object is another than was read, or gone: it is to be looked at anew.
+    Overtaken,
+}
+
+/// Why a write failed.
+#[derive(Debug)]
+pub(crate) enum StepError {
+    /// The hub did not take it.
+    Hub(AskError),
+    /// A member did not, or could not be reached.
+    Member(String),
+}
+
+impl Step {
+    /// The member that it is written in; the hub where there is none.
+    pub(crate) fn member(&self) -> Option<&str> {
+        match self {
+            Self::DeleteSlice(member, _) => Some(member),
+            Self::PatchWork(..) | Self::DeleteWork(_) | Self::PatchService(..) => None,
+        }
+    }
+
+    /// The command that does the same, without where it is to be run.
+    pub(crate) fn command(&self) -> String {
+        let patch = |kind: &str, target: &Target, patch: &Value| {
+            format!(
+                "kubectl -n {} patch {kind} {} --type=merge -p '{patch}'",
+                target.namespace, target.name
+            )
+        };
+        let delete = |kind: &str, target: &Target| {
+            format!(
+                "kubectl -n {} delete {kind} {}",
+                target.namespace, target.name
+            )
+        };
+        match self {
+            Self::PatchWork(target, value) => patch("works.work.karmada.io", target, value),
+            Self::DeleteWork(target) => delete("works.work.karmada.io", target),
+            Self::DeleteSlice(_, target) => delete("endpointslice", target),
+            Self::PatchService(target, value) => patch("mcs", target, value),
+        }
+    }
+
+    /// The command, and where it is to be run if not on the hub.
+    pub(crate) fn told(&self) -> String {
+        match self.member() {
+            Some(member) => format!("in {member}: {}", self.command()),
+            None => self.command(),
+        }
+    }
+
+    /// Writes it to the version that was read.
+    pub(crate) async fn write(
+        &self,
+        hub: &ApiServer,
+        members: &mut Members<'_>,
+    ) -> Result<Done, StepError> {
+        match self {
+            Self::PatchWork(target, value) => {
+                let api: Api<DynamicObject> =
+                    Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind());
+                done(merge(hub, &api, target, value).await).map_err(StepError::Hub)
+            }
+            Self::DeleteWork(target) => {
+                let api: Api<DynamicObject> =
+                    Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind());
+                let deleted = hub.ask(api.delete(&target.name, &target.only())).await;
+                done(deleted.map(drop)).map_err(StepError::Hub)
+            }
+            Self::PatchService(target, value) => {
+                let api: Api<MultiClusterService> =
+                    Api::namespaced(hub.client.clone(), &target.namespace);
+                done(merge(hub, &api, target, value).await).map_err(StepError::Hub)
+            }
+            Self::DeleteSlice(member, target) => {
+                let server = members
+                    .connect(hub, member)
+                    .await
+                    .map_err(StepError::Member)?;
+                let api: Api<EndpointSlice> =
+                    Api::namespaced(server.client.clone(), &target.namespace);
+                let deleted = server.ask(api.delete(&target.name, &target.only())).await;
+                let failed =
+                    |error| StepError::Member(format!("{member}: {}", reach::trouble(error)));
+                done(deleted.map(drop)).map_err(failed)
+            }
+        }
+    }
+}
+
+async fn merge<K: Clone + DeserializeOwned + std::fmt::Debug>(
+    hub: &ApiServer,
+    api: &Api<K>,
+    target: &Target,
+    patch: &Value,
+) -> Result<(), AskError> {
+    let parameters = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(patch);
+    let patched = api.patch_metadata(&target.name, &parameters, &patch);
+    hub.ask(patched).await.map(drop)
+}
+
+fn done(answer: Result<(), AskError>) -> Result<Done, AskError> {
+    match answer {
+        Ok(()) => Ok(Done::Written),
+        Err(AskError::NotFound { .. } | AskError::Conflict { .. }) => Ok(Done::Overtaken),
+        Err(error) => Err(error),
+    }
+}
+
+/// The members, each connected to once.
+pub(crate) struct Members<'a> {
+    clusters: &'a [Cluster],
+    allow_insecure: bool,
+    known: BTreeMap<String, ApiServer>,
+}
+
+impl<'a> Members<'a> {
+    /// The members of these Clusters; none is connected to yet.
+    pub(crate) fn new(clusters: &'a [Cluster], allow_insecure: bool) -> Self {
+        Self {
+            clusters,
+            allow_insecure,
+            known: BTreeMap::new(),
+        }
+    }
+
+    async fn connect(&mut self, hub: &ApiServer, name: &str) -> Result<ApiServer, String> {
+        if let Some(known) = self.known.get(name) {
+            return Ok(known.clone());
+        }
+        let cluster = self.clusters.iter().find(|one| one.name_any() == name);
+        let cluster = cluster.ok_or_else(|| format!("{name} is not joined"))?;
+        let server = reach::connect(hub, cluster, self.allow_insecure)
+            .await
+            .map_err(|why| format!("{name}: {why}"))?;
+        self.known.insert(name.to_owned(), server.clone());
+        Ok(server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_write_is_told_as_the_command_that_does_the_same() {
+        let target = |namespace: &str, name: &str| Target {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: "u".to_owned(),
+            version: "7".to_owned(),
+        };
+        let patch = json!({ "metadata": { "finalizers": null, "resourceVersion": "7" } });
+        for (step, told) in [
+            (
+                Step::PatchWork(target("karmada-es-a", "foo-1"), patch.clone()),
+                "kubectl -n karmada-es-a patch works.work.karmada.io foo-1 --type=merge -p \
+                 '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"7\"}}'",
+            ),
+            (
+                Step::DeleteWork(target("karmada-es-a", "foo-1")),
+                "kubectl -n karmada-es-a delete works.work.karmada.io foo-1",
+            ),
+            (
+                Step::DeleteSlice("b".to_owned(), target("shop", "a-foo-abc")),
+                "in b: kubectl -n shop delete endpointslice a-foo-abc",
+            ),
+            (
+                Step::PatchService(target("shop", "foo"), patch),
+                "kubectl -n shop patch mcs foo --type=merge -p '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"7\"}}'",
+            ),
+        ] {
+            assert_eq!(step.told(), told);
+        }
+    }
+}

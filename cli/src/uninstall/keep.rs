@@ -1,0 +1,144 @@
+//! `--keep-services`: causeway goes, and what it wrote stays as it is. Its finalizers go off first, so that nothing hangs.
+
+use std::time::Duration;
+
+use causeway::api::{Cluster, MultiClusterService, labels};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource, ResourceExt as _};
+use serde_json::json;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::serving::is_kept;
+use super::{LOOK_EVERY, UninstallError, list};
+use crate::args::{self, CONTROLLER_LEASE};
+use crate::ask::{ApiServer, AskError};
+use crate::lease::Controller;
+use crate::objects::{self, FIELD_MANAGER};
+use crate::{bundle, hub, say};
+
+/// Checks that nobody takes the finalizers up again: the controller goes with its Deployment, or does not run.
+pub(super) async fn check(
+    hub: &ApiServer,
+    objects: &[DynamicObject],
+) -> Result<(), UninstallError> {
+    let goes = objects.iter().any(bundle::is_deployment);
+    match holder(hub).await? {
+        Some(holder) if !goes => Err(UninstallError::StillRuns {
+            holder,
+            lease: CONTROLLER_LEASE.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+async fn holder(hub: &ApiServer) -> Result<Option<String>, AskError> {
+    let lease = CONTROLLER_LEASE.split_once('/');
+    let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+    let controller = Controller::read(hub, &args::Lease(lease)).await?;
+    Ok(controller.holder(Timestamp::now()).map(ToOwned::to_owned))
+}
+
+/// Removes the Deployments, waits until nobody holds the controller's Lease, and takes causeway's finalizers off.
+pub(super) async fn let_go(
+    hub: &ApiServer,
+    objects: &[DynamicObject],
+    timeout: Duration,
+) -> Result<(), UninstallError> {
+    for object in objects.iter().filter(|one| bundle::is_deployment(one)) {
+        objects::remove(hub, object).await?;
+    }
+    let deadline = Instant::now() + timeout;
+    let mut ticks = interval(LOOK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut last = String::new();
+    loop {
+        ticks.tick().await;
+        let left = match holder(hub).await? {
+            Some(holder) => format!("{holder}, which holds Lease {CONTROLLER_LEASE}"),
+            None => free(hub).await?,
+        };
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let seconds = timeout.as_secs();
+            return Err(UninstallError::NotLetGo { seconds, left });
+        }
+        if left != last {
+            say::progress(format_args!("waiting for {left}"))?;
+        }
+        last = left;
+    }
+}
+
+/// Takes the finalizers off; names what was changed meanwhile and is to be looked at again.
+async fn free(hub: &ApiServer) -> Result<String, UninstallError> {
+    let services: Vec<MultiClusterService> = list(hub).await?;
+    let clusters: Vec<Cluster> = list(hub).await?;
+    let mut again = Vec::new();
+    for service in services.iter().filter(|one| is_kept(*one)) {
+        let namespace = service.namespace().unwrap_or_default();
+        let command = format!("kubectl -n {namespace} patch mcs {}", service.name_any());
+        if !take_off(hub, &of(hub, service), service, &command).await? {
+            again.push(format!("{namespace}/{}", service.name_any()));
+        }
+    }
+    for cluster in clusters.iter().filter(|one| is_kept(*one)) {
+        let command = format!("kubectl patch cluster {}", cluster.name_any());
+        let api = Api::all(hub.client.clone());
+        if !take_off(hub, &api, cluster, &command).await? {
+            again.push(cluster.name_any());
+        }
+    }
+    Ok(again.join(", "))
+}
+
+fn of<K>(hub: &ApiServer, object: &K) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+    Api::namespaced(hub.client.clone(), namespace)
+}
+
+/// Takes causeway's finalizer off that version of an object, and tells it as the command that does the same; false where it is another now.
+async fn take_off<K>(
+    hub: &ApiServer,
+    api: &Api<K>,
+    object: &K,
+    command: &str,
+) -> Result<bool, UninstallError>
+where
+    K: Resource + Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let others = object.finalizers().iter();
+    let others: Vec<_> = others.filter(|one| *one != labels::FINALIZER).collect();
+    let version = &object.meta().resource_version;
+    let patch = json!({ "metadata": { "finalizers": others, "resourceVersion": version } });
+    let parameters = PatchParams {
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let told = format!("{command} --type=merge -p '{patch}'");
+    let (name, patch) = (object.name_any(), Patch::Merge(patch));
+    match hub
+        .ask(api.patch_metadata(&name, &parameters, &patch))
+        .await
+    {
+        Ok(_) => say::result(told).map(|()| true).map_err(Into::into),
+        Err(AskError::NotFound { .. }) => Ok(true),
+        Err(AskError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What stays, and how it goes when it is not wanted any more.
+pub(super) async fn say(hub: &ApiServer) -> Result<(), UninstallError> {
+    Ok(say::result(format_args!(
+        "note: nobody keeps up what causeway wrote into the members: endpoints stay in the consumers as they are now. kubectl mcs install takes it up again; \
+         to delete it, run in each member: {}",
+        hub::leftovers_command(hub).await
+    ))?)
+}
