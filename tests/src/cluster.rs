@@ -140,9 +140,14 @@ impl Cluster {
 
     /// A client with all rights that sends every request once: what kube's own repeats is to be seen.
     pub fn unrepeating_client(&self) -> Client {
-        let mut config = client_config(&self.url, &self.authority, &self.admin_token);
+        let mut config = self.config();
         config.default_retry = false;
         Client::try_from(config).expect("a client")
+    }
+
+    /// What a client with all rights is made of, in whatever runtime.
+    pub(crate) fn config(&self) -> Config {
+        client_config(&self.url, &self.authority, &self.admin_token)
     }
 
     /// A client with this bearer token.

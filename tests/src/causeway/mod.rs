@@ -29,7 +29,11 @@ pub struct Bed {
 impl Bed {
     /// Starts all of it.
     pub async fn start(builder: Builder) -> Self {
-        let fleet = builder.start().await;
+        Self::of(builder.start().await).await
+    }
+
+    /// Starts causeway in a fleet that has none.
+    pub async fn of(fleet: Fleet) -> Self {
         let installation = Installation::new(&fleet).await;
         let webhook = installation.webhook().start().await;
         installation.register(&webhook).await;

@@ -344,6 +344,7 @@ async fn definitions_of_somebody_elses_are_left_alone_and_must_have_what_is_need
             MultiClusterService v1alpha1 is already served, left as it is
             Cluster v1alpha1 is already served, left as it is
             secret/causeway-controller-token created
+            start causeway-controller with --secret-namespace=karmada-cluster
         ",
     );
     let roles = ["get", "roles", "-n", "karmada-cluster", "-o=name"];

@@ -6,6 +6,7 @@
     reason = "a test: what fails here fails it"
 )]
 
+mod adopt;
 mod check;
 mod clusterset;
 mod definitions;

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service, soak};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use super::{Bed, NOTICED, condition, own_objects, reaches, says};
@@ -54,13 +57,56 @@ async fn delete(hub: &Cluster, what: &[&str]) {
     hub.kubectl(arguments).await.ok();
 }
 
+/// What `endpointslice_dispatch_controller.go` puts into a consumer for the slice of foo that member1 has, as it is then.
+async fn dispatch(bed: &Bed, space: &Space<'_>, consumer: &Cluster) -> String {
+    let mut slice = space.slices(bed.member("member1"), "foo").await.remove(0);
+    let source = slice.metadata.name.take().expect("a name");
+    let name = format!("member1-{source}");
+    let text = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        let pairs = pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Some(pairs.collect())
+    };
+    slice.metadata = ObjectMeta {
+        name: Some(name.clone()),
+        labels: text(&[
+            ("kubernetes.io/service-name", "foo"),
+            (
+                "endpointslice.kubernetes.io/managed-by",
+                "endpointslice-dispatch-controller.karmada.io",
+            ),
+            ("karmada.io/managed", "true"),
+        ]),
+        annotations: text(&[("endpointslice.karmada.io/provision-cluster", "member1")]),
+        ..ObjectMeta::default()
+    };
+    let api = space.api::<EndpointSlice>(consumer);
+    api.create(&PostParams::default(), &slice)
+        .await
+        .expect("Karmada's slice");
+    name
+}
+
+/// The slices by which a member reaches foo.
+async fn carriers(space: &Space<'_>, member: &Cluster) -> Vec<String> {
+    let slices = space.slices(member, "foo").await.into_iter();
+    let by_kubernetes = |slice: &EndpointSlice| {
+        let labels = slice.metadata.labels.as_ref();
+        let manager = labels.and_then(|all| all.get("endpointslice.kubernetes.io/managed-by"));
+        manager.is_some_and(|manager| manager == "endpointslice-controller.k8s.io")
+    };
+    let carriers = slices.filter(|slice| !by_kubernetes(slice));
+    carriers.filter_map(|slice| slice.metadata.name).collect()
+}
+
 async fn is_carried(space: &Space<'_>, name: &str) {
     let object = ["get", "mcs", name, "-n", space.name()];
     condition(space.fleet().hub(), &object, "Ready", "True|Ready|", SOON).await;
 }
 
 #[tokio::test]
-async fn what_karmada_carries_is_left_alone_and_taken_over_when_its_works_are_gone() {
+async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_its_works_are_gone()
+{
     // Before there are definitions of Works all is as on any hub.
     let bed = Bed::start(2, &[]).await;
     let (hub, consumer) = (bed.hub(), bed.member("member2"));
@@ -77,9 +123,12 @@ async fn what_karmada_carries_is_left_alone_and_taken_over_when_its_works_are_go
     let message = says(&space, "Ready", "False|ManagedByKarmada|", NOTICED).await;
     assert!(message.contains("karmada-es-member1/foo-5d5d"), "{message}");
 
-    // A change of foo is not carried, while one of bar that comes after it is.
+    // The copy that is there is kept up, and nothing is begun; bar is carried as ever.
     let pods = space.backends("foo").count(1);
     let added = pods.create(bed.member("member1")).await;
+    addresses.extend(added.iter().map(|pod| pod.ip().to_owned()));
+    addresses.sort();
+    reaches(&space, consumer, &addresses, SOON).await;
     service("bar").port("http", 80).create(hub, &space).await;
     multi_cluster_service("bar")
         .providers(["member1"])
@@ -92,15 +141,32 @@ async fn what_karmada_carries_is_left_alone_and_taken_over_when_its_works_are_go
         .create(bed.member("member1"))
         .await;
     is_carried(&space, "bar").await;
+
+    // Karmada's slice comes, and the copy goes; what it serves never does.
+    let karmadas = dispatch(&bed, &space, consumer).await;
+    eventually("Karmada's slice alone is left", SOON, async || {
+        let carriers = carriers(&space, consumer).await;
+        (carriers == [karmadas.clone()])
+            .then_some(())
+            .ok_or(format!("{carriers:?}"))
+    })
+    .await;
     assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
+    let message = says(&space, "Ready", "False|ManagedByKarmada|", SOON).await;
+    let remedy = format!("kubectl mcs adopt foo -n {}", space.name());
+    assert!(message.ends_with(&remedy), "{message}");
 
     // The Works go, and causeway takes over.
     let works = ["works.work.karmada.io", "--all", "-n", "karmada-es-member1"];
     delete(hub, &works).await;
-    addresses.extend(added.iter().map(|pod| pod.ip().to_owned()));
-    addresses.sort();
-    reaches(&space, consumer, &addresses, SOON).await;
     is_carried(&space, "foo").await;
+    delete(consumer, &["endpointslice", &karmadas, "-n", space.name()]).await;
+    let carriers = carriers(&space, consumer).await;
+    assert!(
+        carriers.len() == 1 && carriers[0] != karmadas,
+        "{carriers:?}"
+    );
+    assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
 
     // A controller that starts anew knows the Works before it does anything, and a deletion ends nevertheless.
     store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;

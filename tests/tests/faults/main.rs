@@ -3,6 +3,7 @@
 mod controller;
 mod credentials;
 mod evidence;
+mod fights;
 mod joining;
 mod karmada;
 mod karmada_imports;

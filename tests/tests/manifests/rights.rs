@@ -169,6 +169,8 @@ async fn the_controller_reads_the_secrets_of_members_alone_and_holds_its_lease_i
         ("list", "work.karmada.io:works", "", true),
         ("watch", "work.karmada.io:works", "", true),
         ("delete", "work.karmada.io:works", "shop", false),
+        ("get", "work.karmada.io:resourcebindings", "shop", true),
+        ("list", "work.karmada.io:resourcebindings", "", false),
         ("list", "multicluster.x-k8s.io:serviceexports", "", true),
         ("watch", "multicluster.x-k8s.io:serviceexports", "", true),
         ("list", "multicluster.x-k8s.io:serviceimports", "", true),

@@ -1,0 +1,391 @@
+//! Services between Karmada's controllers and causeway, on objects made by hand as Karmada makes them.
+
+mod karmada;
+
+use causeway::api::MultiClusterService;
+use causeway_tests::kubectl::Output;
+use causeway_tests::{Fleet, Installation, Running, SOON, Space, eventually};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::ResourceExt as _;
+
+use self::karmada::{Answering, Carried, FINALIZER, Watched};
+use crate::{ends, join, json};
+
+/// A hub that serves Works, and members a and b, joined; causeway's controller is at work.
+struct Bed {
+    fleet: Fleet,
+    installation: Installation,
+    controller: Running,
+}
+
+impl Bed {
+    async fn start() -> Self {
+        let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
+        let installation = Installation::new(&fleet).await;
+        karmada::define_works(fleet.hub()).await;
+        let controller = installation.controller().start().await;
+        for member in fleet.members() {
+            ends(
+                &join(&installation, member.name(), member, &[]).await,
+                0,
+                "",
+            );
+        }
+        Self {
+            fleet,
+            installation,
+            controller,
+        }
+    }
+
+    async fn mcs(&self, command: &str, space: &Space<'_>, more: &[&str]) -> Output {
+        let words = command
+            .split(' ')
+            .chain(["-n", space.name(), "--observe=3s"]);
+        let words = words.chain(more.iter().copied());
+        self.installation.kubectl_mcs(words).await
+    }
+
+    async fn finalizers(&self, space: &Space<'_>) -> Vec<String> {
+        let api = space.api::<MultiClusterService>(self.fleet.hub());
+        api.get("foo").await.expect("it").finalizers().to_vec()
+    }
+
+    /// What is the provider's own, or came into a consumer from elsewhere.
+    async fn slices(&self, space: &Space<'_>, member: &str) -> Vec<EndpointSlice> {
+        let mut slices = space.slices(self.fleet.member(member), "foo").await;
+        slices.retain(|slice| member == "a" || karmada::is_from_elsewhere(slice));
+        slices
+    }
+}
+
+#[tokio::test]
+async fn services_go_from_karmada_to_causeway_and_what_is_not_replaced_is_left() {
+    let bed = Bed::start().await;
+    what_karmada_carries_is_judged_by_its_own_slices(&bed).await;
+    a_gate_that_is_on_is_found(&bed).await;
+    a_service_is_adopted_without_a_gap(&bed).await;
+    what_was_interrupted_is_gone_on_with(&bed).await;
+    a_slice_without_a_replacement_is_left(&bed).await;
+    a_deletion_that_hangs_on_karmada_ends(&bed).await;
+    what_is_not_there_and_who_may_not_see_it(&bed).await;
+    nothing_is_given_to_a_karmada_that_does_not_answer(&bed).await;
+    // It ends the controller, so it is the last one.
+    nobody_would_carry_on(&bed).await;
+    causeway_goes_and_the_services_stay(&bed).await;
+}
+
+async fn what_karmada_carries_is_judged_by_its_own_slices(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "judged").await;
+    let space = &carried.space;
+    let words = |command: &'static str| {
+        let words = [command, "foo", "-n", space.name()];
+        bed.installation.kubectl_mcs(words)
+    };
+    let remedy = format!("kubectl mcs adopt foo -n {}", space.name());
+    let well = "every ready endpoint is in every consumer";
+    let said = format!("{well} | 2 ready | CopiedByKarmada | CarriedByKarmada: | {remedy}");
+    ends(&words("explain").await, 0, &said);
+    ends(&words("status").await, 0, &format!("{well} | {remedy}"));
+
+    // A third pod, which Karmada does not bring any more, for its gate was switched off; and one that is gone.
+    space
+        .backends("foo")
+        .count(1)
+        .create(bed.fleet.member("a"))
+        .await;
+    carried.offer_in_b("10.99.0.9").await;
+    let stale = format!(
+        "1 ready | NotDispatchedByKarmada: | StaleEndpoints: b offers 10.99.0.9 of a | {remedy}"
+    );
+    eventually("the third endpoint is there, and judged", SOON, || async {
+        let output = words("explain").await;
+        let missing = stale
+            .split(" | ")
+            .find(|words| !output.stdout.contains(words));
+        missing.map_or(Ok(()), |words| {
+            Err(format!("no {words:?} in {}", output.stdout))
+        })
+    })
+    .await;
+    ends(&words("explain").await, 1, "");
+    ends(
+        &words("status").await,
+        1,
+        &format!("ManagedByKarmada | no EndpointSlice of theirs in b holds it | {remedy}"),
+    );
+
+    let delete = ["delete", "mcs", "foo", "-n", space.name(), "--wait=false"];
+    bed.fleet.hub().kubectl(delete).await.ok();
+    let hangs = format!(
+        "Karmada's finalizer: {FINALIZER} | {remedy}, with karmada-controller-manager started with --feature-gates="
+    );
+    ends(&words("explain").await, 1, &hangs);
+    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
+}
+
+async fn causeway_goes_and_the_services_stay(bed: &Bed) {
+    let hub = bed.fleet.hub();
+    let ours = [
+        "get",
+        "mcs",
+        "-A",
+        "-o=jsonpath={.items[*].metadata.finalizers}",
+    ];
+    let before = hub.kubectl(ours).await.ok();
+    assert!(before.contains("mcs.causeway.dev/cleanup"), "{before}");
+    let slices = ["get", "endpointslices", "-A", "-o=name"];
+    let member = bed.fleet.member("b");
+    let there = member.kubectl(slices).await.ok();
+    let removed = bed
+        .installation
+        .kubectl_mcs(["uninstall", "--yes", "--keep-services"])
+        .await;
+    ends(
+        &removed,
+        0,
+        "left as they are, for Karmada carries them: | nobody- | nobody keeps up what reaches across clusters | \
+         patch mcs foo --type=merge -p | patch cluster a --type=merge -p | clusterrole.rbac.authorization.k8s.io/causeway-controller deleted | \
+         kubectl mcs install takes it up again",
+    );
+    let after = hub.kubectl(ours).await.ok();
+    assert!(
+        !after.contains("causeway") && after.contains(FINALIZER),
+        "{after}"
+    );
+    let clusters = [
+        "get",
+        "clusters.cluster.karmada.io",
+        "-o=jsonpath={.items[*].metadata.finalizers}",
+    ];
+    assert_eq!(hub.kubectl(clusters).await.ok(), "");
+    assert_eq!(member.kubectl(slices).await.ok(), there);
+}
+
+async fn a_gate_that_is_on_is_found(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "gate-on").await;
+    let space = &carried.space;
+    let before = carried.snapshot().await;
+    let answering = Answering::start(&carried);
+    let refused = bed.mcs("adopt foo", space, &[]).await;
+    answering.stop().await;
+    ends(
+        &refused,
+        1,
+        "not adopted: Karmada's MultiClusterService controllers are at work | --feature-gates=MultiClusterService=false | \
+         annotate mcs foo --overwrite mcs.causeway.dev/probe",
+    );
+    assert_eq!(carried.snapshot().await, before, "nothing is changed");
+    let annotations = carried
+        .object()
+        .await
+        .metadata
+        .annotations
+        .unwrap_or_default();
+    assert!(
+        !annotations.contains_key("mcs.causeway.dev/probe"),
+        "{annotations:?}"
+    );
+}
+
+async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "adopt").await;
+    let space = &carried.space;
+    let before = carried.snapshot().await;
+    let plan = bed.mcs("adopt foo --dry-run", space, &[]).await;
+    ends(
+        &plan,
+        0,
+        "would be adopted (dry run) | delete endpointslice",
+    );
+    assert_eq!(
+        carried.snapshot().await,
+        before,
+        "a dry run changes nothing"
+    );
+
+    let watched = Watched::start(space, bed.fleet.member("b"), &carried.addresses).await;
+    let own = bed.slices(space, "a").await;
+    let adopted = bed.mcs("adopt foo", space, &["-o", "json"]).await;
+    ends(&adopted, 0, "");
+    assert_eq!(
+        watched.stop().await,
+        Vec::<String>::new(),
+        "no ready endpoint lacked"
+    );
+    let report = json(&adopted);
+    assert_eq!(
+        (&report["done"], &report["services"][0]["state"]),
+        (&true.into(), &"Done".into())
+    );
+    let commands = report["services"][0]["commands"]
+        .as_array()
+        .expect("commands");
+    let kinds: Vec<_> = commands.iter().map(|one| karmada::kind_of(one)).collect();
+    assert_eq!(
+        kinds,
+        [
+            "free", "free", "free", "delete", "delete", "delete", "slice", "release"
+        ],
+        "{report}"
+    );
+    assert_eq!(carried.works().await, Vec::<String>::new());
+    let names: Vec<_> = bed
+        .slices(space, "b")
+        .await
+        .iter()
+        .map(|one| one.name_any())
+        .collect();
+    assert!(
+        matches!(&names[..], [one] if one.starts_with("a-foo-") && *one != carried.dispatched),
+        "{names:?}"
+    );
+    assert_eq!(bed.finalizers(space).await, ["mcs.causeway.dev/cleanup"]);
+    let uids = |slices: &[EndpointSlice]| {
+        slices
+            .iter()
+            .map(|one| one.metadata.uid.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        uids(&bed.slices(space, "a").await),
+        uids(&own),
+        "the provider's own slice stays"
+    );
+    ends(
+        &bed.mcs("adopt foo", space, &[]).await,
+        0,
+        "nothing of Karmada's is left of it",
+    );
+}
+
+async fn what_was_interrupted_is_gone_on_with(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "interrupted").await;
+    let space = &carried.space;
+    // As if it had ended after the first finalizer; and somebody had deleted a Work as it was told before: it hangs.
+    carried.free("foo-own").await;
+    carried.delete_work("foo-collected").await;
+    let all = ["--all", "--wait", "--timeout", "60s"];
+    let mut words = vec!["adopt"];
+    words.extend(all);
+    words.extend(["-n", space.name(), "--observe=3s"]);
+    let output = bed.installation.kubectl_mcs(words).await;
+    ends(&output, 0, "1 of 1 service adopted");
+    assert_eq!(carried.works().await, Vec::<String>::new());
+    assert_eq!(
+        space.ready_addresses(bed.fleet.member("b"), "foo").await,
+        carried.addresses
+    );
+}
+
+async fn a_slice_without_a_replacement_is_left(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "ghost").await;
+    let space = &carried.space;
+    // Not asked for by name: every member provides, also one that is not joined any more.
+    carried.provided_by_all().await;
+    carried
+        .dispatch("ghost", "foo-xyz", &["10.99.0.1".to_owned()])
+        .await;
+    let left = bed.mcs("adopt foo --timeout 8s", space, &[]).await;
+    ends(
+        &left,
+        1,
+        "not adopted yet within 8 s: run this again | left: b: EndpointSlice ghost-foo-xyz: ghost is not joined",
+    );
+    let finalizers = bed.finalizers(space).await;
+    assert!(
+        finalizers.iter().any(|one| one == FINALIZER),
+        "{finalizers:?}"
+    );
+    let mut reached = carried.addresses.clone();
+    reached.push("10.99.0.1".to_owned());
+    reached.sort();
+    let ready = space.ready_addresses(bed.fleet.member("b"), "foo").await;
+    assert_eq!(
+        ready, reached,
+        "what is replaced is gone, and what is not stays"
+    );
+    let by_hand = [
+        "delete",
+        "endpointslice",
+        "ghost-foo-xyz",
+        "-n",
+        space.name(),
+    ];
+    bed.fleet.member("b").kubectl(by_hand).await.ok();
+    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
+}
+
+async fn a_deletion_that_hangs_on_karmada_ends(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "hangs").await;
+    let space = &carried.space;
+    let delete = ["delete", "mcs", "foo", "-n", space.name(), "--wait=false"];
+    bed.fleet.hub().kubectl(delete).await.ok();
+    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    let api = space.api::<MultiClusterService>(bed.fleet.hub());
+    eventually("the deletion ends", SOON, || async {
+        api.get_opt("foo").await.expect("an answer").is_none()
+    })
+    .await;
+    assert_eq!(carried.works().await, Vec::<String>::new());
+    assert_eq!(bed.slices(space, "b").await.len(), 0);
+    assert_eq!(
+        bed.slices(space, "a").await.len(),
+        1,
+        "the provider keeps its own"
+    );
+}
+
+async fn what_is_not_there_and_who_may_not_see_it(bed: &Bed) {
+    let space = bed.fleet.space("nothing").await;
+    ends(
+        &bed.mcs("adopt foo", &space, &[]).await,
+        1,
+        "has no MultiClusterService | kubectl mcs status -A",
+    );
+    let reader = crate::reader(bed.fleet.hub(), space.name()).await;
+    let hidden = bed
+        .mcs("adopt foo", &space, &["--kubeconfig", &reader])
+        .await;
+    assert_eq!(
+        hidden.exit,
+        causeway_tests::keeper::Exit::Code(3),
+        "{}",
+        hidden.stderr
+    );
+}
+
+async fn nothing_is_given_to_a_karmada_that_does_not_answer(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "silent").await;
+    let space = &carried.space;
+    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    let before = carried.snapshot().await;
+    ends(
+        &bed.mcs("hand-over foo", space, &[]).await,
+        1,
+        "not handed over: Karmada's MultiClusterService controllers do not answer | --feature-gates=MultiClusterService=true",
+    );
+    assert_eq!(carried.snapshot().await, before, "nothing is changed");
+    let plan = bed.mcs("hand-over foo --dry-run", space, &[]).await;
+    ends(
+        &plan,
+        0,
+        "a: Karmada has no Work with the MultiClusterService there | causeway's copy is there yet",
+    );
+}
+
+async fn nobody_would_carry_on(bed: &Bed) {
+    let carried = Carried::new(&bed.fleet, "nobody").await;
+    bed.controller.process().terminate();
+    eventually("the controller has ended", SOON, || async {
+        !bed.controller.process().is_running()
+    })
+    .await;
+    let before = carried.snapshot().await;
+    ends(
+        &bed.mcs("adopt foo", &carried.space, &[]).await,
+        1,
+        "not adopted: causeway-controller does not run | nobody would carry on",
+    );
+    assert_eq!(carried.snapshot().await, before);
+}

@@ -1,0 +1,154 @@
+//! Somebody changes what causeway wrote back, again and again.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use causeway_tests::{Cluster, SOON, Space, eventually};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::{Bed, own_objects, says};
+
+/// How long the tests' controller leaves alone what is fought over.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Two pauses, each longer than the one before, and the minute for which what is written has to stay.
+const OVER: Duration = Duration::from_secs(150);
+
+/// Has the selector of foo be another whenever it is not, until `stop`; how often that was.
+async fn flip(space: &Space<'_>, member: &Cluster, stop: &Cell<bool>) -> usize {
+    let services = space.api::<Service>(member);
+    let params = PatchParams {
+        field_manager: Some("flipper".to_owned()),
+        ..PatchParams::default()
+    };
+    let theirs = json!({"spec": {"selector": {"mcs.causeway.dev/no-local-backends": null, "app": "theirs"}}});
+    let mut flips = 0;
+    while !stop.get() {
+        let service = services.get("foo").await.expect("the Service");
+        let selector = service.spec.and_then(|spec| spec.selector);
+        if selector.is_some_and(|selector| !selector.contains_key("app")) {
+            let patch = Patch::Merge(&theirs);
+            services
+                .patch("foo", &params, &patch)
+                .await
+                .expect("it is flipped");
+            flips += 1;
+        }
+        tokio::task::yield_now().await;
+    }
+    flips
+}
+
+async fn selector(space: &Space<'_>, member: &Cluster) -> Value {
+    let service = space.api::<Service>(member).get("foo").await;
+    json!(
+        service
+            .expect("the Service")
+            .spec
+            .and_then(|spec| spec.selector)
+    )
+}
+
+#[tokio::test]
+async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_until_they_stop() {
+    let pause = format!("--write-conflict-pause={}s", PAUSE.as_secs());
+    let bed = Bed::start(2, &[&pause]).await;
+    let (space, addresses) = bed.foo("fight").await;
+    let consumer = bed.member("member2");
+    let stop = Cell::new(false);
+    let told = async {
+        let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
+        assert!(
+            message.contains("member2 has a write conflict: Service foo"),
+            "{message}"
+        );
+        says(&space, "Ready", "False|WriteConflict|", SOON).await;
+        let by = eventually("who it is is told", SOON, async || {
+            let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
+            let known = message.contains("is changed by flipper");
+            known.then_some(()).ok_or(message)
+        });
+        by.await;
+        // What else there is to do is done meanwhile.
+        assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
+        stop.set(true);
+    };
+    let (flips, ()) = tokio::join!(flip(&space, consumer, &stop), told);
+    assert!(
+        (6..=8).contains(&flips),
+        "{flips} flips before it was noticed and told"
+    );
+
+    let path = "-o=jsonpath={range .items[?(@.reason==\"WriteConflict\")]}{.type} {.note}{.message}{\"\\n\"}{end}";
+    let events = ["get", "events", path, "-n", space.name()];
+    let events = eventually("the Event is there", SOON, async || {
+        let seen = bed.hub().kubectl(events).await.stdout;
+        (!seen.is_empty()).then_some(seen.clone()).ok_or(seen)
+    });
+    let events = events.await;
+    assert_eq!(events.lines().count(), 1, "{events}");
+    assert!(
+        events.starts_with("Warning member2: Service foo"),
+        "{events}"
+    );
+
+    let own = json!({"mcs.causeway.dev/no-local-backends": "true"});
+    eventually("causeway puts it right", OVER, async || {
+        let selector = selector(&space, consumer).await;
+        (selector == own).then_some(()).ok_or(selector.to_string())
+    })
+    .await;
+    says(&space, "Ready", "True|Ready|", OVER).await;
+}
+
+#[tokio::test]
+async fn a_service_that_karmada_takes_over_is_left_alone_at_once_and_outlives_the_multiclusterservice()
+ {
+    let bed = Bed::start(2, &[]).await;
+    let (space, addresses) = bed.foo("adopted").await;
+    let consumer = bed.member("member2");
+    let services = space.api::<Service>(consumer);
+    let before = services.get("foo").await.expect("the Service");
+
+    // An update, as Karmada's objectwatcher makes it: its label comes, and those that are there are kept.
+    let theirs = json!({
+        "metadata": {"labels": {"karmada.io/managed": "true"}},
+        "spec": {"selector": {"mcs.causeway.dev/no-local-backends": null, "app": "theirs"}},
+    });
+    let params = PatchParams {
+        field_manager: Some("karmada-controller-manager".to_owned()),
+        ..PatchParams::default()
+    };
+    let patched = services.patch("foo", &params, &Patch::Merge(&theirs)).await;
+    patched.expect("Karmada's update");
+    let marks = ["mcs.causeway.dev/hub", "app.kubernetes.io/managed-by"];
+    eventually("causeway's marks go", SOON, async || {
+        let labels = services
+            .get("foo")
+            .await
+            .expect("the Service")
+            .metadata
+            .labels;
+        let labels = labels.unwrap_or_default();
+        let left = marks.iter().any(|mark| labels.contains_key(*mark));
+        (!left).then_some(()).ok_or(format!("{labels:?}"))
+    })
+    .await;
+    assert_eq!(selector(&space, consumer).await, json!({"app": "theirs"}));
+    says(&space, "Ready", "True|Ready|", SOON).await;
+    assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
+
+    let delete = ["delete", "mcs", "foo", "-n", space.name(), "--timeout=60s"];
+    bed.hub().kubectl(delete).await.ok();
+    assert_eq!(own_objects(&space, consumer).await, Vec::<String>::new());
+    let after = services
+        .get("foo")
+        .await
+        .expect("the Service is there still");
+    let identity = |service: Service| {
+        let address = service.spec.and_then(|spec| spec.cluster_ip);
+        (service.metadata.uid, address)
+    };
+    assert_eq!(identity(after), identity(before));
+}

@@ -1,0 +1,94 @@
+//! What Karmada's controllers carry, with causeway beside them.
+
+use causeway_tests::karmada::{at_rest, names, works_of};
+use causeway_tests::{SOON, eventually};
+
+use crate::bed::Stage;
+
+#[tokio::test]
+async fn copies_of_a_service_that_karmada_takes_over_give_way_without_a_gap_and_the_remedy_is_to_adopt()
+ {
+    let stage = Stage::set("over").await;
+    stage.service().await;
+    let stayed = stage.pods(1).await;
+    stage.carry().await;
+    stage.reaches(2, &stayed).await;
+    let witness = stage.witness(&[1, 2]);
+    witness.sees(2).await;
+
+    stage.karmada.gate(true);
+    let mut pods = stage.pods(1).await;
+    pods.extend(stayed.iter().cloned());
+    stage.is_karmadas(2, &pods).await;
+    let added = stage.pods(1).await;
+    pods[0].delete().await;
+    pods[0] = added[0].clone();
+    stage.is_karmadas(2, &pods).await;
+
+    let message = stage.says("False|ManagedByKarmada|").await;
+    let remedy = format!("kubectl mcs adopt foo -n {}", stage.space.name());
+    assert!(message.contains(&remedy), "{message}");
+    assert!(!message.contains("elete"), "{message}");
+    assert!(!message.contains("ot every ready endpoint"), "{message}");
+    for command in ["status foo", "explain foo"] {
+        let told = stage.mcs(command).await.ok();
+        assert!(told.contains("Karmada"), "{command}: {told}");
+    }
+    witness.nothing_lacked(&[(1, &stayed), (2, &stayed)]);
+    it_is_deleted_and_nothing_of_either_is_left(&stage).await;
+}
+
+async fn it_is_deleted_and_nothing_of_either_is_left(stage: &Stage) {
+    let named = ["mcs", "foo", "-n", stage.space.name(), "--timeout=60s"];
+    stage
+        .hub()
+        .kubectl(["delete"].into_iter().chain(named))
+        .await
+        .ok();
+    eventually("nothing of it is left", SOON, async || {
+        let works = works_of(stage.hub(), &stage.space, "foo").await.len();
+        let ready = stage.space.ready_addresses(stage.member(2), "foo").await;
+        (works == 0 && ready.is_empty())
+            .then_some(())
+            .ok_or(format!("{works} Works, {ready:?}"))
+    })
+    .await;
+    assert_eq!(stage.own_objects(2).await, Vec::<String>::new());
+}
+
+/// Where the gate was switched off in between.
+#[tokio::test]
+async fn a_deletion_that_hangs_on_karmadas_finalizer_says_so_and_ends_when_it_is_adopted() {
+    let stage = Stage::set("hangs").await;
+    stage.karmada.gate(true);
+    stage.service().await;
+    let pods = stage.pods(1).await;
+    stage.carry().await;
+    stage.is_karmadas(2, &pods).await;
+    let witness = stage.witness(&[1]);
+    witness.sees(1).await;
+    at_rest(stage.hub(), &stage.space, "foo").await;
+    stage.karmada.gate(false);
+    let named = ["mcs", "foo", "-n", stage.space.name()];
+    let delete = ["delete"].into_iter().chain(named).chain(["--wait=false"]);
+    stage.hub().kubectl(delete).await.ok();
+
+    let told = stage.mcs("explain foo").await.stdout;
+    assert!(told.contains(names::SERVICE_FINALIZER), "{told}");
+    assert!(told.contains("kubectl mcs adopt foo"), "{told}");
+    stage.mcs("adopt foo --observe=3s").await.ok();
+    let gone = ["wait", "--for=delete", "--timeout=60s"]
+        .into_iter()
+        .chain(named);
+    stage.hub().kubectl(gone).await.ok();
+    eventually("the consumer has no endpoint left", SOON, async || {
+        stage
+            .space
+            .ready_addresses(stage.member(2), "foo")
+            .await
+            .is_empty()
+    })
+    .await;
+    witness.nothing_lacked(&[(1, &pods)]);
+    witness.kubernetes_slices_stayed("member1");
+}

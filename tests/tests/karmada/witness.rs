@@ -1,0 +1,206 @@
+//! Every EndpointSlice and every Service foo of a namespace, as watches see them change: no moment is missed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use causeway_tests::Cluster;
+use causeway_tests::fixtures::RunningPod;
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, ResourceExt as _};
+use tokio::task::AbortHandle;
+
+/// Watches until it is dropped.
+pub(crate) struct Witness {
+    seen: Arc<Mutex<Seen>>,
+    tasks: Vec<AbortHandle>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// By cluster, in order: what was ready at that moment, and by what.
+    moments: Vec<Moment>,
+    /// By cluster: UID and address of each Service that was there.
+    services: BTreeMap<String, BTreeSet<(String, String)>>,
+    /// What must not be.
+    deleted: Vec<String>,
+    /// By cluster: the UIDs of the slices that Kubernetes keeps.
+    own: BTreeMap<String, BTreeSet<String>>,
+}
+
+#[derive(Debug)]
+struct Moment {
+    cluster: String,
+    ready: BTreeSet<String>,
+    /// What brought it about.
+    after: String,
+}
+
+impl Witness {
+    pub(crate) fn begin(namespace: &str, clusters: &[&Cluster]) -> Self {
+        let seen = Arc::<Mutex<Seen>>::default();
+        let mut tasks = Vec::new();
+        for cluster in clusters {
+            let (slices, services) = (
+                Api::<EndpointSlice>::namespaced(cluster.client(), namespace),
+                Api::<Service>::namespaced(cluster.client(), namespace),
+            );
+            let name = cluster.name().to_owned();
+            tasks.push(
+                tokio::spawn(watch_slices(slices, name.clone(), Arc::clone(&seen))).abort_handle(),
+            );
+            tasks.push(
+                tokio::spawn(watch_services(services, name, Arc::clone(&seen))).abort_handle(),
+            );
+        }
+        Self { seen, tasks }
+    }
+
+    /// Until each of so many clusters was seen.
+    pub(crate) async fn sees(&self, clusters: usize) {
+        causeway_tests::eventually("the witness sees", causeway_tests::SOON, async || {
+            let seen = self.seen.lock().expect("nobody panics with it");
+            let named: BTreeSet<_> = seen.moments.iter().map(|moment| &moment.cluster).collect();
+            named.len() == clusters && seen.services.len() == clusters
+        })
+        .await;
+    }
+
+    /// No moment in these members was without these endpoints, and no Service went or got another address.
+    pub(crate) fn nothing_lacked(&self, stayed: &[(u8, &[RunningPod])]) {
+        let seen = self.seen.lock().expect("nobody panics with it");
+        for (number, pods) in stayed {
+            let name = format!("member{number}");
+            let moments = seen.moments.iter().filter(|moment| moment.cluster == name);
+            for Moment { ready, after, .. } in moments {
+                let lacks: Vec<_> = pods
+                    .iter()
+                    .map(RunningPod::ip)
+                    .filter(|ip| !ready.contains(*ip))
+                    .collect();
+                assert!(
+                    lacks.is_empty(),
+                    "{name} lacked {lacks:?} after {after}; it had {ready:?}"
+                );
+            }
+        }
+        assert_eq!(seen.deleted, Vec::<String>::new());
+        for (cluster, services) in &seen.services {
+            assert_eq!(services.len(), 1, "the Service of {cluster}: {services:?}");
+        }
+    }
+
+    /// No slice that Kubernetes keeps was replaced by another.
+    pub(crate) fn kubernetes_slices_stayed(&self, cluster: &str) {
+        let seen = self.seen.lock().expect("nobody panics with it");
+        let own = seen.own.get(cluster).cloned().unwrap_or_default();
+        assert_eq!(
+            own.len(),
+            1,
+            "the slices of Kubernetes in {cluster}: {own:?}"
+        );
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+async fn watch_slices(api: Api<EndpointSlice>, cluster: String, seen: Arc<Mutex<Seen>>) {
+    let mut slices: BTreeMap<String, EndpointSlice> = BTreeMap::new();
+    let mut listed: Option<BTreeMap<String, EndpointSlice>> = None;
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events.filter_map(async |event| event.ok()));
+    while let Some(event) = events.next().await {
+        let after = match event {
+            watcher::Event::Init => {
+                listed = Some(BTreeMap::new());
+                continue;
+            }
+            watcher::Event::InitApply(slice) => {
+                listed
+                    .get_or_insert_default()
+                    .insert(slice.name_any(), slice);
+                continue;
+            }
+            watcher::Event::InitDone => {
+                slices = listed.take().unwrap_or_default();
+                "a list".to_owned()
+            }
+            watcher::Event::Apply(slice) => {
+                let after = format!("{} as {:?}", slice.name_any(), slice.resource_version());
+                slices.insert(slice.name_any(), slice);
+                after
+            }
+            watcher::Event::Delete(slice) => {
+                slices.remove(&slice.name_any());
+                format!("{} went", slice.name_any())
+            }
+        };
+        let mut seen = seen.lock().expect("nobody panics with it");
+        let own = seen.own.entry(cluster.clone()).or_default();
+        let keeper = "endpointslice.kubernetes.io/managed-by";
+        let kubernetes = slices.values().filter(|slice| {
+            slice
+                .labels()
+                .get(keeper)
+                .is_some_and(|by| by == "endpointslice-controller.k8s.io")
+        });
+        own.extend(kubernetes.filter_map(|slice| slice.uid()));
+        let ready = ready(slices.values());
+        seen.moments.push(Moment {
+            cluster: cluster.clone(),
+            ready,
+            after,
+        });
+    }
+}
+
+fn ready<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String> {
+    let of_service = slices.filter(|slice| {
+        slice
+            .labels()
+            .get("kubernetes.io/service-name")
+            .is_some_and(|name| name == "foo")
+    });
+    let endpoints = of_service.flat_map(|slice| &slice.endpoints);
+    let ready = endpoints.filter(|endpoint| {
+        endpoint
+            .conditions
+            .as_ref()
+            .and_then(|all| all.ready)
+            .unwrap_or(true)
+    });
+    ready
+        .flat_map(|endpoint| endpoint.addresses.iter().cloned())
+        .collect()
+}
+
+async fn watch_services(api: Api<Service>, cluster: String, seen: Arc<Mutex<Seen>>) {
+    let events = watcher(api, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events.filter_map(async |event| event.ok()));
+    while let Some(event) = events.next().await {
+        let mut seen = seen.lock().expect("nobody panics with it");
+        match event {
+            watcher::Event::InitApply(service) | watcher::Event::Apply(service) => {
+                let address = service
+                    .spec
+                    .as_ref()
+                    .and_then(|spec| spec.cluster_ip.clone());
+                let known = seen.services.entry(cluster.clone()).or_default();
+                known.insert((
+                    service.uid().unwrap_or_default(),
+                    address.unwrap_or_default(),
+                ));
+            }
+            watcher::Event::Delete(service) => seen
+                .deleted
+                .push(format!("Service {} of {cluster}", service.name_any())),
+            watcher::Event::Init | watcher::Event::InitDone => {}
+        }
+    }
+}
