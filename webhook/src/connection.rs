@@ -43,8 +43,6 @@ enum Ended {
     Cut,
     #[error("it began with plain HTTP")]
     PlainHttp,
-    #[error("no TLS handshake: {0}")]
-    Handshake(#[source] io::Error),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -70,9 +68,6 @@ impl Connection {
             .catch_panic("connection", self.try_serve(stream))
             .await
         {
-            Ok(Err(Ended::Handshake(error))) => {
-                tracing::info!(%peer, "no TLS handshake: {error}");
-            }
             Ok(Err(ended)) => tracing::debug!(%peer, "connection ended: {ended}"),
             // A panic was logged where it was counted.
             Ok(Ok(())) | Err(_) => {}
@@ -95,9 +90,9 @@ impl Connection {
             }
             Err((error, mut stream)) => {
                 self.webhook.metrics().turned_away(TurnedAway::Handshake);
+                tracing::info!(peer = %self.peer, "no TLS handshake: {error}");
                 // The alert that says why is on its way; a reset would overtake it.
-                end(&mut stream, b"", progress).await?;
-                Err(Ended::Handshake(error))
+                end(&mut stream, b"", progress).await
             }
         }
     }
