@@ -306,7 +306,7 @@ fn cluster(cluster: &Cluster) -> Part {
                 unmet.type_, unmet.status, unmet.reason, unmet.message
             );
             Part::new(name, State::Wrong, message)
-                .mend("kubectl mcs status; README.md, A member is not Synced")
+                .mend("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced")
         }
     }
 }
