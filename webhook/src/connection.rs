@@ -64,13 +64,12 @@ impl Connection {
     pub(crate) async fn serve(self, stream: TcpStream) {
         let tasks = self.tasks.clone();
         let peer = self.peer;
-        match tasks
+        let outcome = tasks
             .catch_panic("connection", self.try_serve(stream))
-            .await
-        {
-            Ok(Err(ended)) => tracing::debug!(%peer, "connection ended: {ended}"),
-            // A panic was logged where it was counted.
-            Ok(Ok(())) | Err(_) => {}
+            .await;
+        // A panic was logged where it was counted.
+        if let Ok(Err(ended)) = outcome {
+            tracing::debug!(%peer, "connection ended: {ended}");
         }
     }
 
