@@ -6,6 +6,7 @@
     reason = "a test: what fails here fails it"
 )]
 
+mod documents;
 mod matching;
 mod rights;
 

@@ -1,0 +1,361 @@
+//! The documents: what they name is there, what is there they name, and they stay short.
+
+mod book;
+mod product;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use book::{Kind, Page};
+use causeway_tests::repository;
+
+/// Flags of other programs that the book names by themselves.
+const OTHERS_FLAGS: [&str; 2] = ["--admission-control-config-file", "--help"];
+
+/// Words of others in CamelCase that the sources do not name.
+const OTHERS_WORDS: [&str; 0] = [];
+
+/// Files that a reader makes.
+const READERS_FILES: [&str; 4] = [
+    "mcs.yaml",
+    "causeway.yaml",
+    "admission.yaml",
+    "kubeconfig.yaml",
+];
+
+/// Files of one kind, by their paths in the repository; none that is built or hidden.
+fn files_below(root: &Path, extension: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut directories = vec![root.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory)
+            .expect("a directory")
+            .flatten()
+        {
+            let (path, name) = (entry.path(), entry.file_name());
+            let is_hidden = name.to_string_lossy().starts_with('.');
+            let is_built = path == root.join("target") || name == "node_modules";
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && !is_hidden && !is_built => directories.push(path),
+                Ok(kind)
+                    if kind.is_file() && path.extension().is_some_and(|it| it == extension) =>
+                {
+                    let path = path.strip_prefix(root).expect("a path below the root");
+                    files.push(path.display().to_string());
+                }
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn none(what: &str, wrong: Vec<String>) {
+    assert!(wrong.is_empty(), "{what}:\n  {}", wrong.join("\n  "));
+}
+
+fn broken(page: &Page, link: &str) -> Option<String> {
+    let (path, anchor) = page.target(link);
+    let is_there = repository().join(&path).exists();
+    let is_whole = match &anchor {
+        Some(anchor) if is_there && path.ends_with(".md") => {
+            book::page(&path).anchors().contains(anchor)
+        }
+        _ => is_there,
+    };
+    (!is_whole).then(|| format!("{}: {link}", page.path))
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let pages = book::pages();
+    let mut links = 0;
+    let mut wrong = Vec::new();
+    for page in &pages {
+        let mut own = page.links();
+        own.retain(|link| !link.starts_with("http://") && !link.starts_with("https://"));
+        links += own.len();
+        wrong.extend(own.iter().filter_map(|link| broken(page, link)));
+    }
+    assert!(links > 100, "{links} links were found");
+    none("links that lead nowhere", wrong);
+}
+
+#[test]
+fn every_page_that_a_program_names_is_there() {
+    let root = Page {
+        path: "README.md".to_owned(),
+        lines: Vec::new(),
+    };
+    let mut wrong = Vec::new();
+    let mut named = 0;
+    for (path, source) in product::sources() {
+        let words = source.split([' ', '"', '`', '(', ')', ',', ';', '\n']);
+        let pages = words.filter(|word| word.contains(".md") && !word.contains('{'));
+        for link in pages.map(|word| word.trim_end_matches(['.', ':'])) {
+            named += 1;
+            wrong.extend(broken(&root, link).map(|_| format!("{path}: {link}")));
+        }
+    }
+    assert!(named > 1, "{named} pages are named");
+    none("pages that sources name and that are not there", wrong);
+}
+
+#[test]
+fn every_file_that_the_book_names_is_there() {
+    let root = repository();
+    let kinds = ["rs", "yaml", "md", "toml", "go", "c"];
+    let files: Vec<String> = kinds
+        .iter()
+        .flat_map(|kind| files_below(&root, kind))
+        .map(|path| format!("/{path}"))
+        .collect();
+    let is_path = |text: &str| {
+        let is_plain = text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+        let (name, kind) = text.rsplit_once('.').unwrap_or_default();
+        is_plain && !name.is_empty() && kinds.contains(&kind)
+    };
+    let mut wrong = Vec::new();
+    for page in book::book() {
+        let spans = page.spans().into_iter();
+        let named = spans.filter(|span| is_path(span) && !READERS_FILES.contains(&span.as_str()));
+        let missing = named.filter(|span| {
+            let end = format!("/{}", span.trim_start_matches('/'));
+            !files.iter().any(|path| path.ends_with(&end))
+        });
+        wrong.extend(missing.map(|span| format!("{}: {span}", page.path)));
+    }
+    none("files that the book names and that are not there", wrong);
+}
+
+/// The words of a command up to where the shell takes over.
+fn words(command: &str) -> Vec<&str> {
+    let ends = ["|", ">", "<", "&&", ";"];
+    let words = command.split_whitespace();
+    words.take_while(|word| !ends.contains(word)).collect()
+}
+
+#[test]
+fn every_command_in_the_book_can_be_given() {
+    let commands = product::commands();
+    let programs = ["causeway-webhook", "causeway-controller"];
+    let programs = programs.map(|program| (program, product::flags_of(program)));
+    let mut wrong = Vec::new();
+    let mut seen = BTreeSet::new();
+    for page in book::book() {
+        for text in page.commands().into_iter().chain(page.spans()) {
+            let words = words(&text);
+            let (flags, rest) = match words.as_slice() {
+                ["kubectl", "mcs", "COMMAND", ..] => continue,
+                ["kubectl", "mcs", command, rest @ ..] => {
+                    seen.insert((*command).to_owned());
+                    (commands.get(*command), rest)
+                }
+                [program, rest @ ..] => {
+                    let known = programs.iter().find(|(name, _)| name == program);
+                    let Some((_, flags)) = known else { continue };
+                    (Some(flags), rest)
+                }
+                [] => continue,
+            };
+            let unknown = |word: &&&str| {
+                word.starts_with('-')
+                    && !flags.is_some_and(|all| all.contains(&product::bare(word)))
+            };
+            if flags.is_none() || rest.iter().any(|word| unknown(&word)) {
+                wrong.push(format!("{}: {text}", page.path));
+            }
+        }
+    }
+    none("commands that nobody can give", wrong);
+    let missing: Vec<_> = commands
+        .into_keys()
+        .filter(|name| !seen.contains(name))
+        .collect();
+    none("commands that the book does not name", missing);
+}
+
+#[test]
+fn every_flag_is_in_the_book_and_none_that_is_not_there() {
+    let spans_of = |pages: &[Page]| -> BTreeSet<String> {
+        let spans = pages.iter().flat_map(Page::spans);
+        let words = spans.flat_map(|span| {
+            span.split_whitespace()
+                .map(product::bare)
+                .collect::<Vec<_>>()
+        });
+        words.filter(|word| word.starts_with('-')).collect()
+    };
+    let of_programs: BTreeSet<_> = ["causeway-webhook", "causeway-controller"]
+        .into_iter()
+        .flat_map(product::flags_of)
+        .collect();
+    let of_commands: BTreeSet<_> = product::commands().into_values().flatten().collect();
+    assert!(of_programs.len() > 25 && of_commands.len() > 25);
+    let told = ["--help", "-h", "--version", "-V"];
+    let missing = |all: &BTreeSet<String>, path: &str| -> Vec<String> {
+        let in_page = spans_of(&[book::page(path)]);
+        let all = all.iter().filter(|flag| !told.contains(&flag.as_str()));
+        let missing = all.filter(|flag| !in_page.contains(*flag));
+        missing.map(|flag| format!("{path}: {flag}")).collect()
+    };
+    none(
+        "flags that are not in the book",
+        missing(&of_programs, "docs/reference.md"),
+    );
+    none(
+        "flags that are not in the book",
+        missing(&of_commands, "docs/cli.md"),
+    );
+
+    let mut wrong = Vec::new();
+    for page in book::book() {
+        let spans = page
+            .spans()
+            .into_iter()
+            .filter(|span| span.starts_with("--"));
+        let flags = spans.map(|span| product::bare(&span));
+        let unknown = flags.filter(|flag| {
+            let is_known = of_programs.contains(flag) || of_commands.contains(flag);
+            !is_known && !OTHERS_FLAGS.contains(&flag.as_str())
+        });
+        wrong.extend(unknown.map(|flag| format!("{}: {flag}", page.path)));
+    }
+    none("flags in the book that are not there", wrong);
+}
+
+#[test]
+fn every_metric_is_in_the_book_and_none_that_is_not_there() {
+    let metrics = product::metrics();
+    assert!(metrics.len() > 15, "{metrics:?}");
+    let mut named = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for page in book::book() {
+        let spans = page.spans().into_iter().chain(page.commands());
+        let texts: Vec<_> = spans.collect();
+        let words = texts
+            .iter()
+            .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+        for word in words.filter(|word| word.starts_with("causeway_")) {
+            if metrics.contains(word) {
+                named.insert((page.path.clone(), word.to_owned()));
+            } else {
+                wrong.push(format!("{}: {word}", page.path));
+            }
+        }
+    }
+    none("metrics in the book that are not there", wrong);
+    let page = "docs/reference.md".to_owned();
+    let missing = metrics
+        .into_iter()
+        .filter(|name| !named.contains(&(page.clone(), name.clone())));
+    none("metrics that docs/reference.md lacks", missing.collect());
+}
+
+#[test]
+fn every_reason_has_an_anchor_and_none_that_is_not_there() {
+    let page = book::page("docs/troubleshooting.md");
+    let anchors = page.anchors();
+    let (conditions, events) = (product::condition_reasons(), product::event_reasons());
+    let states = product::states();
+    assert!(conditions.len() > 30, "{conditions:?}");
+    assert!(events.len() > 2, "{events:?}");
+    assert!(states.len() > 30, "{states:?}");
+    let all = conditions.iter().chain(&events).chain(&states);
+    let missing = all.filter(|reason| !anchors.contains(&reason.to_lowercase()));
+    none(
+        "reasons without an anchor in docs/troubleshooting.md",
+        missing.cloned().collect(),
+    );
+
+    let known: BTreeSet<_> = product::literals().into_iter().chain(states).collect();
+    let headings = page
+        .headings(3)
+        .into_iter()
+        .filter(|heading| product::is_camel_case(heading));
+    let unknown = headings
+        .filter(|heading| !known.contains(*heading))
+        .map(str::to_owned);
+    none("headings of no reason", unknown.collect());
+    let known: BTreeSet<_> = known.iter().map(|reason| reason.to_lowercase()).collect();
+    let unknown = page.ids().into_iter().filter(|id| !known.contains(id));
+    none("anchors of no reason", unknown.collect());
+}
+
+#[test]
+fn every_name_in_the_book_is_in_the_sources() {
+    let sources = product::sources();
+    let root = repository().join("manifests");
+    let manifests = files_below(&root, "yaml").into_iter();
+    let manifests =
+        manifests.map(|path| std::fs::read_to_string(root.join(path)).expect("a manifest"));
+    let texts: Vec<String> = sources.into_values().chain(manifests).collect();
+    let known: BTreeSet<&str> = texts
+        .iter()
+        .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric()))
+        .collect();
+    let mut wrong = Vec::new();
+    for page in book::book() {
+        let names = page
+            .spans()
+            .into_iter()
+            .filter(|span| product::has_humps(span));
+        let unknown = names.filter(|name| {
+            !known.contains(name.as_str()) && !OTHERS_WORDS.contains(&name.as_str())
+        });
+        wrong.extend(unknown.map(|name| format!("{}: {name}", page.path)));
+    }
+    none("names in the book that no source has", wrong);
+}
+
+#[test]
+fn pages_are_short_and_narrow() {
+    let mut wrong = Vec::new();
+    for (path, lines, is_all) in [
+        ("README.md", 120, true),
+        ("ARCHITECTURE.md", 150, true),
+        ("SECURITY.md", 60, false),
+    ] {
+        let text = std::fs::read_to_string(repository().join(path)).expect("a page");
+        if text.lines().count() > lines {
+            wrong.push(format!("{path} has more than {lines} lines"));
+        }
+        let wide = text
+            .lines()
+            .filter(|line| is_all && line.chars().count() > 100);
+        wrong.extend(wide.map(|line| format!("{path}: {line}")));
+    }
+    for page in book::book() {
+        let prose = page.lines.iter().filter(|line| line.kind == Kind::Prose);
+        let wide = prose.filter(|line| line.text.chars().count() > 100);
+        wrong.extend(wide.map(|line| format!("{}: {}", page.path, line.text)));
+    }
+    none("what is too long", wrong);
+}
+
+#[test]
+fn a_decision_is_a_page_with_four_parts_and_is_listed() {
+    let parts = [
+        "Context",
+        "Decision",
+        "Consequences",
+        "What would make us change it",
+    ];
+    let listed = book::page("docs/decisions/README.md").links();
+    let mut decisions = book::book();
+    decisions.retain(|page| page.path.starts_with("docs/decisions/0"));
+    assert!(decisions.len() > 20);
+    for page in decisions {
+        assert_eq!(page.headings(2), parts, "{}", page.path);
+        assert!(
+            page.lines.len() < 60,
+            "{} is longer than a screen",
+            page.path
+        );
+        let name = page.path.trim_start_matches("docs/decisions/").to_owned();
+        assert!(listed.contains(&name), "{name} is not listed");
+    }
+}

@@ -1,0 +1,196 @@
+//! What the programs have, as they and their sources say: commands, flags, metrics, reasons.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use causeway_tests::{binaries, repository};
+
+use super::files_below;
+
+/// Flags, long and short, with their dashes.
+pub(super) type Flags = BTreeSet<String>;
+
+/// The flags of `causeway-webhook` or `causeway-controller`.
+pub(super) fn flags_of(program: &str) -> Flags {
+    flags(&help(program, &[]))
+}
+
+/// The commands of `kubectl mcs`, and the flags of each.
+pub(super) fn commands() -> BTreeMap<String, Flags> {
+    let help_text = help("kubectl-mcs", &[]);
+    let list = help_text.split("Commands:").nth(1).unwrap_or_default();
+    let list = list.split("\n\n").next().unwrap_or_default();
+    // What is indented further goes on with the line above it.
+    let names = list.lines().filter_map(|line| {
+        let name = line.strip_prefix("  ")?;
+        (!name.starts_with(' ')).then(|| name.split_whitespace().next())?
+    });
+    names
+        .map(|name| (name.to_owned(), flags(&help("kubectl-mcs", &[name]))))
+        .collect()
+}
+
+fn help(program: &str, words: &[&str]) -> String {
+    let output = Command::new(binaries::causeway(program))
+        .args(words)
+        .arg("--help")
+        .output()
+        .unwrap_or_else(|e| panic!("{program} cannot be run: {e}"));
+    String::from_utf8(output.stdout).expect("help is text")
+}
+
+/// Help shows a flag at the beginning of a line, two or six blanks in.
+fn flags(help: &str) -> Flags {
+    let lines = help.lines().filter_map(|line| {
+        let flag = line.strip_prefix("  ")?;
+        let flag = flag.strip_prefix("    ").unwrap_or(flag);
+        flag.starts_with('-').then_some(flag)
+    });
+    let words = lines.flat_map(|line| {
+        line.split([' ', ','])
+            .take_while(|word| !word.starts_with('<'))
+    });
+    let flags = words.filter(|word| word.starts_with('-')).map(bare);
+    flags.collect()
+}
+
+/// A flag without its value.
+pub(super) fn bare(word: &str) -> String {
+    let end = word
+        .find(['=', '[', '<', ',', ' ', ':'])
+        .unwrap_or(word.len());
+    word.get(..end).unwrap_or_default().to_owned()
+}
+
+/// The sources of the programs without their tests, by path.
+pub(super) fn sources() -> BTreeMap<String, String> {
+    let root = repository();
+    let files = files_below(&root, "rs").into_iter().filter(|path| {
+        let elsewhere = ["tests/", "bench/", "fuzz/"];
+        let is_test =
+            path.contains("/tests/") || path.contains("tests.rs") || path.contains("fixtures");
+        !elsewhere
+            .iter()
+            .any(|directory| path.starts_with(directory))
+            && !is_test
+    });
+    let read = files.map(|path| {
+        let text = std::fs::read_to_string(root.join(&path)).expect("a source");
+        let product = text
+            .split("#[cfg(test)]\nmod tests")
+            .next()
+            .unwrap_or_default();
+        (path, product.to_owned())
+    });
+    read.collect()
+}
+
+/// The names of all metrics, as `/metrics` shows them.
+pub(super) fn metrics() -> BTreeSet<String> {
+    let mut metrics = BTreeSet::new();
+    for source in sources().values() {
+        let prefix = source.split("sub_registry_with_prefix(").nth(1);
+        let prefix = prefix.and_then(literal).map(|prefix| format!("{prefix}_"));
+        let prefix = prefix.unwrap_or_default();
+        for call in source.split("registry.register(").skip(1) {
+            let Some(name) = literal(call) else { continue };
+            let call = call.split(");").next().unwrap_or_default();
+            let suffix = if is_counter(source, call) {
+                "_total"
+            } else {
+                ""
+            };
+            metrics.insert(format!("{prefix}{name}{suffix}"));
+        }
+    }
+    metrics
+}
+
+/// Whether what is registered is declared as a counter, of which OpenMetrics shows the total.
+fn is_counter(source: &str, call: &str) -> bool {
+    let value = call
+        .trim_end()
+        .trim_end_matches(',')
+        .trim_end_matches(".clone()");
+    let field = value.rsplit(['.', ' ', ',']).next().unwrap_or_default();
+    let declared = format!("{field}: ");
+    let lines = source.lines().map(str::trim);
+    let mut types = lines.filter_map(|line| line.strip_prefix(&declared));
+    types.any(|of| of.contains("Counter"))
+}
+
+/// The string with which a text begins, but for blanks.
+fn literal(text: &str) -> Option<&str> {
+    Some(text.trim_start().strip_prefix('"')?.split_once('"')?.0)
+}
+
+/// The reasons of conditions that causeway writes.
+pub(super) fn condition_reasons() -> BTreeSet<String> {
+    let sources = sources();
+    let modules = sources
+        .values()
+        .filter_map(|text| text.split("pub mod reason {").nth(1));
+    let module = modules.flat_map(|text| text.split("\n}").next());
+    let mut reasons: BTreeSet<_> = module
+        .flat_map(|text| text.split("&str =").skip(1).filter_map(literal))
+        .map(str::to_owned)
+        .collect();
+    reasons.extend(
+        literals()
+            .into_iter()
+            .filter(|word| word.ends_with("Conflict") && has_humps(word)),
+    );
+    reasons
+}
+
+/// The reasons that only Events have.
+pub(super) fn event_reasons() -> BTreeSet<String> {
+    let sources = sources();
+    let after = sources
+        .values()
+        .flat_map(|text| text.split("reason: \"").skip(1));
+    let reasons = after.filter_map(|text| text.split_once("\".to_owned()"));
+    reasons
+        .map(|(reason, _)| reason.to_owned())
+        .filter(|reason| is_camel_case(reason))
+        .collect()
+}
+
+/// The states that `kubectl mcs explain` knows.
+pub(super) fn states() -> BTreeSet<String> {
+    let sources = sources();
+    let mut enums = sources
+        .values()
+        .filter_map(|text| text.split("enum Reason {").nth(1));
+    let body = enums.next().expect("explain has an enum of reasons");
+    let body = body.split("\n}").next().unwrap_or_default();
+    let variants = body
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(','));
+    variants
+        .filter(|word| is_camel_case(word))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// All string literals of one word in CamelCase.
+pub(super) fn literals() -> BTreeSet<String> {
+    let sources = sources();
+    let strings = sources.values().flat_map(|text| text.split('"'));
+    strings
+        .filter(|text| is_camel_case(text))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether it is one word such as `NotReady`; also `Ready`.
+pub(super) fn is_camel_case(word: &str) -> bool {
+    let is_word = word.chars().all(|c| c.is_ascii_alphanumeric());
+    let begins = word.starts_with(|c: char| c.is_ascii_uppercase());
+    is_word && begins && word.contains(|c: char| c.is_ascii_lowercase())
+}
+
+/// Whether a word has a capital within it too, so that it is no word of a language.
+pub(super) fn has_humps(word: &str) -> bool {
+    is_camel_case(word) && word.chars().skip(1).any(|c| c.is_ascii_uppercase())
+}
