@@ -15,6 +15,9 @@ const OTHERS_FLAGS: [&str; 2] = ["--admission-control-config-file", "--help"];
 /// Words of others in CamelCase that the sources do not name.
 const OTHERS_WORDS: [&str; 0] = [];
 
+/// A cell of a table holds a fact, in a sentence or two; an explanation is a paragraph.
+const CELL_MAX: usize = 200;
+
 /// Files that a reader makes.
 const READERS_FILES: [&str; 4] = [
     "mcs.yaml",
@@ -332,6 +335,10 @@ fn pages_are_short_and_narrow() {
         let prose = page.lines.iter().filter(|line| line.kind == Kind::Prose);
         let wide = prose.filter(|line| line.text.chars().count() > 100);
         wrong.extend(wide.map(|line| format!("{}: {}", page.path, line.text)));
+        let rows = page.lines.iter().filter(|line| line.kind == Kind::Table);
+        let cells = rows.flat_map(|line| line.text.split('|'));
+        let wide = cells.filter(|cell| cell.trim().chars().count() > CELL_MAX);
+        wrong.extend(wide.map(|cell| format!("{}: {cell}", page.path)));
     }
     none("what is too long", wrong);
 }
