@@ -8,9 +8,17 @@ use causeway_tests::repository;
 use super::files_below;
 
 /// A page, by its path in the repository.
+#[derive(Default)]
 pub(super) struct Page {
     pub path: String,
     pub lines: Vec<Line>,
+    pub blocks: Vec<Block>,
+}
+
+/// A block of code, and the language that is written beside it.
+pub(super) struct Block {
+    pub language: String,
+    pub text: String,
 }
 
 /// A line of a page.
@@ -56,7 +64,17 @@ impl Page {
         Self {
             path: path.to_owned(),
             lines: lines(&text),
+            blocks: blocks(&text),
         }
+    }
+
+    /// The blocks of code in a language.
+    pub(super) fn blocks_of(&self, language: &str) -> Vec<&str> {
+        let blocks = self
+            .blocks
+            .iter()
+            .filter(|block| block.language == language);
+        blocks.map(|block| block.text.as_str()).collect()
     }
 
     /// The paragraphs, headings and rows of tables, each as one text.
@@ -189,6 +207,18 @@ fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
+fn blocks(text: &str) -> Vec<Block> {
+    let fences = text.split("\n```").enumerate();
+    // Every other fence begins a block.
+    let blocks = fences.filter(|(count, _)| count % 2 == 1);
+    let blocks = blocks.map(|(_, block)| block.split_once('\n').unwrap_or((block, "")));
+    let blocks = blocks.map(|(language, text)| Block {
+        language: language.to_owned(),
+        text: text.to_owned(),
+    });
+    blocks.collect()
+}
+
 fn starts_an_item(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("- ") || line.starts_with("* ")
@@ -215,16 +245,19 @@ fn normal(path: &Path) -> String {
 
 #[test]
 fn a_page_is_read_as_github_shows_it() {
+    let text = concat!(
+        "# One `two`: three\n\nSee [a\npage](../README.md#why) and `--a\nb`.\n\n",
+        "- `x` <a id=\"own\"></a>\n```bash\n$ kubectl mcs a \\\n  --b  # why\n```\n# One two three\n",
+    );
     let page = Page {
         path: "docs/page.md".to_owned(),
-        lines: lines(concat!(
-            "# One `two`: three\n\nSee [a\npage](../README.md#why) and `--a\nb`.\n\n",
-            "- `x` <a id=\"own\"></a>\n```bash\n$ kubectl mcs a \\\n  --b  # why\n```\n# One two three\n",
-        )),
+        lines: lines(text),
+        blocks: blocks(text),
     };
     assert_eq!(page.links(), ["../README.md#why"]);
     assert_eq!(page.spans(), ["two", "--a b", "x"]);
     assert_eq!(page.commands(), ["kubectl mcs a  --b"]);
+    assert_eq!(page.blocks_of("bash"), ["$ kubectl mcs a \\\n  --b  # why"]);
     let anchors: Vec<_> = page.anchors().into_iter().collect();
     assert_eq!(anchors, ["one-two-three", "one-two-three-1", "own"]);
     let target = page.target("../README.md#why");
