@@ -2,6 +2,7 @@
 
 mod blocks;
 mod book;
+mod defaults;
 mod product;
 
 use std::collections::BTreeSet;

@@ -15,6 +15,19 @@ pub(super) fn flags_of(program: &str) -> Flags {
     flags(&help(program, &[]))
 }
 
+/// The flags of a program that have a default, with it.
+pub(super) fn defaults(program: &str) -> BTreeMap<String, String> {
+    let help = help(program, &[]);
+    // The description of a flag may go on for some lines.
+    let flags = help.split("\n      --").skip(1);
+    let defaults = flags.filter_map(|text| {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let default = text.split_once("[default: ")?.1.split(']').next()?;
+        Some((format!("--{}", bare(&text)), default.to_owned()))
+    });
+    defaults.collect()
+}
+
 /// The commands of `kubectl mcs`, and the flags of each.
 pub(super) fn commands() -> BTreeMap<String, Flags> {
     let help_text = help("kubectl-mcs", &[]);
