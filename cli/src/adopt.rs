@@ -15,7 +15,7 @@ use crate::args::{HubArgs, MoveArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::explain::scene::Scene;
 use crate::karmada::gate::Gate;
-use crate::karmada::moving::{Direction, MoveError, Mover};
+use crate::karmada::moving::{self, Direction, MoveError};
 use crate::karmada::{self, GATE_OFF, Work};
 use crate::{hub, reach, say};
 
@@ -32,21 +32,10 @@ const ADOPTION: Direction = Direction {
 
 /// Adopts services; says whether all that was asked for is done.
 pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
-    let limit = hub.namespace.clone();
-    let hub = ApiServer::hub(hub).await?;
-    let keys = match &args.name {
-        Some(name) => vec![ServiceKey::new(
-            hub.config.default_namespace.as_str(),
-            name.as_str(),
-        )],
-        None => of_karmada(&hub, args, limit.as_deref()).await?,
-    };
-    let mover = Mover {
-        hub: &hub,
-        args,
-        direction: &ADOPTION,
-    };
-    mover.run(&keys).await
+    moving::run(hub, args, &ADOPTION, async |hub, namespace| {
+        of_karmada(hub, args, namespace).await
+    })
+    .await
 }
 
 fn refusal(gate: &Gate) -> Option<String> {
@@ -100,7 +89,7 @@ async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<Vec<ServiceKey>, 
     let read = reach::each(
         hub,
         pushed,
-        args.allow_insecure_members,
+        args.insecure.allow_insecure_members,
         |member| async move {
             let slices: Api<EndpointSlice> = Api::all(member.client.clone());
             let list = member.ask(slices.list_metadata(parameters)).await?;

@@ -7,7 +7,7 @@ mod moving;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use k8s_openapi::jiff::SignedDuration;
 
@@ -128,44 +128,27 @@ pub(crate) struct ExplainArgs {
     /// Show every endpoint, not one line for those with the same fate
     #[arg(long, env = "CAUSEWAY_ENDPOINTS", hide_env = true)]
     pub endpoints: bool,
-    /// The Lease of causeway-controller on the hub, by which it is told whether it runs; empty where it runs without
-    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
-    pub lease: Lease,
-    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
-    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
-    pub allow_insecure_members: bool,
-    /// For programs: field names that stay as they are
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        env = "CAUSEWAY_OUTPUT",
-        hide_env = true
-    )]
-    pub output: Option<Format>,
+    #[command(flatten)]
+    pub controller: LeaseArgs,
+    #[command(flatten)]
+    pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
-
-/// The Lease of the controller, if it has one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lease(pub Option<(String, String)>);
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// The Lease of causeway-controller on the hub, by which it is told whether it runs; empty where it runs without
-    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
-    pub lease: Lease,
-    /// For programs: field names that stay as they are
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        env = "CAUSEWAY_OUTPUT",
-        hide_env = true
-    )]
-    pub output: Option<Format>,
+    #[command(flatten)]
+    pub controller: LeaseArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("wait", |wait| {
+    wait.help("Wait until nothing of it is left in the members that can be reached")
+        .conflicts_with_all(["undo", "dry_run"])
+}))]
 pub(crate) struct DrainArgs {
     /// Name of the member
     #[arg(value_name = "CLUSTER")]
@@ -176,18 +159,17 @@ pub(crate) struct DrainArgs {
     /// Only say what would become of it; the hub checks the change and does not carry it out
     #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
     pub dry_run: bool,
-    /// Wait until nothing of it is left in the members that can be reached
-    #[arg(long, conflicts_with_all = ["undo", "dry_run"], env = "CAUSEWAY_WAIT", hide_env = true)]
-    pub wait: bool,
-    /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
-    pub timeout: Duration,
-    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
-    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
-    pub allow_insecure_members: bool,
+    #[command(flatten)]
+    pub waiting: WaitArgs,
+    #[command(flatten)]
+    pub insecure: InsecureArgs,
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("wait", |wait| {
+    wait.help("Wait until nothing is held any more")
+        .conflicts_with("dry_run")
+}))]
 pub(crate) struct ReleaseArgs {
     /// Name of the member
     #[arg(value_name = "CLUSTER")]
@@ -195,17 +177,8 @@ pub(crate) struct ReleaseArgs {
     /// Only say what would be released; the hub checks the change and does not carry it out
     #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
     pub dry_run: bool,
-    /// Wait until nothing is held any more
-    #[arg(
-        long,
-        conflicts_with = "dry_run",
-        env = "CAUSEWAY_WAIT",
-        hide_env = true
-    )]
-    pub wait: bool,
-    /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
-    pub timeout: Duration,
+    #[command(flatten)]
+    pub waiting: WaitArgs,
 }
 
 #[derive(Args, Debug)]
@@ -284,30 +257,19 @@ pub(crate) struct UnjoinArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("wait", |wait| wait.help("Wait until all that is asked about is well")))]
 pub(crate) struct StatusArgs {
     /// Name of a service, MultiClusterService or ServiceExport; all of the namespace, and the members, when it is left out
     pub name: Option<String>,
     /// Every namespace
     #[arg(short = 'A', long, env = "CAUSEWAY_ALL_NAMESPACES", hide_env = true)]
     pub all_namespaces: bool,
-    /// Wait until all that is asked about is well
-    #[arg(long, env = "CAUSEWAY_WAIT", hide_env = true)]
-    pub wait: bool,
-    /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
-    pub timeout: Duration,
-    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
-    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
-    pub allow_insecure_members: bool,
-    /// For programs: field names that stay as they are
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        env = "CAUSEWAY_OUTPUT",
-        hide_env = true
-    )]
-    pub output: Option<Format>,
+    #[command(flatten)]
+    pub waiting: WaitArgs,
+    #[command(flatten)]
+    pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[derive(Args, Debug)]
@@ -315,6 +277,70 @@ pub(crate) struct VersionArgs {
     /// Ask no API server
     #[arg(long, env = "CAUSEWAY_CLIENT", hide_env = true)]
     pub client: bool,
+}
+
+/// How the controller is found.
+#[derive(Args, Debug)]
+pub(crate) struct LeaseArgs {
+    /// The Lease of causeway-controller on the hub, by which it is told whether it runs; empty where it runs without
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
+    pub lease: Lease,
+}
+
+/// The Lease of the controller, if it has one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lease(pub Option<(String, String)>);
+
+/// Whether members are trusted without a certificate.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct InsecureArgs {
+    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
+    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
+    pub allow_insecure_members: bool,
+}
+
+/// Waiting that is asked for. Each command says for what.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct WaitArgs {
+    #[arg(long, env = "CAUSEWAY_WAIT", hide_env = true)]
+    pub wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+}
+
+/// Waiting unless told otherwise. Each command says for what.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct DefaultWaitArgs {
+    #[arg(
+        long,
+        value_name = "BOOL",
+        action = ArgAction::Set,
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        env = "CAUSEWAY_WAIT",
+        hide_env = true
+    )]
+    pub wait: bool,
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+}
+
+/// What the result looks like.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct OutputArgs {
+    /// For programs: field names that stay as they are
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FORMAT",
+        env = "CAUSEWAY_OUTPUT",
+        hide_env = true
+    )]
+    pub format: Option<Format>,
 }
 
 /// A form for programs.

@@ -61,7 +61,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<bool, CheckEr
     let checks = judge::judge(&seen);
     let well = checks.iter().all(|part| part.state != State::Wrong);
     let report = Report { well, checks };
-    let text = match args.output {
+    let text = match args.output.format {
         Some(Format::Json) => serde_json::to_string_pretty(&report)?,
         Some(Format::Yaml) => serde_saphyr::to_string(&report)?,
         None => render(&report),

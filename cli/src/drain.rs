@@ -78,7 +78,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<(), DrainErro
             "note: {name} is in Pull mode, and causeway uses nothing of such a member"
         ))?;
     }
-    if args.wait {
+    if args.waiting.wait {
         withdrawn(&hub, &name, args).await?;
     }
     Ok(())
@@ -155,7 +155,7 @@ async fn withdrawn(
     name: &ClusterName,
     args: &DrainArgs,
 ) -> Result<(), DrainError> {
-    let deadline = Instant::now() + args.timeout;
+    let deadline = Instant::now() + args.waiting.timeout;
     let hub_uid = hub.uid().await?;
     let mut ticks = interval(LOOK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -183,7 +183,7 @@ async fn withdrawn(
 fn late(name: &ClusterName, args: &DrainArgs, left: String) -> DrainError {
     DrainError::NotWithdrawn {
         name: name.clone(),
-        seconds: args.timeout.as_secs(),
+        seconds: args.waiting.timeout.as_secs(),
         left,
     }
 }
@@ -237,7 +237,7 @@ async fn look(
     let read = reach::each(
         hub,
         others,
-        args.allow_insecure_members,
+        args.insecure.allow_insecure_members,
         |member| async move {
             let slices: Api<EndpointSlice> = Api::all(member.client.clone());
             let list = member.ask(slices.list_metadata(parameters)).await?;

@@ -80,12 +80,12 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, Expla
     let hub = ApiServer::hub(hub).await?;
     let question = gather::Question {
         key: ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str()),
-        lease: &args.lease,
-        allow_insecure: args.allow_insecure_members,
+        lease: &args.controller.lease,
+        allow_insecure: args.insecure.allow_insecure_members,
     };
     let scene = gather::scene(&hub, &question).await?;
     let explanation = judge::explain(&scene);
-    let text = match args.output {
+    let text = match args.output.format {
         Some(Format::Json) => serde_json::to_string_pretty(&explanation)?,
         Some(Format::Yaml) => serde_saphyr::to_string(&explanation)?,
         None => text::render(&explanation, args.endpoints),

@@ -17,7 +17,7 @@ use crate::ask::ApiServer;
 use crate::explain::scene::Scene;
 use crate::karmada::GATE_ON;
 use crate::karmada::gate::Gate;
-use crate::karmada::moving::{Direction, MoveError, Mover};
+use crate::karmada::moving::{self, Direction, MoveError};
 
 const HAND_OVER: Direction = Direction {
     done: "handed over",
@@ -32,21 +32,7 @@ const HAND_OVER: Direction = Direction {
 
 /// Hands services over; says whether all that was asked for is done.
 pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
-    let limit = hub.namespace.clone();
-    let hub = ApiServer::hub(hub).await?;
-    let keys = match &args.name {
-        Some(name) => vec![ServiceKey::new(
-            hub.config.default_namespace.as_str(),
-            name.as_str(),
-        )],
-        None => all(&hub, limit.as_deref()).await?,
-    };
-    let mover = Mover {
-        hub: &hub,
-        args,
-        direction: &HAND_OVER,
-    };
-    mover.run(&keys).await
+    moving::run(hub, args, &HAND_OVER, all).await
 }
 
 fn refusal(gate: &Gate) -> Option<String> {

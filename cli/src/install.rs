@@ -142,12 +142,17 @@ async fn finish(
         }
         return Ok(());
     }
-    if !args.wait || !runs_here {
+    if !args.waiting.wait || !runs_here {
         return Ok(say::result(format_args!(
             "causeway v{version} is applied; kubectl mcs check says whether it is at work"
         ))?);
     }
-    ready::wait(hub, Instant::now() + args.timeout, args.timeout).await?;
+    ready::wait(
+        hub,
+        Instant::now() + args.waiting.timeout,
+        args.waiting.timeout,
+    )
+    .await?;
     Ok(say::result(format_args!(
         "causeway v{version} is ready; join a member: kubectl mcs join NAME --member-kubeconfig FILE"
     ))?)

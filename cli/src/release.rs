@@ -104,7 +104,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &ReleaseArgs) -> Result<(), Release
     say::result(format_args!(
         "hub: cluster.cluster.karmada.io/{name} released{dry_run}"
     ))?;
-    if args.wait && Losses::of(&cluster) != Losses::Untold {
+    if args.waiting.wait && Losses::of(&cluster) != Losses::Untold {
         released(clusters, &name, args).await?;
     }
     Ok(())
@@ -135,7 +135,7 @@ async fn released(
         Some(_) => Some(true),
         None => Some(false),
     };
-    let deadline = Instant::now() + args.timeout;
+    let deadline = Instant::now() + args.waiting.timeout;
     match follow::one(clusters, name.as_str(), deadline, look).await {
         Ok(true) => Ok(say::result(format_args!(
             "nothing of {name} is held any more"
@@ -143,7 +143,7 @@ async fn released(
         Ok(false) => Err(ReleaseError::NotJoined(name.clone())),
         Err(late) => Err(ReleaseError::Held {
             name: name.clone(),
-            seconds: args.timeout.as_secs(),
+            seconds: args.waiting.timeout.as_secs(),
             late: late.to_string(),
             held,
         }),

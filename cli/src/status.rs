@@ -73,9 +73,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
         hub: ApiServer::hub(hub).await?,
         args,
     };
-    let deadline = Instant::now() + args.timeout;
+    let deadline = Instant::now() + args.waiting.timeout;
     let mut seen = question.look().await?;
-    if args.wait {
+    if args.waiting.wait {
         question.wait(&mut seen, deadline).await?;
         // What was awaited in one member may have come after another was read.
         question.read_members(&mut seen).await;
@@ -89,9 +89,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
             unread: unread(&report),
         });
     }
-    if args.wait && !report.ready {
+    if args.waiting.wait && !report.ready {
         return Err(StatusError::NotInTime {
-            seconds: args.timeout.as_secs(),
+            seconds: args.waiting.timeout.as_secs(),
             what: unwell(&report),
         });
     }
@@ -178,7 +178,7 @@ impl Question<'_> {
         let wanted = Wanted {
             namespace: (!self.args.all_namespaces).then_some(namespace),
             name: self.args.name.clone(),
-            allow_insecure: self.args.allow_insecure_members,
+            allow_insecure: self.args.insecure.allow_insecure_members,
         };
         let (clusters, services) = (clusters.objects(), seen.services.objects());
         let (one, insecure) = (self.args.name.is_some(), wanted.allow_insecure);
@@ -252,7 +252,7 @@ impl Question<'_> {
 
     fn show(&self, report: &Report) -> Result<(), StatusError> {
         let now = Timestamp::now();
-        let text = match self.args.output {
+        let text = match self.args.output.format {
             Some(Format::Json) => serde_json::to_string_pretty(report)?,
             Some(Format::Yaml) => serde_saphyr::to_string(report)?,
             None if self.args.name.is_some() => text::all_details(report, now),
@@ -261,7 +261,7 @@ impl Question<'_> {
         if !text.is_empty() {
             say::result(text.trim_end())?;
         }
-        if report.is_empty() && self.args.name.is_none() && self.args.output.is_none() {
+        if report.is_empty() && self.args.name.is_none() && self.args.output.format.is_none() {
             say::progress(format_args!(
                 "No MultiClusterServices and no exported services found {}.",
                 self.place()

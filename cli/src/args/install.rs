@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 
-use super::duration;
+use super::{DefaultWaitArgs, duration};
 
 pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   # Install causeway, or upgrade it to the version of this program, and wait until it is ready
@@ -51,6 +51,7 @@ first, so that nothing waits for a webhook that is gone. Definitions that are no
 Exit code: 0 nothing is left but what was to stay; 1 it was refused, or not done in time; 2 wrong usage; 3 the hub could not be asked.";
 
 #[derive(Args, Debug)]
+#[command(mut_arg("wait", |wait| wait.help("Wait until the webhook and the controller are ready")))]
 pub(crate) struct InstallArgs {
     /// Only show it: client prints what would be applied as YAML and asks nobody, server has the hub check it and carries nothing out
     #[arg(
@@ -63,22 +64,8 @@ pub(crate) struct InstallArgs {
         hide_env = true
     )]
     pub dry_run: Option<DryRun>,
-    /// Wait until the webhook and the controller are ready
-    #[arg(
-        long,
-        value_name = "BOOL",
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true",
-        env = "CAUSEWAY_WAIT",
-        hide_env = true
-    )]
-    pub wait: bool,
-    /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
-    pub timeout: Duration,
+    #[command(flatten)]
+    pub waiting: DefaultWaitArgs,
     #[command(flatten)]
     pub parts: PartArgs,
     #[command(flatten)]
@@ -252,14 +239,14 @@ mod tests {
     #[test]
     fn install_waits_five_minutes_unless_told_otherwise() {
         let plain = install("").expect("a command");
-        assert!(plain.wait && plain.dry_run.is_none());
-        assert_eq!(plain.timeout, Duration::from_secs(300));
+        assert!(plain.waiting.wait && plain.dry_run.is_none());
+        assert_eq!(plain.waiting.timeout, Duration::from_secs(300));
         for (line, wait) in [
             ("--wait=false", false),
             ("--wait", true),
             ("--wait=true", true),
         ] {
-            assert_eq!(install(line).expect(line).wait, wait, "{line}");
+            assert_eq!(install(line).expect(line).waiting.wait, wait, "{line}");
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use clap::{ArgAction, Args};
+use clap::Args;
 
-use super::{CONTROLLER_LEASE, Format, Lease, duration, lease};
+use super::{DefaultWaitArgs, InsecureArgs, LeaseArgs, OutputArgs, duration};
 
 pub(crate) const ADOPT_EXAMPLES: &str = "Examples:
   # See the commands that would move Service shop/foo from Karmada's controllers to causeway
@@ -49,6 +49,11 @@ members, by which these are reached, and namespace kube-system; and, to be told 
 Exit code: 0 nothing of causeway's is left of it in any member; 1 it was refused, or something is left; 2 wrong usage; 3 the hub could not be asked.";
 
 #[derive(Args, Debug)]
+#[command(mut_arg("wait", |wait| wait.help("Wait until it is done; false: do what can be done now")))]
+#[command(mut_arg("timeout", |timeout| timeout.help("How long to wait, for each service").default_value("2m")))]
+#[command(mut_arg("allow_insecure_members", |allow| {
+    allow.help("Read and write members whose certificate cannot be verified too, as a controller does that has this flag")
+}))]
 pub(crate) struct MoveArgs {
     /// Name of the MultiClusterService
     #[arg(required_unless_present = "all")]
@@ -59,40 +64,17 @@ pub(crate) struct MoveArgs {
     /// Only show what would be written; nothing is changed
     #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
     pub dry_run: bool,
-    /// Wait until it is done; false: do what can be done now
-    #[arg(
-        long,
-        value_name = "BOOL",
-        action = ArgAction::Set,
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true",
-        env = "CAUSEWAY_WAIT",
-        hide_env = true
-    )]
-    pub wait: bool,
-    /// How long to wait, for each service
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
-    pub timeout: Duration,
+    #[command(flatten)]
+    pub waiting: DefaultWaitArgs,
     /// How long to watch whether Karmada's controllers write
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, env = "CAUSEWAY_OBSERVE", hide_env = true)]
     pub observe: Duration,
-    /// The Lease of causeway-controller on the hub, by which it is told whether it runs; empty where it runs without
-    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
-    pub lease: Lease,
-    /// Read and write members whose certificate cannot be verified too, as a controller does that has this flag
-    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
-    pub allow_insecure_members: bool,
-    /// For programs: field names that stay as they are
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        env = "CAUSEWAY_OUTPUT",
-        hide_env = true
-    )]
-    pub output: Option<Format>,
+    #[command(flatten)]
+    pub controller: LeaseArgs,
+    #[command(flatten)]
+    pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 #[cfg(test)]
@@ -119,7 +101,7 @@ mod tests {
             ("--all --wait=true", true),
             ("foo --wait=false", false),
         ] {
-            assert_eq!(adopt(line).wait, wait, "{line}");
+            assert_eq!(adopt(line).waiting.wait, wait, "{line}");
         }
     }
 }

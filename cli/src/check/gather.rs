@@ -88,7 +88,7 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         hub.ask(validating.get_opt(REGISTRATION)),
         hub.ask(slices.list(&of_webhook)),
         hub.ask(deployments.list(&of_causeway)),
-        Controller::read(hub, &args.lease),
+        Controller::read(hub, &args.controller.lease),
         hub.ask(clusters.list(&all)),
     );
     let mutating = allowed(mutating)?.map(|found| {

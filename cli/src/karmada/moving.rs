@@ -10,7 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::gate::{self, Gate, Manager};
 use super::outcome::{Outcome, Plan, Report, State, Written};
 use super::step::{Done, Members, StepError};
-use crate::args::{Format, MoveArgs};
+use crate::args::{Format, HubArgs, MoveArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::explain::ExplainError;
 use crate::explain::gather::{self, Question};
@@ -68,16 +68,40 @@ pub(crate) struct Direction {
     pub refusal: fn(&Gate) -> Option<String>,
 }
 
+/// Moves the service that is named, or all that `list` finds in the namespace that is named; says whether all that was asked for is done.
+pub(crate) async fn run(
+    hub: &HubArgs,
+    args: &MoveArgs,
+    direction: &Direction,
+    list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Vec<ServiceKey>, MoveError>,
+) -> Result<bool, MoveError> {
+    let namespace = hub.namespace.as_deref();
+    let hub = &ApiServer::hub(hub).await?;
+    let keys = match &args.name {
+        Some(name) => vec![ServiceKey::new(
+            hub.config.default_namespace.as_str(),
+            name.as_str(),
+        )],
+        None => list(hub, namespace).await?,
+    };
+    let mover = Mover {
+        hub,
+        args,
+        direction,
+    };
+    mover.run(&keys).await
+}
+
 /// A move that is under way.
-pub(crate) struct Mover<'a> {
-    pub hub: &'a ApiServer,
-    pub args: &'a MoveArgs,
-    pub direction: &'a Direction,
+struct Mover<'a> {
+    hub: &'a ApiServer,
+    args: &'a MoveArgs,
+    direction: &'a Direction,
 }
 
 impl Mover<'_> {
     /// Moves these services one by one; says whether all that was asked for is done.
-    pub(crate) async fn run(&self, keys: &[ServiceKey]) -> Result<bool, MoveError> {
+    async fn run(&self, keys: &[ServiceKey]) -> Result<bool, MoveError> {
         let mut outcomes = Vec::new();
         let mut due = Vec::new();
         for key in keys {
@@ -119,8 +143,8 @@ impl Mover<'_> {
     async fn look(&self, key: &ServiceKey) -> Result<Scene, MoveError> {
         let question = Question {
             key: key.clone(),
-            lease: &self.args.lease,
-            allow_insecure: self.args.allow_insecure_members,
+            lease: &self.args.controller.lease,
+            allow_insecure: self.args.insecure.allow_insecure_members,
         };
         let scene = gather::scene(self.hub, &question).await?;
         if scene.works.is_none() {
@@ -147,7 +171,7 @@ impl Mover<'_> {
 
     /// Why nothing is done: causeway does not run, Karmada's controllers are at work and should not be, or the other way round.
     async fn refused(&self, due: &[Scene]) -> Result<Option<String>, MoveError> {
-        let controller = Controller::read(self.hub, &self.args.lease).await?;
+        let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
         if let Some(trouble) = controller.trouble(Timestamp::now()) {
             return Ok(Some(format!(
                 "{trouble}: nobody would carry on. {}",
@@ -201,7 +225,7 @@ impl Mover<'_> {
 
     /// Writes what may be written, again and again, until all is done, it has to stop, or the deadline.
     async fn walk(&self, key: &ServiceKey) -> Result<Outcome, MoveError> {
-        let deadline = Instant::now() + self.args.timeout;
+        let deadline = Instant::now() + self.args.waiting.timeout;
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut outcome = Outcome::new(key, State::Done, self.direction.done);
@@ -222,7 +246,7 @@ impl Mover<'_> {
             let failed = self.write(&plan, &scene, &mut outcome).await?;
             let wrote = !plan.steps.is_empty() && failed.is_empty();
             let late = Instant::now() >= deadline;
-            if late || (!self.args.wait && !wrote) {
+            if late || (!self.args.waiting.wait && !wrote) {
                 outcome.left = plan.left.into_iter().chain(failed).collect();
                 outcome.state = State::Unfinished;
                 outcome.message = self.unfinished(&scene, late);
@@ -248,7 +272,7 @@ impl Mover<'_> {
         scene: &Scene,
         outcome: &mut Outcome,
     ) -> Result<Vec<super::outcome::Left>, MoveError> {
-        let mut members = Members::new(&scene.clusters, self.args.allow_insecure_members);
+        let mut members = Members::new(&scene.clusters, self.args.insecure.allow_insecure_members);
         let mut failed = Vec::new();
         for step in &plan.steps {
             match step.write(self.hub, &mut members).await {
@@ -266,7 +290,7 @@ impl Mover<'_> {
 
     fn unfinished(&self, scene: &Scene, late: bool) -> String {
         let within = match late {
-            true => format!(" within {} s", self.args.timeout.as_secs()),
+            true => format!(" within {} s", self.args.waiting.timeout.as_secs()),
             false => String::new(),
         };
         let told = scene
@@ -280,7 +304,7 @@ impl Mover<'_> {
     }
 
     fn finish(&self, report: Report) -> Result<bool, MoveError> {
-        match self.args.output {
+        match self.args.output.format {
             Some(Format::Json) => say::result(serde_json::to_string_pretty(&report)?)?,
             Some(Format::Yaml) => say::result(serde_saphyr::to_string(&report)?.trim_end())?,
             None if self.args.all => {
@@ -304,7 +328,7 @@ impl Mover<'_> {
 
     /// What is done: the result, unless programs read that.
     fn command(&self, line: &str) -> std::io::Result<()> {
-        match self.args.output {
+        match self.args.output.format {
             Some(_) => say::progress(line),
             None => say::result(line),
         }
