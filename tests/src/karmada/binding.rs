@@ -17,7 +17,7 @@ use super::mcs::binding_of;
 use super::names;
 use super::objects::{
     BindingStatus, ClusterResult, ConflictResolution, ResourceBinding, TargetCluster, Work,
-    keep_work, map, set_condition, update, work,
+    condition, keep_work, map, set_condition, update, work,
 };
 use super::plane::{Plane, services};
 use super::queue::{Change, Error, Key, Queue, watch};
@@ -292,13 +292,8 @@ async fn tell(plane: &Plane, key: &Key) -> Result<(), Error> {
     };
     let before = binding.status.clone();
     let status = binding.status.get_or_insert_with(BindingStatus::default);
-    set_condition(
-        &mut status.conditions,
-        "FullyApplied",
-        fully,
-        reason,
-        message,
-    );
+    let applied = condition("FullyApplied", fully, reason, message);
+    set_condition(&mut status.conditions, applied);
     status.aggregated_status = results;
     if binding.status != before {
         bindings

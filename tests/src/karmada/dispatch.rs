@@ -6,7 +6,7 @@ use causeway::api::MultiClusterService;
 use kube::{Api, ResourceExt as _};
 
 use super::names;
-use super::objects::{Work, keep_work, map, work};
+use super::objects::{Work, condition, keep_work, map, work};
 use super::plane::Plane;
 use super::queue::{Adder, Error, Key, Queue, watch};
 
@@ -87,15 +87,13 @@ impl Dispatcher {
             ),
             Err(error) => ("EndpointSliceDispatchedFailed", error.to_string()),
         };
-        self.0
-            .tell(
-                &service,
-                "EndpointSliceDispatched",
-                dispatched.is_ok(),
-                reason,
-                &message,
-            )
-            .await?;
+        let told = condition(
+            "EndpointSliceDispatched",
+            dispatched.is_ok(),
+            reason,
+            &message,
+        );
+        self.0.tell(&service, told).await?;
         dispatched
     }
 

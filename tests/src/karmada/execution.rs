@@ -9,12 +9,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, DynamicObject, PropagationPolicy};
 use kube::{Api, ResourceExt as _};
 use serde_json::Value;
 
 use super::names;
-use super::objects::{Work, api_of, prune, set_condition, update};
+use super::objects::{Work, api_of, condition, prune, store_condition, update};
 use super::plane::{Member, Plane, services, slices};
 use super::queue::{Adder, Change, Error, Key, Queue, watch};
 
@@ -156,21 +157,19 @@ impl Executor<'_> {
             }
             return self.plane.release(work, names::EXECUTION_FINALIZER).await;
         }
-        let (status, reason, message) = if work.is_suspended() {
+        let (reason, message) = if work.is_suspended() {
             (
-                false,
                 "SuspendDispatching",
                 "Work dispatching is in a suspended state.",
             )
         } else {
             (
-                true,
                 "Dispatching",
                 "Work is being dispatched to member clusters.",
             )
         };
-        self.tell(key, "Dispatching", status, reason, message)
-            .await?;
+        let dispatching = condition("Dispatching", !work.is_suspended(), reason, message);
+        self.tell(key, dispatching).await?;
         if work.is_suspended() {
             return Ok(());
         }
@@ -188,23 +187,17 @@ impl Executor<'_> {
             }
         }
         if failed.is_empty() {
-            return self
-                .tell(
-                    key,
-                    "Applied",
-                    true,
-                    "AppliedSuccessful",
-                    "Manifest has been successfully applied",
-                )
-                .await;
+            let message = "Manifest has been successfully applied";
+            let applied = condition("Applied", true, "AppliedSuccessful", message);
+            return self.tell(key, applied).await;
         }
         let message = format!(
             "Failed to apply all manifests ({}/{all}): {}",
             all - failed.len(),
             failed.join(", ")
         );
-        self.tell(key, "Applied", false, "AppliedFailed", &message)
-            .await?;
+        let applied = condition("Applied", false, "AppliedFailed", &message);
+        self.tell(key, applied).await?;
         Err(Error::Refused(message))
     }
 
@@ -286,32 +279,12 @@ impl Executor<'_> {
     }
 
     /// setStatusCondition.
-    async fn tell(
-        &self,
-        key: &Key,
-        type_: &str,
-        status: bool,
-        reason: &str,
-        message: &str,
-    ) -> Result<(), Error> {
+    async fn tell(&self, key: &Key, condition: Condition) -> Result<(), Error> {
         let works = Api::<Work>::namespaced(self.plane.hub.clone(), &key.namespace);
-        loop {
-            let Some(mut work) = works.get_opt(&key.name).await? else {
-                return Ok(());
-            };
-            let conditions = &mut work.status.get_or_insert_default().conditions;
-            if !set_condition(conditions, type_, status, reason, message) {
-                return Ok(());
-            }
-            match works
-                .replace_status(&key.name, &update(), &work)
-                .await
-                .map_err(Error::from)
-            {
-                Err(error) if error.is_conflict() => {}
-                told => return told.map(drop),
-            }
-        }
+        store_condition(&works, &key.name, condition, |work| {
+            &mut work.status.get_or_insert_default().conditions
+        })
+        .await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::MultiClusterService;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::names;
 use super::objects::{
     ClusterAffinity, ConflictResolution, ObjectReference, Placement, ResourceBinding,
-    ResourceBindingSpec, Work, keep_work, map, set_condition, update, work,
+    ResourceBindingSpec, Work, condition, keep_work, map, store_condition, update, work,
 };
 use super::plane::{Plane, services};
 use super::queue::{Change, Error, Key, Queue, watch};
@@ -114,9 +114,8 @@ impl Controller {
             ),
             Err(error) => ("ServiceAppliedFailed", error.to_string()),
         };
-        self.0
-            .tell(key, "ServiceApplied", applied.is_ok(), reason, &message)
-            .await?;
+        let told = condition("ServiceApplied", applied.is_ok(), reason, &message);
+        self.0.tell(key, told).await?;
         applied
     }
 
@@ -424,35 +423,12 @@ impl Plane {
     }
 
     /// Sets a condition of a MultiClusterService.
-    pub(super) async fn tell(
-        &self,
-        key: &Key,
-        type_: &str,
-        status: bool,
-        reason: &str,
-        message: &str,
-    ) -> Result<(), Error> {
+    pub(super) async fn tell(&self, key: &Key, condition: Condition) -> Result<(), Error> {
         let services = self.multi_cluster_services(&key.namespace);
-        loop {
-            let Some(mut service) = services.get_opt(&key.name).await? else {
-                return Ok(());
-            };
-            let conditions = service
-                .status
-                .get_or_insert_default()
-                .conditions
-                .get_or_insert_default();
-            if !set_condition(conditions, type_, status, reason, message) {
-                return Ok(());
-            }
-            match services
-                .replace_status(&key.name, &update(), &service)
-                .await
-                .map_err(Error::from)
-            {
-                Err(error) if error.is_conflict() => {}
-                told => return told.map(drop),
-            }
-        }
+        store_condition(&services, &key.name, condition, |service| {
+            let status = service.status.get_or_insert_default();
+            status.conditions.get_or_insert_default()
+        })
+        .await
     }
 }

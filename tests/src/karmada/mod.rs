@@ -16,11 +16,11 @@ pub mod names;
 mod objects;
 mod plane;
 mod queue;
+mod witness;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::LocalBoxFuture;
@@ -36,6 +36,7 @@ pub use objects::{
     ObjectReference, Placement, ResourceBinding, ResourceBindingSpec, TargetCluster, Work,
     WorkSpec, WorkStatus, Workload,
 };
+pub use witness::Witness;
 
 use crate::{Cluster, Fleet, SOON, Space, eventually};
 use plane::{Member, Plane};
@@ -150,21 +151,20 @@ pub async fn works_of(hub: &Cluster, space: &Space<'_>, service: &str) -> Vec<Wo
     works.unwrap_or_else(|e| panic!("cannot list Works: {e}"))
 }
 
-/// Waits until no Work of a MultiClusterService was written for half a second; what they are then, by namespace and name.
+/// Waits until the execution controllers have told what became of every Work of a MultiClusterService, which is the last that is written
+/// of it while nothing changes; the versions then, by namespace and name. Whoever waits has seen the endpoints arrive: all Works are there.
 pub async fn at_rest(
     hub: &Cluster,
     space: &Space<'_>,
     service: &str,
 ) -> Vec<(String, Option<String>)> {
-    let versions = async || -> Vec<_> {
+    eventually("the Works are at rest", SOON, async || {
         let works = works_of(hub, space, service).await;
         let version = |work: &Work| (format!("{:?}", Key::of(work)), work.resource_version());
-        works.iter().map(version).collect()
-    };
-    eventually("the Works are at rest", SOON, async || {
-        let before = versions().await;
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        (before == versions().await).then_some(before)
+        match works.iter().find(|work| !work.is_executed()) {
+            Some(work) => Err(format!("{:?}", version(work))),
+            None => Ok(works.iter().map(version).collect()),
+        }
     })
     .await
 }

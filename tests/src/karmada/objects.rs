@@ -1,11 +1,13 @@
 //! Karmada's own objects on the hub, and what it does to every object on its way to a member.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
-use kube::{Api, Client, CustomResource, ResourceExt as _};
+use kube::{Api, Client, CustomResource, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -197,6 +199,20 @@ impl Work {
         self.spec.suspend_dispatching == Some(true)
     }
 
+    /// Whether the execution controller has told that it is applied, or that it is not to be.
+    pub(super) fn is_executed(&self) -> bool {
+        let conditions = self.status.iter().flat_map(|status| &status.conditions);
+        let status = |type_: &str| {
+            let mut conditions = conditions.clone();
+            let told = conditions.find(|one| one.type_ == type_);
+            told.map(|one| one.status == "True")
+        };
+        match self.is_suspended() {
+            true => status("Dispatching") == Some(false),
+            false => status("Applied") == Some(true),
+        }
+    }
+
     pub(super) fn label(&self, name: &str) -> &str {
         self.labels().get(name).map_or("", String::as_str)
     }
@@ -332,23 +348,46 @@ pub(super) fn update() -> PostParams {
     }
 }
 
-/// Puts a condition among the others, as `meta.SetStatusCondition` does. Whether anything changed.
-pub(super) fn set_condition(
-    conditions: &mut Vec<Condition>,
-    type_: &str,
-    status: bool,
-    reason: &str,
-    message: &str,
-) -> bool {
-    let new = Condition {
+/// A condition that begins now.
+pub(super) fn condition(type_: &str, status: bool, reason: &str, message: &str) -> Condition {
+    Condition {
         type_: type_.to_owned(),
         status: if status { "True" } else { "False" }.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
         last_transition_time: Time(Timestamp::now()),
         observed_generation: None,
-    };
-    let Some(old) = conditions.iter_mut().find(|one| one.type_ == type_) else {
+    }
+}
+
+/// Stores a condition among those of an object, anew after each conflict. An object that is gone needs none.
+pub(super) async fn store_condition<K>(
+    objects: &Api<K>,
+    name: &str,
+    new: Condition,
+    conditions: impl Fn(&mut K) -> &mut Vec<Condition>,
+) -> Result<(), Error>
+where
+    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
+{
+    loop {
+        let Some(mut object) = objects.get_opt(name).await? else {
+            return Ok(());
+        };
+        if !set_condition(conditions(&mut object), new.clone()) {
+            return Ok(());
+        }
+        let stored = objects.replace_status(name, &update(), &object).await;
+        match stored.map_err(Error::from) {
+            Err(error) if error.is_conflict() => {}
+            stored => return stored.map(drop),
+        }
+    }
+}
+
+/// Puts a condition among the others, as `meta.SetStatusCondition` does. Whether anything changed.
+pub(super) fn set_condition(conditions: &mut Vec<Condition>, new: Condition) -> bool {
+    let Some(old) = conditions.iter_mut().find(|one| one.type_ == new.type_) else {
         conditions.push(new);
         return true;
     };

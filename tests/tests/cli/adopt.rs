@@ -1,17 +1,18 @@
-//! Services between Karmada's controllers and causeway, on objects made by hand as Karmada makes them.
+//! Services between Karmada's controllers and causeway.
 
 mod karmada;
 
 use causeway::api::MultiClusterService;
+use causeway_tests::karmada::{Witness, names};
 use causeway_tests::kubectl::Output;
-use causeway_tests::{Fleet, Installation, Running, SOON, Space, eventually};
+use causeway_tests::{Fleet, Installation, Karmada, Running, SOON, Space, eventually};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 
-use self::karmada::{Answering, Carried, FINALIZER, Watched};
+use self::karmada::Carried;
 use crate::{ends, join, json};
 
-/// A hub that serves Works, and members a and b, joined; causeway's controller is at work.
+/// A hub with Karmada's definitions, and members a and b, joined; causeway's controller is at work.
 struct Bed {
     fleet: Fleet,
     installation: Installation,
@@ -22,7 +23,7 @@ impl Bed {
     async fn start() -> Self {
         let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
         let installation = Installation::new(&fleet).await;
-        karmada::define_works(fleet.hub()).await;
+        Karmada::install(&fleet).await;
         let controller = installation.controller().start().await;
         for member in fleet.members() {
             ends(
@@ -94,6 +95,7 @@ async fn what_karmada_carries_is_judged_by_its_own_slices(bed: &Bed) {
         .count(1)
         .create(bed.fleet.member("a"))
         .await;
+    carried.karmada.stop();
     carried.offer_in_b("10.99.0.9").await;
     let stale = format!(
         "1 ready | NotDispatchedByKarmada: | StaleEndpoints: b offers 10.99.0.9 of a | {remedy}"
@@ -118,7 +120,8 @@ async fn what_karmada_carries_is_judged_by_its_own_slices(bed: &Bed) {
     let delete = ["delete", "mcs", "foo", "-n", space.name(), "--wait=false"];
     bed.fleet.hub().kubectl(delete).await.ok();
     let hangs = format!(
-        "Karmada's finalizer: {FINALIZER} | {remedy}, with karmada-controller-manager started with --feature-gates="
+        "Karmada's finalizer: {} | {remedy}, with karmada-controller-manager started with --feature-gates=",
+        names::SERVICE_FINALIZER
     );
     ends(&words("explain").await, 1, &hangs);
     ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
@@ -150,7 +153,7 @@ async fn causeway_goes_and_the_services_stay(bed: &Bed) {
     );
     let after = hub.kubectl(ours).await.ok();
     assert!(
-        !after.contains("causeway") && after.contains(FINALIZER),
+        !after.contains("causeway") && after.contains(names::SERVICE_FINALIZER),
         "{after}"
     );
     let clusters = [
@@ -166,9 +169,9 @@ async fn a_gate_that_is_on_is_found(bed: &Bed) {
     let carried = Carried::new(&bed.fleet, "gate-on").await;
     let space = &carried.space;
     let before = carried.snapshot().await;
-    let answering = Answering::start(&carried);
+    carried.karmada.gate(true);
     let refused = bed.mcs("adopt foo", space, &[]).await;
-    answering.stop().await;
+    carried.karmada.gate(false);
     ends(
         &refused,
         1,
@@ -204,15 +207,13 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
         "a dry run changes nothing"
     );
 
-    let watched = Watched::start(space, bed.fleet.member("b"), &carried.addresses).await;
-    let own = bed.slices(space, "a").await;
+    let (provider, consumer) = (bed.fleet.member("a"), bed.fleet.member("b"));
+    let witness = Witness::begin(space.name(), &[provider, consumer]);
+    witness.sees(2).await;
     let adopted = bed.mcs("adopt foo", space, &["-o", "json"]).await;
     ends(&adopted, 0, "");
-    assert_eq!(
-        watched.stop().await,
-        Vec::<String>::new(),
-        "no ready endpoint lacked"
-    );
+    witness.nothing_lacked(&[("a", &carried.pods), ("b", &carried.pods)]);
+    witness.kubernetes_slices_stayed("a");
     let report = json(&adopted);
     assert_eq!(
         (&report["done"], &report["services"][0]["state"]),
@@ -225,7 +226,7 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
     assert_eq!(
         kinds,
         [
-            "free", "free", "free", "delete", "delete", "delete", "slice", "release"
+            "free", "free", "delete", "delete", "delete", "slice", "release"
         ],
         "{report}"
     );
@@ -241,17 +242,6 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
         "{names:?}"
     );
     assert_eq!(bed.finalizers(space).await, ["mcs.causeway.dev/cleanup"]);
-    let uids = |slices: &[EndpointSlice]| {
-        slices
-            .iter()
-            .map(|one| one.metadata.uid.clone())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        uids(&bed.slices(space, "a").await),
-        uids(&own),
-        "the provider's own slice stays"
-    );
     ends(
         &bed.mcs("adopt foo", space, &[]).await,
         0,
@@ -263,8 +253,9 @@ async fn what_was_interrupted_is_gone_on_with(bed: &Bed) {
     let carried = Carried::new(&bed.fleet, "interrupted").await;
     let space = &carried.space;
     // As if it had ended after the first finalizer; and somebody had deleted a Work as it was told before: it hangs.
-    carried.free("foo-own").await;
-    carried.delete_work("foo-collected").await;
+    carried.karmada.stop();
+    carried.free_dispatched().await;
+    carried.delete_collected().await;
     let all = ["--all", "--wait", "--timeout", "60s"];
     let mut words = vec!["adopt"];
     words.extend(all);
@@ -274,7 +265,7 @@ async fn what_was_interrupted_is_gone_on_with(bed: &Bed) {
     assert_eq!(carried.works().await, Vec::<String>::new());
     assert_eq!(
         space.ready_addresses(bed.fleet.member("b"), "foo").await,
-        carried.addresses
+        carried.addresses()
     );
 }
 
@@ -283,9 +274,7 @@ async fn a_slice_without_a_replacement_is_left(bed: &Bed) {
     let space = &carried.space;
     // Not asked for by name: every member provides, also one that is not joined any more.
     carried.provided_by_all().await;
-    carried
-        .dispatch("ghost", "foo-xyz", &["10.99.0.1".to_owned()])
-        .await;
+    carried.leave_in_b("ghost", "foo-xyz", "10.99.0.1").await;
     let left = bed.mcs("adopt foo --timeout 8s", space, &[]).await;
     ends(
         &left,
@@ -294,10 +283,10 @@ async fn a_slice_without_a_replacement_is_left(bed: &Bed) {
     );
     let finalizers = bed.finalizers(space).await;
     assert!(
-        finalizers.iter().any(|one| one == FINALIZER),
+        finalizers.iter().any(|one| one == names::SERVICE_FINALIZER),
         "{finalizers:?}"
     );
-    let mut reached = carried.addresses.clone();
+    let mut reached = carried.addresses();
     reached.push("10.99.0.1".to_owned());
     reached.sort();
     let ready = space.ready_addresses(bed.fleet.member("b"), "foo").await;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use causeway_tests::karmada::DEFINITIONS;
 use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service, soak};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -12,22 +13,6 @@ use super::{Bed, NOTICED, condition, own_objects, reaches, says};
 
 /// Longer than the hub's Works are waited for, and than a watch that was refused waits.
 const AWAITED: Duration = Duration::from_secs(120);
-
-/// The definition of Karmada's Work, as far as it matters here.
-pub(super) const DEFINITION: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: works.work.karmada.io}
-spec:
-  group: work.karmada.io
-  scope: Namespaced
-  names: {kind: Work, plural: works, singular: work}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
 
 fn work(name: &str, labels: &str) -> String {
     format!(
@@ -113,7 +98,7 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
     let (space, mut addresses) = bed.foo("works").await;
 
     // Karmada comes, and carries foo; of bar it propagates the Service alone, by a policy.
-    hub.apply(DEFINITION).await.ok();
+    hub.apply(DEFINITIONS).await.ok();
     hub.kubectl(["create", "namespace", "karmada-es-member1"])
         .await
         .ok();
@@ -197,7 +182,7 @@ async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_d
     }
     let bed = Bed::start(2, &[]).await;
     let hub = bed.hub();
-    hub.apply(DEFINITION).await.ok();
+    hub.apply(DEFINITIONS).await.ok();
     let role = ["get", "clusterrole", "causeway-controller", "-o", "json"];
     let role = hub.kubectl(role).await.ok();
     let mut without: Value = serde_json::from_str(&role).expect("a role");

@@ -1,9 +1,9 @@
 //! A hub on which Karmada's own ServiceExport controllers import services, as what they make on the hub and in members shows. Each
 //! object is as these controllers make it (karmada-io/karmada, pkg/controllers/mcs), and is made and deleted by the test in their place.
 
+use causeway_tests::karmada::DEFINITIONS;
 use causeway_tests::{Cluster, SOON, Space, eventually, service};
 
-use super::karmada::DEFINITION;
 use super::{Bed, NOTICED, condition, own_objects};
 
 /// What `service_import_controller.go` finds and makes on the hub, and what is propagated of it.
@@ -89,7 +89,7 @@ async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_
  {
     let bed = Bed::start(2, &[]).await;
     let (hub, member1, member2) = (bed.hub(), bed.member("member1"), bed.member("member2"));
-    hub.apply(DEFINITION).await.ok();
+    hub.apply(DEFINITIONS).await.ok();
     hub.serve_older_clusterset().await;
     let space = bed.fleet.space("imports").await;
 

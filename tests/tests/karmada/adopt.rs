@@ -52,7 +52,11 @@ async fn a_service_goes_to_causeway_and_back_without_a_gap_while_pods_come_and_g
     }
     stage.is_karmadas(2, &all).await;
     stage.is_karmadas(3, &all).await;
-    witness.nothing_lacked(&[(1, &local), (2, &stayed), (3, &stayed)]);
+    witness.nothing_lacked(&[
+        ("member1", &local),
+        ("member2", &stayed),
+        ("member3", &stayed),
+    ]);
     witness.kubernetes_slices_stayed("member1");
 }
 
@@ -101,7 +105,7 @@ async fn each_step_of_an_adoption_is_a_command_that_can_be_typed_and_what_is_typ
     }
     stage.mcs(&format!("adopt foo {OBSERVE}")).await.ok();
     nothing_of_karmadas_is_left(&stage).await;
-    witness.nothing_lacked(&[(1, &pods), (2, &pods)]);
+    witness.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
     witness.kubernetes_slices_stayed("member1");
 }
 

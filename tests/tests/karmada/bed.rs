@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use causeway_tests::causeway::{Bed, Installation};
 use causeway_tests::fixtures::RunningPod;
+use causeway_tests::karmada::Witness;
 use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, Fleet, Karmada, Space, eventually, multi_cluster_service, service};
 use k8s_openapi::api::core::v1::Service;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
-
-use crate::witness::Witness;
 
 /// Long enough for what is looked at every 15 s.
 pub(crate) const NOTICED: Duration = Duration::from_secs(60);

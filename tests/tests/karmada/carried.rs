@@ -34,7 +34,7 @@ async fn copies_of_a_service_that_karmada_takes_over_give_way_without_a_gap_and_
         let told = stage.mcs(command).await.ok();
         assert!(told.contains("Karmada"), "{command}: {told}");
     }
-    witness.nothing_lacked(&[(1, &stayed), (2, &stayed)]);
+    witness.nothing_lacked(&[("member1", &stayed), ("member2", &stayed)]);
     it_is_deleted_and_nothing_of_either_is_left(&stage).await;
 }
 
@@ -89,6 +89,6 @@ async fn a_deletion_that_hangs_on_karmadas_finalizer_says_so_and_ends_when_it_is
             .is_empty()
     })
     .await;
-    witness.nothing_lacked(&[(1, &pods)]);
+    witness.nothing_lacked(&[("member1", &pods)]);
     witness.kubernetes_slices_stayed("member1");
 }

@@ -6,4 +6,3 @@ mod bed;
 mod carried;
 mod churn;
 mod policy;
-mod witness;

@@ -47,7 +47,7 @@ async fn a_service_that_a_policy_overwrites_is_karmadas_from_then_on_and_nobody_
     })
     .await;
     stage.reaches(2, &pods).await;
-    witness.nothing_lacked(&[(1, &pods), (2, &pods)]);
+    witness.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
 
     // What it carries goes with the mcs, the Service stays.
     let delete = [

@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use causeway_tests::Cluster;
-use causeway_tests::fixtures::RunningPod;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -12,8 +10,12 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use tokio::task::AbortHandle;
 
+use super::names;
+use crate::fixtures::RunningPod;
+use crate::{Cluster, SOON, eventually};
+
 /// Watches until it is dropped.
-pub(crate) struct Witness {
+pub struct Witness {
     seen: Arc<Mutex<Seen>>,
     tasks: Vec<AbortHandle>,
 }
@@ -39,7 +41,8 @@ struct Moment {
 }
 
 impl Witness {
-    pub(crate) fn begin(namespace: &str, clusters: &[&Cluster]) -> Self {
+    /// Watches these clusters from now on.
+    pub fn begin(namespace: &str, clusters: &[&Cluster]) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let mut tasks = Vec::new();
         for cluster in clusters {
@@ -59,8 +62,8 @@ impl Witness {
     }
 
     /// Until each of so many clusters was seen.
-    pub(crate) async fn sees(&self, clusters: usize) {
-        causeway_tests::eventually("the witness sees", causeway_tests::SOON, async || {
+    pub async fn sees(&self, clusters: usize) {
+        eventually("the witness sees", SOON, async || {
             let seen = self.seen.lock().expect("nobody panics with it");
             let named: BTreeSet<_> = seen.moments.iter().map(|moment| &moment.cluster).collect();
             named.len() == clusters && seen.services.len() == clusters
@@ -69,11 +72,11 @@ impl Witness {
     }
 
     /// No moment in these members was without these endpoints, and no Service went or got another address.
-    pub(crate) fn nothing_lacked(&self, stayed: &[(u8, &[RunningPod])]) {
+    pub fn nothing_lacked(&self, stayed: &[(&str, &[RunningPod])]) {
         let seen = self.seen.lock().expect("nobody panics with it");
-        for (number, pods) in stayed {
-            let name = format!("member{number}");
-            let moments = seen.moments.iter().filter(|moment| moment.cluster == name);
+        for (name, pods) in stayed {
+            let moments = seen.moments.iter();
+            let moments = moments.filter(|moment| moment.cluster == *name);
             for Moment { ready, after, .. } in moments {
                 let lacks: Vec<_> = pods
                     .iter()
@@ -93,7 +96,7 @@ impl Witness {
     }
 
     /// No slice that Kubernetes keeps was replaced by another.
-    pub(crate) fn kubernetes_slices_stayed(&self, cluster: &str) {
+    pub fn kubernetes_slices_stayed(&self, cluster: &str) {
         let seen = self.seen.lock().expect("nobody panics with it");
         let own = seen.own.get(cluster).cloned().unwrap_or_default();
         assert_eq!(
@@ -143,11 +146,10 @@ async fn watch_slices(api: Api<EndpointSlice>, cluster: String, seen: Arc<Mutex<
         };
         let mut seen = seen.lock().expect("nobody panics with it");
         let own = seen.own.entry(cluster.clone()).or_default();
-        let keeper = "endpointslice.kubernetes.io/managed-by";
         let kubernetes = slices.values().filter(|slice| {
             slice
                 .labels()
-                .get(keeper)
+                .get(names::SLICE_MANAGED_BY)
                 .is_some_and(|by| by == "endpointslice-controller.k8s.io")
         });
         own.extend(kubernetes.filter_map(|slice| slice.uid()));
@@ -164,7 +166,7 @@ fn ready<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String
     let of_service = slices.filter(|slice| {
         slice
             .labels()
-            .get("kubernetes.io/service-name")
+            .get(names::SLICE_SERVICE)
             .is_some_and(|name| name == "foo")
     });
     let endpoints = of_service.flat_map(|slice| &slice.endpoints);
