@@ -1,6 +1,7 @@
 //! `kubectl mcs status`: the members and the services, and whether all is well.
 
 mod clusterset;
+mod condition;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod karmada;

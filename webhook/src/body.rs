@@ -8,10 +8,7 @@ use bytes::{Buf, Bytes};
 use hyper::body::Body;
 
 use crate::connections::{Phase, Progress};
-use crate::load::Admitted;
-
-/// An update carries two objects of up to 3 MiB each.
-pub(crate) const BODY_MAX: usize = 7 * 1024 * 1024;
+use crate::load::{Admitted, BODY_MAX};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

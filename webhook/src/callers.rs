@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::{FromDer, GeneralName};
 
-use crate::tls::{Complaint, POLL};
+use crate::reload::{Complaint, POLL};
 
 /// The flags that say who may call.
 #[derive(clap::Args, Clone, Debug)]

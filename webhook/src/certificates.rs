@@ -11,6 +11,7 @@ mod args;
 mod cache;
 mod hub;
 mod keeper;
+mod look;
 mod pace;
 
 use causeway::process::Process;

@@ -16,6 +16,7 @@ mod depth;
 mod fields;
 pub mod load;
 pub mod metrics;
+mod reload;
 pub mod review;
 pub mod server;
 pub mod service;

@@ -6,9 +6,10 @@ use causeway::process::args::Checks;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::body::BODY_MAX;
-
 const KIB: usize = 1024;
+
+/// The bytes of a body at most: an update carries two objects of up to 3 MiB each.
+pub(crate) const BODY_MAX: usize = 7 * KIB * KIB;
 
 /// How much of a body counts for nothing, so that usual requests never wait for large ones.
 pub(crate) const FREE: usize = 16 * KIB;

@@ -12,10 +12,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Body;
 
-use crate::body::{self, BODY_MAX, BodyError, BoxError};
+use crate::body::{self, BodyError, BoxError};
 use crate::connections::{Connections, Phase, Progress};
 use crate::decide::{self, Change, Decision, Policy, Question, Refusal, Stake};
-use crate::load::{Admitted, Limits, Load};
+use crate::load::{Admitted, BODY_MAX, Limits, Load};
 use crate::metrics::{Call, Metrics, Outcome, Refused};
 use crate::review::{self, Status, Subject};
 use crate::view::{Hub, HubError};

@@ -7,7 +7,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use causeway::process::supervise::with_causes;
@@ -24,10 +23,10 @@ use x509_parser::prelude::FromDer;
 
 use crate::callers::Callers;
 use crate::metrics::Metrics;
+use crate::reload::{Complaint, POLL};
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
-pub(crate) const POLL: Duration = Duration::from_secs(1);
 
 /// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -215,39 +214,5 @@ pub async fn follow(
             }
             Err(error) => complaint.raise(with_causes(&error)),
         }
-    }
-}
-
-/// Says once what is wrong, and only when it was so twice in a row: two files that are being replaced do not
-/// belong together for a moment.
-pub(crate) struct Complaint {
-    what_stays: &'static str,
-    last: Option<String>,
-    said: bool,
-}
-
-impl Complaint {
-    /// About successors without which the last good ones stay in use.
-    pub(crate) fn about(what_stays: &'static str) -> Self {
-        Self {
-            what_stays,
-            last: None,
-            said: false,
-        }
-    }
-
-    pub(crate) fn raise(&mut self, text: String) {
-        if self.last.as_ref() != Some(&text) {
-            self.last = Some(text);
-            self.said = false;
-        } else if !self.said {
-            tracing::error!("the last good {} in use: {text}", self.what_stays);
-            self.said = true;
-        }
-    }
-
-    pub(crate) fn settle(&mut self) {
-        self.last = None;
-        self.said = false;
     }
 }

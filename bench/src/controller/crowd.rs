@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use super::Extent;
 use super::bed::{Bed, Subject};
 use super::load::{Load, Outcome};
+use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::text::SliceId;
-use super::sim::world::{Shape, World};
+use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -27,7 +28,7 @@ async fn world(extent: &Extent, dead: Vec<usize>) -> anyhow::Result<World> {
         endpoints: ENDPOINTS,
         consumers,
     };
-    World::serve(Shape {
+    serve(Shape {
         members: extent.members + 1,
         services: vec![spec; extent.services.min(500)],
         dead,

@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::Extent;
 use super::bed::{Bed, Subject};
 use super::load::{Load, Outcome, settle};
+use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::text::SliceId;
-use super::sim::world::{Shape, World};
+use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -33,7 +34,7 @@ async fn world() -> anyhow::Result<World> {
         std::iter::repeat_n(spec, count as usize)
     };
     let services = spec(0, FLOODING).chain(spec(1, OTHERS)).collect();
-    World::serve(Shape {
+    serve(Shape {
         members: 3,
         services,
         dead: Vec::new(),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::Extent;
 use super::bed::Bed;
 use super::load::Load;
+use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::text::SliceId;
-use super::sim::world::{Shape, World};
+use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -23,7 +24,7 @@ async fn world(services: usize) -> anyhow::Result<World> {
         endpoints: ENDPOINTS,
         consumers,
     };
-    World::serve(Shape {
+    serve(Shape {
         members: 2,
         services: vec![spec; services],
         dead: Vec::new(),

@@ -8,9 +8,10 @@ use super::bed::{Bed, Subject};
 use super::load::{Load, Outcome};
 use super::sim::journal::Write;
 use super::sim::kind::Kind;
+use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::text::SliceId;
-use super::sim::world::{Shape, World};
+use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -48,7 +49,7 @@ async fn world(extent: &Extent) -> anyhow::Result<World> {
         std::iter::repeat_n(spec, extent.services)
     });
     let services = services.collect();
-    World::serve(Shape {
+    serve(Shape {
         members: 11,
         services,
         dead: Vec::new(),

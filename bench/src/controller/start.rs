@@ -8,9 +8,10 @@ use super::Extent;
 use super::bed::{Bed, Subject};
 use super::load::settle;
 use super::sim::kind::Kind;
+use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::text::SliceId;
-use super::sim::world::{Shape, World};
+use super::sim::world::World;
 use crate::proc;
 use crate::report::Row;
 
@@ -47,7 +48,7 @@ async fn world(members: usize, services: usize, consumers: usize) -> anyhow::Res
         }
     };
     let services = (0..members).flat_map(|member| std::iter::repeat_n(spec(member), services));
-    World::serve(Shape {
+    serve(Shape {
         members,
         services: services.collect(),
         dead: Vec::new(),

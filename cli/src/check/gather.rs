@@ -1,6 +1,7 @@
 //! Reads what a check rests on. What the person may not see is noted as such.
 
 use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
@@ -9,8 +10,6 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Resource};
-
-pub(super) use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 
 use super::rights::{self, Lacking};
 use crate::args::CheckArgs;

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use causeway::api::condition;
 use causeway::api::{Cluster, SyncMode};
-use causeway::domain::protected::MEMBERS_NAMESPACE;
+use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 
-use super::gather::{Installation, NAMESPACE, Seen, Webhook};
+use super::gather::{Installation, Seen, Webhook};
 use super::rights::{ACCOUNT, Lacking};
 use super::{Part, State};
 use crate::hub::DEFINE;

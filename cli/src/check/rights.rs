@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use causeway::api::{Cluster, MultiClusterService};
-use causeway::domain::protected::MEMBERS_NAMESPACE;
+use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
 use futures::StreamExt as _;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -12,7 +12,6 @@ use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
 use kube::api::PostParams;
 use kube::{Api, Resource};
 
-use super::gather::NAMESPACE;
 use crate::ask::{ApiServer, AskError};
 
 /// The account of the manifests.

@@ -4,6 +4,7 @@ mod clusterset;
 mod fate;
 mod karmada;
 mod native;
+mod plan;
 mod way;
 
 use super::report::{Explanation, Finding, Reason, Way};

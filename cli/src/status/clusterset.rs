@@ -10,8 +10,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
 
+use super::condition::{ConditionReport, verdict};
 use super::members::{Holdings, Readings};
-use super::report::{ConditionReport, verdict};
 
 /// A service that members export or import (multicluster.x-k8s.io).
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -10,6 +10,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::clusterset::{self, ExportedReport};
+use super::condition::{ConditionReport, verdict};
 use super::karmada::Knowledge;
 use super::members::Readings;
 use crate::karmada::binding::Unapplied;
@@ -104,18 +105,6 @@ pub(crate) struct ServiceReport {
     pub propagation: Option<Unapplied>,
 }
 
-/// A condition.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ConditionReport {
-    #[serde(rename = "type")]
-    pub type_: String,
-    pub status: String,
-    pub reason: String,
-    pub message: String,
-    pub since: Timestamp,
-}
-
 /// The part of a member in a service.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -148,8 +137,6 @@ pub(crate) enum Scope {
     /// One service.
     One,
 }
-
-const PENDING: &str = "Pending";
 
 impl Report {
     /// Reports on these objects; `clusters` is `None` where the person may not see them.
@@ -266,49 +253,6 @@ fn member(cluster: &Cluster) -> MemberReport {
     }
 }
 
-/// What the condition Ready says, if it says it of the object as it is.
-pub(crate) struct Verdict {
-    pub ready: bool,
-    pub reason: String,
-    pub message: String,
-    pub since: Option<Timestamp>,
-}
-
-pub(crate) fn verdict(
-    conditions: &[Condition],
-    generation: Option<i64>,
-    deleting: bool,
-) -> Verdict {
-    let not_yet = |reason: &str, message: &str| Verdict {
-        ready: false,
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-        since: None,
-    };
-    if deleting {
-        return not_yet(
-            "Deleting",
-            "it is being deleted; the controller cleans the members first",
-        );
-    }
-    let Some(ready) = condition::find(conditions, condition::READY) else {
-        return not_yet(
-            PENDING,
-            "the controller has not taken it up yet; check that causeway-controller runs",
-        );
-    };
-    // Karmada writes no observedGeneration into the conditions of a Cluster.
-    if ready.observed_generation.is_some() && ready.observed_generation < generation {
-        return not_yet(PENDING, "the last change is not carried out yet");
-    }
-    Verdict {
-        ready: ready.status == condition::TRUE,
-        reason: ready.reason.clone(),
-        message: ready.message.clone(),
-        since: Some(ready.last_transition_time.0),
-    }
-}
-
 fn service_report(
     service: &MultiClusterService,
     known: Option<&BTreeMap<String, MemberReport>>,
@@ -394,18 +338,6 @@ fn ordered(mut conditions: Vec<Condition>) -> Vec<ConditionReport> {
     };
     conditions.sort_by_key(|condition| place(&condition.type_));
     conditions.into_iter().map(ConditionReport::from).collect()
-}
-
-impl From<Condition> for ConditionReport {
-    fn from(condition: Condition) -> Self {
-        Self {
-            type_: condition.type_,
-            status: condition.status,
-            reason: condition.reason,
-            message: condition.message,
-            since: condition.last_transition_time.0,
-        }
-    }
 }
 
 fn parts(

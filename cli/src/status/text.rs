@@ -5,7 +5,8 @@ mod clusterset;
 use causeway::api::condition::reason;
 use k8s_openapi::jiff::Timestamp;
 
-use super::report::{ConditionReport, MemberReport, PartReport, Presence, Report, ServiceReport};
+use super::condition::ConditionReport;
+use super::report::{MemberReport, PartReport, Presence, Report, ServiceReport};
 use crate::age;
 use crate::misplaced::Misplaced;
 use crate::table::{Table, fields};

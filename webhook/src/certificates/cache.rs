@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::Event;
 use tokio::sync::Notify;
 
-use super::hub::Look;
+use super::look::Look;
 use crate::watch::Fold;
 
 /// The objects that certificates rest on. Clones are the same cache.

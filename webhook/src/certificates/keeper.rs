@@ -15,7 +15,8 @@ use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 
 use super::cache::Cache;
-use super::hub::{Hub, HubError, Kind, Look, contents};
+use super::hub::{Hub, HubError};
+use super::look::{Kind, Look, Registration, contents};
 use super::pace::Pace;
 use super::{ROTATE, SelfManaged};
 use crate::metrics::Metrics;
@@ -270,10 +271,7 @@ impl Keeper {
         judged.decision.change.is_some() || self.unpublished(judged).next().is_some()
     }
 
-    fn unpublished<'a>(
-        &self,
-        judged: &'a Judged,
-    ) -> impl Iterator<Item = &'a super::hub::Registration> {
+    fn unpublished<'a>(&self, judged: &'a Judged) -> impl Iterator<Item = &'a Registration> {
         let trust = judged.decision.trust.as_deref();
         judged
             .look

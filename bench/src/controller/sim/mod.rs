@@ -4,7 +4,7 @@
 pub(crate) mod documents;
 pub(crate) mod journal;
 pub(crate) mod kind;
-mod seed;
+pub(crate) mod seed;
 pub(crate) mod server;
 pub(crate) mod services;
 pub(crate) mod store;

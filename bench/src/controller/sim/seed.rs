@@ -21,7 +21,23 @@ use super::world::World;
 /// An address where nobody listens.
 const NOBODY: &str = "http://127.0.0.1:1";
 
-pub(super) fn hub(world: &World, dead: &[usize]) {
+/// How many members there are, and what they share.
+pub(crate) struct Shape {
+    pub(crate) members: usize,
+    pub(crate) services: Vec<ServiceSpec>,
+    /// Members that refuse connections.
+    pub(crate) dead: Vec<usize>,
+}
+
+/// Serves API servers and fills them. Whatever the services ask for is in place then.
+pub(crate) async fn serve(shape: Shape) -> anyhow::Result<World> {
+    let world = World::empty(shape.members, shape.services).await?;
+    hub(&world, &shape.dead);
+    members(&world);
+    Ok(world)
+}
+
+fn hub(world: &World, dead: &[usize]) {
     let hub = world.hub();
     put(
         hub,
@@ -101,7 +117,7 @@ pub(super) fn hub(world: &World, dead: &[usize]) {
     }
 }
 
-pub(super) fn members(world: &World) {
+fn members(world: &World) {
     for number in 0..world.members() {
         let place = u32::try_from(number).unwrap_or_default();
         let member = world.member(number);

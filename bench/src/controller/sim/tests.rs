@@ -9,9 +9,10 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Config};
 use serde_json::json;
 
+use super::seed::{Shape, serve};
 use super::services::ServiceSpec;
 use super::text::{SliceId, namespace, service_name};
-use super::world::{Shape, World};
+use super::world::World;
 
 /// Some services of the first member, each with a copy in the second.
 async fn world() -> World {
@@ -22,7 +23,7 @@ async fn world() -> World {
         endpoints: 3,
         consumers,
     };
-    World::serve(Shape {
+    serve(Shape {
         members: 2,
         services: vec![spec; 7],
         dead: Vec::new(),

@@ -8,7 +8,6 @@ use tokio::task::AbortHandle;
 
 use super::journal::Journal;
 use super::kind::{Kind, key};
-use super::seed;
 use super::server::{Shared, serve};
 use super::services::{ServiceSpec, Services};
 use super::store::{Body, Store};
@@ -29,36 +28,24 @@ impl Drop for World {
     }
 }
 
-/// How many members there are, and what they share.
-pub(crate) struct Shape {
-    pub(crate) members: usize,
-    pub(crate) services: Vec<ServiceSpec>,
-    /// Members that refuse connections.
-    pub(crate) dead: Vec<usize>,
-}
-
 impl World {
-    /// Fills the API servers and serves them. Whatever the services ask for is in place already.
-    pub(crate) async fn serve(shape: Shape) -> anyhow::Result<Self> {
-        let services = Arc::new(Services::new(shape.services));
+    /// Serves API servers that hold nothing yet.
+    pub(super) async fn empty(members: usize, services: Vec<ServiceSpec>) -> anyhow::Result<Self> {
+        let services = Arc::new(Services::new(services));
         let journal = Arc::new(Journal::default());
-        let stores =
-            (0..=shape.members).map(|number| Arc::new(Store::new(number, services.clone())));
+        let stores = (0..=members).map(|number| Arc::new(Store::new(number, services.clone())));
         let shared = Arc::new(Shared {
             stores: stores.collect(),
             journal: journal.clone(),
         });
         let (address, task) = serve(shared.clone()).await?;
-        let world = Self {
+        Ok(Self {
             address,
             services,
             journal,
             shared,
             task,
-        };
-        seed::hub(&world, &shape.dead);
-        seed::members(&world);
-        Ok(world)
+        })
     }
 
     pub(crate) fn members(&self) -> usize {

@@ -8,7 +8,8 @@ use kube::ResourceExt as _;
 use super::super::report::{Finding, Path, Reason, Way};
 use super::super::scene::{Held, Scene};
 use super::super::standing;
-use super::way::Plan;
+use super::plan::Plan;
+use super::way::carry_out;
 
 /// The way by the name of the clusterset, if a person exports the service, or copies of an export are there.
 pub(super) fn way(scene: &Scene) -> Option<Way> {
@@ -55,7 +56,7 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
     findings.extend(disagreement(scene, &plan.providers));
     findings.extend(standing::karmadas_import(scene));
     findings.extend(not_imported(scene));
-    Some(plan.carry_out(findings, address))
+    Some(carry_out(&plan, findings, address))
 }
 
 /// Every member that is reached from the hub and has the namespace, or of which that is not known.

@@ -8,8 +8,7 @@ use super::super::ports;
 use super::super::ranges;
 use super::super::report::{Fate, Finding, Path, Reason};
 use super::karmada;
-use super::native;
-use super::way::{Plan, is_external_name};
+use super::plan::{Plan, is_external_name};
 
 /// An endpoint of a provider's slice, and a consumer.
 pub(super) struct Question<'a> {
@@ -207,19 +206,17 @@ impl Question<'_> {
     /// What the controller says of the service, or of the export: also what it does not carry.
     fn told(&self) -> Option<String> {
         let scene = self.plan.scene;
-        let ready = match self.plan.path {
-            Path::Native => native::ready(scene.wish.as_ref()?)?,
+        let told = match self.plan.path {
+            Path::Native => scene.told()?,
             Path::Clusterset => {
                 let mut exports = scene.held(self.provider)?.exports.iter();
                 let export = exports.find(|export| scene.is_a_persons(*export))?;
                 let conditions = &export.status.as_ref()?.conditions;
-                condition::find(conditions, condition::READY)?
+                let ready = condition::find(conditions, condition::READY)?;
+                format!("{} ({})", ready.reason, ready.message)
             }
         };
-        Some(format!(
-            "; the controller says {} ({})",
-            ready.reason, ready.message
-        ))
+        Some(format!("; the controller says {told}"))
     }
 
     fn wait(&self) -> String {

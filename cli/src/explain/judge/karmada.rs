@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 
 use super::super::report::{Finding, Path, Reason};
 use super::super::scene::{Held, Scene, is_copy};
-use super::way::Plan;
+use super::plan::Plan;
 use crate::karmada::{self, Work};
 
 /// The slice by which Karmada brought an endpoint of that provider to a consumer.

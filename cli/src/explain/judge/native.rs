@@ -15,7 +15,8 @@ use super::super::ports;
 use super::super::report::{Finding, Path, Reason, Way};
 use super::super::scene::Scene;
 use super::karmada;
-use super::way::{Plan, is_external_name};
+use super::plan::{Plan, is_external_name};
+use super::way::carry_out;
 
 /// The way by the service's own name, if the hub has a MultiClusterService of it.
 pub(super) fn way(scene: &Scene) -> Option<Way> {
@@ -59,7 +60,7 @@ pub(super) fn way(scene: &Scene) -> Option<Way> {
     findings.extend(behind(object));
     findings.extend(not_named(scene, &plan.providers));
     findings.extend(karmada::findings(&plan));
-    Some(plan.carry_out(findings, address))
+    Some(carry_out(&plan, findings, address))
 }
 
 fn load_balancer(scene: &Scene, address: String) -> Way {
@@ -238,7 +239,7 @@ fn not_named(scene: &Scene, providers: &[String]) -> Vec<Finding> {
 }
 
 /// Its condition Ready, if it has one.
-pub(super) fn ready(object: &MultiClusterService) -> Option<&Condition> {
+fn ready(object: &MultiClusterService) -> Option<&Condition> {
     let conditions = object.status.as_ref()?.conditions.as_ref()?;
     condition::find(conditions, condition::READY)
 }

@@ -6,7 +6,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::{ago, note, truth};
 use crate::status::clusterset::{ClusterReport, ExportReport, ExportedReport, ImportReport};
-use crate::status::report::{ConditionReport, UnreadReport};
+use crate::status::condition::ConditionReport;
+use crate::status::report::UnreadReport;
 use crate::table::{Table, fields};
 
 /// The exported services, a row each.

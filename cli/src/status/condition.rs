@@ -1,0 +1,75 @@
+//! What conditions say.
+
+use causeway::api::condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConditionReport {
+    #[serde(rename = "type")]
+    pub type_: String,
+    pub status: String,
+    pub reason: String,
+    pub message: String,
+    pub since: Timestamp,
+}
+
+impl From<Condition> for ConditionReport {
+    fn from(condition: Condition) -> Self {
+        Self {
+            type_: condition.type_,
+            status: condition.status,
+            reason: condition.reason,
+            message: condition.message,
+            since: condition.last_transition_time.0,
+        }
+    }
+}
+
+const PENDING: &str = "Pending";
+
+/// What the condition Ready says, if it says it of the object as it is.
+pub(crate) struct Verdict {
+    pub ready: bool,
+    pub reason: String,
+    pub message: String,
+    pub since: Option<Timestamp>,
+}
+
+pub(crate) fn verdict(
+    conditions: &[Condition],
+    generation: Option<i64>,
+    deleting: bool,
+) -> Verdict {
+    let not_yet = |reason: &str, message: &str| Verdict {
+        ready: false,
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        since: None,
+    };
+    if deleting {
+        return not_yet(
+            "Deleting",
+            "it is being deleted; the controller cleans the members first",
+        );
+    }
+    let Some(ready) = condition::find(conditions, condition::READY) else {
+        return not_yet(
+            PENDING,
+            "the controller has not taken it up yet; check that causeway-controller runs",
+        );
+    };
+    // Karmada writes no observedGeneration into the conditions of a Cluster.
+    if ready.observed_generation.is_some() && ready.observed_generation < generation {
+        return not_yet(PENDING, "the last change is not carried out yet");
+    }
+    Verdict {
+        ready: ready.status == condition::TRUE,
+        reason: ready.reason.clone(),
+        message: ready.message.clone(),
+        since: Some(ready.last_transition_time.0),
+    }
+}

@@ -1,0 +1,137 @@
+//! What the Secret and the webhook configurations hold, as far as it concerns certificates.
+
+use std::fmt;
+use std::sync::Arc;
+
+use causeway_certs::{Bundle, Contents, Trusted, bundle_pem};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::ObjectMeta;
+use serde_json::json;
+
+use super::REGISTRATION;
+
+/// cert-manager keeps the caBundle of a configuration that bears this (its "CA Injector" documentation).
+const INJECTED: [&str; 3] = [
+    "cert-manager.io/inject-ca-from",
+    "cert-manager.io/inject-ca-from-secret",
+    "cert-manager.io/inject-apiserver-ca",
+];
+
+/// Which of the two kinds of webhook configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Mutating,
+    Validating,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self {
+            Self::Mutating => "MutatingWebhookConfiguration",
+            Self::Validating => "ValidatingWebhookConfiguration",
+        };
+        write!(out, "{kind} {REGISTRATION}")
+    }
+}
+
+/// A webhook configuration, as far as it concerns certificates.
+#[derive(Clone, Debug)]
+pub(super) struct Registration {
+    pub(super) kind: Kind,
+    pub(super) uid: String,
+    resource_version: String,
+    /// Whether cert-manager keeps it.
+    pub(super) injected: bool,
+    pub(super) bundles: Vec<Bundle>,
+}
+
+impl Registration {
+    fn new<'a>(
+        kind: Kind,
+        metadata: &ObjectMeta,
+        clients: impl Iterator<Item = &'a WebhookClientConfig>,
+    ) -> Self {
+        let annotations = metadata.annotations.as_ref();
+        let bears = |key: &&str| annotations.is_some_and(|all| all.contains_key(*key));
+        let bundle = |client: &WebhookClientConfig| {
+            let text = client.ca_bundle.as_ref();
+            Bundle::read(text.map(|text| text.0.as_slice()).unwrap_or_default())
+        };
+        Self {
+            kind,
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            injected: INJECTED.iter().any(bears),
+            bundles: clients.map(bundle).collect(),
+        }
+    }
+
+    fn mutating(object: &MutatingWebhookConfiguration) -> Self {
+        let webhooks = object.webhooks.iter().flatten();
+        let clients = webhooks.map(|webhook| &webhook.client_config);
+        Self::new(Kind::Mutating, &object.metadata, clients)
+    }
+
+    fn validating(object: &ValidatingWebhookConfiguration) -> Self {
+        let webhooks = object.webhooks.iter().flatten();
+        let clients = webhooks.map(|webhook| &webhook.client_config);
+        Self::new(Kind::Validating, &object.metadata, clients)
+    }
+
+    /// Whether every bundle of it holds these authorities and nothing else.
+    pub(super) fn is_just(&self, trust: &[Trusted]) -> bool {
+        self.bundles.iter().all(|bundle| bundle.is_just(trust))
+    }
+
+    /// Sets those bundles that are otherwise, provided that the configuration is as it was read.
+    pub(super) fn patch(&self, trust: &[Trusted]) -> Option<json_patch::Patch> {
+        let text = ByteString(bundle_pem(trust).into_bytes());
+        let stale = self.bundles.iter().enumerate();
+        let stale = stale.filter(|(_, bundle)| !bundle.is_just(trust));
+        let sets = stale.map(|(index, _)| {
+            let path = format!("/webhooks/{index}/clientConfig/caBundle");
+            json!({ "op": "add", "path": path, "value": text })
+        });
+        let condition = json!({
+            "op": "test", "path": "/metadata/resourceVersion", "value": self.resource_version,
+        });
+        serde_json::from_value(std::iter::once(condition).chain(sets).collect()).ok()
+    }
+}
+
+/// The Secret and the configurations, at one moment.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    pub(super) registrations: Vec<Registration>,
+    pub(super) secret: Option<Arc<Secret>>,
+}
+
+impl Look {
+    pub(super) fn new(
+        mutating: Option<&MutatingWebhookConfiguration>,
+        validating: Option<&ValidatingWebhookConfiguration>,
+        secret: Option<Arc<Secret>>,
+    ) -> Self {
+        let mutating = mutating.map(Registration::mutating);
+        let validating = validating.map(Registration::validating);
+        Self {
+            registrations: mutating.into_iter().chain(validating).collect(),
+            secret,
+        }
+    }
+
+    /// The configurations that are causeway's to keep.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &Registration> {
+        self.registrations.iter().filter(|one| !one.injected)
+    }
+}
+
+/// What a Secret holds of causeway's.
+pub(super) fn contents(secret: &Secret) -> Contents {
+    let data = secret.data.as_ref();
+    Contents::gather(|key| Some(data?.get(key)?.0.as_slice()))
+}
