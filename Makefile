@@ -17,11 +17,13 @@ ONLY ?=
 SEED ?= 1645
 # T=600 soaks, or fuzzes each target, for ten minutes.
 T ?=
+# What does IO, and so is nothing for the engine.
+IO := axum|hyper|hyper-.*|kube-client|kube-runtime|mio|openssl.*|reqwest|rustls|rustls-.*|socket2|tokio|tokio-.*|tower|tower-.*
 
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo test soak long bench fuzz lint manifests testbed rust go
+.PHONY: help demo test soak long bench fuzz lint pure manifests testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -42,7 +44,7 @@ soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-certs --lib world
-	PROPTEST_CASES=4000 $(CARGO) test -p causeway-controller --lib worlds
+	PROPTEST_CASES=4000 $(CARGO) test -p causeway-engine --lib worlds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-properties --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-webhook --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test handover -- --nocapture
@@ -58,7 +60,7 @@ fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=
 	@$(CARGO) +nightly --version >/dev/null 2>&1 || { echo "the nightly toolchain is missing: rustup toolchain install nightly" >&2; exit 1; }
 	@fuzz/run $(or $(T),60) $(or $(ONLY),envelope admission planning watching)
 
-lint: rust go ## Check formats, lints, generated files, licences and advisories
+lint: rust go pure ## Check formats, lints, generated files, licences and advisories
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) build --workspace --bin generate-manifests
@@ -67,6 +69,12 @@ lint: rust go ## Check formats, lints, generated files, licences and advisories
 	$(GO) vet ./keeper
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
 	else echo "skipped, licences and advisories: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
+
+# The engine decides and does nothing; what it is built from must not be able to either.
+pure: rust
+	@all=$$($(CARGO) tree --quiet --package causeway-engine --edges normal,no-proc-macro --prefix none --format '{p}' | cut -d' ' -f1 | sort -u); \
+	io=$$(grep -xE '$(IO)' <<< "$$all" | paste -sd' ' || true); \
+	[ -z "$$io" ] || { echo "causeway-engine must not depend on what does IO: $$io (see cargo tree -p causeway-engine -i CRATE)" >&2; exit 1; }
 
 manifests: rust ## Write the generated manifests anew from the Rust types
 	$(CARGO) build --workspace --bin generate-manifests

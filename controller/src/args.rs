@@ -9,9 +9,9 @@ use causeway::process::args::{
 };
 use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
+use causeway_engine::index::quota::Quota;
 use clap::Parser;
 
-use crate::index::quota::Quota;
 use crate::watch::Limits;
 
 /// Keeps every cluster in line with the hub's MultiClusterServices

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use causeway::api;
 use causeway::domain::ServiceKey;
+use causeway_engine::model::{Failure, Propagation};
 use http::Request;
 use kube::{Api, Client};
 use serde::de::DeserializeOwned;
@@ -13,8 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::event::Event;
-use crate::failure::Failure;
-use crate::karmada::binding;
+use crate::failure::{Classify as _, classify};
 
 pub use self::lookups::{Lookups, REMEMBERED};
 
@@ -30,15 +30,21 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
     let api = Api::<api::MultiClusterService>::namespaced(hub, &key.namespace);
     let exists = match timeout(DEADLINE, api.get_metadata_opt(&key.name)).await {
-        Ok(found) => found.map(|found| found.is_some()).map_err(Failure::from),
+        Ok(found) => found.map(|found| found.is_some()).classified(),
         Err(_) => Err(Failure::timeout()),
     };
     tell(&events, Event::Asked { key, exists }).await;
 }
 
-/// Asks what became of Karmada's propagation of a Service; the answer comes as [`Event::Propagated`].
+/// Asks what became of Karmada's propagation of a Service, of which nothing has where there is no ResourceBinding; the answer comes as
+/// [`Event::Propagated`].
 pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
-    let outcome = binding::propagation(&hub, &key).await;
+    let path = format!(
+        "/apis/work.karmada.io/v1alpha2/namespaces/{}/resourcebindings/{}-service",
+        key.namespace, key.name
+    );
+    let binding = document::<Propagation>(&hub, &path, DEADLINE).await;
+    let outcome = binding.map(Option::unwrap_or_default);
     tell(&events, Event::Propagated { key, outcome }).await;
 }
 
@@ -50,12 +56,13 @@ pub(crate) async fn document<T: DeserializeOwned>(
 ) -> Result<Option<T>, Failure> {
     let request = Request::get(path)
         .body(Vec::new())
-        .map_err(|error| Failure::from(kube::Error::HttpError(error)))?;
+        .map_err(kube::Error::HttpError)
+        .classified()?;
     let answer = timeout(deadline, client.request::<T>(request)).await;
     match answer.map_err(|_| Failure::timeout())? {
         Ok(document) => Ok(Some(document)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(classify(&error)),
     }
 }
 

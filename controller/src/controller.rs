@@ -6,39 +6,35 @@ mod questions;
 mod writes;
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use causeway::domain::ServiceKey;
 use causeway::process::supervise::Tasks;
+use causeway_engine::diff::Ahead;
+use causeway_engine::index::Index;
+use causeway_engine::model::{Item, Lane, TimePoint, WriteResult};
+use causeway_engine::plan::Settings;
+use causeway_engine::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use causeway_engine::write_queue::WriteQueue;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::announce::Announcer;
 use crate::ask::Lookups;
-use crate::diff::Ahead;
+use crate::clock;
 use crate::event::Event;
+use crate::event_recorder::EventRecorder;
 use crate::fleet::Fleet;
-use crate::index::{Index, Item};
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
-use crate::outbox::{Lane, Outbox, WriteResult};
-use crate::plan::Settings;
 use crate::queue::Queue;
-use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
-use crate::time_point::TimePoint;
 use crate::watch::Asks;
 
 /// Events folded in before what they mean is planned.
 const TURN: usize = 256;
 /// How long items are planned before what was planned is sent and events are folded in.
 const PLANNING: Duration = Duration::from_millis(2);
-/// When to look at a service again of which a copy was written or seen: there is nothing to do but to say so, and the others are
-/// about to follow.
-const SOON: Duration = Duration::from_millis(50);
-
 /// What the loop works with.
 pub struct Parts {
     /// All that is known.
@@ -48,7 +44,7 @@ pub struct Parts {
     /// The members.
     pub fleet: Fleet,
     /// What is to be written.
-    pub outbox: Outbox,
+    pub write_queue: WriteQueue,
     /// The hub.
     pub hub: Client,
     /// What is asked of the hub's watches.
@@ -60,7 +56,7 @@ pub struct Parts {
     /// The tasks of the process.
     pub tasks: Tasks,
     /// Where Kubernetes Events are handed in.
-    pub announcer: Announcer,
+    pub event_recorder: EventRecorder,
     /// The metrics.
     pub metrics: Metrics,
     /// Whether the hub's Cluster objects are causeway's to keep.
@@ -119,7 +115,7 @@ impl Controller {
                     None => break,
                 },
                 () = self.queue.wait() => {}
-                () = tokio::time::sleep_until(pause) => {}
+                () = tokio::time::sleep_until(pause.into()) => {}
             }
             self.turn(&mut events, &leadership.borrow_and_update().clone());
         }
@@ -129,9 +125,9 @@ impl Controller {
     fn pause(&self, leadership: &watch::Receiver<Leadership>) -> Instant {
         let now = Instant::now();
         let idle = now + Duration::from_secs(10);
-        let rate = self.parts.outbox.next_at(now).filter(|_| self.leads);
+        let rate = self.parts.write_queue.next_at(now).filter(|_| self.leads);
         let claim = match *leadership.borrow() {
-            Leadership::Leader { until } if self.leads => Some(until),
+            Leadership::Leader { until } if self.leads => Some(until.into_std()),
             _ => None,
         };
         rate.into_iter().chain(claim).fold(idle, Instant::min)
@@ -146,18 +142,11 @@ impl Controller {
         while let Some(result) = self.writes.try_join_next() {
             self.joined(result);
         }
-        let now = TimePoint::now();
-        let marked = self.parts.index.take_marked();
-        for item in marked.now {
-            self.queue.now(item, now.instant);
+        let now = clock::now();
+        for (item, priority) in self.parts.index.take_marked() {
+            self.queue.push(item, priority, now.instant);
         }
-        for item in marked.in_turn {
-            self.queue.in_turn(item, now.instant);
-        }
-        for item in marked.soon {
-            self.queue.at(item, now.instant + SOON);
-        }
-        self.announce_misplaced();
+        self.record_misplaced();
         self.queue.catch_up();
         let planned_until = Instant::now() + PLANNING;
         while let Some(item) = self.queue.take() {
@@ -173,7 +162,7 @@ impl Controller {
 
     /// Leadership gates writing, here; each write asks again when it is sent ([`crate::lease::while_leading`]).
     fn note_leadership(&mut self, leadership: &Leadership) {
-        self.lead(leadership.may_write(Instant::now()));
+        self.lead(leadership.may_write(Instant::now().into()));
     }
 
     /// Begins to write, or stops. What is under way then is dropped.
@@ -186,7 +175,7 @@ impl Controller {
         tracing::info!(leads, "leadership changed");
         self.writes.abort_all();
         self.writes = JoinSet::new();
-        self.parts.outbox.clear();
+        self.parts.write_queue.clear();
         self.lookups.clear();
         self.bindings.clear();
         self.sources_changed.clear();
@@ -197,7 +186,7 @@ impl Controller {
     }
 
     fn fold(&mut self, event: Event) {
-        let now = TimePoint::now();
+        let now = clock::now();
         match event {
             Event::Hub(event) => self.fold_hub(event, now),
             Event::Member {
@@ -236,8 +225,13 @@ impl Controller {
                     self.queue.at(item.clone(), lapse.instant);
                 }
                 let keeps = self.parts.keeps_clusters;
-                match reconcile_cluster(&self.parts.index, &mut self.parts.outbox, name, keeps, now)
-                {
+                match reconcile_cluster(
+                    &self.parts.index,
+                    &mut self.parts.write_queue,
+                    name,
+                    keeps,
+                    now,
+                ) {
                     ClusterOutcome::Stays => {}
                     ClusterOutcome::LookAgain(at) => self.queue.at(item, at),
                     ClusterOutcome::Gone(left) => self.forget(name, &left),
@@ -248,7 +242,13 @@ impl Controller {
 
     fn reconcile_service(&mut self, key: &ServiceKey, now: TimePoint) {
         let parts = &mut self.parts;
-        let outcome = reconcile_service(&parts.index, &mut parts.outbox, &parts.settings, key, now);
+        let outcome = reconcile_service(
+            &parts.index,
+            &mut parts.write_queue,
+            &parts.settings,
+            key,
+            now,
+        );
         if let Some(at) = outcome.again_at {
             self.queue.at(Item::Service(key.clone()), at);
         }

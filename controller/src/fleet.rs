@@ -8,15 +8,15 @@ use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
 use causeway::process::target::Target;
+use causeway_engine::model::{Failure, Generation, Signal};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use crate::event::{Event, Generation};
-use crate::failure::Failure;
+use crate::event::Event;
 use crate::member;
-use crate::watch::{Asks, Signal};
+use crate::watch::Asks;
 
 /// What the fleet does for a member when its Cluster or its Secret changed.
 #[derive(Debug, PartialEq, Eq)]

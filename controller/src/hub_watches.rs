@@ -1,26 +1,27 @@
 //! The watches of the hub, and what is said of one that fails: in the log, in the metrics, and in /readyz until its first list.
 
 use std::fmt::Debug;
-use std::sync::{Mutex, PoisonError};
 
 use causeway::api;
-use causeway::process::readiness::{Awaited, Readiness};
 use causeway::process::supervise::Tasks;
+use causeway_engine::model::{HubEvent, Signal};
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
 
-pub use self::follower::{Follower, Kind};
-use crate::event::{Event, HubEvent};
-use crate::index::hub::{exports, imports};
-use crate::karmada;
+use self::follower::Follower;
+use self::report::Report;
+pub use self::report::Reports;
+use crate::event::Event;
 use crate::metrics::Metrics;
-use crate::watch::{self, Asks, Connect, Signal, Watch};
+use crate::watch::{self, Asks, Connect, Watch};
 
 mod belief;
 mod follower;
+mod kinds;
+mod report;
 
 /// What the watches of the hub are made of.
 pub struct HubWatches<'a> {
@@ -71,13 +72,13 @@ impl HubWatches<'_> {
         }
         let works = self
             .follower("works")
-            .run(karmada::works(), self.events.clone());
+            .run(kinds::works(), self.events.clone());
         self.tasks.spawn("watch-works", works);
         let exports = self.follower("serviceexports");
-        let exports = exports.run(exports::kind(), self.events.clone());
+        let exports = exports.run(kinds::service_exports(), self.events.clone());
         self.tasks.spawn("watch-serviceexports", exports);
         let imports = self.follower("serviceimports");
-        let imports = imports.run(imports::kind(), self.events.clone());
+        let imports = imports.run(kinds::service_imports(), self.events.clone());
         self.tasks.spawn("watch-serviceimports", imports);
     }
 
@@ -122,134 +123,5 @@ impl HubWatches<'_> {
     }
 }
 
-/// What is said of each watch of the hub. From when these are made until their first lists the process is not ready.
-pub struct Reports {
-    multi_cluster_services: Report,
-    services: Report,
-    clusters: Report,
-    secrets: Vec<(String, Report)>,
-}
-
-impl Reports {
-    /// Of the watches of a hub whose Secrets are read in these namespaces.
-    pub fn new(readiness: &Readiness, metrics: &Metrics, secret_namespaces: &[String]) -> Self {
-        let of = |resource: &str, awaited: &str| {
-            let awaited = readiness.awaits(format!("the hub's {awaited}"));
-            Report::new(resource, metrics.clone(), Some(awaited))
-        };
-        let of_secrets = |namespace: &String| {
-            let awaited = format!("Secrets in namespace {namespace}");
-            let report = of(&format!("secrets/{namespace}"), &awaited);
-            (namespace.clone(), report)
-        };
-        Self {
-            multi_cluster_services: of("multiclusterservices", "MultiClusterServices"),
-            services: of("services", "Services"),
-            clusters: of("clusters", "Clusters"),
-            secrets: secret_namespaces.iter().map(of_secrets).collect(),
-        }
-    }
-}
-
-/// What is said of one watch of the hub.
-#[derive(Debug)]
-pub struct Report {
-    resource: String,
-    metrics: Metrics,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    is_failing: bool,
-    /// Held until the first list.
-    awaited: Option<Awaited>,
-}
-
-impl Report {
-    /// Of the watch of this resource, a plural and where there is one a namespace: `secrets/causeway-members`. `awaited` is held until
-    /// its first list.
-    pub fn new(resource: impl Into<String>, metrics: Metrics, awaited: Option<Awaited>) -> Self {
-        Self {
-            resource: resource.into(),
-            metrics,
-            state: Mutex::new(State {
-                is_failing: false,
-                awaited,
-            }),
-        }
-    }
-
-    /// Notes what the watch tells: a failure, each other one and its end are logged once.
-    pub fn note<T>(&self, signal: &Signal<T>) {
-        let resource = &self.resource;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match signal {
-            Signal::Failed(error) => {
-                tracing::warn!(resource, %error, "hub watch failed, retrying");
-                if let Some(awaited) = &state.awaited {
-                    awaited.is_held_up(error.to_string());
-                }
-                state.is_failing = true;
-                self.metrics.hub_watch(resource, false);
-            }
-            Signal::Connected => {
-                if std::mem::take(&mut state.is_failing) {
-                    tracing::info!(resource, "hub watch restored");
-                }
-                self.metrics.hub_watch(resource, true);
-            }
-            Signal::Listed(_) => state.awaited = None,
-            Signal::Confirmed | Signal::Held(_) | Signal::Applied(_) | Signal::Deleted(_) => {}
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::failure::{Failure, FailureKind};
-
-    #[test]
-    fn a_failing_watch_is_named_until_its_first_list_and_counted_while_it_fails() {
-        let (readiness, metrics) = (Readiness::default(), Metrics::default());
-        let reports = Reports::new(&readiness, &metrics, &["a".to_owned(), "b".to_owned()]);
-        let [(_, a), (_, b)] = &reports.secrets[..] else {
-            panic!("two namespaces")
-        };
-        let up = |resource: &str| {
-            let mut registry = prometheus_client::registry::Registry::default();
-            metrics.register(&mut registry);
-            let mut text = String::new();
-            prometheus_client::encoding::text::encode(&mut text, &registry).expect("text");
-            let line = format!("hub_watch_up{{resource=\"{resource}\"}} ");
-            let found = text.lines().find_map(|one| one.split_once(&line));
-            found.map(|(_, value)| value.to_owned())
-        };
-        let failure = Failure::new(FailureKind::Forbidden, "secrets is forbidden");
-        a.note(&Signal::<()>::Failed(failure));
-        assert_eq!(
-            readiness.troubles(),
-            ["the hub's Secrets in namespace a: secrets is forbidden"]
-        );
-        assert_eq!(up("secrets/a").as_deref(), Some("0"));
-        assert_eq!(up("secrets/b"), None);
-        for report in [
-            a,
-            b,
-            &reports.multi_cluster_services,
-            &reports.services,
-            &reports.clusters,
-        ] {
-            assert!(readiness.check().is_err());
-            report.note(&Signal::<()>::Listed(Vec::new()));
-            report.note(&Signal::<()>::Connected);
-        }
-        assert_eq!(readiness.check(), Ok(()));
-        assert_eq!(up("secrets/a").as_deref(), Some("1"));
-        let failure = Failure::new(FailureKind::Refused, "connection refused");
-        a.note(&Signal::<()>::Failed(failure));
-        assert_eq!(readiness.check(), Ok(()), "what was listed counts on");
-        assert_eq!(up("secrets/a").as_deref(), Some("0"));
-    }
-}
+mod tests;

@@ -15,6 +15,7 @@ mod leadership;
 use std::time::Duration;
 
 use causeway::api::labels;
+use causeway_engine::model::{Failure, FailureKind};
 use k8s_openapi::api::coordination::v1::{Lease as LeaseObject, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -24,7 +25,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 pub use self::leadership::{Leadership, while_leading};
-use crate::failure::{Failure, FailureKind, random, spread};
+use crate::failure::{Classify as _, random, spread};
 
 /// Who stands for election, and how patient it is.
 #[derive(Clone, Debug)]
@@ -306,7 +307,7 @@ impl Election {
         request: impl Future<Output = kube::Result<T>>,
     ) -> Result<T, Failure> {
         match timeout(self.settings.request_deadline, request).await {
-            Ok(answer) => answer.map_err(Failure::from),
+            Ok(answer) => answer.classified(),
             Err(_) => Err(Failure::timeout()),
         }
     }

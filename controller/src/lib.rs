@@ -1,31 +1,21 @@
 //! The controller of causeway: it keeps every cluster in line with the hub's MultiClusterServices.
 //!
-//! The data's way through the files: [`watch`] -> [`index`] -> [`queue`] -> [`plan`] -> [`diff`] -> [`outbox`] ->
-//! [`apply`]. [`controller`] is the one loop that carries it, [`reconcile`] one turn of it for one item.
+//! The data's way through the files: [`watch`] -> [`queue`] -> the engine ([`causeway_engine`]), which decides -> [`apply`].
+//! [`controller`] is the one loop that carries it.
 
-pub mod announce;
 pub mod apply;
 pub mod args;
 pub mod ask;
+pub mod clock;
 pub mod controller;
-pub mod departure;
-pub mod diff;
 pub mod event;
+pub mod event_recorder;
 pub mod failure;
-pub mod fight;
-#[cfg(test)]
-mod fixtures;
 pub mod fleet;
 pub mod hub_watches;
-pub mod index;
-pub mod karmada;
 pub mod lease;
 pub mod member;
 pub mod metrics;
-pub mod outbox;
-pub mod plan;
 pub mod queue;
-pub mod reconcile;
 pub mod seal;
-pub mod time_point;
 pub mod watch;

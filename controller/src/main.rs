@@ -10,20 +10,21 @@ use causeway::process::args::own_namespace;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::{self, Process, kube_client};
-use causeway_controller::announce::Announcer;
 use causeway_controller::args::{Args, Config};
 use causeway_controller::controller::{Controller, Parts};
 use causeway_controller::event::{self, Event};
+use causeway_controller::event_recorder::EventRecorder;
+use causeway_controller::failure::Classify as _;
 use causeway_controller::fleet::Fleet;
 use causeway_controller::hub_watches::{HubWatches, Reports};
-use causeway_controller::index::Index;
 use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
-use causeway_controller::outbox::{Limits, Outbox};
-use causeway_controller::plan::Settings;
-use causeway_controller::seal::{self, Seal};
 use causeway_controller::watch::{self, Asks, Connect};
-use causeway_controller::{failure, member};
+use causeway_controller::{failure, member, seal};
+use causeway_engine::index::Index;
+use causeway_engine::plan::Settings;
+use causeway_engine::seal::Seal;
+use causeway_engine::write_queue::{WriteLimits, WriteQueue};
 use clap::Parser as _;
 use http::HeaderValue;
 use k8s_openapi::api::core::v1::Namespace;
@@ -57,7 +58,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let agent = kube_client::replica("causeway-controller", &election.identity)?;
     let access = kube_client::replica_config(&config.hub, agent.clone()).await?;
     let client = Client::try_from(access.clone())?;
-    let connect: Connect = Arc::new(move || Ok(Client::try_from(access.clone())?));
+    let connect: Connect = Arc::new(move || Client::try_from(access.clone()).classified());
     let tasks = process.tasks.clone();
     process.tasks.spawn(
         "controller",
@@ -124,12 +125,12 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         metrics: &metrics,
     };
     watches.start(reports);
-    let announcer = Announcer::new(tasks.clone(), identity, leadership.clone());
+    let event_recorder = EventRecorder::new(tasks.clone(), identity, leadership.clone());
     let parts = Parts {
         index: Index::new(&known.uid),
         settings: settings(&config, seal),
         fleet: fleet(&config, agent, &tasks, &events, &metrics),
-        outbox: Outbox::new(Limits {
+        write_queue: WriteQueue::new(WriteLimits {
             qps: config.member_qps,
             burst: config.member_qps,
             width: WRITES_AT_ONCE,
@@ -140,7 +141,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         write_deadline: config.member_timeout,
         leadership,
         tasks,
-        announcer,
+        event_recorder,
         metrics,
         keeps_clusters: known.keeps_clusters,
     };
@@ -159,7 +160,7 @@ async fn keep_seal(client: &Client, config: &Config) -> anyhow::Result<Option<Se
         .as_ref()
         .map(|(namespace, _)| namespace.clone());
     let namespace = namespace.unwrap_or_else(own_namespace);
-    match Seal::keep(client, &namespace).await {
+    match seal::keep(client, &namespace).await {
         Err(error) if is_answer(&error) => {
             let why = with_causes(error.as_ref());
             tracing::warn!(

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::ClusterName;
+use causeway_engine::model::served::Served;
+use causeway_engine::model::slice::{ObservedSlice, WireSlice};
+use causeway_engine::model::{Failure, FailureKind, Generation, Identity, MemberEvent};
 use futures::FutureExt;
 use futures::future::pending;
 use http::HeaderValue;
@@ -17,11 +20,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
-use crate::event::{Event, Generation, Identity, MemberEvent};
-use crate::failure::{Backoff, Failure, FailureKind};
-use crate::index::served::Served;
-use crate::index::slice::{ObservedSlice, WireSlice};
-use crate::watch::{self as watches, Asks, Connect, Watch};
+use crate::event::Event;
+use crate::failure::{Backoff, Classify as _};
+use crate::watch as watches;
+use crate::watch::{Asks, Connect, Watch};
 
 mod bounded;
 mod connection;
@@ -152,7 +154,7 @@ impl Member {
             self.client.apiserver_version(),
         )
         .await;
-        let version = version.map_err(|_| Failure::timeout())??;
+        let version = version.map_err(|_| Failure::timeout())?.classified()?;
         Ok(Identity {
             uid,
             release: release(&version),
@@ -167,7 +169,7 @@ impl Member {
             namespaces.get_metadata(IDENTITY_NAMESPACE),
         )
         .await;
-        let namespace = namespace.map_err(|_| Failure::timeout())??;
+        let namespace = namespace.map_err(|_| Failure::timeout())?.classified()?;
         let without = || Failure::new(FailureKind::Other, "its namespace kube-system has no UID");
         namespace
             .metadata

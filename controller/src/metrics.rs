@@ -14,7 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::failure::Failure;
+use causeway_engine::model::Failure;
 
 /// The controller's metrics. Clones share their values.
 #[derive(Clone, Debug)]
@@ -293,7 +293,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::FailureKind;
+    use causeway_engine::model::FailureKind;
 
     fn member(name: &str) -> ClusterName {
         ClusterName::try_from(name).unwrap()

@@ -1,23 +1,22 @@
-//! What is to be planned, and when: one entry an item, the earliest wish wins.
+//! What is to be planned, and when: one entry an item, the earliest time wins.
 //!
 //! Something that happened to one service does not wait until all the others were looked at, which may be many thousands: what
-//! is due only in its turn gives way, but for a share.
+//! is of low priority gives way, but for a share.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _};
-use tokio::time::Instant;
-use tokio_util::time::DelayQueue;
-use tokio_util::time::delay_queue;
+use tokio_util::time::{DelayQueue, delay_queue};
 
-use crate::index::Item;
+use causeway_engine::model::{Item, Priority};
 
 /// Items that are due, and items that will be.
 #[derive(Debug, Default)]
 pub struct Queue {
     due: VecDeque<Item>,
-    /// What is due in its turn; what became urgent since, or was taken, is passed over.
+    /// What is of low priority; what is of a higher one since, or was taken, is passed over.
     in_turn: VecDeque<Item>,
     due_since: HashMap<Item, Due>,
     taken: u32,
@@ -28,53 +27,65 @@ pub struct Queue {
 #[derive(Clone, Copy, Debug)]
 struct Due {
     since: Instant,
-    urgent: bool,
+    priority: Priority,
 }
 
-/// One in so many items is one that is due in its turn, while others are urgent.
+/// One in so many items is one of low priority, while others are of high priority.
 const SHARE: u32 = 8;
+/// When to look at a service again of which a copy was written or seen: there is nothing to do but to say so, and the others are
+/// about to follow.
+const DEBOUNCE: Duration = Duration::from_millis(50);
 
 impl Queue {
-    /// The item is due now.
-    pub fn now(&mut self, item: Item, now: Instant) {
+    /// The item is due, as soon as its priority says.
+    pub fn push(&mut self, item: Item, priority: Priority, now: Instant) {
+        match priority {
+            Priority::High => self.now(item, now),
+            Priority::Debounced => self.at(item, now + DEBOUNCE),
+            Priority::Low => self.in_turn(item, now),
+        }
+    }
+
+    fn now(&mut self, item: Item, now: Instant) {
         if let Some((delay, _)) = self.delays.remove(&item) {
             self.later.remove(&delay);
         }
+        let priority = Priority::High;
         match self.due_since.entry(item.clone()) {
-            Entry::Occupied(entry) if entry.get().urgent => return,
-            Entry::Occupied(mut entry) => entry.get_mut().urgent = true,
+            Entry::Occupied(entry) if entry.get().priority == priority => return,
+            Entry::Occupied(mut entry) => entry.get_mut().priority = priority,
             Entry::Vacant(entry) => {
-                let (since, urgent) = (now, true);
-                entry.insert(Due { since, urgent });
+                let since = now;
+                entry.insert(Due { since, priority });
             }
         }
         self.due.push_back(item);
     }
 
-    /// The item is due when what is urgent has been seen to; earlier, if it was to be due earlier.
-    pub fn in_turn(&mut self, item: Item, now: Instant) {
+    fn in_turn(&mut self, item: Item, now: Instant) {
         if let Entry::Vacant(entry) = self.due_since.entry(item.clone()) {
-            let (since, urgent) = (now, false);
-            entry.insert(Due { since, urgent });
+            let (since, priority) = (now, Priority::Low);
+            entry.insert(Due { since, priority });
             self.in_turn.push_back(item);
         }
     }
 
     /// The item is due then, if not earlier.
     pub fn at(&mut self, item: Item, at: Instant) {
-        if self.due_since.get(&item).is_some_and(|due| due.urgent) {
+        let due = self.due_since.get(&item);
+        if due.is_some_and(|due| due.priority == Priority::High) {
             return;
         }
         match self.delays.entry(item) {
             Entry::Occupied(mut entry) => {
                 let (delay, earlier) = entry.get_mut();
                 if at < *earlier {
-                    self.later.reset_at(delay, at);
+                    self.later.reset_at(delay, at.into());
                     *earlier = at;
                 }
             }
             Entry::Vacant(entry) => {
-                let delay = self.later.insert_at(entry.key().clone(), at);
+                let delay = self.later.insert_at(entry.key().clone(), at.into());
                 entry.insert((delay, at));
             }
         }
@@ -99,13 +110,13 @@ impl Queue {
     }
 
     fn has_come(&mut self, expired: delay_queue::Expired<Item>) {
-        let deadline = expired.deadline();
+        let deadline = expired.deadline().into_std();
         let item = expired.into_inner();
         self.delays.remove(&item);
         self.now(item, deadline);
     }
 
-    /// The item that is due for longest among the urgent ones, or now and then among the others.
+    /// The item that is due for longest among those of high priority, or now and then among the others.
     pub fn take(&mut self) -> Option<Item> {
         self.taken = self.taken.wrapping_add(1);
         let item = match self.taken.is_multiple_of(SHARE) {
@@ -119,7 +130,8 @@ impl Queue {
     fn take_in_turn(&mut self) -> Option<Item> {
         loop {
             let item = self.in_turn.pop_front()?;
-            if self.due_since.get(&item).is_some_and(|due| !due.urgent) {
+            let due = self.due_since.get(&item);
+            if due.is_some_and(|due| due.priority == Priority::Low) {
                 return Some(item);
             }
         }
@@ -135,7 +147,7 @@ impl Queue {
         self.len() == 0
     }
 
-    /// Since when the first of the urgent items is due; where there is none, the first of the others.
+    /// Since when the first item of high priority is due; where there is none, the first of the others.
     pub fn oldest(&self) -> Option<Instant> {
         let mut first = self.due.front().into_iter().chain(&self.in_turn);
         first.find_map(|item| Some(self.due_since.get(item)?.since))
@@ -159,15 +171,15 @@ mod tests {
         let now = Instant::now();
         let mut queue = Queue::default();
         for name in ["a", "b", "c"] {
-            queue.in_turn(item(name), now);
+            queue.push(item(name), Priority::Low, now);
         }
-        queue.now(item("c"), now);
-        queue.in_turn(item("c"), now);
+        queue.push(item("c"), Priority::High, now);
+        queue.push(item("c"), Priority::Low, now);
         assert_eq!((queue.len(), queue.oldest()), (3, Some(now)));
         assert_eq!(queue.take(), Some(item("c")));
         let urgent: Vec<_> = (0..20).map(|number| format!("urgent{number}")).collect();
         for name in &urgent {
-            queue.now(item(name), now);
+            queue.push(item(name), Priority::High, now);
         }
         let taken: Vec<_> = std::iter::from_fn(|| queue.take()).collect();
         let place = |name| taken.iter().position(|other| *other == item(name));
@@ -179,8 +191,8 @@ mod tests {
     async fn what_has_come_due_is_taken_though_much_else_is_due() {
         let now = Instant::now();
         let mut queue = Queue::default();
-        queue.in_turn(item("a"), now);
-        queue.in_turn(item("b"), now);
+        queue.push(item("a"), Priority::Low, now);
+        queue.push(item("b"), Priority::Low, now);
         queue.at(item("c"), now);
         queue.at(item("d"), now + Duration::from_secs(900));
         queue.catch_up();
@@ -196,8 +208,8 @@ mod tests {
         queue.at(item("a"), start + Duration::from_millis(30));
         queue.at(item("a"), start + Duration::from_secs(600));
         queue.at(item("b"), start + Duration::from_secs(500));
-        queue.now(item("b"), start);
-        queue.now(item("b"), start);
+        queue.push(item("b"), Priority::High, start);
+        queue.push(item("b"), Priority::High, start);
         assert_eq!(queue.len(), 2);
         queue.wait().await;
         assert_eq!((queue.take(), queue.take()), (Some(item("b")), None));

@@ -18,75 +18,29 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
+use causeway_engine::model::Signal;
 use kube::core::Request;
-use kube::{Api, Client, Resource};
+use kube::{Api, Resource};
 use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 
+pub use self::asks::{Asks, Connect};
 use self::follow::Follower;
 use self::guard::Guard;
-pub(crate) use self::guard::is_much;
 pub(crate) use self::limits::Counted;
 pub use self::limits::Limits;
 pub use self::settings::Settings;
 use self::source::Source;
-use crate::failure::{Backoff, Failure};
+use crate::failure::Backoff;
 
+mod asks;
 mod follow;
 mod guard;
 mod limits;
 mod settings;
 mod source;
-
-/// Makes a client with connections of its own.
-pub type Connect = Arc<dyn Fn() -> Result<Client, Failure> + Send + Sync>;
-
-/// What a watch tells.
-#[derive(Debug)]
-pub enum Signal<K> {
-    /// All objects that there are, from a complete list of the most recent state: replaces what was known.
-    Listed(Vec<K>),
-    /// The list that was told last says what one before it said, that was in doubt; it was asked for later, over a new connection.
-    Confirmed,
-    /// So many objects are missing from a list that it was not believed; they are taken to be there until a second list has been
-    /// asked for.
-    Held(usize),
-    /// The object was made or changed.
-    Applied(K),
-    /// The object is gone; this is its last state.
-    Deleted(K),
-    /// The API server accepted the watch: from here on changes arrive. Told after every reconnection.
-    Connected,
-    /// The API server is not being watched; it is being tried again. Told once, and again when the reason changes.
-    Failed(Failure),
-}
-
-impl<K> Signal<K> {
-    /// The same signal with other objects.
-    pub fn map<T>(self, mut convert: impl FnMut(K) -> T) -> Signal<T> {
-        match self {
-            Self::Listed(objects) => Signal::Listed(objects.into_iter().map(convert).collect()),
-            Self::Confirmed => Signal::Confirmed,
-            Self::Held(missing) => Signal::Held(missing),
-            Self::Applied(object) => Signal::Applied(convert(object)),
-            Self::Deleted(object) => Signal::Deleted(convert(object)),
-            Self::Connected => Signal::Connected,
-            Self::Failed(failure) => Signal::Failed(failure),
-        }
-    }
-}
-
-/// What may be asked of a watch while it runs: each time that a number grows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asks {
-    /// A second list, later and over a new connection: there are reasons to doubt the last.
-    pub again: u64,
-    /// A second list at once, that is believed in what it lacks: a person says that the losses are real.
-    pub release: u64,
-}
 
 /// One kind of object of one API server, to be watched.
 pub struct Watch<K> {

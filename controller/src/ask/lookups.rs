@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Bound;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use causeway::domain::{ClusterName, ServiceKey};
-use tokio::time::Instant;
 
 /// Lookups under way at one time.
 const WIDTH: usize = 8;
@@ -114,8 +113,15 @@ mod tests {
     use super::*;
     use crate::ask::multi_cluster_service;
     use crate::event::Event;
-    use crate::fixtures::{key, name};
     use crate::watch::tests::http::{self, Asked, PATIENCE};
+
+    fn key(name: &str) -> ServiceKey {
+        ServiceKey::new("shop", name)
+    }
+
+    fn name(text: &str) -> ClusterName {
+        ClusterName::try_from(text).expect("a name")
+    }
 
     /// A request that comes, and the service that it is about.
     async fn request(requests: &mut mpsc::Receiver<Asked>) -> (String, Asked) {

@@ -2,21 +2,19 @@
 
 use causeway::api;
 use causeway::domain::ClusterName;
+use causeway_engine::departure::Leftovers;
+use causeway_engine::index::member::{Configuration, Member};
+use causeway_engine::model::slice::SliceRole;
+use causeway_engine::model::{
+    Generation, HubEvent, Item, Lane, MemberEvent, ObjectEvent, Signal, Standing, TimePoint,
+};
+use causeway_engine::reconcile::{ClusterOutcome, follow_departure};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
 
 use super::{Controller, Parts, SourceChange};
-use crate::departure::Leftovers;
-use crate::event::{Generation, HubEvent, MemberEvent};
 use crate::fleet::Outcome;
-use crate::index::member::{Configuration, Member};
-use crate::index::slice::SliceRole;
-use crate::index::{Item, Standing};
 use crate::metrics::MemberState;
-use crate::outbox::{Announcement, Lane};
-use crate::reconcile::{ClusterOutcome, follow_departure};
-use crate::time_point::TimePoint;
-use crate::watch::Signal;
 
 impl Controller {
     pub(super) fn fold_hub(&mut self, event: HubEvent, now: TimePoint) {
@@ -137,7 +135,7 @@ impl Controller {
         tracing::info!(cluster = %name, ?stands, "a member changed");
         self.parts.metrics.member_state(name, state_of(&stands));
         if stands == Standing::Synced {
-            self.parts.outbox.reset(&Lane::Member(name.clone()));
+            self.parts.write_queue.reset(&Lane::Member(name.clone()));
         }
     }
 
@@ -163,21 +161,21 @@ impl Controller {
         if let Some(note) = left.note(name, &self.parts.index.hub.uid) {
             tracing::warn!(cluster = %name, services = ?left.services, "{note}");
             if self.leads {
-                self.announce_leftovers(name, note);
+                self.record_leftovers(name, note);
             }
         }
         self.parts.fleet.disengage(name);
         self.parts.index.forget(name);
-        self.parts.outbox.reset(&Lane::Member(name.clone()));
+        self.parts.write_queue.reset(&Lane::Member(name.clone()));
         self.parts.metrics.forget_member(name);
     }
 
     /// Tells that a member left before it was clean, about the Cluster that it was.
-    fn announce_leftovers(&mut self, name: &ClusterName, note: String) {
+    fn record_leftovers(&mut self, name: &ClusterName, note: String) {
         let Parts {
             index,
             hub,
-            announcer,
+            event_recorder,
             ..
         } = &mut self.parts;
         let uid = index.hub.clusters.get(name).map(|cluster| &*cluster.uid);
@@ -188,12 +186,12 @@ impl Controller {
             uid: uid.map(ToOwned::to_owned),
             ..ObjectReference::default()
         };
-        let announcement = Announcement {
+        let event = ObjectEvent {
             warning: true,
             reason: "LeftoversRemain".to_owned(),
             note,
         };
-        announcer.announce(&Lane::Hub, (&*hub, 0), about, announcement);
+        event_recorder.record(&Lane::Hub, (&*hub, 0), about, event);
     }
 }
 

@@ -3,21 +3,21 @@
 use causeway::api::condition::reason;
 use causeway::api::multicluster::Version;
 use causeway::domain::{ClustersetKind, misplaced};
+use causeway_engine::model::{Lane, ObjectEvent};
 use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::{Controller, Parts};
-use crate::outbox::{Announcement, Lane};
 
 impl Controller {
     /// Tells of the ServiceExports on the hub that do nothing there, while this process leads.
-    pub(super) fn announce_misplaced(&mut self) {
+    pub(super) fn record_misplaced(&mut self) {
         if !self.leads {
             return;
         }
         let Parts {
             index,
             hub,
-            announcer,
+            event_recorder,
             ..
         } = &mut self.parts;
         for (key, uid) in index.take_misplaced_exports() {
@@ -30,12 +30,12 @@ impl Controller {
                 ..ObjectReference::default()
             };
             let (why, remedy) = misplaced(ClustersetKind::ServiceExport, &key);
-            let announcement = Announcement {
+            let event = ObjectEvent {
                 warning: true,
                 reason: reason::NOT_A_MEMBER.to_owned(),
                 note: format!("{why}; {remedy}"),
             };
-            announcer.announce(&Lane::Hub, (&*hub, 0), about, announcement);
+            event_recorder.record(&Lane::Hub, (&*hub, 0), about, event);
         }
     }
 }

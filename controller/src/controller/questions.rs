@@ -1,16 +1,14 @@
 //! What the hub's watches do not answer for sure is asked outright.
 
+use std::time::Instant;
+
 use causeway::api::condition::reason;
 use causeway::domain::ServiceKey;
-use tokio::time::Instant;
+use causeway_engine::model::propagation::{Propagation, advice};
+use causeway_engine::model::{Failure, Item, Lane, ObjectEvent, ObjectId};
 
 use super::{Controller, Parts};
-use crate::apply::ObjectId;
 use crate::ask;
-use crate::failure::Failure;
-use crate::index::Item;
-use crate::karmada::binding::{Propagation, advice};
-use crate::outbox::{Announcement, Lane};
 
 impl Controller {
     /// Something of a service is there of which no MultiClusterService is known.
@@ -20,17 +18,6 @@ impl Controller {
             self.queue.at(Item::Service(key.clone()), at);
         }
         self.begin_lookups();
-    }
-
-    fn begin_lookups(&mut self) {
-        let Parts {
-            index, hub, tasks, ..
-        } = &self.parts;
-        let matters = |key: &ServiceKey| !index.hub.exposes(key) && index.owns_native(key);
-        while let Some(key) = self.lookups.begin(matters) {
-            let lookup = ask::multi_cluster_service(hub.clone(), key, self.events.clone());
-            tasks.spawn_job("ask", lookup);
-        }
     }
 
     /// A policy of Karmada's is to propagate a Service that causeway has delivered: whether it can is asked now and then.
@@ -44,17 +31,23 @@ impl Controller {
         if let Some(at) = self.bindings.want(key, holders, now) {
             self.queue.at(Item::Service(key.clone()), at);
         }
-        self.begin_bindings();
+        self.begin_lookups();
     }
 
-    fn begin_bindings(&mut self) {
+    /// Begins the lookups that still matter, of both kinds, as many as may be under way.
+    fn begin_lookups(&mut self) {
         let Parts {
             index, hub, tasks, ..
         } = &self.parts;
-        let matters = |key: &ServiceKey| index.beside_policy(key).next().is_some();
-        while let Some(key) = self.bindings.begin(matters) {
-            let lookup = ask::propagation(hub.clone(), key, self.events.clone());
-            tasks.spawn_job("ask", lookup);
+        let has_leftovers = |key: &ServiceKey| !index.hub.exposes(key) && index.owns_native(key);
+        while let Some(key) = self.lookups.begin(has_leftovers) {
+            let events = self.events.clone();
+            tasks.spawn_job("ask", ask::multi_cluster_service(hub.clone(), key, events));
+        }
+        let has_policy = |key: &ServiceKey| index.beside_policy(key).next().is_some();
+        while let Some(key) = self.bindings.begin(has_policy) {
+            let events = self.events.clone();
+            tasks.spawn_job("ask", ask::propagation(hub.clone(), key, events));
         }
     }
 
@@ -65,7 +58,7 @@ impl Controller {
             _ => ask::SELDOM,
         };
         self.bindings.answered(key, pause, now);
-        self.begin_bindings();
+        self.begin_lookups();
         self.queue.at(Item::Service(key.clone()), now + pause);
         let Ok(propagation) = outcome.inspect_err(|failure| {
             tracing::debug!(service = %key, %failure, "the hub could not be asked for a ResourceBinding");
@@ -83,13 +76,13 @@ impl Controller {
         if before || clusters.is_empty() {
             return;
         }
-        let news = Announcement {
+        let news = ObjectEvent {
             warning: true,
             reason: reason::POLICY_CONFLICT.to_owned(),
             note: advice(key, &clusters),
         };
         let object = ObjectId::MultiClusterService(key.clone());
-        self.announce(&Lane::Hub, &Item::Service(key.clone()), &object, vec![news]);
+        self.record(&Lane::Hub, &Item::Service(key.clone()), &object, vec![news]);
     }
 
     pub(super) fn answered(&mut self, key: ServiceKey, exists: Result<bool, Failure>) {

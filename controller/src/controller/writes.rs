@@ -1,19 +1,21 @@
 //! Writes are sent, and their answers folded in.
 
-use causeway::api::condition::reason;
-use k8s_openapi::api::core::v1::ObjectReference;
-use tokio::time::Instant;
+use std::time::Instant;
 
-use super::{Controller, Parts, SOON};
-use crate::apply::{ObjectId, apply};
-use crate::failure::Failure;
-use crate::fight::{Fight, told_text};
-use crate::index::slice::Path;
-use crate::index::{Item, Standing};
+use causeway::api::condition::reason;
+use causeway_engine::fight::{Fight, told_text};
+use causeway_engine::model::slice::Path;
+use causeway_engine::model::{
+    Dispatch, Failure, Item, Lane, ObjectEvent, ObjectId, Priority, Standing, Write, WriteResult,
+};
+use causeway_engine::reconcile::path_of;
+use causeway_engine::write_queue::Finished;
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::{Controller, Parts};
+use crate::apply::apply;
+use crate::clock;
 use crate::lease::while_leading;
-use crate::outbox::{Announcement, Dispatch, Finished, Lane, Write, WriteResult};
-use crate::reconcile::path_of;
-use crate::time_point::TimePoint;
 
 impl Controller {
     pub(super) fn send(&mut self, now: Instant) {
@@ -23,7 +25,7 @@ impl Controller {
         let Parts {
             index,
             fleet,
-            outbox,
+            write_queue,
             hub,
             write_deadline,
             leadership,
@@ -36,7 +38,7 @@ impl Controller {
             }
             Lane::Member(_) => None,
         };
-        for dispatch in outbox.ready(now, open) {
+        for dispatch in write_queue.ready(now, open) {
             let client = match &dispatch.lane {
                 Lane::Hub => Some(hub.clone()),
                 Lane::Member(name) => fleet.client(name).map(|(client, _)| client.clone()),
@@ -63,8 +65,8 @@ impl Controller {
     }
 
     pub(super) fn written(&mut self, result: WriteResult) {
-        let now = TimePoint::now();
-        let finished = self.parts.outbox.finished(&result, now.instant);
+        let now = clock::now();
+        let finished = self.parts.write_queue.finished(&result, now.instant);
         let WriteResult {
             dispatch:
                 Dispatch {
@@ -102,7 +104,7 @@ impl Controller {
                 if current {
                     self.parts.index.fold_ack(&lane, ack, now);
                 }
-                self.announce(&lane, &item, &write.object, write.announcements);
+                self.record(&lane, &item, &write.object, write.events);
                 if let Some(fight) = finished.fight {
                     self.note_fight(&lane, &item, &write.object, fight);
                 }
@@ -112,10 +114,11 @@ impl Controller {
                 self.failed(&lane, &item, &write, &failure, finished);
             }
         }
-        match may_wait {
-            true => self.queue.at(item, now.instant + SOON),
-            false => self.queue.now(item, now.instant),
-        }
+        let priority = match may_wait {
+            true => Priority::Debounced,
+            false => Priority::High,
+        };
+        self.queue.push(item, priority, now.instant);
     }
 
     /// Somebody changes an object back as often as it is written. Exports tell of their imports themselves.
@@ -127,12 +130,12 @@ impl Controller {
         tracing::warn!(cluster, kind = object.kind(), pause = ?fight.pause, "write conflict: {text}");
         let Item::Service(key) = item else { return };
         if fight.is_new && path_of(object, key) != Some(Path::Clusterset) {
-            let announcement = Announcement {
+            let event = ObjectEvent {
                 warning: true,
                 reason: reason::WRITE_CONFLICT.to_owned(),
                 note: format!("{cluster}: {text}"),
             };
-            self.announce(lane, item, object, vec![announcement]);
+            self.record(lane, item, object, vec![event]);
         }
     }
 
@@ -146,9 +149,10 @@ impl Controller {
     ) {
         self.parts.metrics.retried();
         if let Lane::Member(name) = lane {
+            let attempts = finished.lasting_attempts();
             self.parts
                 .index
-                .note_refusal(name, item, write, failure, finished);
+                .note_refusal(name, item, write, failure, attempts);
         }
         if let Some(at) = finished.retry_at {
             self.queue.at(item.clone(), at);
@@ -156,19 +160,19 @@ impl Controller {
     }
 
     /// Tells of what a write brought about, where the object is that it is about.
-    pub(super) fn announce(
+    pub(super) fn record(
         &mut self,
         lane: &Lane,
         item: &Item,
         object: &ObjectId,
-        news: Vec<Announcement>,
+        news: Vec<ObjectEvent>,
     ) {
         let Item::Service(key) = item else { return };
         let Parts {
             index,
             fleet,
             hub,
-            announcer,
+            event_recorder,
             ..
         } = &mut self.parts;
         let about = |api_version: String, kind: &str, uid: Option<&str>| ObjectReference {
@@ -200,8 +204,8 @@ impl Controller {
                 (Lane::Hub, (&*hub, 0), about)
             }
         };
-        for announcement in news {
-            announcer.announce(&lane, client, about.clone(), announcement);
+        for event in news {
+            event_recorder.record(&lane, client, about.clone(), event);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::failure::Failure;
+use causeway_engine::model::Failure;
 
 /// When the hub is asked again, for definitions come and go while it runs.
 const EVERY: Duration = Duration::from_secs(15);

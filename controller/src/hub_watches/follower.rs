@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use causeway_engine::model::{Failure, HubEvent, Signal};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{Api, Client, Resource};
 use prometheus_client::metrics::counter::Counter;
@@ -11,54 +12,53 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::Report;
 use super::belief::Belief;
+use super::report::Report;
 use crate::ask;
-use crate::event::{Event, HubEvent};
-use crate::failure::Failure;
-use crate::watch::{Asks, Connect, Settings, Signal, Watch};
+use crate::event::Event;
+use crate::watch::{Asks, Connect, Settings, Watch};
 
 /// How long the hub may take to say what it serves.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// A kind that a hub may serve or not, of which nothing but the metadata is read.
-pub struct Kind<K, T> {
+pub(super) struct Kind<K, T> {
     /// Its API group.
-    pub group: &'static str,
+    pub(super) group: &'static str,
     /// The versions in which it may be served, the preferred first.
-    pub versions: &'static [&'static str],
+    pub(super) versions: &'static [&'static str],
     /// Its plural.
-    pub plural: &'static str,
+    pub(super) plural: &'static str,
     /// Which of its objects matter, as a label selector.
-    pub selector: Option<String>,
+    pub(super) selector: Option<String>,
     /// All of its objects in one of the versions.
-    pub api: fn(Client, &'static str) -> Api<K>,
+    pub(super) api: fn(Client, &'static str) -> Api<K>,
     /// What is read of an object.
-    pub read: fn(K) -> T,
+    pub(super) read: fn(K) -> T,
     /// Tells whether it is served.
-    pub served: fn(bool) -> HubEvent,
+    pub(super) served: fn(bool) -> HubEvent,
     /// Tells what its watch tells.
-    pub told: fn(Signal<T>) -> HubEvent,
+    pub(super) told: fn(Signal<T>) -> HubEvent,
 }
 
 /// Follows one such kind.
-pub struct Follower {
+pub(super) struct Follower {
     /// The hub.
-    pub client: Client,
+    pub(super) client: Client,
     /// What is asked of its watches.
-    pub asked: watch::Receiver<Asks>,
+    pub(super) asked: watch::Receiver<Asks>,
     /// Makes a client with connections of its own.
-    pub connect: Connect,
+    pub(super) connect: Connect,
     /// Counts the objects that cannot be read.
-    pub unreadable: Counter,
+    pub(super) unreadable: Counter,
     /// What is said of the watch. While it fails, what there is stays as it was last known.
-    pub report: Report,
+    pub(super) report: Report,
 }
 
 impl Follower {
     /// Tells whether the hub serves the kind, and while it does, which objects there are, until nobody listens any more. A definition
     /// that comes or goes is noticed within half a minute, by a small request; a hub without it costs nothing else.
-    pub async fn run<K, T>(self, kind: Kind<K, T>, events: mpsc::Sender<Event>)
+    pub(super) async fn run<K, T>(self, kind: Kind<K, T>, events: mpsc::Sender<Event>)
     where
         K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
     {

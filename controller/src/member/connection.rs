@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use causeway::process::target::{CA_BUNDLE, Target};
+use causeway_engine::model::{Failure, FailureKind};
 use http::header::{HeaderValue, USER_AGENT};
 use kube::Client;
 use kube::client::ClientBuilder;
 use tower::layer::layer_fn;
 
 use super::bounded::Bounded;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::classify;
 use crate::watch;
 
 /// A connection on which nothing was heard for this much longer than a watch lasts is dead.
@@ -39,6 +40,6 @@ pub fn client(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result
                  give the CA of the API server in the Secret's key {CA_BUNDLE}"
             ),
         ),
-        other => other.into(),
+        other => classify(&other),
     })
 }

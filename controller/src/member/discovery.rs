@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use causeway::api::multicluster::{GROUP, Version};
 use causeway::domain::ClusterName;
+use causeway_engine::model::Failure;
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::Client;
 use serde::de::DeserializeOwned;
@@ -16,8 +18,6 @@ use tokio::time::Instant;
 use self::belief::{Belief, Versions};
 use self::schema::{Schema, import_fields};
 use crate::ask;
-use crate::failure::Failure;
-use crate::index::served::{ImportFields, Served, ServedImports};
 
 mod belief;
 mod schema;

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
+use causeway_engine::model::Signal;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::watch::Signal;
 use crate::watch::tests::http::{self, Asked, PATIENCE};
 
 /// An API server with nothing but a Service and a Namespace; what it answers can be changed.

@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use causeway_engine::model::{Failure, FailureKind, Signal};
 use futures::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 use kube::Resource;
 use kube::core::Status;
@@ -12,10 +13,10 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use super::asks::{Asks, Connect};
 use super::guard::{Guard, Known, Verdict};
 use super::source::{Source, identity};
-use super::{Asks, Connect, Signal};
-use crate::failure::{Backoff, Failure, FailureKind, spread};
+use crate::failure::{Backoff, classify, spread};
 
 /// A watch that lived this long was a good one.
 const STEADY: Duration = Duration::from_secs(5);
@@ -244,7 +245,7 @@ where
                     line.clear();
                     line.shrink_to(KEPT_BUFFER);
                 }
-                Ok(Err(error)) => return Ok(End::Broken(error.into())),
+                Ok(Err(error)) => return Ok(End::Broken(classify(&error))),
                 // A long line is on its way.
                 Err(_) if line.len() > arrived && Instant::now() < dead_at => {}
                 Err(_) if Instant::now() < dead_at => return Ok(End::Silent),
@@ -259,12 +260,12 @@ where
             Ok(event) => event,
             // The connection was cut within the line.
             Err(error) if error.is_eof() => return Ok(Some(End::Over)),
-            Err(error) => return Ok(Some(End::Broken(error.into()))),
+            Err(error) => return Ok(Some(End::Broken(classify(&error)))),
         };
         if event.kind == "ERROR" {
             let failure = match serde_json::from_str::<Status>(event.object.get()) {
                 Ok(status) => Failure::from_status(&status),
-                Err(error) => error.into(),
+                Err(error) => classify(&error),
             };
             return Ok(Some(End::Broken(failure)));
         }

@@ -5,12 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
+use causeway_engine::evidence::is_much;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
-
-/// How many objects may go missing from one list to the next without a question, and how large a share of all.
-const FEW: usize = 10;
-const SHARE: usize = 5;
 
 /// An object, by namespace, name and UID.
 type Id = u64;
@@ -25,11 +22,6 @@ pub(super) struct Known {
     /// Whether it is expected to stay: it is not on its way out.
     stays: bool,
     has_finalizers: bool,
-}
-
-/// Whether so many of what was there are missing that they are not believed to be gone at once.
-pub(crate) fn is_much(missing: usize, known: usize) -> bool {
-    missing > FEW.max(known / SHARE)
 }
 
 /// What is known to be there, and what is missing from the last list and was not believed to be gone.

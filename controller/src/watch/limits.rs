@@ -1,6 +1,6 @@
 //! How much of one API server is listened to: more than any honest one has, and no more than the process can bear.
 
-use crate::failure::{Failure, FailureKind};
+use causeway_engine::model::{Failure, FailureKind};
 
 /// How much of one kind of object of one API server is listened to. What is beyond it fails the watch: what was known stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use causeway_engine::model::{Failure, FailureKind};
 use futures::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 use http::HeaderValue;
 use http::header::ACCEPT_ENCODING;
@@ -20,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::{Counted, Settings};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Classify as _;
 
 /// Objects of the first page, whose size nobody knows.
 const FIRST_PAGE: u32 = 50;
@@ -116,8 +117,8 @@ where
             ..ListParams::default()
         };
         let request = self.request.list_metadata(&params);
-        let request = request.map_err(kube::Error::BuildRequest)?;
-        let page = self.client.request::<Newest>(request).await?;
+        let request = request.map_err(kube::Error::BuildRequest).classified()?;
+        let page = self.client.request::<Newest>(request).await.classified()?;
         Ok(page.metadata.resource_version.unwrap_or_default())
     }
 
@@ -141,14 +142,15 @@ where
             true => self.request.list_metadata(&params),
             false => self.request.list(&params),
         };
-        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        let mut request = request.map_err(kube::Error::BuildRequest).classified()?;
         request.extensions_mut().insert(Counted);
-        let stream = self.client.request_stream(request).await?;
-        fill(body, pin!(stream.take(most as u64 + 1))).await?;
+        let stream = self.client.request_stream(request).await.classified()?;
+        let filled = fill(body, pin!(stream.take(most as u64 + 1))).await;
+        filled.classified()?;
         if body.len() > most {
             self.check(0, usize::MAX)?;
         }
-        let page: Page<'_> = serde_json::from_slice(body)?;
+        let page: Page<'_> = serde_json::from_slice(body).classified()?;
         let items = page.items.unwrap_or_default();
         let taken = Taken {
             meta: page.metadata,
@@ -192,13 +194,13 @@ where
             true => self.request.watch_metadata(&params, version),
             false => self.request.watch(&params, version),
         };
-        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        let mut request = request.map_err(kube::Error::BuildRequest).classified()?;
         // Kubernetes 1.37 compresses each event on its own, which the client's decoder does not follow.
         request
             .headers_mut()
             .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         request.extensions_mut().insert(Counted);
-        Ok(self.client.request_stream(request).await?)
+        self.client.request_stream(request).await.classified()
     }
 
     /// The object, unless it cannot be read; then it is counted and logged.

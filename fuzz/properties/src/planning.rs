@@ -13,17 +13,16 @@ use causeway::domain::protected::Protection;
 use causeway::domain::{
     ClusterName, ClusterSelection, MultiClusterService, ServiceKey, dns1123_label,
 };
-use causeway_controller::diff::{Moment, diff};
-use causeway_controller::event::{HubEvent, Identity, MemberEvent};
-use causeway_controller::index::Index;
-use causeway_controller::index::member::Member;
-use causeway_controller::index::quota::Quota;
-use causeway_controller::index::served::{ImportFields, Served, ServedImports};
-use causeway_controller::index::slice::ObservedSlice;
-use causeway_controller::plan::{Desired, Members, Settings, plan};
-use causeway_controller::seal::Seal;
-use causeway_controller::time_point::TimePoint;
-use causeway_controller::watch::Signal;
+use causeway_controller::clock;
+use causeway_engine::diff::{Moment, diff};
+use causeway_engine::index::Index;
+use causeway_engine::index::member::Member;
+use causeway_engine::index::quota::Quota;
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
+use causeway_engine::model::slice::ObservedSlice;
+use causeway_engine::model::{HubEvent, Identity, MemberEvent, Signal, TimePoint};
+use causeway_engine::plan::{Desired, Members, Settings, plan};
+use causeway_engine::seal::Seal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -332,7 +331,7 @@ fn identity(name: &str) -> Value {
 
 /// The same in all of the process.
 fn now() -> TimePoint {
-    static NOW: LazyLock<TimePoint> = LazyLock::new(TimePoint::now);
+    static NOW: LazyLock<TimePoint> = LazyLock::new(clock::now);
     TimePoint {
         wall: Timestamp::UNIX_EPOCH,
         ..*NOW

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
-use causeway_controller::failure::FailureKind;
-use causeway_controller::index::served::{ImportFields, Served, ServedImports};
 use causeway_controller::member;
+use causeway_engine::model::FailureKind;
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_tests::{Cluster, Space, service_export};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};

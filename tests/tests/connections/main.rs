@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use causeway::api::{self, crds};
 use causeway::process::target::Target;
-use causeway_controller::failure::{Failure, FailureKind};
+use causeway_controller::failure::classify;
 use causeway_controller::member;
-use causeway_controller::watch::{self, Signal, Watch};
+use causeway_controller::watch::{self, Watch};
+use causeway_engine::model::{Failure, FailureKind, Signal};
 use causeway_tests::{Cluster, Fleet, SOON, Space, service};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
@@ -326,7 +327,7 @@ async fn what_is_wrong_with_a_members_address_or_credentials_is_told_apart() {
         let answer = Api::<EndpointSlice>::all(client)
             .list(&ListParams::default())
             .await;
-        let failure = Failure::from(answer.unwrap_err());
+        let failure = classify(&answer.unwrap_err());
         assert_eq!(failure.kind, kind, "{endpoint}: {failure}");
         assert!(
             failure.to_string().starts_with(text),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use causeway::domain::ClusterName;
-use causeway_controller::event::{Event, Generation, MemberEvent};
-use causeway_controller::failure::FailureKind;
-use causeway_controller::index::served::Served;
-use causeway_controller::index::slice::ObservedSlice;
+use causeway_controller::event::Event;
 use causeway_controller::member::{self, Settings};
-use causeway_controller::watch::{Asks, Signal};
+use causeway_controller::watch::Asks;
+use causeway_engine::model::served::Served;
+use causeway_engine::model::slice::ObservedSlice;
+use causeway_engine::model::{FailureKind, Generation, MemberEvent, Signal};
 use causeway_tests::{Cluster, SOON};
 use kube::{Client, Resource, ResourceExt as _};
 use tokio::sync::mpsc;

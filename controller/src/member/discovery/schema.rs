@@ -6,7 +6,7 @@ use causeway::api::multicluster::Version;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::index::served::ImportFields;
+use causeway_engine::model::served::ImportFields;
 
 /// An API server publishes the schema of a definition some moments after it serves it; one that has not done so for this long
 /// does not do it at all (before Kubernetes 1.24), or does not let it be read.

@@ -1,0 +1,14 @@
+//! The clocks: the one place where they are read for what the engine is told.
+
+use std::time::Instant;
+
+use causeway_engine::model::TimePoint;
+use k8s_openapi::jiff::Timestamp;
+
+/// Reads both clocks.
+pub fn now() -> TimePoint {
+    TimePoint {
+        instant: Instant::now(),
+        wall: Timestamp::now(),
+    }
+}

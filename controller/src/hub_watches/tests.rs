@@ -1,0 +1,129 @@
+use std::sync::Arc;
+
+use causeway::domain::ServiceKey;
+use causeway_engine::model::{FailureKind, HubEvent, ServiceWork, Signal};
+use kube::Client;
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::follower::Follower;
+use super::kinds::{selector, works};
+use super::report::Report;
+use crate::event::Event;
+use crate::metrics::Metrics;
+use crate::watch::Asks;
+use crate::watch::tests::http::{self, Asked, PATIENCE};
+
+#[test]
+fn the_api_server_is_asked_for_those_alone() {
+    assert_eq!(
+        selector(),
+        "multiclusterservice.karmada.io/namespace,multiclusterservice.karmada.io/name,!endpointslice.karmada.io/managed-by"
+    );
+}
+
+const ASKED: &str = "/apis/work.karmada.io/v1alpha1";
+const SERVED: &str = r#"{"kind":"APIResourceList","groupVersion":"work.karmada.io/v1alpha1","resources":[
+    {"name":"works","singularName":"work","namespaced":true,"kind":"Work","verbs":["list","watch"]}]}"#;
+
+/// A hub that is asked by a follower, and what the follower tells.
+struct Followed {
+    requests: mpsc::Receiver<Asked>,
+    events: mpsc::Receiver<Event>,
+}
+
+impl Followed {
+    fn by(client: Client, requests: mpsc::Receiver<Asked>) -> Self {
+        let (tell, events) = mpsc::channel(8);
+        let (asks, asked) = watch::channel(Asks::default());
+        let same = client.clone();
+        let follower = Follower {
+            client,
+            asked,
+            connect: Arc::new(move || Ok(same.clone())),
+            unreadable: Counter::default(),
+            report: Report::new("works", Metrics::default(), None),
+        };
+        tokio::spawn(async move {
+            follower.run(works(), tell).await;
+            drop(asks);
+        });
+        Self { requests, events }
+    }
+
+    /// The next request for Works. That the hub serves them is answered whenever it is asked.
+    async fn request(&mut self) -> Asked {
+        loop {
+            let asked = timeout(PATIENCE, self.requests.recv()).await;
+            let asked = asked.expect("nothing is asked").unwrap();
+            match &*asked.path {
+                ASKED => asked.answer(200, SERVED).await,
+                _ => return asked,
+            }
+        }
+    }
+
+    async fn told(&mut self) -> HubEvent {
+        let event = timeout(PATIENCE, self.events.recv()).await;
+        match event.expect("nothing is told").unwrap() {
+            Event::Hub(event) => event,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn works_are_watched_once_they_are_served_whatever_the_hub_refuses_at_first() {
+    let (client, requests, _accepting) = http::listen().await;
+    let mut followed = Followed::by(client, requests);
+    let asked = followed.requests.recv().await.unwrap();
+    assert_eq!(asked.path, ASKED);
+    asked.answer(404, "404 page not found").await;
+    assert!(matches!(
+        followed.told().await,
+        HubEvent::WorksServed(false)
+    ));
+
+    let asked = followed.request().await;
+    assert!(matches!(followed.told().await, HubEvent::WorksServed(true)));
+    assert_eq!(asked.path, format!("{ASKED}/works"));
+    let selected = asked.query["labelSelector"]
+        .replace("%2F", "/")
+        .replace("%2C", ",");
+    assert_eq!(selected.replace("%21", "!"), selector());
+    asked.refuse(403, "Forbidden", "no").await;
+    match followed.told().await {
+        HubEvent::Works(Signal::Failed(failure)) => {
+            assert_eq!(failure.kind, FailureKind::Forbidden)
+        }
+        other => panic!("{other:?}"),
+    }
+
+    let work = r#"{"metadata":{"namespace":"karmada-es-a","name":"w","resourceVersion":"1","labels":{
+        "multiclusterservice.karmada.io/namespace":"shop","multiclusterservice.karmada.io/name":"foo"}}}"#;
+    let expected = ServiceWork {
+        id: "karmada-es-a/w".into(),
+        service: Some(ServiceKey::new("shop", "foo")),
+    };
+    let list = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{work}]}}"#);
+    followed.request().await.answer(200, &list).await;
+    match followed.told().await {
+        HubEvent::Works(Signal::Listed(works)) => {
+            assert_eq!(works, std::slice::from_ref(&expected))
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut watched = followed.request().await;
+    assert!(watched.query.contains_key("watch"));
+    watched.accept().await;
+    assert!(matches!(
+        followed.told().await,
+        HubEvent::Works(Signal::Connected)
+    ));
+    watched.event("DELETED", &work.replace('\n', "")).await;
+    match followed.told().await {
+        HubEvent::Works(Signal::Deleted(work)) => assert_eq!(work, expected),
+        other => panic!("{other:?}"),
+    }
+}

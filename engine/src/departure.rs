@@ -1,0 +1,98 @@
+//! How a member leaves: it is cleaned first, if that can be done in time, and what is left in it is named.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use crate::index::Index;
+use crate::model::{Standing, TimePoint};
+use crate::plan::clusterset::conditions::has_unsaid_departure;
+
+/// How long the clean-up of a member that leaves may take.
+const LEAVING_AT_MOST: Duration = Duration::from_secs(30);
+
+/// So many services are named.
+const NAMED_AT_MOST: usize = 10;
+
+/// How far a member that leaves has come.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Departure {
+    /// It is to be cleaned, or to be heard, until then at most.
+    UnderWay(TimePoint),
+    /// It may go.
+    Over(Leftovers),
+}
+
+/// What may be left in a member that is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leftovers {
+    /// Services of which something is known to be left.
+    pub services: Vec<ServiceKey>,
+    /// Why it could not be looked at any more, if so: there may be more.
+    pub unseen: Option<String>,
+}
+
+/// Says how far a member has come that leaves `since` then. It is given time to be cleaned, for its exports to say so, and, if it has just been lost or
+/// has not been heard yet, to come back.
+pub fn departure(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Departure {
+    let own = index.members.get(name).into_iter();
+    let own: BTreeSet<_> = own
+        .flat_map(|member| member.own_keys(&index.hub.uid))
+        .collect();
+    let standing = index.standing(name);
+    let begun = match &standing {
+        Standing::Synced if own.is_empty() && !has_unsaid_departure(index, name) => None,
+        Standing::Synced | Standing::Syncing => Some(since),
+        // One that has been out of reach for as long is not waited for.
+        Standing::Unreachable { since: lost, .. } => Some(since.min(*lost)),
+        Standing::Refused(_) | Standing::LeftOut(_) | Standing::NotJoined => None,
+    };
+    let until = begun.map(|begun| begun.after(LEAVING_AT_MOST));
+    match until.filter(|until| now < *until) {
+        Some(until) => Departure::UnderWay(until),
+        None => Departure::Over(Leftovers {
+            services: own.into_iter().collect(),
+            unseen: unseen(standing),
+        }),
+    }
+}
+
+fn unseen(standing: Standing) -> Option<String> {
+    match standing {
+        Standing::Syncing => Some("it was not heard in time".to_owned()),
+        Standing::Unreachable { since, why } => {
+            Some(format!("unreachable since {since:.0}: {why}"))
+        }
+        Standing::Refused(why) => Some(why),
+        Standing::Synced | Standing::LeftOut(_) | Standing::NotJoined => None,
+    }
+}
+
+impl Leftovers {
+    /// What a person is told of them; nothing where the member is clean.
+    pub fn note(&self, name: &ClusterName, hub: &str) -> Option<String> {
+        let mut what: Vec<_> = self
+            .services
+            .iter()
+            .take(NAMED_AT_MOST)
+            .map(ToString::to_string)
+            .collect();
+        let more = self.services.len().saturating_sub(NAMED_AT_MOST);
+        if more > 0 {
+            what.push(format!("{more} more"));
+        }
+        let what = match (what.as_slice(), &self.unseen) {
+            ([], None) => return None,
+            ([], Some(_)) => "what causeway wrote there".to_owned(),
+            (names, _) => format!("what causeway wrote there for {}", names.join(", ")),
+        };
+        let why = self.unseen.as_ref().map(|why| format!(" ({why})"));
+        Some(format!(
+            "{name} left before it was cleaned{}; {what} is left in it: join it and unjoin it again, or run there: kubectl delete \
+             services,endpointslices -A -l {}={hub}, and the same of serviceexports,serviceimports if it serves them",
+            why.unwrap_or_default(),
+            causeway::api::labels::HUB
+        ))
+    }
+}

@@ -1,0 +1,385 @@
+//! From what should be and what is, to the writes between them. Every decision to delete is made here.
+//!
+//! A copy goes only if its source's cluster was seen without the source, or the hub was seen to want it no more;
+//! a member that is not synced is written to by nobody, for what it holds is not known.
+
+mod comparison;
+mod ending;
+mod release;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::api::labels;
+use causeway::api::multicluster::Version;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use self::comparison::hub_write;
+pub use self::comparison::{Ahead, Diff, Moment};
+use crate::index::Index;
+use crate::index::clusterset::ImportView;
+use crate::index::member::{Member, Membership, NamespaceState};
+use crate::index::service::ServiceView;
+use crate::model::slice::{CopiedSlice, Path, Uid};
+use crate::model::{Action, Lane, ObjectEvent, ObjectId, Standing, Write};
+use crate::plan::clusterset::import::ImportPlan;
+use crate::plan::clusterset::{Clusterset, Imports};
+use crate::plan::copy::{CopyWish, Fit, WantedCopy};
+use crate::plan::service::{OwnService, ServiceWish};
+use crate::plan::{Desired, MemberWish, Members, publish};
+
+/// When a name that something else had is looked at again: what goes need not say which service it was in the way of.
+const TAKEN: Duration = Duration::from_secs(30);
+
+/// Compares.
+pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) -> Diff {
+    let mut diff = Diff::default();
+    let mcs = index.hub.multi_cluster_services.get(key);
+    let unasked = mcs.is_none() && !index.hub.confirmed_gone.contains(key);
+    let in_doubt = index.hub.doubts.leftovers() > 0;
+    diff.ask_hub = unasked && !in_doubt && index.owns_native(key);
+    // Beside Karmada nothing is begun: what is there is guarded, and nothing else.
+    let guards = || desired.beside.is_none() || index.owns_native(key);
+    let unguarded = mcs.filter(|mcs| {
+        matches!(desired.members, Members::Wanted(_))
+            && !mcs.is_deleting()
+            && !mcs.finalizers.have_ours()
+            && guards()
+    });
+    if let Some(mcs) = unguarded {
+        let patch = mcs.finalizers.with_ours(&mcs.resource_version);
+        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
+    }
+    let native = match &desired.members {
+        Members::Wanted(wishes) if !unasked && unguarded.is_none() => Some(wishes),
+        _ => None,
+    };
+    let derived = key.derived();
+    let concerned = index.members.iter().filter(|(name, member)| {
+        let wanted = native.is_some_and(|wishes| wishes.contains_key(*name))
+            || desired.clusterset.imports.of(name).is_some()
+            || desired.clusterset.published.contains_key(*name);
+        (wanted || member.holds_any(key, &derived)) && index.standing(name) == Standing::Synced
+    });
+    for (name, member) in concerned {
+        let target = Target {
+            name,
+            member,
+            hub: &index.hub.uid,
+            key,
+        };
+        let leaves = native.is_some_and(|wishes| !wishes.contains_key(name));
+        let native_wish = native.and_then(|wishes| wishes.get(name));
+        let native_copies = native_wish.map(|wish| &wish.copies);
+        let imported_copies = desired.clusterset.imports.of(name).map(|wish| &wish.copies);
+        let mut copies = native_copies.into_iter().chain(imported_copies);
+        if copies.any(|wish| wish.taken_names(member, key).next().is_some()) {
+            diff.again_at = Some(moment.now.after(TAKEN));
+        }
+        let ahead = &mut diff.ahead;
+        let of_native = native.map(|_| target.native_writes(native_wish, ahead));
+        let imported = target.clusterset_writes(&desired.clusterset, native.is_some(), ahead);
+        let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
+        if !writes.is_empty() {
+            diff.writes.insert(Lane::Member(name.clone()), writes);
+        }
+    }
+    if let Some(mcs) = mcs {
+        ending::let_go(&mut diff, index, key, mcs, moment);
+        if desired.beside.is_some() {
+            ending::hand_over(&mut diff, index, key, mcs, moment);
+        }
+    }
+    diff
+}
+
+/// A member, and the service that is looked at.
+struct Target<'a> {
+    name: &'a ClusterName,
+    member: &'a Member,
+    hub: &'a str,
+    key: &'a ServiceKey,
+}
+
+impl<'a> Target<'a> {
+    fn native_writes(&self, wish: Option<&MemberWish>, ahead: &mut Vec<Ahead>) -> Vec<Write> {
+        let Some(wish) = wish else {
+            let service = self
+                .member
+                .service(self.key)
+                .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
+            let service = service.map(|service| delete_service(self.key, service));
+            let service = service.or_else(|| self.release_service(self.key));
+            let copies = self.copy_writes(Path::Native, &CopyWish::default(), ahead);
+            return service.into_iter().chain(copies).collect();
+        };
+        let service = self.service_write(self.key, &wish.service);
+        let copies = self.copy_writes(Path::Native, &wish.copies, ahead);
+        service.into_iter().chain(copies).collect()
+    }
+
+    /// A member that does not let causeway look at its imports is not written to: what it holds is not known. What is there on
+    /// behalf of a MultiClusterService is touched only where the hub said what it wants.
+    fn clusterset_writes(
+        &self,
+        clusterset: &Clusterset,
+        native: bool,
+        ahead: &mut Vec<Ahead>,
+    ) -> Vec<Write> {
+        let (Imports::Wanted(wishes), Membership::Part { exports, imports }) =
+            (&clusterset.imports, self.member.membership())
+        else {
+            return Vec::new();
+        };
+        let wish = wishes.get(self.name);
+        let service = match wish.and_then(|wish| wish.service.as_ref()) {
+            Some(service) => self.service_write(&self.key.derived(), service),
+            None => self
+                .derived_removal()
+                .or_else(|| self.release_service(&self.key.derived())),
+        };
+        let none = CopyWish::default();
+        let copies = wish.map_or(&none, |wish| &wish.copies);
+        let copies = self.copy_writes(Path::Clusterset, copies, ahead);
+        let import = imports.and_then(|served| {
+            let wish = wish.map(|wish| &wish.import);
+            self.import_write(served.version, wish, native)
+        });
+        let export = exports
+            .filter(|_| native)
+            .and_then(|version| self.export_write(version, clusterset.published.get(self.name)));
+        let objects = import.into_iter().chain(export).chain(service);
+        objects.chain(copies).collect()
+    }
+
+    fn derived_removal(&self) -> Option<Write> {
+        let key = self.key.derived();
+        let derived = self
+            .member
+            .service(&key)
+            .filter(|service| service.is_derived_for(self.key, self.hub) && !service.deleting)?;
+        Some(delete_service(&key, derived))
+    }
+
+    /// An export on behalf of a MultiClusterService.
+    fn export_write(&self, version: Version, owner: Option<&String>) -> Option<Write> {
+        let object = ObjectId::ServiceExport(version, self.key.clone());
+        let known = self.member.written_export(self.key);
+        match (owner, known) {
+            (Some(owner), None) => {
+                let export = publish::export(self.key, version, self.hub, owner);
+                Some(Write::new(object, Action::CreateExport(export.into())))
+            }
+            (None, Some(known)) if !known.deleted && !known.view.deleting => {
+                let view = &known.view;
+                let ours = view.path(self.hub) == Some(Path::Native);
+                let action = delete(&view.uid, &view.resource_version);
+                ours.then(|| Write::new(object, action))
+            }
+            _ => None,
+        }
+    }
+
+    /// Nothing can be made where the namespace is missing, but for the namespace, if a MultiClusterService asks for it. One that
+    /// is on its way out may be so for long, and is left alone unless the service `leaves` the member.
+    fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>, leaves: bool) -> Vec<Write> {
+        let makes = |write: &Write| write.action.verb() == "create";
+        match self.member.namespace(&self.key.namespace) {
+            NamespaceState::Active => native.into_iter().chain(imported).collect(),
+            NamespaceState::Missing if native.iter().any(makes) => {
+                vec![create_namespace(&self.key.namespace)]
+            }
+            NamespaceState::Terminating if leaves => native,
+            NamespaceState::Missing | NamespaceState::Terminating => Vec::new(),
+        }
+    }
+
+    fn service_write(&self, key: &ServiceKey, wish: &ServiceWish) -> Option<Write> {
+        let ServiceWish::Own(own) = wish else {
+            return self.release_service(key);
+        };
+        match self.member.services.get(key) {
+            None => Some(Write::new(
+                ObjectId::Service(key.clone()),
+                Action::CreateService(own.object(key, self.hub).into()),
+            )),
+            // A Service that is on its way out is made anew once it is seen gone.
+            Some(known) if known.deleted || known.view.deleting => None,
+            Some(known) if own.is_met_by(&known.view) => None,
+            Some(known) if own.can_become(&known.view) => Some(Write::new(
+                ObjectId::Service(key.clone()),
+                Action::Merge(own.patch(&known.view, self.hub)),
+            )),
+            Some(known) => Some(replace_service(self.name, key, own, &known.view)),
+        }
+    }
+
+    fn import_write(
+        &self,
+        version: Version,
+        wish: Option<&ImportPlan>,
+        native: bool,
+    ) -> Option<Write> {
+        let object = ObjectId::ServiceImport(version, self.key.clone());
+        let known = self.member.written_import(self.key);
+        // An import that is on its way out is made anew once it is seen gone.
+        if known.is_some_and(|known| known.deleted || known.view.deleting) {
+            return None;
+        }
+        let view = known.map(|known| &known.view);
+        if let Some((import, marks)) = view.and_then(|view| Some((view, view.marks.as_ref()?))) {
+            return self.release(object, marks, &import.resource_version);
+        }
+        let ours = view.filter(|import| match import.path(self.hub) {
+            Some(Path::Native) => native,
+            Some(Path::Clusterset) => true,
+            None => false,
+        });
+        match (wish, known, ours) {
+            (Some(ImportPlan::Own(own)), None, _) => {
+                let import = own.object(self.key, version, self.hub);
+                Some(Write::new(object, Action::CreateImport(import.into())))
+            }
+            (Some(ImportPlan::Own(own)), _, Some(import)) if !own.is_met_by(import, self.hub) => {
+                let patch = own.patch(import, self.hub);
+                Some(Write::new(object, Action::Merge(patch)))
+            }
+            (None, _, Some(import)) if !self.is_record(import) => {
+                let action = delete(&import.uid, &import.resource_version);
+                Some(Write::new(object, action))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the import still says whose exports the rest came from. What is left without it would be of nobody knows whom, and be
+    /// kept, and made whole again, while any member is unknown.
+    fn is_record(&self, import: &ImportView) -> bool {
+        let derived = self.key.derived();
+        import.path(self.hub) == Some(Path::Clusterset)
+            && self.member.owns_behind_import(self.key, &derived, self.hub)
+    }
+
+    fn copy_writes(&self, path: Path, wish: &CopyWish, ahead: &mut Vec<Ahead>) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for (name, wanted) in &wish.wanted {
+            let object = ObjectId::Slice(self.key.clone(), path, name.clone());
+            match self.member.copy(self.key, name) {
+                None => {
+                    let action = self.new_copy(name, wanted);
+                    writes.extend(action.map(|action| Write::new(object, action)));
+                }
+                // A copy that is on its way out is made anew once it is seen gone.
+                Some(known) if known.deleted => {}
+                Some(known) if *known.view.hub != *self.hub => {}
+                Some(known) => match wanted.compare(&known.view) {
+                    Fit::Fits => {}
+                    Fit::Ahead => ahead.extend(known.view.source.clone().map(|copied| Ahead {
+                        provider: wanted.provider().clone(),
+                        copied,
+                    })),
+                    Fit::Differs => writes.push(Write::new(
+                        object,
+                        replace(name, wanted, &known.view.uid, known.view.resource_version),
+                    )),
+                },
+            }
+        }
+        for (name, copy) in self.own_copies(path) {
+            if wish.rejects(name, copy) {
+                writes.push(delete_copy(self.key, name, copy));
+            }
+        }
+        writes
+    }
+
+    /// A copy that lost its labels is causeway's still if it was made for the same owner: nobody else would keep it up. Whatever
+    /// else has its name is in its way, and told of.
+    fn new_copy(&self, name: &str, wanted: &WantedCopy) -> Option<Action> {
+        let Some(in_the_way) = self.member.in_the_way(self.key, name) else {
+            return Some(Action::CreateSlice(wanted.slice(name).into()));
+        };
+        let lost = in_the_way.lost_copy_of(wanted.owner())?;
+        Some(replace(name, wanted, &lost.uid, lost.resource_version))
+    }
+
+    fn own_copies(&self, path: Path) -> impl Iterator<Item = (&'a Arc<str>, &'a CopiedSlice)> {
+        let hub = self.hub;
+        let copies = self.member.copies(self.key);
+        copies
+            .filter(move |(_, copy)| *copy.view.hub == *hub && copy.view.path == path)
+            .map(|(name, copy)| (name, &copy.view))
+    }
+}
+
+/// An address cannot be given to a Service or taken from it: it has to be made anew, which is said.
+fn replace_service(
+    name: &ClusterName,
+    key: &ServiceKey,
+    own: &OwnService,
+    observed: &ServiceView,
+) -> Write {
+    let note = format!(
+        "Service {key} of {name} is made anew: it was {} and is to be {}",
+        observed.shape.kind, own.shape.kind
+    );
+    let event = ObjectEvent {
+        warning: true,
+        reason: "ServiceRecreated".to_owned(),
+        note,
+    };
+    Write {
+        events: own.derived.is_none().then_some(event).into_iter().collect(),
+        ..delete_service(key, observed)
+    }
+}
+
+/// The copy in place of that version of what is there.
+fn replace(name: &str, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Action {
+    let mut slice = wanted.slice(name);
+    slice.metadata.uid = Some(uid.to_string());
+    slice.metadata.resource_version = Some(resource_version.to_string());
+    Action::ReplaceSlice(slice.into())
+}
+
+fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {
+    Write::new(
+        ObjectId::Service(key.clone()),
+        delete(&service.uid, &service.resource_version),
+    )
+}
+
+fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
+    Write::new(
+        ObjectId::Slice(key.clone(), copy.path, name.clone()),
+        delete(&copy.uid.to_string(), &copy.resource_version.to_string()),
+    )
+}
+
+fn delete(uid: &str, resource_version: &str) -> Action {
+    Action::Delete {
+        uid: uid.into(),
+        resource_version: resource_version.into(),
+    }
+}
+
+fn create_namespace(name: &Arc<str>) -> Write {
+    let metadata = ObjectMeta {
+        name: Some(name.to_string()),
+        labels: Some([(labels::MANAGED_BY.to_owned(), labels::MANAGER.to_owned())].into()),
+        ..ObjectMeta::default()
+    };
+    let namespace = Namespace {
+        metadata,
+        ..Namespace::default()
+    };
+    Write::new(
+        ObjectId::Namespace(name.clone()),
+        Action::CreateNamespace(namespace.into()),
+    )
+}
+
+#[cfg(test)]
+mod tests;

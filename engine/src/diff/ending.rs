@@ -1,0 +1,99 @@
+//! The end of what is made for a MultiClusterService: its finalizer goes once the members are clean, or have had their time.
+
+use std::time::Duration;
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::comparison::{Diff, Moment, hub_write};
+use crate::index::Index;
+use crate::index::hub::McsView;
+use crate::model::{Lane, ObjectEvent, Standing, Write};
+
+/// How long the clean-up may hold a MultiClusterService. Whatever keeps a member from being cleaned for longer (rights, a webhook
+/// of its own) keeps nobody from deleting an object of the hub; what is left is collected by its label whenever that can be done.
+const CLEANED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Lets go of a MultiClusterService that is on its way out, if it is time.
+pub(super) fn let_go(
+    diff: &mut Diff,
+    index: &Index,
+    key: &ServiceKey,
+    mcs: &McsView,
+    moment: Moment,
+) {
+    let Some(since) = mcs
+        .deleting_since
+        .filter(|_| mcs.finalizers.have_ours() && !moment.busy)
+    else {
+        return;
+    };
+    let until = since.after(CLEANED_WITHIN);
+    if moment.now < until
+        && index
+            .hub
+            .clusters
+            .keys()
+            .any(|name| is_waited_for(index, name, key))
+    {
+        diff.again_at = Some(until);
+        return;
+    }
+    let patch = mcs.finalizers.without_ours(&mcs.resource_version);
+    let write = Write {
+        events: leftovers(index, key).into_iter().collect(),
+        ..hub_write(key, patch)
+    };
+    diff.writes.insert(Lane::Hub, vec![write]);
+}
+
+/// Lets go of a MultiClusterService that Karmada carries, once every member was seen to hold nothing of causeway's.
+pub(super) fn hand_over(
+    diff: &mut Diff,
+    index: &Index,
+    key: &ServiceKey,
+    mcs: &McsView,
+    moment: Moment,
+) {
+    let is_clean = |name: &ClusterName| match index.standing(name) {
+        Standing::Synced => !holds(index, name, key),
+        Standing::LeftOut(_) => true,
+        _ => false,
+    };
+    let guards = mcs.finalizers.have_ours() && !mcs.is_deleting();
+    if guards && !moment.busy && index.hub.clusters.keys().all(is_clean) {
+        let patch = mcs.finalizers.without_ours(&mcs.resource_version);
+        diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
+    }
+}
+
+/// Whether something of the service is to be cleaned in a member that answers, or may turn out to be in one that has not said
+/// yet what it holds. One that does not answer never holds up a deletion.
+fn is_waited_for(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
+    match index.standing(name) {
+        Standing::Synced => holds(index, name, key),
+        Standing::Syncing => true,
+        Standing::Unreachable { .. }
+        | Standing::Refused(_)
+        | Standing::LeftOut(_)
+        | Standing::NotJoined => false,
+    }
+}
+
+fn holds(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
+    let member = index.members.get(name);
+    member.is_some_and(|member| member.owns_native(key, &index.hub.uid))
+}
+
+fn leftovers(index: &Index, key: &ServiceKey) -> Option<ObjectEvent> {
+    let clusters = index.hub.clusters.keys();
+    let left = clusters.filter(|name| holds(index, name, key));
+    let left: Vec<_> = left.map(ClusterName::as_str).collect();
+    (!left.is_empty()).then(|| ObjectEvent {
+        warning: true,
+        reason: "LeftoversRemain".to_owned(),
+        note: format!(
+            "{key} is deleted, and objects of it are left in {}: they are collected as soon as causeway can delete them there",
+            left.join(", ")
+        ),
+    })
+}

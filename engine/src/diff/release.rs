@@ -1,0 +1,55 @@
+//! Objects that somebody applied over: causeway's marks are taken off them, in one write, and they are theirs.
+
+use causeway::api::labels;
+use causeway::api::ownership::Marks;
+use causeway::domain::ServiceKey;
+use serde_json::Value;
+
+use super::Target;
+use crate::index::service::ServiceView;
+use crate::model::{Action, ObjectEvent, ObjectId, Write};
+
+impl Target<'_> {
+    /// Takes the marks of this hub's causeway off that version of an object.
+    pub(super) fn release(
+        &self,
+        object: ObjectId,
+        marks: &Marks,
+        resource_version: &str,
+    ) -> Option<Write> {
+        let removal = marks.removal(resource_version);
+        (*marks.hub == *self.hub).then(|| Write::new(object, Action::Merge(removal)))
+    }
+
+    /// Lets go of the Service of that name, where somebody applied it. A selector that client-side apply merged into causeway's gets rid of
+    /// the key that matches no pod; one that holds nothing else stays.
+    pub(super) fn release_service(&self, key: &ServiceKey) -> Option<Write> {
+        let service = self
+            .member
+            .service(key)
+            .filter(|service| !service.deleting)?;
+        let marks = service.marks.as_deref()?;
+        let object = ObjectId::Service(key.clone());
+        let mut write = self.release(object, marks, &service.resource_version)?;
+        if let Action::Merge(patch) = &mut write.action
+            && has_leftover(service)
+        {
+            patch["spec"]["selector"][labels::NO_LOCAL_BACKENDS] = Value::Null;
+        }
+        let note = format!(
+            "Service {key} of {} was applied by {} and is theirs from now on: it is used where its ports fit, and neither changed nor deleted",
+            self.name, marks.claimant
+        );
+        write.events.push(ObjectEvent {
+            warning: true,
+            reason: "ServiceTakenOver".to_owned(),
+            note,
+        });
+        Some(write)
+    }
+}
+
+fn has_leftover(service: &ServiceView) -> bool {
+    let selector = &service.shape.selector;
+    selector.len() > 1 && selector.contains_key(labels::NO_LOCAL_BACKENDS)
+}

@@ -1,0 +1,237 @@
+//! What somebody applies over causeway's is theirs; what somebody merely edits is put right.
+
+use super::*;
+use crate::fixtures::HUB_UID;
+use crate::fixtures::objects::export;
+
+fn entry(manager: &str, operation: &str, fields: Value) -> Value {
+    json!({"manager": manager, "operation": operation, "fieldsType": "FieldsV1", "fieldsV1": fields})
+}
+
+/// Somebody writes over member2's object, as its API server stores it then.
+fn over(world: &mut World, kind: Kind, name: &str, part: &Value) {
+    let there = world.members["member2"].get(kind, "shop", name);
+    let mut value = there.cloned().expect("the object is there");
+    json_patch::merge(&mut value, part);
+    world.on("member2", Object { kind, value });
+}
+
+/// Everything by which an apply is known, and the marks on the object in the end.
+fn applies() -> Vec<Value> {
+    let spec = || json!({"f:spec": {"f:ports": {}}});
+    let server_side = |manager| {
+        json!({"metadata": {"managedFields": [
+            entry("causeway", "Update", spec()), entry(manager, "Apply", spec()),
+        ]}})
+    };
+    vec![
+        server_side("kubectl"),
+        server_side("argocd-controller"),
+        server_side("kustomize-controller"),
+        json!({"metadata": {"annotations": {labels::LAST_APPLIED: "{}"}}}),
+        json!({"metadata": {"annotations": {labels::HELM_RELEASE: "shop"}, "labels": {labels::MANAGED_BY: "Helm"}}}),
+        json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}}),
+    ]
+}
+
+#[test]
+fn a_delivered_service_that_somebody_applies_over_is_theirs_and_used_where_its_ports_fit() {
+    let mut spec = json!({"spec": {"ports": [{"name": "web", "port": 80, "protocol": "TCP", "targetPort": 9999}],
+                                   "selector": {"app": "theirs"}}});
+    spec["spec"]["sessionAffinity"] = json!("ClientIP");
+    for apply in applies() {
+        let mut world = provided();
+        over(&mut world, Kind::Service, "foo", &spec);
+        over(&mut world, Kind::Service, "foo", &apply);
+        world.forget_writes().settle();
+        let to_service = world
+            .written
+            .iter()
+            .filter(|(to, write)| to == "member2" && write.object.kind() == "Service");
+        assert_eq!(to_service.count(), 1, "the marks go in one write: {apply}");
+        let theirs = world
+            .service("member2", "foo")
+            .expect("the Service")
+            .clone();
+        assert_eq!(theirs["spec"]["ports"], spec["spec"]["ports"], "{apply}");
+        assert_eq!(
+            theirs["spec"]["selector"],
+            json!({"app": "theirs"}),
+            "{apply}"
+        );
+        for mark in [labels::HUB, labels::OWNER] {
+            let meta = &theirs["metadata"];
+            assert!(
+                meta["labels"][mark].is_null() && meta["annotations"][mark].is_null(),
+                "{meta}"
+            );
+        }
+        assert_ne!(
+            theirs["metadata"]["labels"][labels::MANAGED_BY],
+            labels::MANAGER
+        );
+        assert!(
+            world
+                .recorded
+                .iter()
+                .any(|event| event.reason == "ServiceTakenOver"),
+            "{apply}"
+        );
+        let copy = world.copies("member2", "foo").remove(0);
+        assert_eq!(
+            copy.ports.expect("ports")[0].name.as_deref(),
+            Some("web"),
+            "{apply}"
+        );
+        assert!(world.is_ready("foo"));
+        world.assert_at_rest();
+        world.restart().assert_at_rest();
+        // Ports that do not fit are told, and left.
+        let other = json!({"spec": {"ports": [{"name": "web", "port": 81, "protocol": "TCP", "targetPort": 81}]}});
+        over(&mut world, Kind::Service, "foo", &other);
+        world.settle();
+        let applied = world.says("foo", "ServiceApplied");
+        assert!(
+            applied.contains("member2 has a Service shop/foo of its own without http 80/TCP"),
+            "{applied}"
+        );
+        let theirs = world
+            .service("member2", "foo")
+            .expect("the Service")
+            .clone();
+        world.off_hub(Kind::Mcs, "foo").settle();
+        assert!(world.mcs("foo").is_none(), "{apply}");
+        assert_eq!(world.service("member2", "foo"), Some(&theirs), "{apply}");
+    }
+}
+
+#[test]
+fn what_is_only_edited_or_labelled_stays_causeways_and_is_put_right() {
+    let entries = |other: Value| {
+        json!({"metadata": {"managedFields": [
+            entry("causeway", "Update", json!({"f:spec": {"f:ports": {}}})), other,
+        ]}})
+    };
+    let spec = || json!({"f:spec": {"f:ports": {}, "f:selector": {}}});
+    let mut of_status = entry("cloud-controller", "Apply", spec());
+    of_status["subresource"] = json!("status");
+    let label = json!({"f:metadata": {"f:labels": {"f:team": {}}}});
+    for other in [
+        entry("kubectl-edit", "Update", spec()),
+        entry("kubectl-patch", "Update", spec()),
+        entry("kubectl-label", "Update", label.clone()),
+        entry(
+            "kubectl-annotate",
+            "Update",
+            json!({"f:metadata": {"f:annotations": {"f:note": {}}}}),
+        ),
+        entry("kubectl", "Apply", label),
+        entry(
+            "kube-controller-manager",
+            "Update",
+            json!({"f:metadata": {"f:finalizers": {}}}),
+        ),
+        entry("causeway", "Apply", spec()),
+        of_status,
+    ] {
+        let mut world = provided();
+        let before = world.service("member2", "foo").expect("the Service")["spec"].clone();
+        let mut part = entries(other);
+        part["metadata"]["labels"] = json!({"team": "a"});
+        part["spec"] = json!({"selector": {"app": "broken"}, "sessionAffinity": "ClientIP"});
+        over(&mut world, Kind::Service, "foo", &part);
+        world.settle();
+        let service = world.service("member2", "foo").expect("the Service");
+        assert_eq!(service["spec"]["selector"], before["selector"], "{part}");
+        assert_eq!(
+            service["spec"]["sessionAffinity"], before["sessionAffinity"],
+            "{part}"
+        );
+        assert_eq!(service["metadata"]["labels"]["team"], "a");
+        assert_eq!(service["metadata"]["labels"][labels::HUB], HUB_UID);
+        world.assert_at_rest();
+        world.off_hub(Kind::Mcs, "foo").settle();
+        assert!(world.service("member2", "foo").is_none(), "{part}");
+    }
+}
+
+#[test]
+fn what_the_claimant_applied_of_causeways_marks_stays() {
+    let mut world = provided();
+    let labels = json!({labels::HUB: HUB_UID, labels::MANAGED_BY: labels::MANAGER});
+    let text = json!({"metadata": {"labels": labels}}).to_string();
+    let apply = json!({"metadata": {"annotations": {labels::LAST_APPLIED: text}}});
+    over(&mut world, Kind::Service, "foo", &apply);
+    world.forget_writes().settle();
+    let wrote = world
+        .log()
+        .into_iter()
+        .filter(|line| line.starts_with("member2"));
+    assert_eq!(wrote.collect::<Vec<_>>(), Vec::<String>::new());
+    world.off_hub(Kind::Mcs, "foo").settle();
+    assert!(world.mcs("foo").is_none());
+    assert!(world.service("member2", "foo").is_some());
+}
+
+#[test]
+fn an_import_that_somebody_applies_over_is_theirs_and_a_derived_service_is_in_the_way() {
+    for apply in applies() {
+        let mut world = world();
+        world.member("member1").member("member2");
+        world
+            .on("member1", foo())
+            .on("member1", source("10.1.0.5"))
+            .on("member1", export("foo"))
+            .settle();
+        let spec = json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}]}});
+        over(&mut world, Kind::Import, "foo", &spec);
+        over(&mut world, Kind::Import, "foo", &apply);
+        world.forget_writes().settle();
+        let theirs = world.members["member2"]
+            .get(Kind::Import, "shop", "foo")
+            .expect("the import")
+            .clone();
+        assert_eq!(theirs["spec"]["ports"], spec["spec"]["ports"], "{apply}");
+        assert!(
+            theirs["metadata"]["labels"][labels::HUB].is_null(),
+            "{apply}"
+        );
+        assert_eq!(
+            world.addresses("member2", "derived-foo"),
+            ["10.1.0.5"],
+            "{apply}"
+        );
+        let to_import = world
+            .written
+            .iter()
+            .filter(|(to, write)| to == "member2" && write.object.kind() == "ServiceImport")
+            .map(|(_, write)| matches!(write.object, ObjectId::ServiceImportStatus(..)));
+        let to_import: Vec<_> = to_import.collect();
+        assert_eq!(
+            to_import,
+            [false, true],
+            "first the marks, then the status: {apply}"
+        );
+        assert!(theirs["status"].is_null(), "{apply}");
+        world.assert_at_rest();
+        over(&mut world, Kind::Service, "derived-foo", &apply);
+        world.settle();
+        // Karmada's own controllers bring endpoints of their own; until then causeway's stay.
+        let by_karmada = !apply["metadata"]["labels"][labels::KARMADA_MANAGED].is_null();
+        let has_copies = !world.addresses("member2", "derived-foo").is_empty();
+        assert_eq!(has_copies, by_karmada, "{apply}");
+        world.off("member1", Kind::Export, "foo").settle();
+        let left = world.members["member2"]
+            .get(Kind::Import, "shop", "foo")
+            .expect("the import");
+        assert_eq!(left["spec"], theirs["spec"], "{apply}");
+        let derived = world
+            .service("member2", "derived-foo")
+            .expect("the Service");
+        assert!(
+            derived["metadata"]["labels"][labels::HUB].is_null(),
+            "{apply}"
+        );
+        world.assert_at_rest();
+    }
+}

@@ -1,0 +1,167 @@
+//! Stores that are restored from a snapshot, whose versions run lower than those that were seen.
+
+use super::*;
+use crate::fixtures::member_event;
+use crate::fixtures::objects::cluster;
+use crate::fixtures::server::Snapshot;
+use crate::model::Signal;
+
+/// Longer than a second list takes to come.
+const CONFIRMED: Duration = Duration::from_secs(35);
+
+fn source_version(world: &World) -> u64 {
+    let copies = world.copies("member2", "foo");
+    let annotations = copies[0]
+        .metadata
+        .annotations
+        .as_ref()
+        .expect("annotations");
+    let (_, version) = annotations[labels::SOURCE]
+        .split_once('/')
+        .expect("a version");
+    version.parse().expect("a number")
+}
+
+/// A world in which copies were made of a state of member1 that is to be lost.
+fn outrun() -> (World, Snapshot) {
+    let mut world = provided();
+    let snapshot = world.server("member1").snapshot();
+    for number in 6..16 {
+        let address = format!("10.1.0.{number}");
+        world.on("member1", source(&address)).settle();
+    }
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
+    (world, snapshot)
+}
+
+#[test]
+fn copies_follow_a_provider_that_was_restored_once_a_second_list_confirms_it() {
+    let (mut world, snapshot) = outrun();
+    world.restore("member1", snapshot);
+    world.on("member1", source("10.1.0.77")).settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
+    world.pass(CONFIRMED);
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
+    world.on("member1", source("10.1.0.78")).settle();
+    assert_eq!(
+        world.addresses("member2", "foo"),
+        ["10.1.0.78"],
+        "lower versions are the truth from then on"
+    );
+    world.assert_at_rest();
+}
+
+#[test]
+fn a_controller_that_starts_after_the_restore_finds_out_by_the_copies() {
+    let (mut world, snapshot) = outrun();
+    world.server("member1").restore(snapshot);
+    world.on("member1", source("10.1.0.77"));
+    world.restart().settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
+    world.pass(CONFIRMED);
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
+    world.restart().settle();
+    world.on("member1", source("10.1.0.78")).settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.78"]);
+    world.pass(CONFIRMED).assert_at_rest();
+}
+
+#[test]
+fn copies_that_hold_the_same_get_the_versions_of_the_restored_store() {
+    let (mut world, snapshot) = outrun();
+    world.restore("member1", snapshot);
+    world.on("member1", source("10.1.0.15")).settle();
+    world.forget_writes().pass(CONFIRMED);
+    assert_eq!(world.log(), ["member2 update EndpointSlice"]);
+    assert!(source_version(&world) < 110, "{}", source_version(&world));
+    world.on("member1", source("10.1.0.78")).settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.78"]);
+}
+
+#[test]
+fn a_consumer_that_is_heard_after_the_others_follows_too() {
+    let (mut world, snapshot) = outrun();
+    world.lose("member2").restore("member1", snapshot);
+    world.on("member1", source("10.1.0.77")).pass(CONFIRMED);
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
+    world.list("member2").pass(CONFIRMED);
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
+}
+
+#[test]
+fn an_index_that_is_merely_behind_replaces_nothing_newer() {
+    let mut world = provided();
+    let at_first = source_version(&world);
+    world.silence("member1").on("member1", source("10.1.0.6"));
+    let newest = world.server("member1").snapshot();
+    // Another process, that knew more, has written the copy.
+    world.hear_again("member1").settle();
+    assert!(source_version(&world) > at_first);
+    let copied = world.server("member2").snapshot();
+    let mut behind = provided();
+    behind.server("member2").restore(copied);
+    behind.silence("member1");
+    behind.server("member1").restore(newest);
+    behind
+        .list("member2")
+        .forget_writes()
+        .pass(Duration::from_secs(10));
+    assert_eq!(behind.addresses("member2", "foo"), ["10.1.0.6"]);
+    assert_eq!(behind.log(), Vec::<String>::new());
+    behind.hear_again("member1").list("member1").pass(CONFIRMED);
+    assert_eq!(behind.addresses("member2", "foo"), ["10.1.0.6"]);
+    assert_eq!(behind.log(), Vec::<String>::new());
+}
+
+#[test]
+fn a_doubt_that_arose_while_a_list_was_under_way_waits_for_the_next() {
+    let (mut world, snapshot) = outrun();
+    world.server("member1").restore(snapshot);
+    world.on("member1", source("10.1.0.77"));
+    world.list("member1").settle();
+    world
+        .hear("member1", member_event(Kind::Slice, Signal::Confirmed))
+        .settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
+    world.pass(CONFIRMED);
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
+}
+
+#[test]
+fn what_a_restored_hub_lists_is_believed_whatever_its_versions() {
+    let mut world = provided();
+    world.keeps_clusters = true;
+    world.settle();
+    let snapshot = world.hub.snapshot();
+    for round in 0..10 {
+        let name = json!({"metadata": {"annotations": {"round": round.to_string()}}});
+        world
+            .on_hub(cluster("member1").with(name.clone()))
+            .on_hub(foo().with(name.clone()))
+            .on_hub(exposure().with(name))
+            .settle();
+    }
+    world.restore_hub(snapshot).settle();
+    let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
+    world
+        .on_hub(cluster("member1").with(drained))
+        .pass(CONFIRMED);
+    assert_eq!(world.addresses("member2", "foo"), Vec::<String>::new());
+    let served = json!({"metadata": {"annotations": {labels::WITHDRAW: null}}});
+    world.on_hub(cluster("member1").with(served)).settle();
+    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    world
+        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member1"]))
+        .settle();
+    assert_eq!(world.addresses("member2", "foo"), Vec::<String>::new());
+    world.off_hub(Kind::Cluster, "member1").pass(CONFIRMED);
+    assert!(
+        world
+            .index
+            .hub
+            .clusters
+            .keys()
+            .all(|known| known.as_str() != "member1")
+    );
+    world.assert_at_rest();
+}

@@ -1,0 +1,228 @@
+//! Objects that somebody else changes back as often as causeway writes them.
+//!
+//! What is desired changes often, and is written as often; that is no fight. One is where the same content is written again and again
+//! because it did not stay: somebody changed it, deleted it, or made again what was deleted. The object is then left as it is for a
+//! while, for longer each time that it goes on, and that is told. Other content of the object is written all the same.
+//!
+//! Nothing here talks to a server or reads a clock.
+
+mod content;
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::{Duration, Instant};
+
+use causeway::api::labels;
+
+use crate::model::{Item, Lane, ObjectId, Write};
+
+pub use self::content::content;
+
+/// So many times within [`WINDOW`] the same is put back before it is a fight.
+pub const ROUNDS: usize = 5;
+const WINDOW: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// What was written lately, and what is fought over.
+#[derive(Debug)]
+pub struct Fights {
+    first_pause: Duration,
+    /// The last write of each object, by a hash of which one it is: a million may be written in a minute.
+    written: HashMap<u64, Written>,
+    /// When the same was written again.
+    put_back: HashMap<u64, Vec<Instant>>,
+    holds: HashMap<Place, Hold>,
+    swept: Option<Instant>,
+}
+
+type Place = (Lane, ObjectId);
+
+#[derive(Debug)]
+struct Written {
+    content: u64,
+    at: Instant,
+}
+
+#[derive(Debug)]
+struct Hold {
+    item: Item,
+    content: u64,
+    until: Instant,
+    pause: Duration,
+    /// When it was written once more, after that.
+    tried: Option<Instant>,
+}
+
+/// A fight that was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fight {
+    /// For how long the object is left as it is.
+    pub pause: Duration,
+    /// Whether it has just begun.
+    pub is_new: bool,
+}
+
+/// A fight that is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told<'a> {
+    /// What is fought over.
+    pub object: &'a ObjectId,
+    /// When it is looked at again.
+    pub until: Instant,
+}
+
+impl Told<'_> {
+    /// What a person is told of a fight with that manager, where it is known.
+    pub fn text(&self, by: Option<&str>) -> String {
+        told_text(self.object, by)
+    }
+}
+
+/// What a person is told of an object that somebody changes back, and what to do.
+pub fn told_text(object: &ObjectId, by: Option<&str>) -> String {
+    let by = by.unwrap_or("somebody else");
+    let remedy = match object {
+        ObjectId::Service(key) => format!(
+            "stop one of the two, or leave the Service to the other: kubectl -n {} label service {} {}-",
+            key.namespace,
+            key.name,
+            labels::HUB
+        ),
+        _ => "stop one of the two".to_owned(),
+    };
+    format!(
+        "{object} is changed by {by} as often as causeway puts it back, so causeway leaves it as it is for a while; {remedy}"
+    )
+}
+
+impl Fights {
+    /// No fights; in one that comes an object is left as it is for so long at first.
+    pub fn new(first_pause: Duration) -> Self {
+        Self {
+            first_pause,
+            written: HashMap::new(),
+            put_back: HashMap::new(),
+            holds: HashMap::new(),
+            swept: None,
+        }
+    }
+
+    /// Until when a write is not to be sent.
+    pub fn held_until(&self, lane: &Lane, write: &Write, now: Instant) -> Option<Instant> {
+        if self.holds.is_empty() {
+            return None;
+        }
+        let hold = self.holds.get(&(lane.clone(), write.object.clone()))?;
+        (now < hold.until && hold.content == content(&write.action)).then_some(hold.until)
+    }
+
+    /// An API server took a write.
+    pub fn note(&mut self, lane: &Lane, item: &Item, write: &Write, now: Instant) -> Option<Fight> {
+        self.sweep(now);
+        let content = content(&write.action);
+        let place = (lane.clone(), write.object.clone());
+        let put_back = self.put_back(&place, content, now);
+        let hold = self.holds.get_mut(&place);
+        let rounds = match &hold {
+            Some(hold) if hold.content == content => 1,
+            _ => ROUNDS,
+        };
+        let pause = hold.as_ref().map(|hold| (hold.pause * 2).min(LONGEST));
+        if let Some(hold) = hold
+            && hold.content == content
+            && hold.tried.is_none()
+        {
+            hold.tried = Some(now);
+            return None;
+        }
+        if put_back < rounds {
+            return None;
+        }
+        let pause = pause.unwrap_or(self.first_pause);
+        let hold = Hold {
+            item: item.clone(),
+            content,
+            until: now + pause,
+            pause,
+            tried: None,
+        };
+        let is_new = self.holds.insert(place, hold).is_none();
+        Some(Fight { pause, is_new })
+    }
+
+    /// How many times within the window the same was written again, with this.
+    fn put_back(&mut self, place: &Place, content: u64, now: Instant) -> usize {
+        let place = hashed(place);
+        let before = self.written.insert(place, Written { content, at: now });
+        let same =
+            before.is_some_and(|before| before.content == content && is_recent(before.at, now));
+        if !same {
+            self.put_back.remove(&place);
+            return 0;
+        }
+        let times = self.put_back.entry(place).or_default();
+        times.retain(|at| is_recent(*at, now));
+        times.push(now);
+        times.len()
+    }
+
+    /// When a fight over an object of an item is looked at again, if there is one.
+    pub fn next_end(&self, item: &Item, now: Instant) -> Option<Instant> {
+        let holds = self.holds.values().filter(|hold| hold.item == *item);
+        let ends = holds.map(Hold::told_until).filter(|end| now < *end);
+        ends.min()
+    }
+
+    /// The fights over objects of an item in a cluster.
+    pub fn told(&self, lane: &Lane, item: &Item, now: Instant) -> impl Iterator<Item = Told<'_>> {
+        let holds = self.holds.iter();
+        let told = holds.filter(move |((of, _), hold)| *of == *lane && hold.item == *item);
+        let told = told.map(|((_, object), hold)| Told {
+            object,
+            until: hold.told_until(),
+        });
+        told.filter(move |told| now < told.until)
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.first_pause);
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        self.holds.retain(|_, hold| !hold.is_over(now));
+        if self.swept.is_some_and(|swept| is_recent(swept, now)) {
+            return;
+        }
+        self.swept = Some(now);
+        self.written.retain(|_, written| is_recent(written.at, now));
+        self.written.shrink_to_fit();
+        let written = &self.written;
+        self.put_back.retain(|place, _| written.contains_key(place));
+    }
+}
+
+fn is_recent(at: Instant, now: Instant) -> bool {
+    now.saturating_duration_since(at) < WINDOW
+}
+
+fn hashed(place: &Place) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    place.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Hold {
+    /// The write after a pause has to stay for as long as fights are looked for.
+    fn told_until(&self) -> Instant {
+        self.tried.map_or(self.until, |tried| tried + WINDOW)
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let end = self.tried.unwrap_or(self.until) + WINDOW;
+        end <= now
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+use causeway::domain::ServiceKey;
+use serde_json::json;
+
+use super::*;
+use crate::fixtures::{key, name};
+use crate::model::Action;
+
+const PAUSE: Duration = Duration::from_secs(300);
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Ring {
+    fights: Fights,
+    now: Instant,
+}
+
+fn ring() -> Ring {
+    Ring {
+        fights: Fights::new(PAUSE),
+        now: Instant::now(),
+    }
+}
+
+fn lane() -> Lane {
+    Lane::Member(name("member1"))
+}
+
+fn item() -> Item {
+    Item::Service(key("foo"))
+}
+
+fn object() -> ObjectId {
+    ObjectId::Service(key("foo"))
+}
+
+fn write(object: &ObjectId, content: u64) -> Write {
+    Write::new(object.clone(), Action::Merge(json!({ "spec": content })))
+}
+
+impl Ring {
+    fn of(&mut self, object: &ObjectId, content: u64) -> Option<Fight> {
+        let write = write(object, content);
+        self.fights.note(&lane(), &item(), &write, self.now)
+    }
+
+    fn write(&mut self, content: u64) -> Option<Fight> {
+        self.of(&object(), content)
+    }
+
+    /// Writes of the same content, a second apart, until they are a fight.
+    fn fight(&mut self, content: u64) -> (usize, Fight) {
+        for number in 1..100 {
+            if let Some(fight) = self.write(content) {
+                return (number, fight);
+            }
+            self.pass(SECOND);
+        }
+        panic!("it is never noticed");
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    fn held(&self, content: u64) -> bool {
+        let write = write(&object(), content);
+        let held = self.fights.held_until(&lane(), &write, self.now);
+        held.is_some()
+    }
+
+    fn told(&self) -> usize {
+        self.fights.told(&lane(), &item(), self.now).count()
+    }
+}
+
+#[test]
+fn the_same_put_back_five_times_within_a_minute_is_a_fight() {
+    let mut ring = ring();
+    let (writes, fight) = ring.fight(7);
+    assert_eq!(writes, ROUNDS + 1);
+    let expected = Fight {
+        pause: PAUSE,
+        is_new: true,
+    };
+    assert_eq!(fight, expected);
+    assert!(ring.held(7) && !ring.held(8));
+    assert_eq!(ring.told(), 1);
+    let other = ObjectId::Service(ServiceKey::new("shop", "bar"));
+    let held = |lane: &Lane, object| ring.fights.held_until(lane, &write(object, 7), ring.now);
+    assert_eq!(held(&lane(), &other), None);
+    assert_eq!(held(&Lane::Hub, &object()), None);
+}
+
+#[test]
+fn what_is_put_back_now_and_then_is_none() {
+    let mut ring = ring();
+    for _ in 0..100 {
+        assert_eq!(ring.write(7), None);
+        ring.pass(SECOND * 15);
+    }
+}
+
+#[test]
+fn a_storm_of_changes_of_what_is_desired_is_none() {
+    let mut ring = ring();
+    for content in 0..1000 {
+        assert_eq!(ring.write(content), None);
+        ring.pass(SECOND / 10);
+    }
+    for round in 0..1000 {
+        assert_eq!(ring.write(round % 2), None, "to and fro");
+        ring.pass(SECOND / 10);
+    }
+}
+
+#[test]
+fn writes_of_other_objects_do_not_count() {
+    let mut ring = ring();
+    for number in 0..100 {
+        let object = ObjectId::Service(ServiceKey::new("shop", format!("s{number}").as_str()));
+        assert_eq!(ring.of(&object, 7), None);
+    }
+}
+
+#[test]
+fn what_goes_on_is_left_alone_for_twice_as_long_up_to_an_hour() {
+    let mut ring = ring();
+    ring.fight(7);
+    let mut pauses = Vec::new();
+    let mut pause = PAUSE;
+    for _ in 0..5 {
+        ring.pass(pause - SECOND);
+        assert!(ring.held(7));
+        ring.pass(SECOND);
+        assert!(!ring.held(7));
+        let (writes, fight) = ring.fight(7);
+        assert_eq!((writes, fight.is_new), (2, false), "one try is undone");
+        pause = fight.pause;
+        pauses.push(pause.as_secs() / 60);
+    }
+    assert_eq!(pauses, [10, 20, 40, 60, 60]);
+}
+
+#[test]
+fn it_is_over_once_a_write_stays_for_a_minute() {
+    let mut ring = ring();
+    ring.fight(7);
+    ring.pass(PAUSE);
+    assert_eq!(ring.told(), 0, "the object is in order");
+    assert_eq!(ring.write(7), None);
+    assert_eq!(ring.told(), 1, "it was not");
+    ring.pass(WINDOW);
+    assert_eq!(ring.told(), 0);
+    let (writes, fight) = ring.fight(7);
+    assert_eq!(
+        (writes, fight.is_new, fight.pause),
+        (ROUNDS + 1, true, PAUSE)
+    );
+}
+
+#[test]
+fn other_content_is_written_and_fought_over_again() {
+    let mut ring = ring();
+    ring.fight(7);
+    let (writes, fight) = ring.fight(8);
+    assert_eq!((writes, fight.pause), (ROUNDS + 1, PAUSE * 2));
+    assert!(ring.held(8) && !fight.is_new);
+}
+
+#[test]
+fn what_was_written_long_ago_is_forgotten() {
+    let mut ring = ring();
+    for number in 0..100 {
+        let object = ObjectId::Service(ServiceKey::new("shop", format!("s{number}").as_str()));
+        ring.of(&object, 7);
+    }
+    ring.pass(WINDOW * 2);
+    ring.write(7);
+    assert_eq!(ring.fights.written.len(), 1);
+}

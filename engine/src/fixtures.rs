@@ -1,0 +1,459 @@
+//! A world of one hub and some members without any server or clock: objects go in as watch events, writes come out of
+//! the write_queue and are carried out, and time passes when a test says so.
+
+mod again;
+mod events;
+mod joining;
+mod look;
+pub(crate) mod objects;
+mod restore;
+pub(crate) mod server;
+mod works;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+pub(crate) use self::events::member_event;
+use self::events::{hub_event, signal};
+use self::objects::{Kind, NAMESPACE, Object};
+use self::server::Server;
+use crate::departure::Leftovers;
+use crate::diff::{Ahead, Diff, Moment, diff};
+use crate::index::Index;
+use crate::index::quota::Quota;
+use crate::model::{
+    Dispatch, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, ObjectEvent, Signal,
+    Standing, TimePoint, Write, WriteResult,
+};
+use crate::plan::{Desired, Settings, plan};
+use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use crate::seal::Seal;
+use crate::write_queue::{WriteLimits, WriteQueue};
+
+pub(crate) const HUB_UID: &str = "hub-uid";
+pub(crate) const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
+pub(crate) const GRACE: Duration = Duration::from_secs(300);
+
+const MEMBER_KINDS: [Kind; 5] = [
+    Kind::Namespace,
+    Kind::Service,
+    Kind::Slice,
+    Kind::Export,
+    Kind::Import,
+];
+
+/// Everything there is, and the controller's view of it.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) index: Index,
+    pub(crate) write_queue: WriteQueue,
+    pub(crate) settings: Settings,
+    pub(crate) hub: Server,
+    pub(crate) members: BTreeMap<String, Server>,
+    /// What was written since the last [`World::forget_writes`], and the failures.
+    pub(crate) written: Vec<(String, Write)>,
+    pub(crate) recorded: Vec<ObjectEvent>,
+    /// Members that were seen out, and what may be left in them.
+    pub(crate) seen_out: Vec<(String, Leftovers)>,
+    pub(crate) asked: BTreeSet<ServiceKey>,
+    pub(crate) keeps_clusters: bool,
+    now: TimePoint,
+    due: BTreeMap<Item, Instant>,
+    /// How many times a cluster was listed again.
+    pub(crate) listed_again: usize,
+    /// When lists that are in doubt are asked for again.
+    again: BTreeMap<Lane, Instant>,
+    /// How many of its objects of a kind a cluster lists at most.
+    forgetful: BTreeMap<(String, Kind), usize>,
+    silent: BTreeSet<String>,
+    pub(crate) releases: BTreeMap<String, (u32, u32)>,
+    unreachable: BTreeSet<String>,
+    /// Whether the hub serves Works; `None` where it does not say.
+    serves_works: Option<bool>,
+    /// Whether the hub says which ServiceImports it holds.
+    pub(crate) says_imports: bool,
+}
+
+/// A world with a hub that has listed nothing, at a fixed time.
+pub(crate) fn world() -> World {
+    let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+    let mut world = World {
+        index: Index::new(HUB_UID),
+        write_queue: write_queue(),
+        settings: Settings {
+            protection: Protection::new(DEFAULT_NAMESPACE, []),
+            service_grace: GRACE,
+            provider_ttl: None,
+            publish_exports: false,
+            quota: Quota::default(),
+            seal: Some(Seal::new(b"the hub's")),
+        },
+        hub: Server::new("hub"),
+        members: BTreeMap::new(),
+        written: Vec::new(),
+        recorded: Vec::new(),
+        seen_out: Vec::new(),
+        asked: BTreeSet::new(),
+        keeps_clusters: false,
+        now: TimePoint {
+            instant: Instant::now(),
+            wall,
+        },
+        due: BTreeMap::new(),
+        again: BTreeMap::new(),
+        listed_again: 0,
+        forgetful: BTreeMap::new(),
+        silent: BTreeSet::new(),
+        releases: BTreeMap::new(),
+        unreachable: BTreeSet::new(),
+        serves_works: Some(false),
+        says_imports: true,
+    };
+    world.list_hub();
+    world
+}
+
+fn write_queue() -> WriteQueue {
+    WriteQueue::new(WriteLimits {
+        qps: 1000.0,
+        burst: 1000.0,
+        width: 100,
+        conflict_pause: CONFLICT_PAUSE,
+    })
+}
+
+/// Both clocks, which tests may read.
+pub(crate) fn now() -> TimePoint {
+    TimePoint {
+        instant: Instant::now(),
+        wall: Timestamp::now(),
+    }
+}
+
+pub(crate) fn key(name: &str) -> ServiceKey {
+    ServiceKey::new(NAMESPACE, name)
+}
+
+pub(crate) fn name(name: &str) -> ClusterName {
+    ClusterName::try_from(name).expect("the name of a cluster")
+}
+
+fn clock(server: &mut Server, now: TimePoint) -> &mut Server {
+    server.now = now.wall;
+    server
+}
+
+// What people and clusters do.
+impl World {
+    fn list_hub(&mut self) {
+        self.hub.untold.clear();
+        if let Some(served) = self.serves_works {
+            self.hear_works(served);
+        }
+        if self.says_imports {
+            self.list_hub_imports();
+        }
+        for kind in [Kind::Mcs, Kind::Service, Kind::Cluster] {
+            let most = self.forgetful.get(&("hub".to_owned(), kind));
+            let most = most.copied().unwrap_or(usize::MAX);
+            let all = self.hub.all(kind).take(most).cloned().collect();
+            self.index
+                .fold_hub(hub_event(kind, Signal::Listed(all)), self.now);
+        }
+    }
+
+    pub(crate) fn hear_hub(&mut self, event: HubEvent) -> &mut Self {
+        self.index.fold_hub(event, self.now);
+        self
+    }
+
+    pub(crate) fn hear(&mut self, cluster: &str, event: MemberEvent) -> &mut Self {
+        self.index.fold_member(&name(cluster), event, self.now);
+        self
+    }
+
+    pub(crate) fn on_hub(&mut self, object: Object) -> &mut Self {
+        clock(&mut self.hub, self.now).put(object);
+        self
+    }
+
+    pub(crate) fn on(&mut self, cluster: &str, object: Object) -> &mut Self {
+        self.server(cluster).put(object);
+        self
+    }
+
+    pub(crate) fn off_hub(&mut self, kind: Kind, name: &str) -> &mut Self {
+        let namespace = if kind == Kind::Cluster { "" } else { NAMESPACE };
+        clock(&mut self.hub, self.now).delete(kind, namespace, name);
+        self
+    }
+
+    pub(crate) fn off(&mut self, cluster: &str, kind: Kind, name: &str) -> &mut Self {
+        let namespace = if kind == Kind::Namespace {
+            ""
+        } else {
+            NAMESPACE
+        };
+        self.server(cluster).delete(kind, namespace, name);
+        self
+    }
+
+    pub(crate) fn server(&mut self, cluster: &str) -> &mut Server {
+        clock(self.members.get_mut(cluster).expect("a member"), self.now)
+    }
+
+    /// Holds back what the watches of a member tell, until [`World::hear_again`].
+    pub(crate) fn silence(&mut self, cluster: &str) -> &mut Self {
+        self.silent.insert(cluster.to_owned());
+        self
+    }
+
+    pub(crate) fn hear_again(&mut self, cluster: &str) -> &mut Self {
+        self.silent.remove(cluster);
+        self
+    }
+
+    /// The member answers no more.
+    pub(crate) fn lose(&mut self, cluster: &str) -> &mut Self {
+        self.unreachable.insert(cluster.to_owned());
+        let failure = Failure::new(FailureKind::Refused, "connection refused");
+        self.hear(cluster, MemberEvent::Services(Signal::Failed(failure)))
+    }
+
+    /// Another process takes over: it knows what the API servers hold, of those that answer.
+    pub(crate) fn restart(&mut self) -> &mut Self {
+        self.index = Index::new(HUB_UID);
+        self.write_queue = write_queue();
+        self.due.clear();
+        self.again.clear();
+        self.list_hub();
+        let names: Vec<_> = self.members.keys().cloned().collect();
+        for name in names {
+            self.engage(&name);
+            if self.unreachable.contains(&name) {
+                self.lose(&name);
+            } else {
+                self.introduce(&name).list(&name);
+            }
+        }
+        self
+    }
+}
+
+// What the controller does.
+impl World {
+    pub(crate) fn now(&self) -> TimePoint {
+        self.now
+    }
+
+    /// Folds in what the watches tell.
+    pub(crate) fn deliver(&mut self) -> bool {
+        let mut any = false;
+        while let Some(change) = self.hub.untold.pop_front() {
+            any = true;
+            let (kind, signal) = signal(change);
+            if kind != Kind::Namespace {
+                self.index.fold_hub(hub_event(kind, signal), self.now);
+            }
+        }
+        for (cluster, server) in &mut self.members {
+            if self.silent.contains(cluster) || self.unreachable.contains(cluster) {
+                continue;
+            }
+            while let Some(change) = server.untold.pop_front() {
+                any = true;
+                let (kind, signal) = signal(change);
+                self.index
+                    .fold_member(&name(cluster), member_event(kind, signal), self.now);
+            }
+        }
+        any
+    }
+
+    /// Lets the controller work for a second, in which what is under way comes to its end.
+    pub(crate) fn settle(&mut self) -> &mut Self {
+        self.pass(Duration::from_secs(1))
+    }
+
+    /// Lets the controller work while time passes.
+    pub(crate) fn pass(&mut self, time: Duration) -> &mut Self {
+        let end = self.now.instant + time;
+        loop {
+            self.work();
+            let next = self.due.values().chain(self.again.values()).min().copied();
+            let rate = self.write_queue.next_at(self.now.instant);
+            match next
+                .into_iter()
+                .chain(rate)
+                .min()
+                .filter(|next| *next <= end)
+            {
+                Some(next) => self.advance(next),
+                None => break,
+            }
+        }
+        self.advance(end);
+        self.work();
+        self
+    }
+
+    /// Somebody sets the wall clock of the controller's machine.
+    pub(crate) fn set_clock(&mut self, by: SignedDuration) -> &mut Self {
+        let wall = self.now.wall.saturating_add(by).expect("a time");
+        self.now = TimePoint { wall, ..self.now };
+        self
+    }
+
+    fn advance(&mut self, to: Instant) {
+        let passed = to.saturating_duration_since(self.now.instant);
+        self.now = self.now.after(passed);
+    }
+
+    /// All that can be done without time passing.
+    pub(crate) fn work(&mut self) -> &mut Self {
+        for _ in 0..100 {
+            let heard = self.deliver() | self.list_again();
+            let reconciled = self.reconcile();
+            let wrote = self.write();
+            if !heard && !reconciled && !wrote {
+                return self;
+            }
+        }
+        panic!(
+            "the controller comes to no rest: {:#?}",
+            self.written.last()
+        );
+    }
+
+    fn reconcile(&mut self) -> bool {
+        let mut items: BTreeSet<_> = self.index.take_marked().into_keys().collect();
+        let now = self.now;
+        items.extend(
+            self.due
+                .iter()
+                .filter(|(_, at)| **at <= now.instant)
+                .map(|(item, _)| item.clone()),
+        );
+        let any = !items.is_empty();
+        for item in items {
+            self.due.remove(&item);
+            match &item {
+                Item::Service(key) => {
+                    let outcome = reconcile_service(
+                        &self.index,
+                        &mut self.write_queue,
+                        &self.settings,
+                        key,
+                        now,
+                    );
+                    self.index.lacks.note(key, outcome.lacks, now);
+                    for Ahead { provider, copied } in &outcome.ahead {
+                        self.index.suspect_rollback(provider, key, copied, now);
+                    }
+                    if outcome.ask_hub {
+                        self.asked.insert(key.clone());
+                    }
+                    self.look_again(item, outcome.again_at);
+                }
+                Item::Cluster(name) => {
+                    let ttl = self.settings.provider_ttl;
+                    let lapse = self.index.note_lapse(name, ttl, now);
+                    self.look_again(item.clone(), lapse.map(|at| at.instant));
+                    let keeps = self.keeps_clusters;
+                    match reconcile_cluster(&self.index, &mut self.write_queue, name, keeps, now) {
+                        ClusterOutcome::Stays => {}
+                        ClusterOutcome::LookAgain(at) => self.look_again(item, Some(at)),
+                        ClusterOutcome::Gone(left) => {
+                            self.index.forget(name);
+                            self.seen_out.push((name.to_string(), left));
+                        }
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    fn look_again(&mut self, item: Item, at: Option<Instant>) {
+        if let Some(at) = at {
+            let due = self.due.entry(item).or_insert(at);
+            *due = at.min(*due);
+        }
+    }
+
+    fn dispatch(&mut self) -> Vec<Dispatch> {
+        let index = &self.index;
+        let open = |lane: &Lane| match lane {
+            Lane::Hub => Some(0),
+            Lane::Member(name) => (index.standing(name) == Standing::Synced).then_some(1),
+        };
+        self.write_queue.ready(self.now.instant, open)
+    }
+
+    fn write(&mut self) -> bool {
+        let dispatches = self.dispatch();
+        let any = !dispatches.is_empty();
+        for dispatch in dispatches {
+            self.carry_out(dispatch);
+        }
+        any
+    }
+
+    /// The process is killed when some of its next writes have arrived, those whose bits are set, and another takes over.
+    pub(crate) fn crash(&mut self, arrived: u8) -> &mut Self {
+        self.deliver();
+        self.reconcile();
+        for (number, dispatch) in self.dispatch().into_iter().enumerate() {
+            if arrived >> (number % 8) & 1 == 1 {
+                self.carry_out(dispatch);
+            }
+        }
+        self.restart()
+    }
+
+    fn carry_out(&mut self, dispatch: Dispatch) {
+        let Dispatch {
+            lane, item, write, ..
+        } = dispatch.clone();
+        let (to, server) = match &lane {
+            Lane::Hub => ("hub".to_owned(), clock(&mut self.hub, self.now)),
+            Lane::Member(name) => (name.to_string(), self.server(name.as_str())),
+        };
+        let answer = server.apply(&write.object, &write.action);
+        let result = WriteResult { dispatch, answer };
+        let finished = self.write_queue.finished(&result, self.now.instant);
+        if let (Lane::Member(name), Err(failure)) = (&lane, &result.answer) {
+            self.index
+                .note_refusal(name, &item, &write, failure, finished.lasting_attempts());
+        }
+        self.written.push((to, write.clone()));
+        if let Ok(ack) = result.answer {
+            self.index.fold_ack(&lane, ack, self.now);
+            self.recorded.extend(write.events);
+        }
+        self.index.mark(item);
+    }
+
+    pub(crate) fn plan(&self, service: &str) -> Desired {
+        plan(&self.index, &self.settings, &key(service), self.now)
+    }
+
+    /// What would be written now.
+    pub(crate) fn diff(&self, service: &str) -> Diff {
+        let moment = Moment {
+            now: self.now,
+            busy: false,
+        };
+        diff(&self.plan(service), &self.index, &key(service), moment)
+    }
+
+    /// What would be written into a member now.
+    pub(crate) fn writes(&self, service: &str, cluster: &str) -> Vec<Write> {
+        let lane = Lane::Member(name(cluster));
+        self.diff(service).writes.remove(&lane).unwrap_or_default()
+    }
+}

@@ -1,0 +1,418 @@
+//! What is known, per service key, of the hub and of every member.
+//!
+//! Events are folded in; nothing here talks to a server or reads a clock. What may have to be done
+//! anew is marked and taken by [`Index::take_marked`]. The index knows what is evidence: a member's
+//! slices count as known only once a complete, most-recent list of them was seen on a connection to
+//! the same cluster, and what was known stays known while a member cannot be reached.
+
+pub mod clusterset;
+pub mod finalizers;
+pub mod hub;
+mod initial_list;
+pub mod lacks;
+pub mod member;
+mod misplaced;
+mod others;
+pub mod quota;
+pub mod service;
+mod watch_state;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use causeway::api::SyncMode;
+use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
+
+use self::hub::{Hub, McsView};
+use self::initial_list::recorded_sources::Heard;
+use self::lacks::Lacks;
+use self::member::{Configuration, DerivedRefusal, Member};
+use crate::model::{
+    Ack, Action, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, ObjectId, Priority,
+    Signal, Standing, TimePoint, Write,
+};
+
+/// All that is known.
+#[derive(Debug)]
+pub struct Index {
+    /// The hub.
+    pub hub: Hub,
+    /// The engaged members.
+    pub members: BTreeMap<ClusterName, Member>,
+    /// What consumers lack of services that Karmada carries.
+    pub lacks: Lacks,
+    marked: HashMap<Item, Priority>,
+    second_lists: HashSet<Lane>,
+}
+
+impl Index {
+    /// An index that knows nothing but the hub's identity: the UID of its kube-system namespace.
+    pub fn new(hub_uid: &str) -> Self {
+        Self {
+            hub: Hub::new(hub_uid),
+            members: BTreeMap::new(),
+            lacks: Lacks::default(),
+            marked: HashMap::new(),
+            second_lists: HashSet::new(),
+        }
+    }
+
+    /// What may have to be planned anew, and how soon, as marked since the last call.
+    pub fn take_marked(&mut self) -> HashMap<Item, Priority> {
+        std::mem::take(&mut self.marked)
+    }
+
+    /// Marks an item to which something happened.
+    pub fn mark(&mut self, item: Item) {
+        self.mark_all([item], Priority::High);
+    }
+
+    /// Marks items; the highest priority counts.
+    fn mark_all(&mut self, items: impl IntoIterator<Item = Item>, priority: Priority) {
+        for item in items {
+            let marked = self.marked.entry(item).or_insert(priority);
+            *marked = priority.max(*marked);
+        }
+    }
+
+    fn mark_services(&mut self, keys: impl IntoIterator<Item = ServiceKey>, priority: Priority) {
+        self.mark_all(keys.into_iter().map(Item::Service), priority);
+    }
+
+    /// Marks every service that has a MultiClusterService, an export or an import, or leftovers of one.
+    pub fn mark_all_services(&mut self) {
+        let hub = &self.hub.uid;
+        let members = self.members.values();
+        let owned = members.clone().flat_map(|member| member.own_keys(hub));
+        let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
+        let exposed = self.hub.multi_cluster_services.keys().cloned();
+        let keys: HashSet<_> = exposed.chain(owned).chain(clusterset).collect();
+        self.mark_services(keys, Priority::Low);
+    }
+
+    /// Marks the services that depend on how a member stands: those that it takes part in or holds something of, those that wait
+    /// for every member, and all of the clusterset, for whose imports any member counts.
+    fn mark_services_of(&mut self, name: &ClusterName) {
+        let hub = &self.hub.uid;
+        let takes_part = |mcs: &McsView| {
+            let named = |wish: &MultiClusterService| {
+                wish.providers.includes(name) || wish.consumers.includes(name)
+            };
+            mcs.deleting_since.is_some() || mcs.wish.as_ref().is_ok_and(named)
+        };
+        let exposed = self.hub.multi_cluster_services.iter();
+        let exposed = exposed.filter(|(_, mcs)| takes_part(mcs));
+        let exposed = exposed.map(|(key, _)| key.clone());
+        let held = self.members.get(name).into_iter();
+        let held = held.flat_map(|member| member.own_keys(hub));
+        let members = self.members.values();
+        let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
+        let all_known =
+            |(name, _): (&ClusterName, &Member)| self.standing(name) == Standing::Synced;
+        let waiting = self.members.iter().all(all_known).then(|| {
+            let members = self.members.values();
+            members.flat_map(|member| member.own_clusterset_keys(hub))
+        });
+        let keys = exposed.chain(held).chain(clusterset);
+        let keys: HashSet<_> = keys.chain(waiting.into_iter().flatten()).collect();
+        self.mark_services(keys, Priority::Low);
+    }
+
+    /// Marks every member.
+    pub fn mark_all_clusters(&mut self) {
+        let names: Vec<_> = self.hub.clusters.keys().cloned().collect();
+        self.mark_all(names.into_iter().map(Item::Cluster), Priority::High);
+    }
+
+    /// Folds in what the hub said.
+    pub fn fold_hub(&mut self, event: HubEvent, now: TimePoint) {
+        let heard = Heard::of_hub(&event);
+        let change = self.hub.fold(event, now);
+        if let Some(heard) = heard {
+            self.compare_hub(heard);
+        }
+        let clusters = change.clusters.into_iter().map(Item::Cluster);
+        self.mark_all(clusters, Priority::High);
+        if change.placement {
+            self.mark_services(change.services, Priority::Low);
+            self.mark_all_services();
+        } else {
+            self.mark_services(change.services, Priority::High);
+        }
+    }
+
+    /// Folds in what a member said.
+    pub fn fold_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
+        let heard = Heard::of_member(&event);
+        if matches!(event, MemberEvent::Identified(_)) {
+            self.await_lists(name);
+        }
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        let stood = (member.standing(), member.membership());
+        let (identity, held) = (member.identity.clone(), member.held());
+        let of_exports = matches!(event, MemberEvent::Exports(_));
+        let is_list = matches!(
+            event,
+            MemberEvent::Slices(Signal::Listed(_)) | MemberEvent::Services(Signal::Listed(_))
+        );
+        let changed = member.fold(event, now);
+        let stands = (member.standing(), member.membership());
+        let is_new = member.identity != identity;
+        if let Some(heard) = heard {
+            self.compare_member(name, heard, now);
+        }
+        if is_new {
+            self.judge_duplicates();
+        }
+        if self.members.get(name).map(Member::held) != Some(held) {
+            self.mark(Item::Cluster(name.clone()));
+        }
+        let (mut keys, namespaces) = (changed.keys, changed.namespaces);
+        if is_new || stands != stood {
+            self.mark(Item::Cluster(name.clone()));
+            self.mark_services_of(name);
+        }
+        keys.extend(self.cut_short(&keys));
+        keys.retain(|key| of_exports || self.concerns(name, key));
+        if !namespaces.is_empty() {
+            let exported = self.members.values().flat_map(Member::clusterset_keys);
+            let wanted = self.hub.multi_cluster_services.keys().chain(exported);
+            let there = wanted.filter(|key| namespaces.contains(&*key.namespace));
+            keys.extend(there.cloned());
+        }
+        let priority = match is_list {
+            true => Priority::Low,
+            false => Priority::High,
+        };
+        self.mark_services(keys, priority);
+        let mut copied = changed.copied;
+        copied.retain(|key| self.concerns(name, key));
+        self.mark_services(copied, Priority::Debounced);
+        if self.hub.is_leaving(name) {
+            self.mark(Item::Cluster(name.clone()));
+        }
+    }
+
+    /// Whether a change in that member may change what is wanted of a service.
+    fn concerns(&self, name: &ClusterName, key: &ServiceKey) -> bool {
+        self.hub.exposes(key)
+            || self.is_exported(key)
+            || self.members.get(name).is_some_and(|member| {
+                member.import(key).is_some()
+                    || member.written_export(key).is_some()
+                    || member.owns_any(key, &self.hub.uid)
+            })
+    }
+
+    /// The services of the clusterset whose derived Services have these names, where the names do not tell: they are too long.
+    fn cut_short(&self, keys: &HashSet<ServiceKey>) -> Vec<ServiceKey> {
+        let cut: HashSet<_> = keys.iter().filter(|key| key.is_cut()).collect();
+        if cut.is_empty() {
+            return Vec::new();
+        }
+        let all = self.members.values().flat_map(Member::clusterset_keys);
+        let theirs = all.filter(|key| cut.contains(&key.derived()));
+        theirs.cloned().collect()
+    }
+
+    /// Whether any member exports the service.
+    pub fn is_exported(&self, key: &ServiceKey) -> bool {
+        let mut members = self.members.values();
+        members.any(|member| member.export(key).is_some())
+    }
+
+    /// Folds in the answer to a write, ahead of the watch that will show the same.
+    pub fn fold_ack(&mut self, lane: &Lane, ack: Ack, now: TimePoint) {
+        match lane {
+            Lane::Hub => self.hub.fold_ack(ack, now),
+            Lane::Member(name) => {
+                if let Some(member) = self.members.get_mut(name) {
+                    member.fold_ack(ack, now);
+                }
+            }
+        }
+    }
+
+    /// An API server refused a write, which lasts after so many `attempts`, if it does. Where the object is there already, and still no watch has shown it after some time, the
+    /// member is listed a second time; again after twice as many refusals, for a list that does not help is not to be repeated
+    /// for ever. What a Service that stands for an imported service has been refused for is not asked for again, where it
+    /// lasts.
+    pub fn note_refusal(
+        &mut self,
+        name: &ClusterName,
+        item: &Item,
+        write: &Write,
+        failure: &Failure,
+        attempts: Option<u32>,
+    ) {
+        let Some(attempts) = attempts else { return };
+        if failure.kind == FailureKind::AlreadyExists && attempts.is_power_of_two() {
+            self.second_lists.insert(Lane::Member(name.clone()));
+        }
+        let (Item::Service(key), Action::CreateService(service)) = (item, &write.action) else {
+            return;
+        };
+        if write.object != ObjectId::Service(key.derived()) {
+            return;
+        }
+        let refusal = DerivedRefusal::read(failure, service);
+        if let (Some(member), Some(refusal)) = (self.members.get_mut(name), refusal) {
+            member.note_derived_refusal(key.clone(), refusal);
+            self.mark(item.clone());
+        }
+    }
+
+    /// Notes what a member's Cluster and Secret are worth; whether that is news.
+    pub fn note_configuration(&mut self, name: &ClusterName, configuration: Configuration) -> bool {
+        let member = self.members.entry(name.clone());
+        let member = member.or_insert_with(|| Member::new(0));
+        if member.configuration == configuration {
+            return false;
+        }
+        match &configuration {
+            Configuration::Valid => tracing::info!(cluster = %name, "cluster configuration valid"),
+            Configuration::Outdated(error) => {
+                tracing::warn!(cluster = %name, error, "cluster configuration invalid, last connection kept");
+            }
+            Configuration::Refused(error) => {
+                tracing::warn!(cluster = %name, error, "cluster configuration invalid");
+            }
+        }
+        member.configuration = configuration;
+        self.mark(Item::Cluster(name.clone()));
+        self.mark_all_services();
+        true
+    }
+
+    /// A member was engaged, perhaps as another cluster than before, or takes no part any more.
+    pub fn note_engagement(&mut self, name: &ClusterName) {
+        self.judge_duplicates();
+        self.mark(Item::Cluster(name.clone()));
+        self.mark_all_services();
+    }
+
+    /// A member has left for good: what it provided is provided no more.
+    pub fn forget(&mut self, name: &ClusterName) {
+        self.hub.clusters.remove(name);
+        self.members.remove(name);
+        self.judge_duplicates();
+        self.mark_all_services();
+        self.mark_all_clusters();
+    }
+
+    /// A cluster that is joined twice counts once, under the name that was joined first.
+    pub fn judge_duplicates(&mut self) {
+        let mut by_age: Vec<_> = self.members.keys().cloned().collect();
+        by_age.sort_by_key(|name| {
+            (
+                self.hub
+                    .clusters
+                    .get(name)
+                    .and_then(|cluster| cluster.created),
+                name.clone(),
+            )
+        });
+        let mut elders: HashMap<String, ClusterName> = HashMap::new();
+        let mut changed = false;
+        for name in by_age {
+            let Some(member) = self.members.get_mut(&name) else {
+                continue;
+            };
+            let Some(uid) = member
+                .identity
+                .as_ref()
+                .map(|identity| identity.uid.clone())
+            else {
+                continue;
+            };
+            let elder = elders.entry(uid).or_insert_with(|| name.clone());
+            let duplicate = (*elder != name).then(|| {
+                format!("is the same cluster as {elder} (one kube-system UID); unjoin one of them")
+            });
+            if member.refusals.duplicate != duplicate {
+                member.refusals.duplicate = duplicate;
+                self.mark(Item::Cluster(name));
+                changed = true;
+            }
+        }
+        if changed {
+            self.mark_all_services();
+        }
+    }
+
+    /// Whether what that cluster provides may be used: it is joined, nobody withdrew it, and it is no second name of another.
+    pub fn provides(&self, name: &ClusterName) -> bool {
+        let joined = self.hub.clusters.get(name);
+        let twice = |member: &Member| member.refusals.duplicate.is_some();
+        joined.is_some_and(|cluster| !cluster.withdrawn)
+            && !self.members.get(name).is_some_and(twice)
+    }
+
+    /// Whether the endpoints that a member gave are given up because it has been out of reach for too long. Its exports
+    /// count on, so that no import loses its addresses.
+    pub fn has_lapsed(&self, name: &ClusterName) -> bool {
+        self.members.get(name).is_some_and(|member| member.lapsed)
+    }
+
+    /// Notes whether a member has been out of reach for longer than `ttl`; when to look again, if it may come to that.
+    pub fn note_lapse(
+        &mut self,
+        name: &ClusterName,
+        ttl: Option<Duration>,
+        now: TimePoint,
+    ) -> Option<TimePoint> {
+        let end = match (self.standing(name), ttl) {
+            (Standing::Unreachable { since, .. }, Some(ttl)) => Some(since.after(ttl)),
+            _ => None,
+        };
+        let lapsed = end.is_some_and(|end| end <= now);
+        let member = self.members.get_mut(name)?;
+        if member.lapsed != lapsed {
+            member.lapsed = lapsed;
+            tracing::warn!(cluster = %name, lapsed, "whether the endpoints of a member out of reach are given up changed");
+            self.mark_all_services();
+        }
+        end.filter(|end| *end > now)
+    }
+
+    /// How the cluster of that name stands.
+    pub fn standing(&self, name: &ClusterName) -> Standing {
+        let Some(cluster) = self.hub.clusters.get(name) else {
+            return Standing::NotJoined;
+        };
+        if cluster.mode == SyncMode::Pull {
+            return Standing::LeftOut("pull mode".to_owned());
+        }
+        match self.members.get(name) {
+            Some(member) => member
+                .too_old()
+                .map_or_else(|| member.standing(), Standing::LeftOut),
+            None => Standing::Syncing,
+        }
+    }
+
+    /// Whether any member bears something that a MultiClusterService of that key asked for.
+    pub fn owns_native(&self, key: &ServiceKey) -> bool {
+        self.native_holders(key).next().is_some()
+    }
+
+    /// The members that bear something that a MultiClusterService of that key asked for.
+    pub fn native_holders(&self, key: &ServiceKey) -> impl Iterator<Item = &ClusterName> {
+        let members = self.members.iter();
+        members
+            .filter(move |(_, member)| member.owns_native(key, &self.hub.uid))
+            .map(|(name, _)| name)
+    }
+
+    /// Whether any member bears something that causeway wrote for that service.
+    pub fn owns_any(&self, key: &ServiceKey) -> bool {
+        self.members
+            .values()
+            .any(|member| member.owns_any(key, &self.hub.uid))
+    }
+}
+
+#[cfg(test)]
+mod tests;

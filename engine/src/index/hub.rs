@@ -1,0 +1,469 @@
+//! What is known of the hub.
+
+pub mod carrier;
+mod change;
+mod cluster;
+mod exports;
+mod imports;
+mod initial_list;
+pub mod works;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use causeway::api::{self, ownership};
+use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, Ranges, ServiceKey};
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+pub use self::change::Change;
+pub use self::cluster::ClusterView;
+use self::exports::HubExports;
+use self::imports::HubImports;
+use self::works::Works;
+use super::finalizers::Finalizers;
+use super::initial_list::recorded_sources::HubDoubts;
+use super::service::{PortShape, ServiceView};
+use super::watch_state::WatchState;
+use crate::model::object::{is, is_older, key_of};
+use crate::model::{Ack, HubEvent, Signal, TimePoint};
+
+/// All that is known of the hub.
+#[derive(Debug)]
+pub struct Hub {
+    /// The UID of its kube-system namespace.
+    pub uid: Arc<str>,
+    /// Its MultiClusterServices.
+    pub multi_cluster_services: HashMap<ServiceKey, McsView>,
+    /// Its Services.
+    pub services: HashMap<ServiceKey, ServiceView>,
+    /// The clusters that it knows.
+    pub clusters: BTreeMap<ClusterName, ClusterView>,
+    /// What exposed services have lost, and since when.
+    pub lost: HashMap<ServiceKey, Lost>,
+    /// Services without a MultiClusterService of which the hub was asked outright: `true` is, confirmed, none.
+    pub confirmed_gone: HashSet<ServiceKey>,
+    /// Which services Karmada's own controllers carry.
+    pub works: Works,
+    /// Where Karmada was seen not to propagate a Service because there is one already.
+    pub refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
+    /// The ServiceExports on the hub itself.
+    pub exports: HubExports,
+    /// The ServiceImports on the hub itself.
+    pub imports: HubImports,
+    /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
+    pub listed_since: Option<TimePoint>,
+    /// What of its first lists is in doubt.
+    pub doubts: HubDoubts,
+    /// Clusters that were seen to go.
+    seen_out: BTreeSet<ClusterName>,
+    watches: Watches,
+}
+
+#[derive(Debug, Default)]
+struct Watches {
+    multi_cluster_services: WatchState,
+    services: WatchState,
+    clusters: WatchState,
+}
+
+/// A MultiClusterService as it is stored.
+#[derive(Clone, Debug)]
+pub struct McsView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// Since when it is seen on its way out.
+    pub deleting_since: Option<TimePoint>,
+    /// Its finalizers.
+    pub finalizers: Finalizers,
+    /// What it asks for, or why that cannot be understood.
+    pub wish: Result<MultiClusterService, FieldErrors>,
+    /// The conditions that its status holds.
+    pub conditions: Vec<Condition>,
+    /// The load balancers that its status holds.
+    pub ingress: Vec<LoadBalancerIngress>,
+    /// Who but causeway wrote its status last.
+    pub status_writer: Option<Box<str>>,
+}
+
+/// What the hub's Service of an exposed name has lost.
+#[derive(Clone, Debug, Default)]
+pub struct Lost {
+    /// The Service itself, as it last was.
+    pub service: Option<(ServiceView, TimePoint)>,
+    /// Ports that it had while it was exposed.
+    pub ports: Vec<(PortShape, TimePoint)>,
+}
+
+impl Watches {
+    fn each(&self) -> [&WatchState; 3] {
+        [&self.multi_cluster_services, &self.services, &self.clusters]
+    }
+}
+
+impl Hub {
+    /// A hub of which only the identity is known.
+    pub fn new(uid: &str) -> Self {
+        Self {
+            uid: uid.into(),
+            multi_cluster_services: HashMap::new(),
+            services: HashMap::new(),
+            clusters: BTreeMap::new(),
+            lost: HashMap::new(),
+            confirmed_gone: HashSet::new(),
+            works: Works::default(),
+            refused: HashMap::new(),
+            exports: HubExports::default(),
+            imports: HubImports::default(),
+            listed_since: None,
+            doubts: HubDoubts::default(),
+            seen_out: BTreeSet::new(),
+            watches: Watches::default(),
+        }
+    }
+
+    /// Whether complete lists of MultiClusterServices, Services and Clusters were seen. Until then absence proves nothing.
+    pub fn is_listed(&self) -> bool {
+        self.listed_since.is_some()
+    }
+
+    /// How many objects its last lists lacked without being believed.
+    pub fn held(&self) -> usize {
+        let held = self.watches.each().map(|watch| watch.held);
+        let held = held.iter().sum::<usize>() + self.works.held();
+        held + self.doubts.clusters.len() + self.doubts.leftovers()
+    }
+
+    /// Whether there is a MultiClusterService of that key.
+    pub fn exposes(&self, key: &ServiceKey) -> bool {
+        self.multi_cluster_services.contains_key(key)
+    }
+
+    /// Which addresses that cluster may give to others.
+    pub fn ranges(&self, name: &ClusterName) -> Arc<Ranges> {
+        let declared = self
+            .clusters
+            .iter()
+            .map(|(name, view)| (name, &view.declared));
+        let own = self
+            .clusters
+            .get(name)
+            .map(|cluster| cluster.declared.clone());
+        let others = declared.filter(|(other, _)| *other != name);
+        Arc::new(Ranges::new(&own.unwrap_or_default(), others))
+    }
+
+    /// Whether that cluster is on its way out.
+    pub fn is_leaving(&self, name: &ClusterName) -> bool {
+        self.clusters
+            .get(name)
+            .is_some_and(|cluster| cluster.leaving_since.is_some())
+    }
+
+    pub(super) fn fold(&mut self, event: HubEvent, now: TimePoint) -> Change {
+        let mut change = Change::default();
+        match event {
+            HubEvent::MultiClusterServices(signal) => self.fold_mcs(signal, now, &mut change),
+            HubEvent::Services(signal) => self.fold_services(signal, now, &mut change),
+            HubEvent::Clusters(signal) => self.fold_clusters(signal, now, &mut change),
+            HubEvent::WorksServed(served) => self.works.fold_served(served, now, &mut change),
+            HubEvent::Works(signal) => {
+                self.works.fold(signal, now, &mut change);
+                change.services.retain(|key| self.exposes(key));
+            }
+            HubEvent::ExportsServed(_) => self.exports = HubExports::default(),
+            HubEvent::Exports(signal) => self.exports.fold(signal),
+            HubEvent::ImportsServed(served) => {
+                self.imports.fold_served(served, now, &mut change);
+            }
+            HubEvent::Imports(signal) => self.imports.fold(signal, now, &mut change),
+            HubEvent::Secrets(..) => {}
+        }
+        if self.watches.each().iter().all(|watch| watch.listed) {
+            self.listed_since.get_or_insert(now);
+        }
+        change
+    }
+
+    fn fold_mcs(
+        &mut self,
+        signal: Signal<api::MultiClusterService>,
+        now: TimePoint,
+        change: &mut Change,
+    ) {
+        self.watches.multi_cluster_services.note(&signal, now);
+        match signal {
+            Signal::Listed(objects) => {
+                let old = std::mem::take(&mut self.multi_cluster_services);
+                change.placement = true;
+                for object in objects {
+                    let old = key_of(&object.metadata).and_then(|key| old.get(&key));
+                    self.put_mcs(&object, old, now, change);
+                }
+                change.services.extend(old.into_keys());
+                let stored = &self.multi_cluster_services;
+                self.lost.retain(|key, _| stored.contains_key(key));
+            }
+            Signal::Applied(object) => self.put_mcs(&object, None, now, change),
+            Signal::Deleted(object) => {
+                let Some(key) = key_of(&object.metadata) else {
+                    return;
+                };
+                let same = self
+                    .multi_cluster_services
+                    .get(&key)
+                    .is_some_and(|old| is(&old.uid, &object.metadata));
+                if same {
+                    self.multi_cluster_services.remove(&key);
+                    self.lost.remove(&key);
+                    change.services.insert(key);
+                }
+            }
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Puts it in the place of the one that is stored, or of `former`.
+    fn put_mcs(
+        &mut self,
+        object: &api::MultiClusterService,
+        former: Option<&McsView>,
+        now: TimePoint,
+        change: &mut Change,
+    ) {
+        let (Some(key), Some(mut view)) = (key_of(&object.metadata), McsView::read(object, now))
+        else {
+            return;
+        };
+        let old = self.multi_cluster_services.get(&key);
+        if let Some(same) = old.or(former).filter(|old| old.uid == view.uid) {
+            let since = view.deleting_since;
+            view.deleting_since = since.map(|since| same.deleting_since.unwrap_or(since));
+        }
+        if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
+            return;
+        }
+        self.confirmed_gone.remove(&key);
+        self.multi_cluster_services.insert(key.clone(), view);
+        change.services.insert(key);
+    }
+
+    fn fold_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
+        self.watches.services.note(&signal, now);
+        match signal {
+            Signal::Listed(objects) => {
+                change.placement = true;
+                let mut gone: HashSet<_> = self.services.keys().cloned().collect();
+                for object in &objects {
+                    if let Some(key) = self.put_service(object, now, change) {
+                        gone.remove(&key);
+                    }
+                }
+                for key in gone {
+                    self.remove_service(&key, now, change);
+                }
+            }
+            Signal::Applied(object) => {
+                self.put_service(&object, now, change);
+            }
+            Signal::Deleted(object) => {
+                let Some(key) = key_of(&object.metadata) else {
+                    return;
+                };
+                if self
+                    .services
+                    .get(&key)
+                    .is_some_and(|old| is(&old.uid, &object.metadata))
+                {
+                    self.remove_service(&key, now, change);
+                }
+            }
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    fn put_service(
+        &mut self,
+        object: &Service,
+        now: TimePoint,
+        change: &mut Change,
+    ) -> Option<ServiceKey> {
+        let key = key_of(&object.metadata)?;
+        let view = ServiceView::read(object)?;
+        if self.exposes(&key) {
+            self.note_lost_ports(&key, &view, now);
+            change.services.insert(key.clone());
+        }
+        change.services.extend(self.imports.derived_into(&key));
+        self.services.insert(key.clone(), view);
+        Some(key)
+    }
+
+    /// Remembers the ports that a Service had a moment ago, and forgets the loss of those that are back.
+    fn note_lost_ports(&mut self, key: &ServiceKey, new: &ServiceView, now: TimePoint) {
+        let lost = self.lost.entry(key.clone()).or_default();
+        let returned = lost.service.take().map(|(service, _)| service);
+        let Some(old) = self.services.get(key).or(returned.as_ref()) else {
+            return;
+        };
+        let has = |ports: &[PortShape], shape: &PortShape| {
+            ports.iter().any(|other| other.port == shape.port)
+        };
+        lost.ports
+            .retain(|(shape, _)| !has(&new.shape.ports, shape));
+        for shape in &old.shape.ports {
+            if !has(&new.shape.ports, shape)
+                && !lost.ports.iter().any(|(other, _)| other.port == shape.port)
+            {
+                lost.ports.push((shape.clone(), now));
+            }
+        }
+    }
+
+    fn remove_service(&mut self, key: &ServiceKey, now: TimePoint, change: &mut Change) {
+        let Some(service) = self.services.remove(key) else {
+            return;
+        };
+        change.services.extend(self.imports.derived_into(key));
+        if self.exposes(key) {
+            self.lost.entry(key.clone()).or_default().service = Some((service, now));
+            change.services.insert(key.clone());
+        }
+    }
+
+    fn fold_clusters(&mut self, signal: Signal<api::Cluster>, now: TimePoint, change: &mut Change) {
+        self.watches.clusters.note(&signal, now);
+        match signal {
+            Signal::Listed(objects) => {
+                let mut gone: HashSet<_> = self.clusters.keys().cloned().collect();
+                for object in &objects {
+                    if let Some(name) = self.put_cluster(object, now, change) {
+                        gone.remove(&name);
+                    }
+                }
+                for name in gone {
+                    self.cluster_is_gone(&name, now, change);
+                }
+                change.placement = true;
+            }
+            Signal::Applied(object) if self.has_newer_cluster(&object) => {}
+            Signal::Applied(object) => {
+                self.put_cluster(&object, now, change);
+            }
+            Signal::Deleted(object) => {
+                let name = object
+                    .metadata
+                    .name
+                    .as_deref()
+                    .and_then(|name| ClusterName::try_from(name).ok());
+                if let Some(name) = name {
+                    self.cluster_is_gone(&name, now, change);
+                }
+            }
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Whether a newer version of the same Cluster is known. What a list says that is believed is put in its place all the same:
+    /// versions run lower where a store was restored.
+    fn has_newer_cluster(&self, object: &api::Cluster) -> bool {
+        let meta = &object.metadata;
+        let known = self.clusters.get(meta.name.as_deref().unwrap_or_default());
+        let version = meta.resource_version.as_deref().unwrap_or_default();
+        known
+            .is_some_and(|known| is(&known.uid, meta) && is_older(version, &known.resource_version))
+    }
+
+    fn put_cluster(
+        &mut self,
+        object: &api::Cluster,
+        now: TimePoint,
+        change: &mut Change,
+    ) -> Option<ClusterName> {
+        let name = ClusterName::try_from(object.metadata.name.as_deref()?).ok()?;
+        let mut view = ClusterView::read(object, now)?;
+        let old = self.clusters.get(&name);
+        if let Some(old) = old.filter(|old| old.uid == view.uid) {
+            view.leaving_since = view
+                .leaving_since
+                .and(old.leaving_since.or(view.leaving_since));
+        }
+        let matters = old.is_none_or(|old| !old.plans_like(&view));
+        change.placement |= matters;
+        change.clusters.insert(name.clone());
+        self.seen_out.remove(&name);
+        self.doubts.clusters.remove(&name);
+        self.clusters.insert(name.clone(), view);
+        Some(name)
+    }
+
+    fn cluster_is_gone(&mut self, name: &ClusterName, now: TimePoint, change: &mut Change) {
+        if let Some(cluster) = self.clusters.get_mut(name) {
+            cluster.gone = true;
+            self.seen_out.insert(name.clone());
+            cluster.leaving_since.get_or_insert(now);
+            change.clusters.insert(name.clone());
+            change.placement = true;
+        }
+    }
+
+    /// Folds in the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch tells of new objects.
+    pub(super) fn fold_ack(&mut self, ack: Ack, now: TimePoint) {
+        match ack {
+            Ack::MultiClusterService(object) => {
+                let known = key_of(&object.metadata)
+                    .and_then(|key| self.multi_cluster_services.get(&key))
+                    .is_some_and(|known| is(&known.uid, &object.metadata));
+                if known {
+                    self.put_mcs(&object, None, now, &mut Change::default());
+                }
+            }
+            Ack::Cluster(object) => {
+                let name = object.metadata.name.as_deref().unwrap_or_default();
+                let known = self
+                    .clusters
+                    .get(name)
+                    .is_some_and(|known| !known.gone && is(&known.uid, &object.metadata));
+                if known && !self.has_newer_cluster(&object) {
+                    self.put_cluster(&object, now, &mut Change::default());
+                }
+            }
+            Ack::Namespace(_)
+            | Ack::Service(_)
+            | Ack::Slice(_)
+            | Ack::ServiceExport(_)
+            | Ack::ServiceImport(_)
+            | Ack::Deleted(_) => {}
+        }
+    }
+}
+
+impl McsView {
+    /// Whether it is on its way out.
+    pub fn is_deleting(&self) -> bool {
+        self.deleting_since.is_some()
+    }
+
+    fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {
+        let meta = &object.metadata;
+        let status = object.status.clone().unwrap_or_default();
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            deleting_since: meta.deletion_timestamp.is_some().then_some(now),
+            finalizers: Finalizers::read(meta),
+            wish: MultiClusterService::try_from(object),
+            conditions: status.conditions.unwrap_or_default(),
+            ingress: status
+                .load_balancer
+                .and_then(|status| status.ingress)
+                .unwrap_or_default(),
+            status_writer: ownership::other_writer(meta, "status").map(Into::into),
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! What an event of the hub changed.
+
+use std::collections::HashSet;
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+/// What a fold changed.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// Services to plan anew.
+    pub services: HashSet<ServiceKey>,
+    /// Members to look at.
+    pub clusters: HashSet<ClusterName>,
+    /// Whether clusters came, went or changed: every service is to be planned anew.
+    pub placement: bool,
+}

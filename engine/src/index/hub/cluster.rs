@@ -1,0 +1,93 @@
+//! What is known of a Cluster object.
+
+use std::collections::BTreeSet;
+
+use causeway::api::{self, SyncMode, labels};
+use causeway::domain::Declared;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+
+use crate::index::finalizers::Finalizers;
+use crate::model::TimePoint;
+
+/// A Cluster as it is stored.
+#[derive(Clone, Debug)]
+pub struct ClusterView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// Its generation.
+    pub generation: i64,
+    /// When it was made: the elder of two that are the same cluster keeps it.
+    pub created: Option<Timestamp>,
+    /// Whether it is reached by the hub, or reaches it.
+    pub mode: SyncMode,
+    /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
+    pub withdrawn: bool,
+    /// Until when losses that are held were said to be real ([`labels::RELEASE`]).
+    pub released: Option<Timestamp>,
+    /// The namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); all where it is not said.
+    pub export_namespaces: Option<BTreeSet<Box<str>>>,
+    /// The ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
+    pub declared: Declared,
+    /// Its finalizers.
+    pub finalizers: Finalizers,
+    /// Since when it is on its way out.
+    pub leaving_since: Option<TimePoint>,
+    /// Whether the object is gone from the hub, and only the member has still to be cleaned.
+    pub gone: bool,
+    /// The conditions that its status holds.
+    pub conditions: Vec<Condition>,
+    /// The version that its status holds.
+    pub kubernetes_version: Option<String>,
+}
+
+impl ClusterView {
+    pub(super) fn read(object: &api::Cluster, now: TimePoint) -> Option<Self> {
+        let meta = &object.metadata;
+        let status = object.status.clone().unwrap_or_default();
+        let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            generation: meta.generation.unwrap_or_default(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            mode: object.spec.sync_mode.unwrap_or(SyncMode::Push),
+            withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
+            released: annotation(labels::RELEASE).and_then(|time| time.parse().ok()),
+            export_namespaces: annotation(labels::EXPORT_NAMESPACES).map(|names| {
+                let names = names.split(',').map(str::trim);
+                names
+                    .filter(|name| !name.is_empty())
+                    .map(Into::into)
+                    .collect()
+            }),
+            declared: annotation(labels::ENDPOINT_CIDRS)
+                .map(|text| Declared::read(text))
+                .unwrap_or_default(),
+            finalizers: Finalizers::read(meta),
+            leaving_since: meta.deletion_timestamp.is_some().then_some(now),
+            gone: false,
+            conditions: status.conditions,
+            kubernetes_version: status.kubernetes_version,
+        })
+    }
+
+    /// Whether the hub lets it export from that namespace.
+    pub fn may_export_from(&self, namespace: &str) -> bool {
+        self.export_namespaces
+            .as_ref()
+            .is_none_or(|names| names.contains(namespace))
+    }
+
+    pub(super) fn plans_like(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.mode == other.mode
+            && self.withdrawn == other.withdrawn
+            && self.export_namespaces == other.export_namespaces
+            && self.declared == other.declared
+            && self.leaving_since.is_some() == other.leaving_since.is_some()
+            && self.gone == other.gone
+    }
+}

@@ -1,0 +1,61 @@
+//! ServiceExports on the hub itself. Where it is not one of its own members they export nothing, and that is to be said.
+
+use std::collections::{HashMap, HashSet};
+
+use causeway::domain::ServiceKey;
+
+use crate::model::{HubExport, Signal};
+
+/// The ServiceExports on the hub.
+#[derive(Debug, Default)]
+pub struct HubExports {
+    uids: HashMap<ServiceKey, Box<str>>,
+    /// Those of which nothing was said.
+    unsaid: HashSet<ServiceKey>,
+}
+
+impl HubExports {
+    /// Those of which nothing was said, with their UIDs; the next time they are none of them.
+    pub(in crate::index) fn take_unsaid(&mut self) -> Vec<(ServiceKey, Box<str>)> {
+        let unsaid = self.unsaid.drain();
+        let with_uid = unsaid.filter_map(|key| {
+            let uid = self.uids.get(&key)?.clone();
+            Some((key, uid))
+        });
+        with_uid.collect()
+    }
+
+    /// Whether there is any of which nothing was said.
+    pub(in crate::index) fn has_unsaid(&self) -> bool {
+        !self.unsaid.is_empty()
+    }
+
+    pub(super) fn fold(&mut self, signal: Signal<HubExport>) {
+        match signal {
+            Signal::Listed(exports) => {
+                let before = std::mem::take(self);
+                for export in exports {
+                    self.put(export, &before);
+                }
+            }
+            Signal::Applied(export) => self.put(export, &Self::default()),
+            Signal::Deleted(export) => {
+                if let Some(key) = export.key {
+                    self.uids.remove(&key);
+                    self.unsaid.remove(&key);
+                }
+            }
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Puts it in the place of the one that is stored, or was `before`.
+    fn put(&mut self, HubExport { key, uid }: HubExport, before: &Self) {
+        let Some(key) = key else { return };
+        let known = self.uids.get(&key).or(before.uids.get(&key));
+        if known != Some(&uid) || before.unsaid.contains(&key) {
+            self.unsaid.insert(key.clone());
+        }
+        self.uids.insert(key, uid);
+    }
+}

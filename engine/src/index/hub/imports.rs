@@ -1,0 +1,80 @@
+//! ServiceImports on the hub itself, by which Karmada's own controllers carry exports.
+//!
+//! For a ServiceImport on its control plane Karmada makes a Service `derived-<name>` there (karmada-io/karmada,
+//! `pkg/controllers/mcs/service_import_controller.go`, deriveServiceFromServiceImport), and with the import that Service and the
+//! EndpointSlices that it collected from the exporters go to the members that a policy names (`pkg/webhook/propagationpolicy/mutating.go`;
+//! `pkg/resourceinterpreter/default/native/dependencies.go`, getServiceImportDependencies). So that Service beside the import
+//! shows that the controllers are at work; without it they are switched off, and an import is propagated alone, as a person's.
+
+use std::collections::HashMap;
+
+use causeway::domain::ServiceKey;
+
+use super::change::Change;
+use crate::index::watch_state::WatchState;
+use crate::model::{HubImport, Signal, TimePoint};
+
+/// The ServiceImports on the hub.
+#[derive(Debug, Default)]
+pub struct HubImports {
+    served: Option<bool>,
+    /// Since when that is known.
+    pub(super) since: Option<TimePoint>,
+    watch: WatchState,
+    /// By the Service that Karmada derives for each.
+    pub(super) of_derived: HashMap<ServiceKey, ServiceKey>,
+}
+
+impl HubImports {
+    pub(super) fn are_known(&self) -> bool {
+        self.served == Some(false) || self.watch.listed
+    }
+
+    /// The import for which Karmada derives the Service of that key.
+    pub(super) fn derived_into(&self, key: &ServiceKey) -> Option<ServiceKey> {
+        self.of_derived.get(key).cloned()
+    }
+
+    pub(super) fn fold_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
+        *self = Self {
+            served: Some(served),
+            since: Some(now),
+            ..Self::default()
+        };
+        change.placement = true;
+    }
+
+    pub(super) fn fold(&mut self, signal: Signal<HubImport>, now: TimePoint, change: &mut Change) {
+        let were_known = self.are_known();
+        self.watch.note(&signal, now);
+        match signal {
+            Signal::Listed(imports) => {
+                let keys = imports.into_iter().filter_map(|import| import.0);
+                let all = keys.map(|key| (key.derived(), key)).collect();
+                let before = std::mem::replace(&mut self.of_derived, all);
+                let all = &self.of_derived;
+                let gone = before
+                    .iter()
+                    .filter(|(derived, _)| !all.contains_key(*derived));
+                let new = all
+                    .iter()
+                    .filter(|(derived, _)| !before.contains_key(*derived));
+                change
+                    .services
+                    .extend(gone.chain(new).map(|(_, key)| key.clone()));
+            }
+            Signal::Applied(HubImport(Some(key))) => {
+                if self.of_derived.insert(key.derived(), key.clone()).is_none() {
+                    change.services.insert(key);
+                }
+            }
+            Signal::Deleted(HubImport(Some(key))) => {
+                self.of_derived.remove(&key.derived());
+                change.services.insert(key);
+            }
+            Signal::Applied(_) | Signal::Deleted(_) => {}
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+        }
+        change.placement |= self.are_known() != were_known;
+    }
+}

@@ -1,0 +1,510 @@
+//! What is known of one member.
+
+mod by_name;
+mod clusterset;
+mod initial_list;
+mod namespaces;
+mod objects;
+mod owned;
+mod rollbacks;
+mod slices;
+mod tombstones;
+mod watches;
+mod written;
+
+use std::sync::Arc;
+
+use causeway::api::multicluster::Version;
+use causeway::domain::ServiceKey;
+use k8s_openapi::api::core::v1::Service;
+
+use self::by_name::ByName;
+use self::clusterset::Clusterset;
+pub use self::clusterset::{DerivedRefusal, Membership};
+pub use self::namespaces::NamespaceState;
+use self::namespaces::Namespaces;
+pub use self::objects::{Objects, View};
+use self::rollbacks::Rollbacks;
+pub use self::slices::InTheWay;
+use self::slices::Slices;
+use self::tombstones::Tombstones;
+use self::watches::Watches;
+pub use self::written::{Changed, Written};
+use super::clusterset::{ExportView, ImportView};
+use super::initial_list::recorded_sources::RecordedByProvider;
+use super::quota::{BeyondQuota, Quota};
+use super::service::ServiceView;
+use crate::model::object::key_of;
+use crate::model::served::ServedImports;
+use crate::model::slice::{
+    CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, SourceVersion, Uid,
+};
+use crate::model::{
+    Ack, DeletedObject, Failure, Generation, Identity, MemberEvent, Signal, Standing, TimePoint,
+};
+
+/// EndpointSlices of discovery.k8s.io/v1 are there since this release.
+const OLDEST_RELEASE: (u32, u32) = (1, 21);
+
+/// All that is known of a member.
+#[derive(Debug)]
+pub struct Member {
+    /// Which engagement of the member this is.
+    pub generation: Generation,
+    /// Who it is, once it has said so.
+    pub identity: Option<Identity>,
+    /// The UID of the Cluster object by which it is engaged.
+    pub cluster_uid: Option<Box<str>>,
+    /// Who its Cluster says that it is: the UID of its kube-system namespace.
+    pub recorded_uid: Option<String>,
+    /// Whether what it provides is given up because it has been out of reach for too long.
+    pub lapsed: bool,
+    /// What is wrong with its Cluster or its Secret, if anything is.
+    pub configuration: Configuration,
+    /// Why it cannot be used, where a person has to act.
+    pub refusals: Refusals,
+    /// Its Services.
+    pub services: Objects<ServiceView>,
+    clusterset: Clusterset,
+    slices: Slices,
+    namespaces: Namespaces,
+    tombstones: Tombstones,
+    rollbacks: Rollbacks,
+    watches: Watches,
+    /// What its copies say of where they come from, of clusters whose lists were not compared with it yet.
+    pub(super) told: RecordedByProvider,
+    /// How much of what copies elsewhere say its first lists lack.
+    missing: usize,
+    missing_since: Option<TimePoint>,
+    probe_failure: Option<Failure>,
+    troubled_since: Option<TimePoint>,
+}
+
+/// What the Cluster object and the Secret of a member are worth.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Configuration {
+    /// It is engaged as they say.
+    #[default]
+    Valid,
+    /// They are invalid now; it stays engaged as they were before.
+    Outdated(String),
+    /// They are invalid, and it is not engaged.
+    Refused(String),
+}
+
+/// What the member itself shows for which it cannot be used until a person acts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// It is another cluster than it was.
+    pub identity: Option<String>,
+    /// It is the same cluster as another member.
+    pub duplicate: Option<String>,
+}
+
+impl Refusals {
+    fn first(&self) -> Option<&String> {
+        self.identity.as_ref().or(self.duplicate.as_ref())
+    }
+}
+
+impl Member {
+    /// A member of which nothing is known.
+    pub fn new(generation: Generation) -> Self {
+        Self {
+            generation,
+            identity: None,
+            cluster_uid: None,
+            recorded_uid: None,
+            lapsed: false,
+            configuration: Configuration::default(),
+            refusals: Refusals::default(),
+            services: Objects::default(),
+            clusterset: Clusterset::default(),
+            slices: Slices::default(),
+            namespaces: Namespaces::default(),
+            tombstones: Tombstones::default(),
+            rollbacks: Rollbacks::default(),
+            watches: Watches::default(),
+            told: RecordedByProvider::default(),
+            missing: 0,
+            missing_since: None,
+            probe_failure: None,
+            troubled_since: None,
+        }
+    }
+
+    /// The member is engaged anew, with other credentials: what was known stays known until its lists say otherwise.
+    pub fn engage_again(&mut self, generation: Generation) {
+        self.generation = generation;
+        self.probe_failure = None;
+        let clusterset = &mut self.clusterset;
+        clusterset.refusals.clear();
+        let of_clusterset = [&mut clusterset.export_watch, &mut clusterset.import_watch];
+        for watch in self.watches.all().into_iter().chain(of_clusterset) {
+            watch.failure = None;
+        }
+    }
+
+    /// How the member stands.
+    pub fn standing(&self) -> Standing {
+        if let Configuration::Refused(why) = &self.configuration {
+            return Standing::Refused(why.clone());
+        }
+        if let Some(why) = self.refusals.first() {
+            return Standing::Refused(why.clone());
+        }
+        let failed = self.watches.each();
+        let failure = self
+            .probe_failure
+            .as_ref()
+            .or_else(|| failed.into_iter().find_map(|w| w.failure.as_ref()));
+        match (failure, self.troubled_since) {
+            (Some(why), Some(since)) => Standing::Unreachable {
+                since,
+                why: why.to_string(),
+            },
+            _ if self.identity.is_some() && failed.iter().all(|watch| watch.listed) => {
+                Standing::Synced
+            }
+            _ => Standing::Syncing,
+        }
+    }
+
+    /// Why the member takes no part, where its version is too old for EndpointSlices.
+    pub fn too_old(&self) -> Option<String> {
+        let identity = self.identity.as_ref()?;
+        (identity.release < OLDEST_RELEASE)
+            .then(|| format!("Kubernetes {} is older than 1.21", identity.version))
+    }
+
+    /// Whether what the member provides is known, now or from before it became unreachable.
+    pub fn sources_are_known(&self) -> bool {
+        self.missing == 0 && self.has_listed_natives()
+    }
+
+    /// The slices that may back a service.
+    pub fn sources(
+        &self,
+        key: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &Arc<SourceSlice>)> {
+        let sources = self.slices.sources.get(key);
+        sources.into_iter().flat_map(ByName::iter)
+    }
+
+    /// The copies of every hub for a service, but for those whose deletion was acknowledged.
+    pub fn copies(
+        &self,
+        key: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &Written<CopiedSlice>)> {
+        self.slices
+            .copies
+            .get(key)
+            .into_iter()
+            .flat_map(ByName::iter)
+            .filter(|(_, copy)| !copy.deleted)
+    }
+
+    /// The copy of that name.
+    pub fn copy(&self, key: &ServiceKey, name: &str) -> Option<&Written<CopiedSlice>> {
+        self.slices.copies.get(key)?.get(name)
+    }
+
+    /// What has the name of a copy of the service and is none.
+    pub fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+        self.slices.in_the_way(key, name)
+    }
+
+    /// The slices of other clusters that Karmada's own controllers keep behind the Service of that key.
+    pub fn karmadas_slices(
+        &self,
+        service: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
+        self.slices.of_karmada(service)
+    }
+
+    /// The one of that name.
+    pub fn karmadas_slice(&self, service: &ServiceKey, name: &str) -> Option<&KarmadasSlice> {
+        self.slices.one_of_karmada(service, name)
+    }
+
+    /// Up to which version what is known of that slice is of a state that its cluster has lost, as a second list has confirmed.
+    pub fn lost_versions(&self, source: &Uid) -> Option<u64> {
+        self.rollbacks.lost_versions(source)
+    }
+
+    /// Notes that a copy was made from that version of a source slice, which is newer than what the member shows. Whether that was
+    /// not known: the member is to be listed a second time then.
+    pub(super) fn suspect_rollback(
+        &mut self,
+        key: &ServiceKey,
+        version: &SourceVersion,
+        now: TimePoint,
+    ) -> bool {
+        self.rollbacks.suspect(key, version, now)
+    }
+
+    /// Its next lists come from watches that know nothing of what was suspected; the services that are to be looked at again.
+    pub(super) fn drop_suspected_rollbacks(&mut self) -> Vec<ServiceKey> {
+        self.rollbacks.drop_suspected()
+    }
+
+    /// The Service, but for one whose deletion was acknowledged.
+    pub fn service(&self, key: &ServiceKey) -> Option<&ServiceView> {
+        self.services.view(key)
+    }
+
+    /// The ServiceExport, but for one that is on its way out.
+    pub fn export(&self, key: &ServiceKey) -> Option<&ExportView> {
+        let export = self.clusterset.exports.view(key);
+        export.filter(|export| !export.deleting)
+    }
+
+    /// Whether that export goes beyond what the member may export.
+    pub fn beyond_quota(&self, key: &ServiceKey, quota: &Quota) -> Option<BeyondQuota> {
+        self.clusterset.by_age.beyond(key, quota)
+    }
+
+    /// The ServiceExport, and how its state is known.
+    pub fn written_export(&self, key: &ServiceKey) -> Option<&Written<ExportView>> {
+        self.clusterset.exports.get(key)
+    }
+
+    /// The ServiceImport, but for one whose deletion was acknowledged.
+    pub fn import(&self, key: &ServiceKey) -> Option<&ImportView> {
+        self.clusterset.imports.view(key)
+    }
+
+    /// The ServiceImport, and how its state is known.
+    pub fn written_import(&self, key: &ServiceKey) -> Option<&Written<ImportView>> {
+        self.clusterset.imports.get(key)
+    }
+
+    /// Since when an export has been without its Service.
+    pub fn service_lost_since(&self, key: &ServiceKey) -> Option<TimePoint> {
+        self.clusterset.lost_services.get(key).copied()
+    }
+
+    /// Whether the member takes part in the clusterset.
+    pub fn membership(&self) -> Membership {
+        self.clusterset.membership()
+    }
+
+    /// In which version the member's exports are followed, if they are.
+    pub fn exports_followed(&self) -> Option<Version> {
+        match self.membership() {
+            Membership::Part { exports, .. } => exports,
+            Membership::Unknown | Membership::Failing(_) => None,
+        }
+    }
+
+    /// How the member's imports are followed, if they are.
+    pub fn imports_followed(&self) -> Option<ServedImports> {
+        match self.membership() {
+            Membership::Part { imports, .. } => imports,
+            Membership::Unknown | Membership::Failing(_) => None,
+        }
+    }
+
+    /// Whether it is known which Services the member exports, now or from before it became unreachable.
+    pub fn exports_are_known(&self) -> bool {
+        let known = self.clusterset.exports_are_known() && self.watches.services.listed;
+        known && self.missing == 0
+    }
+
+    /// What its API server refused of a derived Service.
+    pub fn derived_refusal(&self, key: &ServiceKey) -> Option<&DerivedRefusal> {
+        self.clusterset.refusals.get(key)
+    }
+
+    /// Notes that its API server refused a derived Service.
+    pub fn note_derived_refusal(&mut self, key: ServiceKey, refusal: DerivedRefusal) {
+        self.clusterset.refusals.insert(key, refusal);
+    }
+
+    /// The state of a namespace.
+    pub fn namespace(&self, name: &str) -> NamespaceState {
+        self.namespaces.get(name)
+    }
+
+    /// The services that the member exports, or imports because a person says so.
+    pub fn clusterset_keys(&self) -> impl Iterator<Item = &ServiceKey> {
+        let exports = self.clusterset.exports.iter().map(|(key, _)| key);
+        let imports = self.clusterset.imports.iter().map(|(key, _)| key);
+        exports.chain(imports)
+    }
+
+    pub(super) fn fold(&mut self, event: MemberEvent, now: TimePoint) -> Changed {
+        let mut changed = Changed::default();
+        // Whether the address answers is so whoever answers there.
+        let of_anybody = matches!(event, MemberEvent::Identified(_) | MemberEvent::Probed(_));
+        if self.refusals.identity.is_some() && !of_anybody {
+            return changed;
+        }
+        match event {
+            MemberEvent::Identified(identity) => self.identify(identity),
+            MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
+            MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
+            MemberEvent::Served(served) => {
+                self.clusterset.note_served(served, &mut changed.keys);
+                self.clusterset.note_exports(&changed.keys);
+            }
+            MemberEvent::NotDiscovered(failure) => self.clusterset.not_discovered = Some(failure),
+            MemberEvent::Exports(signal) => {
+                self.clusterset.export_watch.note(&signal, now);
+                let exports = &mut self.clusterset.exports;
+                exports.fold(
+                    signal,
+                    ExportView::read,
+                    &mut self.tombstones,
+                    &mut changed.keys,
+                );
+                self.clusterset.note_exports(&changed.keys);
+            }
+            MemberEvent::Imports(signal) => {
+                self.clusterset.import_watch.note(&signal, now);
+                let imports = &mut self.clusterset.imports;
+                imports.fold(
+                    signal,
+                    ImportView::read,
+                    &mut self.tombstones,
+                    &mut changed.keys,
+                );
+            }
+            MemberEvent::Services(signal) => {
+                self.watches.services.note(&signal, now);
+                let read = |service: &Service| ServiceView::read(service);
+                self.services
+                    .fold(signal, read, &mut self.tombstones, &mut changed.keys);
+                let foreign = changed.keys.iter().filter_map(ServiceKey::underived);
+                let foreign: Vec<_> = foreign.collect();
+                changed.keys.extend(foreign);
+            }
+            MemberEvent::Slices(signal) => self.fold_slices(signal, &mut changed, now),
+            MemberEvent::Namespaces(signal) => {
+                self.watches.namespaces.note(&signal, now);
+                self.namespaces.fold(signal, &mut changed.namespaces);
+            }
+        }
+        let services = &self.services;
+        let has = |key: &ServiceKey| services.view(key).is_some();
+        self.clusterset.note_services(&changed.keys, has, now);
+        self.note_trouble(now);
+        changed
+    }
+
+    fn fold_slices(
+        &mut self,
+        signal: Signal<ObservedSlice>,
+        changed: &mut Changed,
+        now: TimePoint,
+    ) {
+        self.watches.slices.note(&signal, now);
+        if let Signal::Deleted(slice) = &signal
+            && let SliceRole::Copy(_, copy) = &slice.role
+        {
+            self.tombstones.add(&copy.uid.to_string());
+        }
+        let confirms = matches!(signal, Signal::Confirmed);
+        self.slices.fold(signal, changed);
+        if confirms {
+            let shown = |key: &ServiceKey, uid: &Uid| self.slices.shown_version(key, uid);
+            changed.keys.extend(self.rollbacks.confirm(shown, now));
+        }
+    }
+
+    /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to. Which one is
+    /// meant its Cluster says; where that does not, it is the one that was heard first, unless that was refused as another member's.
+    fn identify(&mut self, identity: Identity) {
+        let heard = self.identity.as_ref().map(|identity| &identity.uid);
+        let meant = heard.filter(|_| self.refusals.duplicate.is_none());
+        let meant = self.recorded_uid.as_ref().or(meant);
+        let is_another = meant.is_some_and(|uid| *uid != identity.uid);
+        if !is_another && heard.is_some_and(|uid| *uid != identity.uid) {
+            *self = Self {
+                cluster_uid: self.cluster_uid.take(),
+                recorded_uid: self.recorded_uid.take(),
+                configuration: std::mem::take(&mut self.configuration),
+                ..Self::new(self.generation)
+            };
+        }
+        self.refusals.identity = is_another.then(|| {
+            "its API server is another cluster's now (the UID of kube-system changed); unjoin it and join it again \
+             if that is meant"
+                .to_owned()
+        });
+        if !is_another {
+            self.identity = Some(identity);
+        }
+    }
+
+    fn note_trouble(&mut self, now: TimePoint) {
+        let troubled = self.probe_failure.is_some()
+            || self
+                .watches
+                .all()
+                .iter()
+                .any(|watch| watch.failure.is_some());
+        self.troubled_since = if troubled {
+            self.troubled_since.or(Some(now))
+        } else {
+            None
+        };
+    }
+
+    pub(super) fn fold_ack(&mut self, ack: Ack, now: TimePoint) {
+        match ack {
+            Ack::Namespace(object) => self.namespaces.put(&object),
+            Ack::Service(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ServiceView::read(&object))
+                {
+                    self.services.fold_ack(key, view, &self.tombstones, now);
+                }
+            }
+            Ack::ServiceExport(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ExportView::read(&object))
+                {
+                    let exports = &mut self.clusterset.exports;
+                    exports.fold_ack(key, view, &self.tombstones, now);
+                }
+            }
+            Ack::ServiceImport(object) => {
+                if let (Some(key), Some(view)) =
+                    (key_of(&object.metadata), ImportView::read(&object))
+                {
+                    let imports = &mut self.clusterset.imports;
+                    imports.fold_ack(key, view, &self.tombstones, now);
+                }
+            }
+            Ack::Slice(object) => {
+                let slice = ObservedSlice::read(&object);
+                if let SliceRole::Copy(_, copy) = &slice.role
+                    && !self.tombstones.contains(&copy.uid.to_string())
+                {
+                    self.slices.fold_ack(slice, now);
+                }
+            }
+            Ack::Deleted(deleted) => self.fold_deleted_ack(&deleted),
+            Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
+        }
+    }
+
+    fn fold_deleted_ack(&mut self, deleted: &DeletedObject) {
+        match deleted {
+            DeletedObject::Service { key, uid } => self.services.note_deleted(key, uid),
+            DeletedObject::ServiceExport { key, uid } => {
+                self.clusterset.exports.note_deleted(key, uid);
+            }
+            DeletedObject::ServiceImport { key, uid } => {
+                self.clusterset.imports.note_deleted(key, uid);
+            }
+            DeletedObject::Slice { key, name, uid } => {
+                self.slices.note_deleted(key, name, uid);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

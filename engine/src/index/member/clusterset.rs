@@ -1,0 +1,154 @@
+//! What a member says of the clusterset: its ServiceExports and ServiceImports, and what of the API it serves.
+
+use std::collections::{HashMap, HashSet};
+
+use causeway::api::multicluster::Version;
+use causeway::domain::ServiceKey;
+use k8s_openapi::api::core::v1::Service;
+
+use super::objects::Objects;
+use crate::index::clusterset::{ExportView, ImportView};
+use crate::index::quota::ByAge;
+use crate::index::watch_state::WatchState;
+use crate::model::served::{Served, ServedImports};
+use crate::model::{Failure, FailureKind, TimePoint};
+
+/// What a member says of the clusterset.
+#[derive(Debug, Default)]
+pub(super) struct Clusterset {
+    pub(super) served: Option<Served>,
+    /// Why it could not be asked what is served.
+    pub(super) not_discovered: Option<Failure>,
+    pub(super) exports: Objects<ExportView>,
+    pub(super) by_age: ByAge,
+    pub(super) imports: Objects<ImportView>,
+    pub(super) export_watch: WatchState,
+    pub(super) import_watch: WatchState,
+    /// Since when an export lacks its Service.
+    pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
+    /// What the API server refused of derived Services.
+    pub(super) refusals: HashMap<ServiceKey, DerivedRefusal>,
+}
+
+/// What an API server refused of a derived Service: the same is not asked for again while the process lasts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DerivedRefusal {
+    /// The cluster has not these address families.
+    Families(Vec<Box<str>>),
+    /// These addresses, that the Service had before, are somebody else's now.
+    Addresses(Vec<Box<str>>),
+}
+
+impl DerivedRefusal {
+    /// Reads why a derived Service was refused, where that is of its addresses and lasts.
+    pub fn read(failure: &Failure, service: &Service) -> Option<Self> {
+        let boxed = |texts: Option<&Vec<String>>| {
+            let texts = texts.into_iter().flatten();
+            texts.map(|text| text.as_str().into()).collect()
+        };
+        let spec = service.spec.as_ref();
+        let text = failure.to_string();
+        match failure.kind {
+            FailureKind::Invalid if text.contains("not configured on this cluster") => {
+                let families = spec.and_then(|spec| spec.ip_families.as_ref());
+                Some(Self::Families(boxed(families)))
+            }
+            FailureKind::Invalid | FailureKind::AddressTaken if text.contains("lusterIP") => {
+                let addresses = spec.and_then(|spec| spec.cluster_ips.as_ref());
+                Some(Self::Addresses(boxed(addresses)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a member takes part in the clusterset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// It is not known yet.
+    Unknown,
+    /// Its exports and imports are known, and watched in these versions.
+    Part {
+        /// How exports are served, if they are.
+        exports: Option<Version>,
+        /// How imports are served, if they are.
+        imports: Option<ServedImports>,
+    },
+    /// It serves the API and does not let causeway look.
+    Failing(String),
+}
+
+impl Clusterset {
+    pub(super) fn membership(&self) -> Membership {
+        let Some(served) = &self.served else {
+            return match &self.not_discovered {
+                Some(failure) => Membership::Failing(failure.to_string()),
+                None => Membership::Unknown,
+            };
+        };
+        let watches = [
+            (served.exports.is_some(), &self.export_watch),
+            (served.imports.is_some(), &self.import_watch),
+        ];
+        let used = watches.iter().filter(|(used, _)| *used);
+        for (_, watch) in used {
+            if let Some(failure) = &watch.failure {
+                return Membership::Failing(failure.to_string());
+            }
+            if !watch.listed {
+                return Membership::Unknown;
+            }
+        }
+        Membership::Part {
+            exports: served.exports,
+            imports: served.imports,
+        }
+    }
+
+    /// Whether it is known what the member exports, now or from before it became unreachable.
+    pub(super) fn exports_are_known(&self) -> bool {
+        self.served
+            .as_ref()
+            .is_some_and(|served| served.exports.is_none() || self.export_watch.listed)
+    }
+
+    /// Notes which of these exports are there.
+    pub(super) fn note_exports(&mut self, changed: &HashSet<ServiceKey>) {
+        for key in changed {
+            self.by_age.note(key, self.exports.view(key));
+        }
+    }
+
+    /// Another version, or none, is served: what is listed anew replaces what is known; of what is not served there is none.
+    pub(super) fn note_served(&mut self, served: Served, changed: &mut HashSet<ServiceKey>) {
+        let before = self.served.replace(served.clone());
+        if served.exports.is_none() {
+            self.exports.clear(changed);
+            self.export_watch = WatchState::default();
+        }
+        if served.imports.is_none() {
+            self.imports.clear(changed);
+            self.import_watch = WatchState::default();
+        }
+        if before.as_ref() != Some(&served) {
+            changed.extend(self.exports.iter().map(|(key, _)| key.clone()));
+            changed.extend(self.imports.iter().map(|(key, _)| key.clone()));
+        }
+    }
+
+    /// Notes which exports have lost their Service, or have it again.
+    pub(super) fn note_services(
+        &mut self,
+        changed: &HashSet<ServiceKey>,
+        has: impl Fn(&ServiceKey) -> bool,
+        now: TimePoint,
+    ) {
+        for key in changed {
+            if self.exports.view(key).is_none() || has(key) {
+                self.lost_services.remove(key);
+            } else {
+                self.lost_services.entry(key.clone()).or_insert(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What of a member's objects is causeway's.
+
+use causeway::domain::ServiceKey;
+
+use super::Member;
+use super::by_name::ByName;
+use super::objects::View as _;
+use crate::model::slice::Path;
+
+impl Member {
+    /// Whether there is anything that could be causeway's of that service, whose derived Service is called `derived`.
+    pub fn holds_any(&self, key: &ServiceKey, derived: &ServiceKey) -> bool {
+        self.services.get(key).is_some()
+            || self.slices.copies.contains_key(key)
+            || self.services.get(derived).is_some()
+            || self.written_import(key).is_some()
+            || self.written_export(key).is_some()
+    }
+
+    /// Whether anything of that service bears the hub's label, counting what is deleted but not seen gone.
+    pub fn owns_any(&self, key: &ServiceKey, hub: &str) -> bool {
+        self.owns_native(key, hub) || self.owns_clusterset(key, &key.derived(), hub)
+    }
+
+    /// Whether anything that a MultiClusterService asks for bears the hub's label.
+    pub fn owns_native(&self, key: &ServiceKey, hub: &str) -> bool {
+        let service = self.services.get(key);
+        service.is_some_and(|service| service.view.is_delivered_by(hub))
+            || self.owns_copies(key, hub, Path::Native)
+            || self
+                .written_export(key)
+                .is_some_and(|export| export.view.path(hub) == Some(Path::Native))
+            || self.owns_import(key, hub, Path::Native)
+    }
+
+    /// Whether anything that ServiceExports ask for bears the hub's label; the service's derived Service is called `derived`.
+    pub fn owns_clusterset(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
+        self.owns_behind_import(key, derived, hub) || self.owns_import(key, hub, Path::Clusterset)
+    }
+
+    /// Whether anything that an import leads to bears the hub's label: the derived Service or copies.
+    pub fn owns_behind_import(&self, key: &ServiceKey, derived: &ServiceKey, hub: &str) -> bool {
+        let derived = self.services.get(derived);
+        derived.is_some_and(|service| service.view.is_derived_for(key, hub))
+            || self.owns_copies(key, hub, Path::Clusterset)
+    }
+
+    fn owns_import(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {
+        let import = self.written_import(key);
+        import.is_some_and(|import| import.view.path(hub) == Some(path))
+    }
+
+    fn owns_copies(&self, key: &ServiceKey, hub: &str, path: Path) -> bool {
+        let copies = self.slices.copies.get(key).into_iter();
+        copies
+            .flat_map(ByName::iter)
+            .any(|(_, copy)| *copy.view.hub == *hub && copy.view.path == path)
+    }
+
+    /// The services of which something bears the hub's label; some more than once.
+    pub fn own_keys<'a>(&'a self, hub: &'a str) -> impl Iterator<Item = ServiceKey> + 'a {
+        let ours = move |bearer: &Option<Box<str>>| bearer.as_deref() == Some(hub);
+        let services = self.services.iter();
+        let services = services
+            .filter(move |(_, view)| ours(&view.hub))
+            .map(|(key, view)| view.service(key));
+        let exports = self.clusterset.exports.iter();
+        let exports = exports
+            .filter(move |(_, view)| ours(&view.hub))
+            .map(|(key, _)| key.clone());
+        let imports = self.clusterset.imports.iter();
+        let imports = imports
+            .filter(move |(_, view)| ours(&view.hub))
+            .map(|(key, _)| key.clone());
+        let copies = self.slices.copies.iter();
+        let copies = copies
+            .filter(move |(_, copies)| copies.iter().any(|(_, copy)| *copy.view.hub == *hub))
+            .map(|(key, _)| key.clone());
+        services.chain(exports).chain(imports).chain(copies)
+    }
+
+    /// The services of which a Service or a copy is there on behalf of ServiceExports; some more than once.
+    pub fn own_clusterset_keys<'a>(
+        &'a self,
+        hub: &'a str,
+    ) -> impl Iterator<Item = ServiceKey> + 'a {
+        let services = self.services.iter();
+        let services = services.filter_map(move |(key, view)| {
+            let of = view.service(key);
+            view.is_derived_for(&of, hub).then_some(of)
+        });
+        let copies = self.slices.copies.keys();
+        let copies = copies.filter(move |key| self.owns_copies(key, hub, Path::Clusterset));
+        services.chain(copies.cloned())
+    }
+}

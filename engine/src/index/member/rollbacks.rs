@@ -1,0 +1,88 @@
+//! A store that was restored from a snapshot: its objects keep their UIDs, and their versions run lower than those from which
+//! copies were made.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use causeway::domain::ServiceKey;
+
+use crate::model::TimePoint;
+use crate::model::slice::{SourceVersion, Uid};
+
+/// How long a version has to have been observed before a list was complete that does not know it. A second list comes half a minute
+/// after it was asked for; one that ends sooner may have begun before the version came to be.
+const SETTLED: Duration = Duration::from_secs(20);
+
+/// Versions of source slices that copies name and the member does not know.
+#[derive(Debug, Default)]
+pub(super) struct Rollbacks {
+    suspected: HashMap<Uid, Newer>,
+    /// Lists have confirmed that these versions, and all before them that the member does not show, are lost.
+    lost: HashMap<Uid, Newer>,
+}
+
+/// The newest version of a source slice that any copy names.
+#[derive(Debug)]
+struct Newer {
+    key: ServiceKey,
+    resource_version: u64,
+    since: TimePoint,
+}
+
+impl Rollbacks {
+    /// Up to which version what is known of that slice is of a state that its cluster has lost, as a second list has confirmed.
+    pub(super) fn lost_versions(&self, source: &Uid) -> Option<u64> {
+        let lost = self.lost.get(source)?;
+        Some(lost.resource_version)
+    }
+
+    /// Notes that a copy was made from that version of a source slice, which is newer than what its cluster shows. Whether that was
+    /// not known.
+    pub(super) fn suspect(
+        &mut self,
+        key: &ServiceKey,
+        version: &SourceVersion,
+        now: TimePoint,
+    ) -> bool {
+        let resource_version = version.resource_version;
+        let known = self.suspected.get(&version.uid);
+        if known.is_some_and(|known| known.resource_version >= resource_version) {
+            return false;
+        }
+        let newer = Newer {
+            key: key.clone(),
+            resource_version,
+            since: now,
+        };
+        self.suspected.insert(version.uid.clone(), newer);
+        true
+    }
+
+    /// Forgets what was suspected; the services that are to be looked at again.
+    pub(super) fn drop_suspected(&mut self) -> Vec<ServiceKey> {
+        let suspected = std::mem::take(&mut self.suspected);
+        suspected.into_values().map(|newer| newer.key).collect()
+    }
+
+    /// A list has confirmed which versions of its slices the cluster has (`shown`): suspicions that were there before it are true where
+    /// the cluster still does not know the version. The services of all of them are to be looked at again: what is younger is
+    /// suspected anew.
+    pub(super) fn confirm(
+        &mut self,
+        shown: impl Fn(&ServiceKey, &Uid) -> Option<u64>,
+        now: TimePoint,
+    ) -> Vec<ServiceKey> {
+        let is_newer = |uid: &Uid, newer: &Newer| {
+            shown(&newer.key, uid).is_some_and(|shown| shown < newer.resource_version)
+        };
+        self.lost.retain(|uid, newer| is_newer(uid, newer));
+        let mut keys = Vec::new();
+        for (uid, newer) in std::mem::take(&mut self.suspected) {
+            keys.push(newer.key.clone());
+            if is_newer(&uid, &newer) && now.since(newer.since) >= SETTLED {
+                self.lost.insert(uid, newer);
+            }
+        }
+        keys
+    }
+}

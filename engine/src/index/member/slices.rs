@@ -1,0 +1,288 @@
+//! The EndpointSlices of a member, per service.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use causeway::domain::ServiceKey;
+
+use super::by_name::ByName;
+use super::written::{Changed, Written, differing};
+use crate::model::slice::{
+    CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, Stray, Uid,
+};
+use crate::model::{Signal, TimePoint};
+
+type Keys = HashSet<ServiceKey>;
+
+/// The EndpointSlices of a member.
+#[derive(Debug, Default)]
+pub(super) struct Slices {
+    pub(super) sources: HashMap<ServiceKey, ByName<Arc<SourceSlice>>>,
+    pub(super) copies: HashMap<ServiceKey, ByName<Written<CopiedSlice>>>,
+    /// What is neither; of no use but that names are taken.
+    strays: HashMap<ServiceKey, ByName<Stray>>,
+    /// The name of each slice's service, by namespace and name of the slice: a slice may change sides.
+    homes: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
+}
+
+/// A slice that has the name of a copy that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InTheWay<'a> {
+    /// A source, or a copy of another service.
+    Used,
+    /// Neither.
+    Stray(&'a Stray),
+}
+
+impl<'a> InTheWay<'a> {
+    /// The slice, where it is a copy that was made on behalf of that owner and lost its labels.
+    pub fn lost_copy_of(self, owner: &str) -> Option<&'a Stray> {
+        match self {
+            Self::Stray(stray) if stray.owner.as_deref() == Some(owner) => Some(stray),
+            _ => None,
+        }
+    }
+}
+
+impl Slices {
+    /// The slices of other clusters that Karmada's own controllers keep behind the Service of that key.
+    pub(super) fn of_karmada(
+        &self,
+        service: &ServiceKey,
+    ) -> impl Iterator<Item = (&Arc<str>, &KarmadasSlice)> {
+        let strays = self.strays.get(service).into_iter();
+        let strays = strays.flat_map(ByName::iter);
+        strays.filter_map(|(name, stray)| Some((name, &**stray.karmadas.as_ref()?)))
+    }
+
+    /// The one of that name.
+    pub(super) fn one_of_karmada(
+        &self,
+        service: &ServiceKey,
+        name: &str,
+    ) -> Option<&KarmadasSlice> {
+        let stray = self.strays.get(service)?.get(name)?;
+        stray.karmadas.as_deref()
+    }
+
+    /// The version in which a source of the service is shown.
+    pub(super) fn shown_version(&self, key: &ServiceKey, uid: &Uid) -> Option<u64> {
+        let mut sources = self.sources.get(key)?.iter();
+        let source = sources.find(|(_, source)| source.version.uid == *uid);
+        source.map(|(_, source)| source.version.resource_version)
+    }
+
+    pub(super) fn fold(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
+        match signal {
+            Signal::Listed(slices) => {
+                let old_sources = std::mem::take(&mut self.sources);
+                let old_copies = std::mem::take(&mut self.copies);
+                let old_strays = std::mem::take(&mut self.strays);
+                self.homes.clear();
+                for slice in slices {
+                    self.put(slice, &mut Changed::default());
+                }
+                self.shrink();
+                changed
+                    .keys
+                    .extend(differing(&old_sources, &self.sources, |old, new| {
+                        old == new
+                    }));
+                for key in differing(&old_strays, &self.strays, |old, new| old == new) {
+                    Self::note_stray(&key, changed);
+                }
+                // That a copy is seen now is news too.
+                changed
+                    .keys
+                    .extend(differing(&old_copies, &self.copies, |old, new| {
+                        let news = |(name, copy)| {
+                            let copy: &Written<CopiedSlice> = copy;
+                            (name, &copy.view, copy.unseen_since)
+                        };
+                        old.iter().map(news).eq(new.iter().map(news))
+                    }));
+            }
+            Signal::Applied(slice) => self.put(slice, changed),
+            Signal::Deleted(slice) => {
+                let uid = match &slice.role {
+                    SliceRole::Copy(_, copy) => Some(&copy.uid),
+                    _ => None,
+                };
+                let known = self.home(&slice.namespace, &slice.name);
+                let stored = known.and_then(|key| self.copies.get(&key)?.get(&slice.name));
+                if stored.is_none_or(|copy| uid.is_none_or(|uid| *uid == copy.view.uid)) {
+                    self.remove(&slice.namespace, &slice.name, changed);
+                }
+            }
+            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+        }
+    }
+
+    /// Gives back the room to spare: after a list hardly anything is added.
+    fn shrink(&mut self) {
+        self.sources.values_mut().for_each(ByName::shrink);
+        self.copies.values_mut().for_each(ByName::shrink);
+        self.strays.values_mut().for_each(ByName::shrink);
+        self.homes.values_mut().for_each(HashMap::shrink_to_fit);
+        self.sources.shrink_to_fit();
+        self.copies.shrink_to_fit();
+        self.strays.shrink_to_fit();
+    }
+
+    fn put(&mut self, slice: ObservedSlice, changed: &mut Changed) {
+        let ObservedSlice {
+            namespace,
+            name,
+            role,
+        } = slice;
+        match role {
+            SliceRole::Source(key, source) => {
+                self.remove(&namespace, &name, changed);
+                changed.keys.insert(key.clone());
+                let key = self.settle(key, name.clone());
+                self.sources.entry(key).or_default().insert(name, source);
+            }
+            SliceRole::Copy(key, copy) => {
+                let old = self.copies.get(&key).and_then(|copies| copies.get(&name));
+                let same = old.filter(|old| old.view.uid == copy.uid);
+                if same.is_some_and(|old| copy.resource_version < old.view.resource_version) {
+                    return;
+                }
+                let deleted = same.is_some_and(|old| old.deleted);
+                self.remove(&namespace, &name, changed);
+                let copy = Written {
+                    deleted,
+                    ..Written::seen(copy)
+                };
+                self.put_copy(name, key, copy, &mut changed.copied);
+            }
+            SliceRole::Other(key, stray) => {
+                self.remove(&namespace, &name, changed);
+                if stray.karmadas.is_some() {
+                    Self::note_stray(&key, changed);
+                }
+                let key = self.settle(key, name.clone());
+                self.strays.entry(key).or_default().insert(name, stray);
+            }
+        }
+    }
+
+    fn put_copy(
+        &mut self,
+        name: Arc<str>,
+        key: ServiceKey,
+        copy: Written<CopiedSlice>,
+        changed: &mut Keys,
+    ) {
+        changed.insert(key.clone());
+        let key = self.settle(key, name.clone());
+        self.copies.entry(key).or_default().insert(name, copy);
+    }
+
+    fn home(&self, namespace: &Arc<str>, name: &str) -> Option<ServiceKey> {
+        let service = self.homes.get(namespace)?.get(name)?;
+        Some(ServiceKey::new(namespace.clone(), service.clone()))
+    }
+
+    /// What has that name and is no copy of the service.
+    pub(super) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+        let home = self.home(&key.namespace, name)?;
+        let stray = self.strays.get(&home).and_then(|all| all.get(name));
+        let is_copy = self
+            .copies
+            .get(&home)
+            .is_some_and(|all| all.get(name).is_some());
+        match stray {
+            Some(stray) => Some(InTheWay::Stray(stray)),
+            None if is_copy && home == *key => None,
+            None => Some(InTheWay::Used),
+        }
+    }
+
+    /// A slice that is no copy is known by the Service that it is behind, which may stand for another.
+    fn note_stray(key: &ServiceKey, changed: &mut Changed) {
+        changed.copied.extend(key.underived());
+        changed.copied.insert(key.clone());
+    }
+
+    /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
+    /// slice comes with a text of its own.
+    fn settle(&mut self, key: ServiceKey, slice: Arc<str>) -> ServiceKey {
+        let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
+        let known = self.sources.get_key_value(&key).map(|(known, _)| known);
+        let of_strays = self.strays.get_key_value(&key).map(|(known, _)| known);
+        let known = known.or(of_copies).or(of_strays).cloned();
+        let key = known.unwrap_or(match self.homes.get_key_value(&key.namespace) {
+            Some((namespace, _)) => ServiceKey::new(namespace.clone(), key.name),
+            None => key,
+        });
+        let homes = self.homes.entry(key.namespace.clone()).or_default();
+        homes.insert(slice, key.name.clone());
+        key
+    }
+
+    fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Changed) {
+        let Some(key) = self.home(namespace, name) else {
+            return;
+        };
+        if let Some(homes) = self.homes.get_mut(namespace) {
+            homes.remove(name);
+            if homes.is_empty() {
+                self.homes.remove(namespace);
+            }
+        }
+        let source = remove_from(&mut self.sources, &key, name);
+        remove_from(&mut self.copies, &key, name);
+        remove_from(&mut self.strays, &key, name);
+        match source {
+            Some(_) => {
+                changed.keys.insert(key);
+            }
+            None => Self::note_stray(&key, changed),
+        }
+    }
+
+    pub(super) fn fold_ack(&mut self, slice: ObservedSlice, now: TimePoint) {
+        let SliceRole::Copy(key, copy) = slice.role else {
+            return;
+        };
+        let newer = |old: &Written<CopiedSlice>| {
+            old.view.uid == copy.uid && old.view.resource_version >= copy.resource_version
+        };
+        if !self
+            .copies
+            .get(&key)
+            .and_then(|copies| copies.get(&slice.name))
+            .is_some_and(newer)
+        {
+            let copy = Written::unseen(copy, now);
+            self.remove(&slice.namespace, &slice.name, &mut Changed::default());
+            self.put_copy(slice.name, key, copy, &mut Keys::new());
+        }
+    }
+
+    /// The deletion of a copy was acknowledged.
+    pub(super) fn note_deleted(&mut self, key: &ServiceKey, name: &str, uid: &str) {
+        let uid = Uid::from(uid);
+        let copy = self
+            .copies
+            .get_mut(key)
+            .and_then(|copies| copies.get_mut(name));
+        if let Some(copy) = copy.filter(|copy| copy.view.uid == uid) {
+            copy.deleted = true;
+        }
+    }
+}
+
+fn remove_from<T>(
+    map: &mut HashMap<ServiceKey, ByName<T>>,
+    key: &ServiceKey,
+    name: &Arc<str>,
+) -> Option<T> {
+    let slices = map.get_mut(key)?;
+    let removed = slices.remove(name);
+    if slices.is_empty() {
+        map.remove(key);
+    }
+    removed
+}

@@ -1,0 +1,80 @@
+//! ServiceExports on the hub itself that export nothing there, which is to be said.
+
+use causeway::api::SyncMode;
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::Index;
+use super::hub::ClusterView;
+
+impl Index {
+    /// The ServiceExports on the hub, with their UIDs, that nobody was told of and that do nothing there. None while that is not
+    /// certain: on a Karmada control plane they are propagated into members, and where the hub is a member they are carried like any
+    /// other.
+    pub fn take_misplaced_exports(&mut self) -> Vec<(ServiceKey, Box<str>)> {
+        let hub = &self.hub;
+        if !hub.exports.has_unsaid() || !hub.works.are_unserved() || self.may_be_a_member() {
+            return Vec::new();
+        }
+        self.hub.exports.take_unsaid()
+    }
+
+    /// Whether the hub is one of its own members, or may be: some member has not said yet who it is.
+    fn may_be_a_member(&self) -> bool {
+        let is_hub = |name: &ClusterName| {
+            let member = self.members.get(name);
+            let uid = member.and_then(|member| {
+                let identity = member.identity.as_ref();
+                let heard = identity.map(|identity| &identity.uid);
+                heard.or(member.recorded_uid.as_ref())
+            });
+            uid.is_none_or(|uid| **uid == *self.hub.uid)
+        };
+        let takes_part = |cluster: &ClusterView| cluster.mode != SyncMode::Pull;
+        let mut clusters = self.hub.clusters.iter();
+        !self.hub.is_listed() || clusters.any(|(name, cluster)| takes_part(cluster) && is_hub(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixtures::objects::export;
+    use crate::fixtures::{HUB_UID, World, key, world};
+
+    fn said(world: &mut World) -> String {
+        let mut said: Vec<_> = world.index.take_misplaced_exports();
+        said.sort();
+        let said = said.iter().map(|(key, _)| key.name.to_string());
+        said.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn an_export_on_a_hub_that_is_no_member_is_told_of_once() {
+        let mut world = world();
+        world.member("member1").on_hub(export("foo")).deliver();
+        assert_eq!(said(&mut world), "foo");
+        world.on_hub(export("foo")).on_hub(export("bar")).deliver();
+        assert_eq!(said(&mut world), "bar", "once each");
+        world.list_exports();
+        assert_eq!(said(&mut world), "");
+        world.off_hub(crate::fixtures::objects::Kind::Export, "foo");
+        world.on_hub(export("foo")).deliver();
+        assert_eq!(said(&mut world), "foo", "another object");
+    }
+
+    #[test]
+    fn it_is_not_told_of_where_it_may_be_carried() {
+        let mut world = world();
+        world.hear_of_works(true).on_hub(export("foo")).deliver();
+        assert_eq!(said(&mut world), "", "Karmada's");
+        world.hear_works(false).silent_member("member1").deliver();
+        assert_eq!(said(&mut world), "", "member1 may be the hub");
+        world.identify("member1", HUB_UID, (1, 34));
+        assert_eq!(said(&mut world), "", "member1 is the hub");
+        world.list_exports();
+        world.off_hub(crate::fixtures::objects::Kind::Cluster, "member1");
+        world.deliver();
+        world.index.forget(&crate::fixtures::name("member1"));
+        assert_eq!(said(&mut world), "foo");
+        assert!(!world.index.is_exported(&key("foo")));
+    }
+}

@@ -1,0 +1,233 @@
+//! Services as the index keeps them, the hub's and the members'.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use causeway::api::labels;
+use causeway::api::ownership::{self, Marks};
+use causeway::domain::{ServiceKey, ServicePort};
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::jiff::Timestamp;
+
+/// What is known of a Service.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceView {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion, as it has to be given back.
+    pub resource_version: Box<str>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// Whether it is on its way out.
+    pub deleting: bool,
+    /// The hub whose causeway keeps it, where one does.
+    pub hub: Option<Box<str>>,
+    /// What causeway wrote on it before it became somebody else's.
+    pub marks: Option<Box<Marks>>,
+    /// On whose behalf causeway wrote it.
+    pub owner: Option<Box<str>>,
+    /// The exported service that it was derived for, where it is one of causeway's `derived-` Services.
+    pub derived_for: Option<Box<str>>,
+    /// Whether Karmada propagated it ([`labels::KARMADA_MANAGED`]).
+    pub by_karmada: bool,
+    /// Who but causeway was last seen to write it, where causeway keeps it.
+    pub other_writer: Option<Box<str>>,
+    /// Whether one of Karmada's policies claims it ([`labels::POLICY_IDS`]).
+    pub has_policy: bool,
+    /// What it asks for.
+    pub shape: ServiceShape,
+    /// Cluster or Local.
+    pub internal_traffic_policy: Option<Box<str>>,
+    /// The address families that the API server gave it, the first first: IPv4, IPv6.
+    pub ip_families: Vec<Box<str>>,
+    /// Its virtual addresses, in the order of the families; none when it is headless.
+    pub cluster_ips: Vec<Box<str>>,
+    /// Where its load balancer is reached.
+    pub ingress: Vec<LoadBalancerIngress>,
+}
+
+/// The part of a Service's spec that causeway carries, with the API server's defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceShape {
+    /// How clients reach it.
+    pub kind: ServiceKind,
+    /// Whether it asks the cloud for a load balancer.
+    pub load_balancer: bool,
+    /// Its ports.
+    pub ports: Vec<PortShape>,
+    /// Which pods back it; none when empty.
+    pub selector: BTreeMap<String, String>,
+    /// None or ClientIP.
+    pub session_affinity: String,
+    /// How long a client sticks to an endpoint, in seconds.
+    pub affinity_seconds: Option<i32>,
+    /// A preference such as PreferClose.
+    pub traffic_distribution: Option<String>,
+    /// Whether endpoints count before they are ready.
+    pub publish_not_ready_addresses: bool,
+    /// Whether it wants both address families.
+    pub dual_stack: bool,
+}
+
+/// How clients reach a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// By a virtual address.
+    ClusterIp,
+    /// By the endpoints' own addresses.
+    Headless,
+    /// By another name; it has no endpoints.
+    ExternalName,
+}
+
+impl fmt::Display for ServiceKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::ClusterIp => "ClusterIP",
+            Self::Headless => "headless",
+            Self::ExternalName => "ExternalName",
+        })
+    }
+}
+
+/// A port of a Service as it is carried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortShape {
+    /// Protocol, number and name.
+    pub port: ServicePort,
+    /// Where the pods listen.
+    pub target: IntOrString,
+    /// The application protocol.
+    pub app_protocol: Option<String>,
+}
+
+/// The address of a Service that has none.
+const HEADLESS_IP: &str = "None";
+const CLIENT_IP: &str = "ClientIP";
+const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
+
+impl ServiceView {
+    /// Reads a Service from the wire; `None` for one without an identity, which no API server sends.
+    pub fn read(service: &Service) -> Option<Self> {
+        let meta = &service.metadata;
+        let annotation = |name: &str| meta.annotations.as_ref().and_then(|all| all.get(name));
+        let has_label = |name: &str| {
+            let labels = meta.labels.as_ref();
+            labels.is_some_and(|all| all.contains_key(name))
+        };
+        let spec = service.spec.as_ref()?;
+        let boxed = |all: &Option<Vec<String>>| -> Vec<Box<str>> {
+            let all = all.iter().flatten().filter(|one| *one != HEADLESS_IP);
+            all.map(|one| one.as_str().into()).collect()
+        };
+        let load_balancer = service
+            .status
+            .as_ref()
+            .and_then(|status| status.load_balancer.as_ref());
+        let keeper = ownership::keeper(meta);
+        Some(Self {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.into(),
+            created: meta.creation_timestamp.as_ref().map(|time| time.0),
+            deleting: meta.deletion_timestamp.is_some(),
+            hub: keeper.map(Into::into),
+            other_writer: keeper
+                .and_then(|_| ownership::other_writer(meta, ""))
+                .map(Into::into),
+            marks: Marks::read(meta).map(Box::new),
+            owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
+            derived_for: ownership::derived_for(meta).map(Into::into),
+            by_karmada: ownership::is_karmadas(meta),
+            has_policy: labels::POLICY_IDS.iter().any(|id| has_label(id)),
+            shape: ServiceShape::read(spec),
+            internal_traffic_policy: spec.internal_traffic_policy.as_deref().map(Into::into),
+            ip_families: boxed(&spec.ip_families),
+            cluster_ips: boxed(&spec.cluster_ips),
+            ingress: load_balancer
+                .and_then(|status| status.ingress.clone())
+                .unwrap_or_default(),
+        })
+    }
+
+    /// Whether this is a Service that causeway, for that hub, delivered under its own name.
+    pub fn is_delivered_by(&self, hub: &str) -> bool {
+        self.hub.as_deref() == Some(hub) && self.derived_for.is_none()
+    }
+
+    /// Whether this is the Service that causeway, for that hub, derived for the exported service of that key.
+    pub fn is_derived_for(&self, key: &ServiceKey, hub: &str) -> bool {
+        self.hub.as_deref() == Some(hub) && self.derived_for.as_deref() == Some(&*key.name)
+    }
+
+    /// The ports, by name, number and protocol.
+    pub fn ports(&self) -> Vec<ServicePort> {
+        self.shape
+            .ports
+            .iter()
+            .map(|shape| shape.port.clone())
+            .collect()
+    }
+}
+
+impl ServiceShape {
+    /// Whether two shapes ask for the same; the order of ports means nothing.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let all_in =
+            |one: &Self, other: &Self| one.ports.iter().all(|port| other.ports.contains(port));
+        let without_ports = |shape: &Self| Self {
+            ports: Vec::new(),
+            ..shape.clone()
+        };
+        all_in(self, other) && all_in(other, self) && without_ports(self) == without_ports(other)
+    }
+
+    fn read(spec: &ServiceSpec) -> Self {
+        let kind = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
+            (Some("ExternalName"), _) => ServiceKind::ExternalName,
+            (_, Some("None")) => ServiceKind::Headless,
+            _ => ServiceKind::ClusterIp,
+        };
+        let session_affinity = spec
+            .session_affinity
+            .clone()
+            .unwrap_or_else(|| "None".to_owned());
+        let seconds = spec
+            .session_affinity_config
+            .as_ref()
+            .and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
+        let sticks = session_affinity == CLIENT_IP;
+        Self {
+            kind,
+            load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
+            ports: spec
+                .ports
+                .iter()
+                .flatten()
+                .filter_map(PortShape::read)
+                .collect(),
+            selector: spec.selector.clone().unwrap_or_default(),
+            affinity_seconds: sticks.then(|| seconds.unwrap_or(DEFAULT_AFFINITY_SECONDS)),
+            session_affinity,
+            traffic_distribution: spec.traffic_distribution.clone(),
+            publish_not_ready_addresses: spec.publish_not_ready_addresses.unwrap_or_default(),
+            dual_stack: matches!(
+                spec.ip_family_policy.as_deref(),
+                Some("PreferDualStack" | "RequireDualStack")
+            ),
+        }
+    }
+}
+
+impl PortShape {
+    fn read(port: &k8s_openapi::api::core::v1::ServicePort) -> Option<Self> {
+        Some(Self {
+            port: ServicePort::read(port)?,
+            target: match &port.target_port {
+                None | Some(IntOrString::Int(0)) => IntOrString::Int(port.port),
+                Some(target) => target.clone(),
+            },
+            app_protocol: port.app_protocol.clone(),
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! Everything that causeway decides, and nothing that it does: no client, no task, no clock.
+//!
+//! The data's way through the files: [`index`] -> [`plan`] -> [`diff`] -> [`write_queue`], carried by [`reconcile`], one
+//! turn of it for one item. [`model`] holds the words that cross the borders. What watches the API servers, carries out
+//! the writes and reads the clocks is the controller.
+
+pub mod departure;
+pub mod diff;
+pub mod evidence;
+pub mod fight;
+#[cfg(test)]
+mod fixtures;
+pub mod index;
+pub mod model;
+pub mod plan;
+pub mod reconcile;
+pub mod seal;
+pub mod write_queue;

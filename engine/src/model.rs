@@ -1,0 +1,28 @@
+//! The words that cross the borders: what watches tell, what is planned, what is written, and how that ends.
+
+mod event;
+mod failure;
+mod hub_objects;
+mod item;
+pub mod object;
+mod priority;
+pub mod propagation;
+pub mod served;
+pub mod slice;
+mod standing;
+mod time_point;
+mod work;
+mod write;
+
+pub use self::event::{Generation, HubEvent, Identity, MemberEvent, Signal};
+pub use self::failure::{Failure, FailureKind};
+pub use self::hub_objects::{HubExport, HubImport};
+pub use self::item::Item;
+pub use self::priority::Priority;
+pub use self::propagation::Propagation;
+pub use self::standing::Standing;
+pub use self::time_point::TimePoint;
+pub use self::work::{ServiceWork, Work};
+pub use self::write::{
+    Ack, Action, DeletedObject, Dispatch, Lane, ObjectEvent, ObjectId, Write, WriteResult,
+};

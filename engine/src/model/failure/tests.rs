@@ -1,0 +1,124 @@
+use kube::core::response::StatusDetails;
+
+use super::*;
+
+fn status(code: u16, reason: &str, message: &str, name: &str) -> Status {
+    let details = StatusDetails {
+        name: name.to_owned(),
+        group: String::new(),
+        kind: String::new(),
+        uid: String::new(),
+        causes: Vec::new(),
+        retry_after_seconds: 0,
+    };
+    Status::failure(message, reason)
+        .with_code(code)
+        .with_details(details)
+}
+
+#[test]
+fn what_an_api_server_answers_is_told_apart() {
+    use FailureKind::*;
+    let webhook = r#"Internal error occurred: failed calling webhook "v.example.org": dial tcp 10.0.0.1:443: refused"#;
+    let cases = [
+        (
+            status(401, "Unauthorized", "Unauthorized", ""),
+            Unauthorized,
+            "unauthorized",
+            true,
+        ),
+        (
+            status(403, "Forbidden", "services is forbidden", ""),
+            Forbidden,
+            "forbidden: services is forbidden",
+            false,
+        ),
+        (
+            status(404, "NotFound", "services \"foo\" not found", "foo"),
+            NotFound,
+            "services \"foo\" not found",
+            false,
+        ),
+        (
+            status(
+                404,
+                "NotFound",
+                "the server could not find the requested resource",
+                "",
+            ),
+            NotServed,
+            "the API server does not serve the resource",
+            false,
+        ),
+        (
+            status(409, "Conflict", "modified", "foo"),
+            Conflict,
+            "modified",
+            false,
+        ),
+        (
+            status(409, "AlreadyExists", "already exists", "foo"),
+            AlreadyExists,
+            "already exists",
+            false,
+        ),
+        (
+            status(410, "Expired", "too old: 5 (9)", ""),
+            Expired,
+            "the resourceVersion is no longer kept",
+            false,
+        ),
+        (
+            status(422, "Invalid", "spec.ports: Required", "foo"),
+            Invalid,
+            "spec.ports: Required",
+            false,
+        ),
+        (
+            status(
+                422,
+                "Invalid",
+                "failed to allocate IP 10.0.0.9: provided IP is already allocated",
+                "foo",
+            ),
+            AddressTaken,
+            "failed to allocate IP 10.0.0.9: provided IP is already allocated",
+            false,
+        ),
+        (
+            status(429, "TooManyRequests", "slow down", ""),
+            TooMany,
+            "too many requests",
+            false,
+        ),
+        (
+            status(503, "ServiceUnavailable", "x", ""),
+            Server,
+            "the API server answers 503",
+            true,
+        ),
+        (
+            status(504, "Timeout", "x", ""),
+            Timeout,
+            "the API server got no answer in time",
+            true,
+        ),
+        (
+            status(500, "InternalError", webhook, ""),
+            Other,
+            "its admission webhook v.example.org fails",
+            false,
+        ),
+    ];
+    for (status, kind, text, whole) in cases {
+        let failure = Failure::from_status(&status);
+        assert_eq!(
+            (
+                failure.kind,
+                failure.to_string().as_str(),
+                failure.is_connection()
+            ),
+            (kind, text, whole)
+        );
+    }
+}

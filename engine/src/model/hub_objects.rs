@@ -1,0 +1,36 @@
+//! ServiceExports and ServiceImports on the hub itself, of which only the metadata is read.
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::domain::ServiceKey;
+use kube::core::PartialObjectMeta;
+
+use super::object::key_of;
+
+/// A ServiceExport on the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubExport {
+    /// Its namespace and name; none for one without, which no API server sends.
+    pub(crate) key: Option<ServiceKey>,
+    pub(crate) uid: Box<str>,
+}
+
+/// A ServiceImport on the hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HubImport(pub(crate) Option<ServiceKey>);
+
+impl HubExport {
+    /// What is read of one.
+    pub fn read(export: PartialObjectMeta<ServiceExport>) -> Self {
+        Self {
+            key: key_of(&export.metadata),
+            uid: export.metadata.uid.unwrap_or_default().into(),
+        }
+    }
+}
+
+impl HubImport {
+    /// What is read of one.
+    pub fn read(import: PartialObjectMeta<ServiceImport>) -> Self {
+        Self(key_of(&import.metadata))
+    }
+}

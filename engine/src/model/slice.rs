@@ -1,0 +1,17 @@
+//! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
+
+mod content;
+mod endpoint;
+mod observed;
+mod place;
+mod source;
+mod uid;
+mod wire;
+
+pub use self::content::{ContentHash, content_hash};
+pub use self::observed::{CopiedSlice, KarmadasSlice, ObservedSlice, Path, SliceRole, Stray};
+pub use self::source::{
+    AddressType, Remembered, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
+};
+pub use self::uid::{SourceVersion, Uid};
+pub use self::wire::WireSlice;

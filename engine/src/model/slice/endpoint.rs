@@ -1,0 +1,204 @@
+//! Endpoints as they come from a watch, or from a typed object.
+
+use std::borrow::{Borrow, Cow};
+use std::fmt;
+use std::marker::PhantomData;
+
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints};
+use serde::de::{DeserializeSeed, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// Text that is copied only where it holds escapes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// What is read of an endpoint.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WireEndpoint<'a> {
+    #[serde(borrow, default)]
+    pub(super) addresses: WireAddresses<'a>,
+    pub(super) hostname: Option<Text<'a>>,
+    pub(super) zone: Option<Text<'a>>,
+    pub(super) node_name: Option<Text<'a>>,
+    pub(super) conditions: Option<WireConditions>,
+    #[serde(borrow)]
+    pub(super) hints: Option<WireHints<'a>>,
+    target_ref: Option<IgnoredAny>,
+    deprecated_topology: Option<IgnoredAny>,
+}
+
+/// The addresses of an endpoint: hardly any has more than one.
+#[derive(Debug, Default)]
+pub(super) struct WireAddresses<'a> {
+    pub(super) first: Option<Text<'a>>,
+    pub(super) more: Vec<Text<'a>>,
+}
+
+/// The conditions of an endpoint, as they are given.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct WireConditions {
+    ready: Option<bool>,
+    serving: Option<bool>,
+    terminating: Option<bool>,
+}
+
+/// For whom an endpoint is meant.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WireHints<'a> {
+    #[serde(borrow)]
+    pub(super) for_zones: Option<Vec<WireTarget<'a>>>,
+    pub(super) for_nodes: Option<Vec<WireTarget<'a>>>,
+}
+
+/// A zone or a node.
+#[derive(Debug, Deserialize)]
+pub(super) struct WireTarget<'a> {
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+}
+
+/// Texts are found by what they say.
+impl Borrow<str> for Text<'_> {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'a> From<&'a String> for Text<'a> {
+    fn from(text: &'a String) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
+
+impl<'a> WireEndpoint<'a> {
+    pub(super) fn of(endpoint: &'a Endpoint) -> Self {
+        let mut addresses = endpoint.addresses.iter().map(Text::from);
+        let conditions = endpoint.conditions.as_ref();
+        Self {
+            addresses: WireAddresses {
+                first: addresses.next(),
+                more: addresses.collect(),
+            },
+            hostname: endpoint.hostname.as_ref().map(Text::from),
+            zone: endpoint.zone.as_ref().map(Text::from),
+            node_name: endpoint.node_name.as_ref().map(Text::from),
+            conditions: conditions.map(|given| WireConditions {
+                ready: given.ready,
+                serving: given.serving,
+                terminating: given.terminating,
+            }),
+            hints: endpoint.hints.as_ref().map(WireHints::of),
+            target_ref: endpoint.target_ref.as_ref().map(|_| IgnoredAny),
+            deprecated_topology: endpoint.deprecated_topology.as_ref().map(|_| IgnoredAny),
+        }
+    }
+
+    /// Whether it has something that no copy of causeway's has.
+    pub(super) fn has_more(&self) -> bool {
+        self.target_ref.is_some() || self.deprecated_topology.is_some()
+    }
+}
+
+impl WireAddresses<'_> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Text<'_>> {
+        self.first.iter().chain(&self.more)
+    }
+}
+
+impl WireConditions {
+    /// Ready, serving and terminating.
+    pub(super) fn each(self) -> [Option<bool>; 3] {
+        [self.ready, self.serving, self.terminating]
+    }
+}
+
+impl<'a> WireHints<'a> {
+    fn of(hints: &'a EndpointHints) -> Self {
+        let target = |name: &'a String| WireTarget {
+            name: Some(name.into()),
+        };
+        let zones = hints.for_zones.as_ref();
+        let nodes = hints.for_nodes.as_ref();
+        Self {
+            for_zones: zones.map(|all| all.iter().map(|zone| target(&zone.name)).collect()),
+            for_nodes: nodes.map(|all| all.iter().map(|node| target(&node.name)).collect()),
+        }
+    }
+}
+
+impl WireTarget<'_> {
+    pub(super) fn name(&self) -> &str {
+        said(&self.name)
+    }
+}
+
+/// As Kubernetes' types have it: nothing is empty.
+pub(super) fn said<'a>(text: &'a Option<Text<'_>>) -> &'a str {
+    text.as_ref().map_or("", |text| &text.0)
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for WireAddresses<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let (mut first, mut more) = (None, Vec::new());
+        let each = Each::new(|text: Text<'a>| match first {
+            None => first = Some(text),
+            Some(_) => more.push(text),
+        });
+        each.deserialize(deserializer)?;
+        Ok(Self { first, more })
+    }
+}
+
+/// What is done with each element of a list, or of `null` in its place, as it is read.
+struct Each<T, F> {
+    take: F,
+    element: PhantomData<fn(T)>,
+}
+
+impl<T, F: FnMut(T)> Each<T, F> {
+    fn new(take: F) -> Self {
+        Self {
+            take,
+            element: PhantomData,
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Each<T, F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a list")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut all: A) -> Result<(), A::Error> {
+        while let Some(element) = all.next_element()? {
+            (self.take)(element);
+        }
+        Ok(())
+    }
+}
+
+/// Reads endpoints, one after the other.
+pub(super) fn each_endpoint<'a>(
+    text: &'a str,
+    take: impl FnMut(WireEndpoint<'a>),
+) -> Result<(), serde_json::Error> {
+    let mut text = serde_json::Deserializer::from_str(text);
+    Each::new(take).deserialize(&mut text)
+}

@@ -1,0 +1,348 @@
+//! What an EndpointSlice is to causeway, by its labels and annotations.
+
+use std::sync::Arc;
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, KARMADA, ServiceKey, imported_by};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use string_cache::DefaultAtom;
+
+use super::content::{ContentHash, content_hash, value};
+use super::endpoint::WireEndpoint;
+use super::source::{SliceManager, SourceDraft, SourceSlice};
+use super::uid::{SourceVersion, Uid};
+
+/// One EndpointSlice of a member.
+#[derive(Clone, Debug)]
+pub struct ObservedSlice {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it is to causeway.
+    pub role: SliceRole,
+}
+
+/// What an EndpointSlice is to causeway.
+#[derive(Clone, Debug)]
+pub enum SliceRole {
+    /// It may back a Service in other clusters.
+    Source(ServiceKey, Arc<SourceSlice>),
+    /// Some hub's causeway wrote it.
+    Copy(ServiceKey, CopiedSlice),
+    /// Neither. The Service that it is labelled with; one without a name where it bears no label.
+    Other(ServiceKey, Stray),
+}
+
+/// A slice that is neither source nor copy: its name is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Its UID.
+    pub uid: Uid,
+    /// Its resourceVersion.
+    pub resource_version: u64,
+    /// On whose behalf causeway wrote it, if it did: what became of its labels does not change that.
+    pub owner: Option<Box<str>>,
+    /// What it holds, where Karmada keeps it.
+    pub karmadas: Option<Arc<KarmadasSlice>>,
+}
+
+/// A slice of another cluster's endpoints that Karmada's own controllers keep.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KarmadasSlice {
+    /// The cluster that it comes from; empty where it does not say.
+    pub provider: DefaultAtom,
+    /// What it holds.
+    pub slice: SourceSlice,
+}
+
+/// Which way a copy serves: the service under its own name, or under that of the clusterset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Path {
+    /// A MultiClusterService asks for it; it belongs to the Service of the service's own name.
+    Native,
+    /// ServiceExports ask for it; it belongs to the derived Service.
+    Clusterset,
+}
+
+/// A copy in a consumer: who it is, and a hash of what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedSlice {
+    /// Its UID.
+    pub uid: Uid,
+    /// Its resourceVersion; these are comparable as numbers (KEP-5504).
+    pub resource_version: u64,
+    /// The hub whose causeway wrote it.
+    pub hub: DefaultAtom,
+    /// Which way it serves.
+    pub path: Path,
+    /// The cluster that it comes from.
+    pub source_cluster: Option<DefaultAtom>,
+    /// The version of the source that it was made from.
+    pub source: Option<SourceVersion>,
+    /// What it holds.
+    pub content: ContentHash,
+}
+
+/// What a slice with certain labels is.
+pub(super) enum Judged<'a> {
+    Source(ServiceKey, SliceManager),
+    /// A copy that the causeway of this hub wrote.
+    Copy(ServiceKey, &'a str, Path),
+    Karmadas(ServiceKey),
+    Other(ServiceKey),
+}
+
+impl ObservedSlice {
+    /// Reads the typed object; what is odd in it makes it [`SliceRole::Other`], never an error.
+    pub fn read(slice: &EndpointSlice) -> Self {
+        let meta = &slice.metadata;
+        let namespace: Arc<str> = meta.namespace.as_deref().unwrap_or_default().into();
+        let label = |name: &str| value(&meta.labels, name);
+        let annotation = |name: &str| value(&meta.annotations, name);
+        let stray = || Stray::of(meta, annotation);
+        let role = match judge(&namespace, label, annotation) {
+            Judged::Source(key, manager) => SliceRole::source(key, held(slice, manager), stray),
+            Judged::Karmadas(key) => {
+                let held = held(slice, SliceManager::Other);
+                SliceRole::Other(key, stray().holding(held, annotation))
+            }
+            Judged::Copy(key, hub, path) => {
+                let copy = copied(meta, hub, path, label, annotation, content_hash(slice));
+                SliceRole::copy(key, copy, stray)
+            }
+            Judged::Other(key) => SliceRole::Other(key, stray()),
+        };
+        Self {
+            name: meta.name.as_deref().unwrap_or_default().into(),
+            namespace,
+            role,
+        }
+    }
+}
+
+/// What a slice holds, which `manager` keeps.
+fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
+    let mut draft = SourceDraft::new(&slice.address_type, slice.endpoints.len());
+    for endpoint in &slice.endpoints {
+        draft.add(&WireEndpoint::of(endpoint));
+    }
+    let ports = slice.ports.as_deref().unwrap_or_default();
+    draft.finish(&slice.metadata, ports, manager)
+}
+
+impl SliceRole {
+    pub(super) fn source(
+        key: ServiceKey,
+        slice: Option<SourceSlice>,
+        stray: impl FnOnce() -> Stray,
+    ) -> Self {
+        match slice {
+            Some(slice) => Self::Source(key, Arc::new(slice)),
+            None => Self::Other(key, stray()),
+        }
+    }
+
+    pub(super) fn copy(
+        key: ServiceKey,
+        slice: Option<CopiedSlice>,
+        stray: impl FnOnce() -> Stray,
+    ) -> Self {
+        match slice {
+            Some(slice) => Self::Copy(key, slice),
+            None => Self::Other(key, stray()),
+        }
+    }
+}
+
+impl Stray {
+    pub(super) fn of<'a>(meta: &ObjectMeta, annotation: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let version = meta.resource_version.as_deref();
+        Self {
+            uid: meta.uid.as_deref().unwrap_or_default().into(),
+            resource_version: version
+                .and_then(|text| text.parse().ok())
+                .unwrap_or_default(),
+            owner: annotation(labels::OWNER).map(Into::into),
+            karmadas: None,
+        }
+    }
+
+    pub(super) fn holding<'a>(
+        self,
+        slice: Option<SourceSlice>,
+        annotation: impl Fn(&str) -> Option<&'a str>,
+    ) -> Self {
+        let provider = annotation(labels::PROVISION_CLUSTER).unwrap_or_default();
+        let provider = provider.into();
+        let karmadas = slice.map(|slice| Arc::new(KarmadasSlice { provider, slice }));
+        Self { karmadas, ..self }
+    }
+}
+
+/// What a slice with these labels and annotations is.
+pub(super) fn judge<'a>(
+    namespace: &Arc<str>,
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+) -> Judged<'a> {
+    let service = label(labels::SERVICE_NAME);
+    let own = ServiceKey::new(namespace.clone(), service.unwrap_or_default());
+    let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
+        .map(|name| ServiceKey::new(namespace.clone(), name))
+        .filter(|imported| imported.derived() == own);
+    let (key, path) = match imported {
+        Some(imported) => (imported, Path::Clusterset),
+        None => (own, Path::Native),
+    };
+    let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
+    // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
+    match (manager == labels::SLICE_DISPATCHER, label(labels::HUB)) {
+        _ if service.is_none() => Judged::Other(key),
+        (true, Some(hub)) => Judged::Copy(key, hub, path),
+        _ => match imported_by(&label, annotation) {
+            Some(KARMADA) => Judged::Karmadas(key),
+            Some(_) => Judged::Other(key),
+            None => Judged::Source(key, keeper(manager)),
+        },
+    }
+}
+
+pub(super) fn copied<'a>(
+    meta: &ObjectMeta,
+    hub: &str,
+    path: Path,
+    label: impl Fn(&str) -> Option<&'a str>,
+    annotation: impl Fn(&str) -> Option<&'a str>,
+    content: ContentHash,
+) -> Option<CopiedSlice> {
+    Some(CopiedSlice {
+        uid: meta.uid.as_deref()?.into(),
+        resource_version: meta.resource_version.as_deref()?.parse().ok()?,
+        hub: hub.into(),
+        path,
+        source_cluster: label(labels::SOURCE_CLUSTER)
+            .filter(|name| ClusterName::try_from(*name).is_ok())
+            .map(DefaultAtom::from),
+        source: annotation(labels::SOURCE).and_then(SourceVersion::parse),
+        content,
+    })
+}
+
+fn keeper(manager: &str) -> SliceManager {
+    match manager {
+        labels::SLICE_CONTROLLER => SliceManager::Pods,
+        labels::SLICE_MIRRORING_CONTROLLER => SliceManager::Mirroring,
+        _ => SliceManager::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn slice(labels: Value) -> EndpointSlice {
+        serde_json::from_value(json!({
+            "metadata": {"name": "foo-x", "namespace": "shop", "uid": "u", "resourceVersion": "7", "labels": labels},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.1.0.5"], "nodeName": "n", "conditions": {"ready": true}, "zone": "a"}],
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+        }))
+        .expect("a slice decodes")
+    }
+
+    #[test]
+    fn only_a_slice_without_a_source_cluster_and_without_a_foreign_manager_is_a_source() {
+        let service = labels::SERVICE_NAME;
+        let by = labels::SLICE_MANAGED_BY;
+        let cases = [
+            (
+                json!({service: "foo", by: labels::SLICE_CONTROLLER}),
+                "kubernetes",
+            ),
+            (
+                json!({service: "foo", by: labels::SLICE_MIRRORING_CONTROLLER}),
+                "kubernetes",
+            ),
+            (json!({service: "foo"}), "other source"),
+            (json!({by: labels::SLICE_CONTROLLER}), "other"),
+            (
+                json!({service: "foo", by: labels::SLICE_CONTROLLER, labels::SOURCE_CLUSTER: "b"}),
+                "other",
+            ),
+            (
+                json!({service: "foo", by: labels::SLICE_DISPATCHER}),
+                "other",
+            ),
+            (
+                json!({service: "foo", by: labels::SLICE_DISPATCHER, labels::HUB: "h"}),
+                "copy",
+            ),
+            (
+                json!({service: "foo", by: labels::SLICE_CONTROLLER, labels::HUB: "h"}),
+                "kubernetes",
+            ),
+        ];
+        for (labels, expected) in cases {
+            let role = match ObservedSlice::read(&slice(labels.clone())).role {
+                SliceRole::Source(_, source) if source.manager != SliceManager::Other => {
+                    "kubernetes"
+                }
+                SliceRole::Source(..) => "other source",
+                SliceRole::Copy(..) => "copy",
+                SliceRole::Other(..) => "other",
+            };
+            assert_eq!(role, expected, "{labels}");
+        }
+    }
+
+    #[test]
+    fn the_hash_moves_with_content_and_not_with_bookkeeping() {
+        let base = slice(json!({labels::SERVICE_NAME: "foo"}));
+        let mut bookkeeping = base.clone();
+        bookkeeping.metadata.resource_version = Some("9".to_owned());
+        bookkeeping.metadata.annotations =
+            Some([(labels::SOURCE.to_owned(), "u/9".to_owned())].into());
+        assert_eq!(content_hash(&base), content_hash(&bookkeeping));
+        let endpoint = |change: Value| {
+            let mut endpoints = json!([{"addresses": ["10.1.0.5"], "nodeName": "n", "conditions": {"ready": true}, "zone": "a"}]);
+            json_patch::merge(&mut endpoints[0], &change);
+            json!({"endpoints": endpoints})
+        };
+        let name = json!([{"name": "a"}]);
+        let mut hashes = vec![content_hash(&base)];
+        for change in [
+            endpoint(json!({"addresses": ["10.1.0.6"]})),
+            endpoint(json!({"addresses": ["10.1.0.5", "a"]})),
+            endpoint(json!({"addresses": ["10.1.0.5"], "hostname": "a"})),
+            endpoint(json!({"hostname": ""})),
+            endpoint(json!({"zone": null})),
+            endpoint(json!({"nodeName": "m"})),
+            endpoint(json!({"nodeName": null})),
+            endpoint(json!({"conditions": {"ready": false}})),
+            endpoint(json!({"conditions": {"ready": null}})),
+            endpoint(json!({"conditions": {"serving": true}})),
+            endpoint(json!({"conditions": {"terminating": false}})),
+            endpoint(json!({"hints": {}})),
+            endpoint(json!({"hints": {"forZones": name}})),
+            endpoint(json!({"hints": {"forNodes": name}})),
+            endpoint(json!({"targetRef": {"kind": "Pod"}})),
+            json!({"endpoints": []}),
+            json!({"endpoints": [{"addresses": []}, {"addresses": []}]}),
+            json!({"ports": [{"name": "http", "port": 8081, "protocol": "TCP"}]}),
+            json!({"addressType": "IPv6"}),
+            json!({"metadata": {"labels": {labels::SERVICE_NAME: "bar"}}}),
+            json!({"metadata": {"annotations": {labels::OWNER: "bar"}}}),
+            json!({"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "u"}]}}),
+        ] {
+            let mut changed = serde_json::to_value(&base).expect("it encodes");
+            json_patch::merge(&mut changed, &change);
+            let hash = content_hash(&serde_json::from_value(changed).expect("it decodes"));
+            assert!(!hashes.contains(&hash), "{change}");
+            hashes.push(hash);
+        }
+    }
+}

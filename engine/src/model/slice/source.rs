@@ -1,0 +1,466 @@
+//! A source slice in little memory: a controller may hold hundreds of thousands, of a hundred endpoints each.
+//!
+//! An endpoint with one IPv4 address takes 13 bytes: its address, the place it is in, which it shares with other
+//! endpoints of the process, and its conditions.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use causeway::domain::Protocol;
+use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use string_cache::DefaultAtom;
+
+use super::content::ContentHash;
+use super::endpoint::{WireAddresses, WireConditions, WireEndpoint};
+use super::place::{Place, present};
+use super::uid::SourceVersion;
+
+/// A slice that a provider's own controllers, or a person, wrote.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SourceSlice {
+    /// Which version of which object this is.
+    pub version: SourceVersion,
+    /// What its addresses are.
+    pub address_type: AddressType,
+    /// Who keeps it.
+    pub manager: SliceManager,
+    /// Its ports; `None` for a number means every port.
+    pub ports: Box<[SlicePort]>,
+    /// How many endpoints are passed over: they have no address of the slice's type.
+    pub odd: u32,
+    endpoints: Endpoints,
+    memory: Memory,
+}
+
+/// What came of making copies of the slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Remembered {
+    /// A hash of what the copies hold.
+    pub content: ContentHash,
+    /// How many endpoints they lack.
+    pub refused: usize,
+}
+
+/// The last two outcomes, by what they were made by: one for each way that copies may serve.
+#[derive(Debug, Default)]
+struct Memory(Mutex<[Option<(u64, Remembered)>; 2]>);
+
+/// What the addresses of a slice are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressType {
+    /// IPv4 addresses.
+    Ipv4,
+    /// IPv6 addresses.
+    Ipv6,
+    /// Names, or something newer: nothing that can be carried.
+    Other,
+    /// The slice cannot be read.
+    Unread,
+}
+
+/// Who keeps a source slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SliceManager {
+    /// Kubernetes, from pods: its port names are those of the Service, but for the moment in which they change.
+    Pods,
+    /// Kubernetes, from an Endpoints object.
+    Mirroring,
+    /// Somebody else.
+    Other,
+}
+
+/// What is carried of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceEndpoint<'a> {
+    /// Its first address, which clients use.
+    pub address: IpAddr,
+    /// Its other addresses, each with the place of the endpoint in the slice.
+    pub more: &'a [(u32, IpAddr)],
+    /// Its host name within a headless service.
+    pub hostname: Option<&'a str>,
+    /// The zone it is in.
+    pub zone: Option<&'a str>,
+    /// The node it is on.
+    pub node: Option<&'a str>,
+    /// Ready, serving and terminating, each as it was given.
+    pub conditions: [Option<bool>; 3],
+}
+
+/// A port of a slice: the name is that of the port in the same cluster's Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlicePort {
+    /// The name; empty for the only, unnamed port.
+    pub name: DefaultAtom,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The number that the pods listen on.
+    pub number: Option<i32>,
+    /// The application protocol.
+    pub app_protocol: Option<DefaultAtom>,
+}
+
+/// Endpoints side by side; what few of them have is beside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Endpoints {
+    addresses: Addresses,
+    /// Addresses beyond an endpoint's first, in the order of the endpoints.
+    more: Box<[(u32, IpAddr)]>,
+    /// Empty where no endpoint has a host name.
+    hostnames: Box<[DefaultAtom]>,
+    places: Box<[Place]>,
+    conditions: Box<[Conditions]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Addresses<V4 = Box<[Ipv4Addr]>, V6 = Box<[Ipv6Addr]>> {
+    V4(V4),
+    V6(V6),
+}
+
+/// Two bits for each of ready, serving and terminating.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Conditions(u8);
+
+impl SourceSlice {
+    /// A slice that `manager` keeps and that cannot be read; `None` where it has no identity.
+    pub(super) fn unread(meta: &ObjectMeta, manager: SliceManager) -> Option<Self> {
+        let read = SourceDraft::new("", 0).finish(meta, &[], manager)?;
+        Some(Self {
+            address_type: AddressType::Unread,
+            ..read
+        })
+    }
+
+    /// What comes of `make`, which is asked once for each `recipe` as long as no more than two take turns.
+    pub fn remember(&self, recipe: u64, make: impl FnOnce() -> Remembered) -> Remembered {
+        let mut last = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = last.iter().flatten();
+        if let Some((_, outcome)) = known.find(|(other, _)| *other == recipe) {
+            return *outcome;
+        }
+        let outcome = make();
+        last.swap(0, 1);
+        last[0] = Some((recipe, outcome));
+        outcome
+    }
+
+    /// How many endpoints it has, the odd ones aside.
+    pub fn len(&self) -> usize {
+        self.endpoints.places.len()
+    }
+
+    /// Whether it has no endpoint.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its endpoints, in their order.
+    pub fn endpoints(&self) -> impl Iterator<Item = SourceEndpoint<'_>> {
+        let Endpoints {
+            addresses,
+            more,
+            hostnames,
+            places,
+            conditions,
+        } = &self.endpoints;
+        let mut more = &**more;
+        places.iter().zip(conditions).enumerate().filter_map(
+            move |(number, (place, conditions))| {
+                let own = more
+                    .iter()
+                    .take_while(|(of, _)| *of as usize == number)
+                    .count();
+                let (own, others) = more.split_at(own);
+                more = others;
+                let (node, zone) = place.parts();
+                Some(SourceEndpoint {
+                    address: addresses.get(number)?,
+                    more: own,
+                    hostname: hostnames.get(number).and_then(|name| present(name)),
+                    zone,
+                    node,
+                    conditions: conditions.each(),
+                })
+            },
+        )
+    }
+}
+
+/// What is remembered of a slice is no part of it.
+impl PartialEq for Memory {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Memory {}
+
+impl SourceEndpoint<'_> {
+    /// All its addresses.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        std::iter::once(self.address).chain(self.more.iter().map(|(_, address)| *address))
+    }
+}
+
+impl AddressType {
+    /// As the API has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+            Self::Other => "FQDN",
+            Self::Unread => "",
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        match text {
+            "IPv4" => Self::Ipv4,
+            "IPv6" => Self::Ipv6,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// A slice of which the endpoints are being read.
+pub(super) struct SourceDraft {
+    address_type: AddressType,
+    addresses: Addresses<Vec<Ipv4Addr>, Vec<Ipv6Addr>>,
+    more: Vec<(u32, IpAddr)>,
+    hostnames: Vec<DefaultAtom>,
+    places: Vec<Place>,
+    conditions: Vec<Conditions>,
+    odd: u32,
+}
+
+impl SourceDraft {
+    /// A slice of that addressType, without endpoints; so many are likely to come.
+    pub(super) fn new(address_type: &str, likely: usize) -> Self {
+        let address_type = AddressType::read(address_type);
+        Self {
+            address_type,
+            addresses: match address_type {
+                AddressType::Ipv6 => Addresses::V6(Vec::with_capacity(likely)),
+                _ => Addresses::V4(Vec::with_capacity(likely)),
+            },
+            more: Vec::new(),
+            hostnames: Vec::new(),
+            places: Vec::with_capacity(likely),
+            conditions: Vec::with_capacity(likely),
+            odd: 0,
+        }
+    }
+
+    /// Adds the next endpoint. One without an address of the slice's type is passed over, and counted as odd.
+    pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
+        let added = match (self.address_type, &mut self.addresses) {
+            (AddressType::Ipv4, Addresses::V4(first)) => {
+                add(&endpoint.addresses, first, &mut self.more)
+            }
+            (AddressType::Ipv6, Addresses::V6(first)) => {
+                add(&endpoint.addresses, first, &mut self.more)
+            }
+            _ => return,
+        };
+        if !added {
+            self.odd += 1;
+            return;
+        }
+        if let Some(hostname) = &endpoint.hostname {
+            self.hostnames
+                .resize(self.places.len(), DefaultAtom::default());
+            self.hostnames.push(DefaultAtom::from(&*hostname.0));
+        }
+        let (node, zone) = (&endpoint.node_name, &endpoint.zone);
+        self.places.push(Place::of(node.as_ref(), zone.as_ref()));
+        self.conditions
+            .push(Conditions::of(endpoint.conditions.unwrap_or_default()));
+    }
+
+    /// The slice, which `manager` keeps; `None` where it has no identity.
+    pub(super) fn finish(
+        self,
+        meta: &ObjectMeta,
+        ports: &[discovery::EndpointPort],
+        manager: SliceManager,
+    ) -> Option<SourceSlice> {
+        let version = SourceVersion {
+            uid: meta.uid.as_deref()?.into(),
+            resource_version: meta.resource_version.as_deref()?.parse().ok()?,
+        };
+        let endpoints = Endpoints {
+            addresses: match self.addresses {
+                Addresses::V4(all) => Addresses::V4(all.into()),
+                Addresses::V6(all) => Addresses::V6(all.into()),
+            },
+            more: self.more.into(),
+            hostnames: self.hostnames.into(),
+            places: self.places.into(),
+            conditions: self.conditions.into(),
+        };
+        Some(SourceSlice {
+            version,
+            address_type: self.address_type,
+            manager,
+            ports: ports.iter().filter_map(port).collect(),
+            odd: self.odd,
+            endpoints,
+            memory: Memory::default(),
+        })
+    }
+}
+
+/// Adds the addresses of the next endpoint, or nothing where one of them is not of that type, or none is there.
+fn add<A: FromStr + Into<IpAddr>>(
+    texts: &WireAddresses<'_>,
+    first: &mut Vec<A>,
+    more: &mut Vec<(u32, IpAddr)>,
+) -> bool {
+    let others = texts.more.iter().map(|text| text.0.parse::<A>());
+    let Ok(others) = others.collect::<Result<Vec<_>, _>>() else {
+        return false;
+    };
+    let Some(Ok(address)) = texts.first.as_ref().map(|text| text.0.parse()) else {
+        return false;
+    };
+    let number = u32::try_from(first.len()).unwrap_or(u32::MAX);
+    more.extend(others.into_iter().map(|other| (number, other.into())));
+    first.push(address);
+    true
+}
+
+impl Addresses {
+    fn get(&self, number: usize) -> Option<IpAddr> {
+        match self {
+            Self::V4(all) => all.get(number).copied().map(IpAddr::V4),
+            Self::V6(all) => all.get(number).copied().map(IpAddr::V6),
+        }
+    }
+}
+
+impl Conditions {
+    fn of(given: WireConditions) -> Self {
+        let [ready, serving, terminating] = given.each().map(|condition| match condition {
+            None => 0,
+            Some(false) => 1,
+            Some(true) => 2,
+        });
+        Self(ready | serving << 2 | terminating << 4)
+    }
+
+    fn each(self) -> [Option<bool>; 3] {
+        [self.0, self.0 >> 2, self.0 >> 4].map(|bits| match bits & 3 {
+            1 => Some(false),
+            2 => Some(true),
+            _ => None,
+        })
+    }
+}
+
+fn port(port: &discovery::EndpointPort) -> Option<SlicePort> {
+    let protocol = match port.protocol.as_deref() {
+        None => Protocol::Tcp,
+        Some(text) => text.parse().ok()?,
+    };
+    Some(SlicePort {
+        name: port.name.as_deref().unwrap_or_default().into(),
+        protocol,
+        number: port.port,
+        app_protocol: port.app_protocol.as_deref().map(Into::into),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(address_type: &str, endpoints: Value) -> SourceSlice {
+        let slice = serde_json::from_value(json!({
+            "metadata": {"name": "foo-x", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
+            "addressType": address_type,
+            "endpoints": endpoints,
+            "ports": [{"name": "http", "port": 8080}],
+        }));
+        let slice: EndpointSlice = slice.expect("a slice decodes");
+        let mut draft = SourceDraft::new(address_type, slice.endpoints.len());
+        for endpoint in &slice.endpoints {
+            draft.add(&WireEndpoint::of(endpoint));
+        }
+        let ports = slice.ports.as_deref().unwrap_or_default();
+        let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods);
+        draft.expect("a source")
+    }
+
+    #[test]
+    fn what_is_carried_of_an_endpoint_comes_back_as_it_was() {
+        let slice = read(
+            "IPv4",
+            json!([
+                {"addresses": ["10.0.0.1"]},
+                {"addresses": ["10.0.0.2", "10.0.0.3"], "hostname": "b", "zone": "z", "nodeName": "n",
+                 "conditions": {"ready": true, "serving": false}},
+                {"addresses": ["10.0.0.4"], "zone": "", "nodeName": "a-node-with-a-long-name",
+                 "conditions": {"terminating": true}},
+            ]),
+        );
+        let endpoints: Vec<_> = slice.endpoints().collect();
+        let addresses = |number: usize| -> Vec<String> {
+            let all = endpoints[number].addresses();
+            all.map(|address| address.to_string()).collect()
+        };
+        assert_eq!(
+            [addresses(0), addresses(1), addresses(2)],
+            [
+                vec!["10.0.0.1"],
+                vec!["10.0.0.2", "10.0.0.3"],
+                vec!["10.0.0.4"]
+            ]
+        );
+        let rest = |number: usize| {
+            let SourceEndpoint {
+                hostname,
+                zone,
+                node,
+                conditions,
+                ..
+            } = endpoints[number];
+            (hostname, zone, node, conditions)
+        };
+        assert_eq!(rest(0), (None, None, None, [None, None, None]));
+        let conditions = [Some(true), Some(false), None];
+        assert_eq!(rest(1), (Some("b"), Some("z"), Some("n"), conditions));
+        let (node, conditions) = (Some("a-node-with-a-long-name"), [None, None, Some(true)]);
+        assert_eq!(rest(2), (None, None, node, conditions));
+    }
+
+    #[test]
+    fn endpoints_whose_addresses_are_not_of_the_slices_type_are_passed_over() {
+        let odd = json!([
+            {"addresses": ["fd00::1"]}, {"addresses": []}, {"addresses": ["10.0.0.1"], "hostname": "a"},
+            {"addresses": ["10.0.0.2", "foo.example"]},
+        ]);
+        let carried = |address_type: &str| -> Vec<_> {
+            let slice = read(address_type, odd.clone());
+            let endpoints = slice.endpoints();
+            endpoints
+                .map(|endpoint| {
+                    (
+                        endpoint.address.to_string(),
+                        endpoint.hostname.map(str::to_owned),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(
+            carried("IPv4"),
+            [("10.0.0.1".to_owned(), Some("a".to_owned()))]
+        );
+        assert_eq!(carried("IPv6"), [("fd00::1".to_owned(), None)]);
+        assert_eq!(carried("FQDN"), []);
+    }
+}

@@ -1,0 +1,233 @@
+//! EndpointSlices as they come from a watch: of what they say only what is kept is decoded, and sources go from the text
+//! of the answer straight into their compact form.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Resource;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::content::{Content, value};
+use super::endpoint::{Text, each_endpoint, said};
+use super::observed::{Judged, ObservedSlice, SliceRole, Stray, copied, judge};
+use super::source::{SliceManager, SourceDraft, SourceSlice};
+
+/// Bytes of JSON that an endpoint is likely to take, at least.
+const ENDPOINT: usize = 128;
+
+/// An EndpointSlice as a watch tells it.
+#[derive(Debug)]
+pub struct WireSlice {
+    /// Namespace, name, UID, resourceVersion and time of deletion; nothing else.
+    meta: ObjectMeta,
+    role: SliceRole,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Wire<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    #[serde(borrow)]
+    address_type: Option<Text<'a>>,
+    #[serde(borrow)]
+    endpoints: Option<&'a RawValue>,
+    ports: Option<Vec<EndpointPort>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    namespace: Option<String>,
+    name: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+    deletion_timestamp: Option<Time>,
+    #[serde(borrow)]
+    labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
+    #[serde(borrow)]
+    annotations: Option<BTreeMap<Text<'a>, Text<'a>>>,
+    #[serde(borrow)]
+    owner_references: Option<Vec<Owner<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Owner<'a> {
+    #[serde(borrow)]
+    uid: Option<Text<'a>>,
+}
+
+impl From<WireSlice> for ObservedSlice {
+    fn from(slice: WireSlice) -> Self {
+        Self {
+            namespace: slice.meta.namespace.unwrap_or_default().into(),
+            name: slice.meta.name.unwrap_or_default().into(),
+            role: slice.role,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WireSlice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Wire::deserialize(deserializer)?
+            .read()
+            .map_err(D::Error::custom)
+    }
+}
+
+impl Wire<'_> {
+    fn read(self) -> Result<WireSlice, serde_json::Error> {
+        let metadata = self.metadata;
+        let meta = ObjectMeta {
+            namespace: metadata.namespace,
+            name: metadata.name,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            deletion_timestamp: metadata.deletion_timestamp,
+            ..ObjectMeta::default()
+        };
+        let label = |name: &str| value(&metadata.labels, name);
+        let annotation = |name: &str| value(&metadata.annotations, name);
+        let stray = || Stray::of(&meta, annotation);
+        let address_type = said(&self.address_type);
+        let endpoints = self.endpoints.map_or("null", RawValue::get);
+        let ports = self.ports.as_deref().unwrap_or_default();
+        let namespace = meta.namespace.as_deref().unwrap_or_default().into();
+        let held = |manager| {
+            let mut draft = SourceDraft::new(address_type, endpoints.len() / ENDPOINT);
+            match each_endpoint(endpoints, |endpoint| draft.add(&endpoint)) {
+                Ok(()) => draft.finish(&meta, ports, manager),
+                Err(_) => SourceSlice::unread(&meta, manager),
+            }
+        };
+        let role = match judge(&namespace, label, annotation) {
+            Judged::Source(key, manager) => SliceRole::source(key, held(manager), stray),
+            Judged::Karmadas(key) => {
+                let held = held(SliceManager::Other);
+                SliceRole::Other(key, stray().holding(held, annotation))
+            }
+            Judged::Copy(key, hub, path) => {
+                let mut content = Content::new(label, annotation, address_type);
+                each_endpoint(endpoints, |endpoint| content.add(&endpoint))?;
+                let owners = metadata.owner_references.iter().flatten();
+                let owners = owners.map(|owner| said(&owner.uid));
+                let content = content.hash(ports).owned_by(owners);
+                let copy = copied(&meta, hub, path, label, annotation, content);
+                SliceRole::copy(key, copy, stray)
+            }
+            Judged::Other(key) => SliceRole::Other(key, stray()),
+        };
+        Ok(WireSlice { meta, role })
+    }
+}
+
+impl Resource for WireSlice {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind(dynamic: &()) -> Cow<'_, str> {
+        EndpointSlice::kind(dynamic)
+    }
+
+    fn group(dynamic: &()) -> Cow<'_, str> {
+        EndpointSlice::group(dynamic)
+    }
+
+    fn version(dynamic: &()) -> Cow<'_, str> {
+        EndpointSlice::version(dynamic)
+    }
+
+    fn plural(dynamic: &()) -> Cow<'_, str> {
+        EndpointSlice::plural(dynamic)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use causeway::api::labels;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::slice::AddressType;
+
+    fn slice(labels: Value, rest: Value) -> Value {
+        let mut slice = json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": "foo-x", "namespace": "shop", "uid": "u", "resourceVersion": "7", "labels": labels,
+                "annotations": {labels::SOURCE: "v/3", "other": "x"},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": "foo", "uid": "w"}],
+                "managedFields": [{"manager": "m", "fieldsV1": {"f:endpoints": {}}}],
+            },
+            "addressType": "IPv4",
+            "endpoints": [
+                {"addresses": ["10.1.0.5", "10.1.0.6"], "nodeName": "n", "zone": "a\"b", "hostname": "h",
+                 "conditions": {"ready": true, "terminating": false}, "targetRef": {"kind": "Pod"}},
+                {"addresses": ["10.1.0.7"]},
+            ],
+            "ports": [{"name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "h2c"}, {"port": 1}],
+        });
+        if slice["metadata"]["labels"][labels::HUB].is_null() {
+            // A source says of no other source that it was made from it.
+            slice["metadata"]["annotations"] = json!({labels::OWNER: "X/u", "other": "x"});
+        }
+        json_patch::merge(&mut slice, &rest);
+        slice
+    }
+
+    #[test]
+    fn a_slice_from_the_wire_is_what_the_typed_object_says() {
+        let source = json!({labels::SERVICE_NAME: "foo", labels::SLICE_MANAGED_BY: labels::SLICE_CONTROLLER});
+        let copy = json!({
+            labels::SERVICE_NAME: "foo", labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER,
+            labels::HUB: "h", labels::SOURCE_CLUSTER: "member1",
+        });
+        for rest in [
+            json!({}),
+            json!({"endpoints": null, "ports": null}),
+            json!({"addressType": "FQDN", "endpoints": [{"addresses": ["foo.example"]}]}),
+            json!({"addressType": "IPv6", "endpoints": [{"addresses": ["fd00::1"], "conditions": {}}]}),
+            json!({"metadata": {"annotations": null, "ownerReferences": null}}),
+            json!({"metadata": {"ownerReferences": [{}]}}),
+            json!({"endpoints": [{"addresses": null, "hints": {"forZones": [{"name": "a"}, {}], "forNodes": null},
+                                  "deprecatedTopology": {"kubernetes.io/hostname": "n"}}]}),
+        ] {
+            for labels in [source.clone(), copy.clone(), json!({}), Value::Null] {
+                let text = slice(labels, rest.clone()).to_string();
+                let wire: WireSlice = serde_json::from_str(&text).expect("a slice");
+                let typed: EndpointSlice = serde_json::from_str(&text).expect("a slice");
+                assert_eq!(wire.meta().uid, typed.metadata.uid);
+                let (wire, typed) = (ObservedSlice::from(wire), ObservedSlice::read(&typed));
+                assert_eq!(format!("{wire:?}"), format!("{typed:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_slice_is_an_error_and_never_more() {
+        for text in ["null", "[]", r#"{"metadata": 1}"#] {
+            assert!(serde_json::from_str::<WireSlice>(text).is_err(), "{text}");
+        }
+        let odd = json!({"endpoints": [{"addresses": "x"}]});
+        let of_foo = slice(json!({labels::SERVICE_NAME: "foo"}), odd).to_string();
+        let wire: WireSlice = serde_json::from_str(&of_foo).expect("of a service");
+        let SliceRole::Source(_, source) = wire.role else {
+            panic!("no source");
+        };
+        assert_eq!(source.address_type, AddressType::Unread);
+    }
+}

@@ -1,0 +1,112 @@
+//! When something happened, by two clocks: one that measures, and one that people read.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+
+/// When something happened. Points are compared, and what has passed between them is measured, by the monotonic clock alone: the wall
+/// clock may be set, forward or back, by any time. What it showed is for what people are told, and is never measured with.
+#[derive(Clone, Copy, Debug)]
+pub struct TimePoint {
+    /// By the monotonic clock.
+    pub instant: Instant,
+    /// What the wall clock showed.
+    pub wall: Timestamp,
+}
+
+/// Longer than any process runs.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
+impl TimePoint {
+    /// The point that comes so much later.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        let signed = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        Self {
+            instant: self.instant + duration.min(FAR),
+            wall: self.wall.saturating_add(signed).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    /// How much later than another it is; nothing, for one that comes first.
+    pub fn since(self, earlier: Self) -> Duration {
+        self.instant.saturating_duration_since(earlier.instant)
+    }
+
+    /// The point at which the wall clock will show that time, if nobody sets it; this one, for a time that has passed.
+    #[must_use]
+    pub fn at_wall(self, wall: Timestamp) -> Self {
+        let wait = wall.duration_since(self.wall);
+        self.after(wait.max(SignedDuration::ZERO).unsigned_abs())
+    }
+}
+
+impl PartialEq for TimePoint {
+    fn eq(&self, other: &Self) -> bool {
+        self.instant == other.instant
+    }
+}
+
+impl Eq for TimePoint {}
+
+impl PartialOrd for TimePoint {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TimePoint {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.instant.cmp(&other.instant)
+    }
+}
+
+/// As the wall clock showed it.
+impl fmt::Display for TimePoint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.wall, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::now;
+
+    #[test]
+    fn points_are_measured_by_the_monotonic_clock_whatever_the_wall_clock_shows() {
+        let hour = Duration::from_secs(3600);
+        let first = now();
+        for step in [
+            -SignedDuration::from_hours(48),
+            SignedDuration::from_hours(48),
+        ] {
+            let wall = first.wall.saturating_add(step).unwrap();
+            let stepped = TimePoint {
+                wall,
+                ..first.after(Duration::from_secs(1))
+            };
+            assert!(first < stepped && stepped < first.after(hour));
+            assert_eq!(stepped.since(first), Duration::from_secs(1));
+            assert_eq!(first.since(stepped), Duration::ZERO);
+            assert_eq!(stepped.after(hour).since(stepped), hour);
+            assert_eq!(stepped.to_string(), wall.to_string());
+        }
+    }
+
+    #[test]
+    fn what_never_comes_is_far_away() {
+        let now = now();
+        let never = now.after(Duration::MAX);
+        assert!(never.since(now) == FAR && never.wall == Timestamp::MAX);
+        let past = now.at_wall(Timestamp::UNIX_EPOCH);
+        assert_eq!(past, now);
+        let soon = now
+            .wall
+            .saturating_add(SignedDuration::from_secs(5))
+            .unwrap();
+        assert_eq!(now.at_wall(soon).since(now), Duration::from_secs(5));
+    }
+}

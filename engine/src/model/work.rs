@@ -1,0 +1,109 @@
+//! Karmada's own carriage of MultiClusterServices, as its Works on the hub show it.
+//!
+//! Three kinds of Works bear the namespace and the name of a MultiClusterService as labels (karmada-io/karmada, `pkg/util/constants.go`
+//! and `pkg/controllers/multiclusterservice`):
+//!
+//! | what it holds | made by | says |
+//! | --- | --- | --- |
+//! | the MultiClusterService, in each provider's execution namespace | `mcs_controller.go`, propagateMultiClusterService | Karmada collects the endpoints there |
+//! | an EndpointSlice, in each consumer's | `endpointslice_dispatch_controller.go`, ensureEndpointSliceWork | Karmada keeps it in that consumer |
+//! | an EndpointSlice, in its provider's | `endpointslice_collect_controller.go`, getEndpointSliceWorkMeta | what was collected; nothing becomes of it in a member |
+//!
+//! The first two mean that Karmada carries the service. The third bears [`labels::WORK_COLLECTED_BY`] besides, and does not count: Karmada
+//! removes it before the first, and where its controllers were switched off in between, nobody takes its finalizer away any more. The Work
+//! of the Service itself, which a ResourceBinding of a MultiClusterService or of an ordinary PropagationPolicy brings
+//! (`pkg/controllers/binding/common.go`, mergeLabel), bears neither label: that Karmada propagates a Service says nothing about its
+//! endpoints, and goes on when a MultiClusterService is given up. A dispatched slice bears no permanent-id; so the service is known by
+//! its namespace and name.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use causeway::api::labels;
+use causeway::domain::ServiceKey;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Deserialize;
+
+const GROUP: &str = "work.karmada.io";
+const VERSION: &str = "v1alpha1";
+const PLURAL: &str = "works";
+
+/// Karmada executes Works in namespaces of this name and the cluster's (`pkg/util/names`, GenerateExecutionSpaceName). Others may belong to
+/// anybody, who must not have a say in what causeway does.
+const EXECUTION_SPACE: &str = "karmada-es-";
+
+/// Karmada's Work, of which nothing but the metadata is read.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Work {
+    metadata: ObjectMeta,
+}
+
+impl Resource for Work {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "Work".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        GROUP.into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        VERSION.into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// A Work, and the service that Karmada carries by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceWork {
+    /// Its namespace and name: `karmada-es-member1/foo-5d5d`.
+    pub id: Arc<str>,
+    /// The service; `None` where the Work does not mean that Karmada carries one.
+    pub service: Option<ServiceKey>,
+}
+
+impl ServiceWork {
+    /// What a Work says; one that is being deleted says the same, for Karmada is still at it.
+    pub fn read(work: Work) -> Self {
+        let meta = work.metadata;
+        let (namespace, name) = (
+            meta.namespace.unwrap_or_default(),
+            meta.name.unwrap_or_default(),
+        );
+        let labels = meta.labels.unwrap_or_default();
+        let carries = namespace.starts_with(EXECUTION_SPACE)
+            && !labels.contains_key(labels::WORK_COLLECTED_BY);
+        let label = |name: &str| {
+            let value = labels.get(name).map(String::as_str);
+            value.filter(|value| !value.is_empty())
+        };
+        let of_service = || {
+            let namespace = label(labels::WORK_SERVICE_NAMESPACE)?;
+            let name = label(labels::WORK_SERVICE_NAME)?;
+            Some(ServiceKey::new(namespace, name))
+        };
+        Self {
+            id: format!("{namespace}/{name}").into(),
+            service: carries.then(of_service).flatten(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

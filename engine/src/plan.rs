@@ -1,0 +1,267 @@
+//! What every cluster should hold for one service: a pure function of what is known.
+
+pub mod beside;
+pub mod cluster;
+pub mod clusterset;
+pub mod copy;
+mod desired;
+pub mod exposure;
+pub mod placement;
+pub mod publish;
+pub mod release;
+pub mod service;
+mod settings;
+pub mod status;
+pub mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::condition::reason;
+use causeway::api::ownership::NATIVE_OWNER;
+use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
+
+use self::copy::{CopyWish, Provider};
+pub use self::desired::{Beside, Desired, MemberWish, Members, Problem};
+use self::exposure::Exposed;
+use self::placement::{Placement, Roles};
+use self::release::Release;
+use self::service::ServiceWish;
+pub use self::settings::Settings;
+use crate::index::Index;
+use crate::index::hub::McsView;
+use crate::index::hub::carrier::Carrier;
+use crate::index::lacks::Lack;
+use crate::index::member::Member;
+use crate::index::service::ServiceView;
+use crate::model::slice::Path;
+use crate::model::{Standing, TimePoint};
+
+/// Plans one service, both ways: under its own name, and under that of the clusterset.
+pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Desired {
+    let mut clusterset = clusterset::plan(index, settings, key, now);
+    let publishes = settings.publish_exports && clusterset.is_unused();
+    let native = native(index, settings, key, now, publishes);
+    if publishes {
+        publish::publish(index, key, &native, &mut clusterset);
+    }
+    let ends = [native.again_at, clusterset.again_at];
+    Desired {
+        again_at: ends.into_iter().flatten().min(),
+        clusterset,
+        ..native
+    }
+}
+
+/// What a MultiClusterService asks for.
+fn native(
+    index: &Index,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: TimePoint,
+    publishes: bool,
+) -> Desired {
+    let Some(mcs) = index
+        .hub
+        .multi_cluster_services
+        .get(key)
+        .filter(|mcs| !mcs.is_deleting())
+    else {
+        return Desired {
+            members: Members::Wanted(BTreeMap::new()),
+            ..Desired::default()
+        };
+    };
+    if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
+        return untouched(protected.to_string());
+    }
+    let work = match index.hub.carrier(key, now) {
+        Carrier::Karmada(work) => Some(work),
+        Carrier::Causeway => None,
+        Carrier::Unknown(until) => {
+            return Desired {
+                on_hold: true,
+                again_at: until,
+                ..Desired::default()
+            };
+        }
+    };
+    match (&mcs.wish, work) {
+        (Ok(wish), _) if wish.exposure == ExposureType::CrossCluster => {
+            let exposed = exposure::expose(index, settings.service_grace, key, wish, now);
+            let plan = Native {
+                index,
+                key,
+                mcs,
+                exposed: &exposed,
+                publishes,
+                beside_karmada: work.is_some(),
+            };
+            plan.cross_cluster(wish, work, now)
+        }
+        (_, Some(work)) => {
+            let untouched = Desired::default();
+            beside::say(index, key, work, untouched, BTreeSet::new(), now)
+        }
+        (Err(errors), None) => untouched(errors.to_string()),
+        (Ok(wish), None) => Desired {
+            members: Members::Wanted(BTreeMap::new()),
+            placement: placement::place(index, wish),
+            ..Desired::default()
+        },
+    }
+}
+
+/// What the members hold stays, whoever wrote it.
+fn untouched(why: String) -> Desired {
+    Desired {
+        problem: Some(Problem {
+            reason: reason::SERVICE_APPLIED_FAILED,
+            message: why,
+        }),
+        ..Desired::default()
+    }
+}
+
+/// What the plan of a MultiClusterService of type CrossCluster depends on.
+struct Native<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    mcs: &'a McsView,
+    exposed: &'a Exposed,
+    publishes: bool,
+    beside_karmada: bool,
+}
+
+impl Native<'_> {
+    /// With the Work by which Karmada carries the service, if it does.
+    fn cross_cluster(
+        &self,
+        wish: &MultiClusterService,
+        work: Option<&str>,
+        now: TimePoint,
+    ) -> Desired {
+        let placement = placement::place(self.index, wish);
+        let mut lacks = BTreeSet::new();
+        let members = match &self.exposed.state {
+            exposure::State::Held => Members::Untouched,
+            exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
+            exposure::State::Service(service) => {
+                Members::Wanted(self.wishes(service, &placement, &mut lacks))
+            }
+        };
+        let desired = Desired {
+            members,
+            problem: self.exposed.problem.clone(),
+            placement,
+            again_at: self.exposed.again_at,
+            ..Desired::default()
+        };
+        match work {
+            Some(work) => beside::say(self.index, self.key, work, desired, lacks, now),
+            None => desired,
+        }
+    }
+
+    fn wishes(
+        &self,
+        hub_service: &ServiceView,
+        placement: &Placement,
+        lacks: &mut BTreeSet<Lack>,
+    ) -> BTreeMap<ClusterName, MemberWish> {
+        let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
+        let providers = providers(self.index, self.key, placement, self.exposed);
+        let targets = placement.targets.iter();
+        let staying = targets.filter(|(name, _)| !self.index.hub.is_leaving(name));
+        let mut wishes = BTreeMap::new();
+        for (name, roles) in staying {
+            let Some(member) = self.index.members.get(name) else {
+                continue;
+            };
+            let mut wish = self.wish((name, member), *roles, hub_service, &owner, &providers);
+            if self.beside_karmada && roles.consumer {
+                let found = beside::give_way(&mut wish, (name, member), self.key, &providers);
+                let is_known = self.index.standing(name) == Standing::Synced;
+                lacks.extend(found.into_iter().filter(|_| is_known));
+            }
+            wishes.insert(name.clone(), wish);
+        }
+        wishes
+    }
+
+    fn wish(
+        &self,
+        (name, member): (&ClusterName, &Member),
+        roles: Roles,
+        hub_service: &ServiceView,
+        owner: &str,
+        providers: &[Provider<'_>],
+    ) -> MemberWish {
+        let (index, key, exposed) = (self.index, self.key, self.exposed);
+        let origin = copy::Origin {
+            hub: &index.hub.uid,
+            owner,
+            key,
+            path: Path::Native,
+            service: &key.name,
+            multicluster: self.publishes,
+            import: None,
+        };
+        let observed = member.service(key);
+        let site = service::Site {
+            hub: &index.hub.uid,
+            key,
+            observed,
+            release: Release::of(member),
+        };
+        let service = service::wish(&site, hub_service, &exposed.ports, roles.provider, owner);
+        let service = match self.beside_karmada {
+            true => beside::leave(service),
+            false => service,
+        };
+        let (ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
+        let consumer = copy::Consumer {
+            name,
+            ports: &ports,
+            traffic_distribution: service.traffic_distribution(observed),
+            release: Release::of(member),
+        };
+        let others = providers.iter().filter(|provider| provider.name != name);
+        let copies = match &service {
+            ServiceWish::Own(_) | ServiceWish::Foreign if roles.consumer => {
+                copy::copies(&origin, &consumer, others)
+            }
+            _ => CopyWish::default(),
+        };
+        MemberWish {
+            service,
+            offered: ports,
+            copies,
+            trouble,
+        }
+    }
+}
+
+fn providers<'a>(
+    index: &'a Index,
+    key: &ServiceKey,
+    placement: &'a Placement,
+    exposed: &Exposed,
+) -> Vec<Provider<'a>> {
+    let used = placement
+        .providers()
+        .filter(|name| index.provides(name) && !index.has_lapsed(name));
+    let provider = |name| {
+        let member = index.members.get(name);
+        let member = member.filter(|member| member.sources_are_known());
+        let service = member.and_then(|member| member.service(key));
+        let exposed = || exposed.ports.iter().map(|shape| shape.port.clone());
+        Provider {
+            name,
+            member,
+            ports: service.map_or_else(|| exposed().collect(), ServiceView::ports),
+            ranges: index.hub.ranges(name),
+        }
+    };
+    let in_doubt = index.hub.doubts.clusters.iter();
+    used.chain(in_doubt).map(provider).collect()
+}

@@ -1,0 +1,212 @@
+//! A MultiClusterService that Karmada's own controllers carry: nothing is begun beside them, what causeway has made there is kept up until
+//! Karmada's stands in its place, and it is told whether clients are served.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::api::condition::reason;
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::copy::Provider;
+use super::copy::give_way::{lags, ready};
+use super::desired::{Beside, Desired, MemberWish, Members, Problem};
+use super::placement::Placement;
+use super::service::ServiceWish;
+use crate::index::Index;
+use crate::index::lacks::Lack;
+use crate::index::member::Member;
+use crate::model::slice::Path;
+use crate::model::{Standing, TimePoint};
+
+/// Karmada is given so long before it is told what consumers lack.
+const PATIENCE: Duration = Duration::from_secs(30);
+const NAMED_AT_MOST: usize = 5;
+
+/// What is planned for a consumer beside Karmada: the Service that is there stays as it is, whosever it is.
+pub(super) fn leave(service: ServiceWish) -> ServiceWish {
+    match service {
+        ServiceWish::Own(_) => ServiceWish::Foreign,
+        other => other,
+    }
+}
+
+/// Leaves the copies of a consumer to Karmada's slices; what it lacks then.
+pub(super) fn give_way(
+    wish: &mut MemberWish,
+    (name, member): (&ClusterName, &Member),
+    key: &ServiceKey,
+    providers: &[Provider<'_>],
+) -> BTreeSet<Lack> {
+    let consumer = || name.clone();
+    let copies = &mut wish.copies;
+    let undelivered = copies.give_way(member, key, key, Path::Native).into_iter();
+    let endpoints = undelivered.map(|lacked| Lack::Endpoints {
+        consumer: consumer(),
+        provider: lacked.provider,
+        slice: lacked.slice,
+    });
+    let behind = member.karmadas_slices(key).filter(|(slice, theirs)| {
+        let mut providers = providers.iter();
+        let provider = providers.find(|provider| *provider.name.as_str() == *theirs.provider);
+        let provider = provider.and_then(|provider| provider.member);
+        provider.is_some_and(|provider| lags(slice, theirs, provider, key))
+    });
+    let behind = behind.map(|(slice, _)| Lack::Behind {
+        consumer: consumer(),
+        slice: slice.clone(),
+    });
+    let service = member.service(key).is_none().then(|| Lack::Service {
+        consumer: consumer(),
+    });
+    let fit = wish.trouble.as_ref().map(|why| Lack::Fit {
+        consumer: consumer(),
+        why: why.clone(),
+    });
+    let all = endpoints.chain(behind).chain(service).chain(fit);
+    all.collect()
+}
+
+/// Words what is so of a service that Karmada carries by that Work.
+pub(super) fn say(
+    index: &Index,
+    key: &ServiceKey,
+    work: &str,
+    desired: Desired,
+    lacks: BTreeSet<Lack>,
+    now: TimePoint,
+) -> Desired {
+    let until = |lack: &Lack| {
+        let since = index.lacks.since(key, lack).unwrap_or(now);
+        since.after(PATIENCE)
+    };
+    let (old, new): (Vec<_>, Vec<_>) = lacks.iter().partition(|lack| until(lack) <= now);
+    let again_at = new.iter().map(|lack| until(lack)).min();
+    let said = Said {
+        index,
+        key,
+        placement: &desired.placement,
+    };
+    let mut message = format!(
+        "Karmada's own MultiClusterService controllers carry this service (Work {work}), and causeway begins nothing beside them"
+    );
+    let hub = desired
+        .problem
+        .as_ref()
+        .map(|problem| problem.message.clone());
+    let endpoints = matches!(desired.members, Members::Wanted(_))
+        .then(|| said.endpoints(&old, !new.is_empty()));
+    for part in hub.into_iter().chain(endpoints).chain(said.left()) {
+        message.push_str(". ");
+        message.push_str(&part);
+    }
+    let (namespace, name) = (&key.namespace, &key.name);
+    message.push_str(&format!(
+        ". For causeway to carry it, without a gap: kubectl mcs adopt {name} -n {namespace}"
+    ));
+    let wavers = !new.is_empty();
+    Desired {
+        problem: Some(Problem {
+            reason: reason::MANAGED_BY_KARMADA,
+            message,
+        }),
+        beside: Some(Beside { lacks, wavers }),
+        again_at: desired.again_at.into_iter().chain(again_at).min(),
+        ..desired
+    }
+}
+
+struct Said<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    placement: &'a Placement,
+}
+
+impl Said<'_> {
+    fn endpoints(&self, lacks: &[&Lack], wavers: bool) -> String {
+        let known = match (lacks, wavers, self.has_ready_endpoints()) {
+            ([], true, _) => "Not every ready endpoint is in every consumer yet".to_owned(),
+            ([], false, true) => "Every ready endpoint is in every consumer".to_owned(),
+            ([], false, false) => "No provider has a ready endpoint".to_owned(),
+            _ => {
+                let lacks: Vec<_> = lacks.iter().map(|lack| words(self.key, lack)).collect();
+                let lacks = named(&lacks, "; ");
+                format!("Not every ready endpoint is in every consumer: {lacks}")
+            }
+        };
+        let placement = self.placement;
+        let parties = placement.providers().chain(placement.consumers());
+        let unknown = parties.filter(|name| self.index.standing(name) != Standing::Synced);
+        let unknown: BTreeSet<_> = unknown.map(ClusterName::as_str).collect();
+        let unknown: Vec<_> = unknown.into_iter().collect();
+        match unknown.is_empty() {
+            true => known,
+            false => format!(
+                "{known}, as far as is known: {} cannot be asked",
+                named(&unknown, ", ")
+            ),
+        }
+    }
+
+    fn has_ready_endpoints(&self) -> bool {
+        let mut providers = self.placement.providers();
+        providers.any(|name| {
+            let member = self.index.members.get(name).into_iter();
+            let mut sources = member.flat_map(|member| member.sources(self.key));
+            sources.any(|(_, source)| ready(source).next().is_some())
+        })
+    }
+
+    /// What of causeway's still stands where.
+    fn left(&self) -> Option<String> {
+        let hub = &self.index.hub.uid;
+        let those = |holds: &dyn Fn(&Member) -> bool| -> Vec<&str> {
+            let members = self.index.members.iter();
+            let holders = members.filter(|(_, member)| holds(member));
+            holders.map(|(name, _)| name.as_str()).collect()
+        };
+        let services = those(&|member| {
+            let service = member.service(self.key);
+            service.is_some_and(|service| service.is_delivered_by(hub))
+        });
+        let slices = those(&|member| {
+            let mut copies = member.copies(self.key);
+            copies.any(|(_, copy)| *copy.view.hub == **hub && copy.view.path == Path::Native)
+        });
+        let kinds = [("its Service in", services), ("EndpointSlices in", slices)];
+        let kinds: Vec<_> = kinds
+            .into_iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(kind, names)| format!("{kind} {}", named(&names, ", ")))
+            .collect();
+        (!kinds.is_empty()).then(|| {
+            format!(
+                "What causeway made stays until Karmada's stands in its place: {}",
+                kinds.join("; ")
+            )
+        })
+    }
+}
+
+fn words(key: &ServiceKey, lack: &Lack) -> String {
+    match lack {
+        Lack::Service { consumer } => format!("{consumer} has no Service {}", key.name),
+        Lack::Fit { consumer, why } => format!("{consumer} {why}"),
+        Lack::Endpoints {
+            consumer,
+            provider,
+            slice,
+        } => format!("{consumer} lacks those of EndpointSlice {slice} of {provider}"),
+        Lack::Behind { consumer, slice } => {
+            format!("Karmada's EndpointSlice {slice} in {consumer} is behind")
+        }
+    }
+}
+
+fn named<T: AsRef<str>>(all: &[T], between: &str) -> String {
+    let first = all.iter().take(NAMED_AT_MOST).map(AsRef::as_ref);
+    let first: Vec<_> = first.collect();
+    match all.len().saturating_sub(NAMED_AT_MOST) {
+        0 => first.join(between),
+        more => format!("{}{between}and {more} more", first.join(between)),
+    }
+}

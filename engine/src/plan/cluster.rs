@@ -1,0 +1,195 @@
+//! What the status of a Cluster should say, on hubs whose Cluster objects are causeway's to keep.
+
+use causeway::api::condition::{CLUSTERSET_API, FALSE, LISTS_BELIEVED, READY, TRUE, find, reason};
+use causeway::api::labels;
+use causeway::domain::ClusterName;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::verdict::{Verdict, set};
+use crate::index::Index;
+use crate::index::member::{Configuration, Member, Membership};
+use crate::model::{Standing, TimePoint};
+
+/// What a Cluster's status should say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterStatusWish {
+    /// The version that the member gives.
+    pub kubernetes_version: Option<String>,
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+}
+
+/// Words the status of a member; `None` while nothing new can be said.
+pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<ClusterStatusWish> {
+    let cluster = index.hub.clusters.get(name)?;
+    let identity = index
+        .members
+        .get(name)
+        .and_then(|member| member.identity.as_ref());
+    let kubernetes_version = identity
+        .map(|identity| identity.version.clone())
+        .or_else(|| cluster.kubernetes_version.clone());
+    let standing = index.standing(name);
+    // A process that has just started knows nothing against what was so.
+    let was_ready = find(&cluster.conditions, READY).is_some_and(|ready| {
+        ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
+    });
+    let is_kept = was_ready && standing == Standing::Syncing;
+    let words = match outdated(index, name) {
+        Some(message) => Some((FALSE, reason::INVALID_CONFIGURATION, message)),
+        None => in_words(index, name, standing),
+    };
+    let (status, reason, message) = words?;
+    let ready = match status {
+        TRUE => Verdict::True,
+        _ if is_kept => Verdict::Unsettled,
+        _ => Verdict::False {
+            reason: reason.into(),
+            message: message.clone(),
+        },
+    };
+    let mut conditions = cluster.conditions.clone();
+    let mut put = |type_, text: (&str, &str), verdict: &Verdict| {
+        set(
+            &mut conditions,
+            type_,
+            text,
+            verdict,
+            cluster.generation,
+            now,
+        );
+    };
+    put(READY, (reason, &message), &ready);
+    let member = index.members.get(name);
+    if let Some((text, verdict)) = member.and_then(clusterset_api) {
+        put(CLUSTERSET_API, (reason::SERVED, &text), &verdict);
+    }
+    let held = member.map_or(0, Member::held);
+    if held > 0 || find(&cluster.conditions, LISTS_BELIEVED).is_some() {
+        let text = "nothing is kept that the last lists lacked";
+        put(
+            LISTS_BELIEVED,
+            (reason::BELIEVED, text),
+            &believed(name, held),
+        );
+    }
+    let wish = ClusterStatusWish {
+        kubernetes_version,
+        conditions,
+    };
+    let differs = wish.conditions != cluster.conditions
+        || wish.kubernetes_version != cluster.kubernetes_version;
+    differs.then_some(wish)
+}
+
+/// What is wrong with the Cluster or the Secret of a member that stays engaged as it was.
+fn outdated(index: &Index, name: &ClusterName) -> Option<String> {
+    match &index.members.get(name)?.configuration {
+        Configuration::Outdated(why) => {
+            Some(format!("{why}; until then its last connection is kept"))
+        }
+        Configuration::Valid | Configuration::Refused(_) => None,
+    }
+}
+
+/// Status, reason and message of how a member stands; `None` for one that is not joined.
+fn in_words(
+    index: &Index,
+    name: &ClusterName,
+    standing: Standing,
+) -> Option<(&'static str, &'static str, String)> {
+    let words = match standing {
+        Standing::Synced => (TRUE, reason::SYNCED, watched(index, name)),
+        Standing::Syncing => {
+            let message = "the first lists are not complete";
+            (FALSE, reason::SYNCING, message.to_owned())
+        }
+        Standing::Unreachable { why, .. } => (FALSE, reason::UNREACHABLE, why),
+        Standing::Refused(why) => (FALSE, reason::REFUSED, why),
+        Standing::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
+        Standing::NotJoined => return None,
+    };
+    Some(words)
+}
+
+fn watched(index: &Index, name: &ClusterName) -> String {
+    let mut text = "Services and EndpointSlices are watched".to_owned();
+    let held = index.members.get(name).map_or(0, Member::held);
+    if held > 0 {
+        text.push_str(&format!("; {}", kept(name, held)));
+    }
+    let cluster = index.hub.clusters.get(name);
+    let unreadable = cluster.map_or(&[][..], |cluster| &cluster.declared.unreadable);
+    if !unreadable.is_empty() {
+        text.push_str(&format!(
+            "; annotation {} holds what is no range and is passed over: {}",
+            labels::ENDPOINT_CIDRS,
+            unreadable.join(", ")
+        ));
+    }
+    text
+}
+
+fn kept(name: &ClusterName, held: usize) -> String {
+    format!(
+        "its last lists lack {held} objects that were there or that copies were made from; they are kept until a second list says so \
+         too, or a person: kubectl mcs release {name}"
+    )
+}
+
+fn believed(name: &ClusterName, held: usize) -> Verdict {
+    match held {
+        0 => Verdict::True,
+        held => Verdict::False {
+            reason: reason::LOSS_HELD.into(),
+            message: kept(name, held),
+        },
+    }
+}
+
+/// Whether the member takes part in the clusterset, once that is known.
+fn clusterset_api(member: &Member) -> Option<(String, Verdict)> {
+    let not = |reason: &'static str, message| {
+        let verdict = Verdict::False {
+            reason: reason.into(),
+            message,
+        };
+        (String::new(), verdict)
+    };
+    Some(match member.membership() {
+        Membership::Unknown => return None,
+        Membership::Failing(why) => not(
+            reason::REFUSED,
+            format!("ServiceExports and ServiceImports cannot be watched ({why})"),
+        ),
+        Membership::Part {
+            exports: Some(exports),
+            imports: Some(imports),
+        } => {
+            let text = format!(
+                "ServiceExport {exports} and ServiceImport {} are watched",
+                imports.version
+            );
+            (text, Verdict::True)
+        }
+        Membership::Part { exports, imports } => {
+            let missing = [
+                ("ServiceExport", exports.is_none()),
+                ("ServiceImport", imports.is_none()),
+            ];
+            let missing: Vec<_> = missing
+                .iter()
+                .filter(|(_, gone)| *gone)
+                .map(|(kind, _)| *kind)
+                .collect();
+            let text = format!(
+                "{} is not installed there; apply manifests/crds/member/, or join the cluster again",
+                missing.join(" and ")
+            );
+            not(
+                reason::NOT_SERVED,
+                text.replace(" and ServiceImport is", " and ServiceImport are"),
+            )
+        }
+    })
+}

@@ -1,0 +1,144 @@
+//! What the clusters of the clusterset should hold for an exported service (KEP-1645).
+//!
+//! The exports of all members are merged into one shape ([`merge`]). Every member that has the namespace holds a Service that
+//! stands for the imported one (`derived-<name>`), then the ServiceImport with its addresses, then copies of the exporters'
+//! slices, the member's own among them.
+
+pub mod conditions;
+mod desired;
+pub mod exports;
+pub mod import;
+mod importer;
+mod karmada;
+pub mod merge;
+pub mod precedence;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+pub use self::desired::{Clusterset, ImportWish, Imports};
+use self::exports::Exports;
+use self::importer::{Importer, Source};
+use self::merge::{Constituent, Merged};
+use super::copy::Provider;
+use super::settings::Settings;
+use crate::index::Index;
+use crate::index::member::Member;
+use crate::model::{Standing, TimePoint};
+
+/// Plans the clusterset's part of one service.
+pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Clusterset {
+    if !concerns(index, key) {
+        return Clusterset::default();
+    }
+    let exports = exports::gather(index, key, settings, now);
+    let plan = Clusterset {
+        exports: exports.validities(),
+        again_at: exports.again_at,
+        ..Clusterset::default()
+    };
+    if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
+        return Clusterset {
+            imports: Imports::Untouched,
+            problem: Some(protected.to_string()),
+            ..plan
+        };
+    }
+    let constituents = exports.constituents();
+    let merged = merge::merge(&constituents);
+    let clusters = merged.iter().flat_map(|merged| &merged.clusters);
+    let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
+    let unknown = exports::recorded_and_unknown(index, key, &exports);
+    let unsure = unknown.is_some();
+    let source = Source {
+        agreed: merged.as_ref().map(|merged| &merged.shape),
+        unknown: unknown.as_deref(),
+        providers: providers(index, &exports, &constituents),
+        importer: index.hub.importer(key, now),
+    };
+    let wishes = wishes(index, key, &source);
+    let karmadas = karmada::said(index, key, source.importer, &wishes);
+    let karmada_again_at = karmada::again_at(source.importer, &wishes, now);
+    exporters.extend(unknown.into_iter().flatten());
+    let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
+    Clusterset {
+        imports: Imports::Wanted(wishes),
+        // While an exporter is unknown its place is not known either.
+        precedences: match unsure {
+            true => BTreeMap::new(),
+            false => exports.precedences.clone(),
+        },
+        exporters,
+        conflicts,
+        unsure,
+        karmadas,
+        again_at: plan.again_at.into_iter().chain(karmada_again_at).min(),
+        ..plan
+    }
+}
+
+/// Whether any member exports or imports the service, or holds something of an import.
+fn concerns(index: &Index, key: &ServiceKey) -> bool {
+    let derived = key.derived();
+    index.members.values().any(|member| {
+        member.export(key).is_some()
+            || member.import(key).is_some()
+            || member.owns_clusterset(key, &derived, &index.hub.uid)
+    })
+}
+
+fn wishes(
+    index: &Index,
+    key: &ServiceKey,
+    source: &Source<'_>,
+) -> BTreeMap<ClusterName, ImportWish> {
+    let wish = |(name, member): (&ClusterName, &Member)| {
+        let left_out = matches!(
+            index.standing(name),
+            Standing::LeftOut(_) | Standing::NotJoined
+        );
+        if left_out || index.hub.is_leaving(name) {
+            return None;
+        }
+        let importer = Importer {
+            index,
+            key,
+            name,
+            member,
+            source,
+        };
+        Some((name.clone(), importer.wish()?))
+    };
+    index.members.iter().filter_map(wish).collect()
+}
+
+/// Whose slices are copied: those of the valid exports, and whatever is there of clusters of which nothing is known.
+fn providers<'a>(
+    index: &'a Index,
+    exports: &'a Exports<'_>,
+    constituents: &[Constituent<'a>],
+) -> Vec<Provider<'a>> {
+    let valid = constituents.iter().map(|export| {
+        let member = index.members.get(export.cluster);
+        Provider {
+            name: export.cluster,
+            member: member.filter(|member| member.sources_are_known()),
+            ports: export.service.ports(),
+            ranges: index.hub.ranges(export.cluster),
+        }
+    });
+    let unknown = exports.unknown.iter().map(|name| Provider {
+        name,
+        member: None,
+        ports: Vec::new(),
+        ranges: Arc::default(),
+    });
+    let all = valid.chain(unknown);
+    all.filter(|provider| !index.has_lapsed(provider.name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! What the status of exports and imports should say.
+
+use std::collections::HashMap;
+
+use causeway::api::condition::{self as names, reason};
+use causeway::api::labels;
+use causeway::api::multicluster::{ExportingCluster, ServiceImportStatus};
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+use super::exports::{Validity, is_by_person};
+use super::import::{ImportPlan, OwnImport};
+use super::{Clusterset, ImportWish, Imports, merge, precedence};
+use crate::index::Index;
+use crate::index::clusterset::{ExportView, ImportView};
+use crate::index::member::{Member, Membership};
+use crate::model::{Action, ObjectEvent, ObjectId, Standing, TimePoint, Write};
+use crate::plan::copy::Refused;
+use crate::plan::status::Progress;
+use crate::plan::verdict::{State, Verdict, set, settled, tally, verdict};
+
+/// An exported service, as its exports and imports are to tell of it.
+pub struct View<'a> {
+    /// All that is known.
+    pub index: &'a Index,
+    /// The service.
+    pub key: &'a ServiceKey,
+    /// What should be.
+    pub clusterset: &'a Clusterset,
+    /// What is still to be written of its imports into each member, and what could not be.
+    pub progress: &'a HashMap<ClusterName, Progress>,
+    /// The time.
+    pub now: TimePoint,
+}
+
+const EXPORTED: (&str, &str) = (
+    reason::EXPORTED,
+    "the service is exported to the clusterset",
+);
+const IMPORTED: (&str, &str) = (reason::READY, "the service is imported");
+const PRESENT: &str = "Present";
+
+impl View<'_> {
+    /// The statuses that say something new, each in its cluster.
+    pub fn writes(&self) -> Vec<(ClusterName, Write)> {
+        let exports = self.clusterset.exports.iter();
+        let exports = exports.filter_map(|(name, validity)| {
+            let write = self.export_status(name, self.member(name)?, *validity)?;
+            Some((name.clone(), write))
+        });
+        let imports = match &self.clusterset.imports {
+            Imports::Untouched => None,
+            Imports::Wanted(wishes) => Some(wishes.iter()),
+        };
+        let imports = imports.into_iter().flatten().filter_map(|(name, wish)| {
+            let write = self.import_status(self.member(name)?, wish)?;
+            Some((name.clone(), write))
+        });
+        exports.chain(imports).collect()
+    }
+
+    fn member(&self, name: &ClusterName) -> Option<&Member> {
+        let synced = self.index.standing(name) == Standing::Synced;
+        self.index.members.get(name).filter(|_| synced)
+    }
+
+    fn export_status(
+        &self,
+        name: &ClusterName,
+        member: &Member,
+        validity: Validity,
+    ) -> Option<Write> {
+        let version = member.exports_followed()?;
+        let export = member.export(self.key)?;
+        let (conditions, events) = self.export_conditions(name, export, validity);
+        if are_same(&conditions, &export.conditions) {
+            return None;
+        }
+        let object = ObjectId::ServiceExportStatus(version, self.key.clone());
+        let status = json!({ "conditions": conditions });
+        Some(Write {
+            events,
+            ..Write::new(object, Action::status(&export.resource_version, status))
+        })
+    }
+
+    fn export_conditions(
+        &self,
+        name: &ClusterName,
+        export: &ExportView,
+        validity: Validity,
+    ) -> (Vec<Condition>, Vec<ObjectEvent>) {
+        let mut conditions = export.conditions.clone();
+        let mut put = |type_: &str, text: (&str, &str), verdict: &Verdict| {
+            let generation = export.generation;
+            set(&mut conditions, type_, text, verdict, generation, self.now)
+        };
+        let mut sentence = format!("Service {} can be exported", self.key);
+        if let Some(left_out) = merge::left_out(&export.spec) {
+            sentence.push_str(&format!("; not carried: {left_out}"));
+        }
+        let valid = self.valid(name, validity);
+        let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
+        let (text, verdict) = self.conflict(export, validity);
+        let text = (text.0.as_str(), text.1.as_str());
+        let of_conflict = put(names::CONFLICT, text, &verdict);
+        // That there never was a conflict is no news.
+        let is_news =
+            verdict == Verdict::True || names::find(&export.conditions, names::CONFLICT).is_some();
+        let of_conflict = of_conflict.filter(|_| is_news).map(|event| ObjectEvent {
+            warning: verdict == Verdict::True,
+            ..event
+        });
+        let ready = self.ready(export, validity);
+        let (because, mut text) = (EXPORTED.0, EXPORTED.1.to_owned());
+        if let Some(refused) = self.refused(name) {
+            text.push_str(&format!("; not carried: {}", refused.of(name)));
+        }
+        let own = self.clusterset.imports.of(name);
+        if let Some(why) = own.and_then(|wish| wish.unresolved.as_ref()) {
+            text.push_str(&format!("; {name} {why}"));
+        }
+        let of_ready = put(names::READY, (because, &text), &ready);
+        let of_ready = of_ready.filter(|event| event.reason != reason::PENDING);
+        let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
+        let hub = &self.index.hub.uid;
+        match self.clusterset.precedences.get(name) {
+            _ if validity == Validity::Leaving => precedence::put(None, hub, &mut conditions),
+            None => {}
+            written => precedence::put(written.cloned(), hub, &mut conditions),
+        }
+        (conditions, events.collect())
+    }
+
+    /// What of the endpoints of an exporter no importing cluster is given.
+    fn refused(&self, name: &ClusterName) -> Option<&Refused> {
+        let Imports::Wanted(wishes) = &self.clusterset.imports else {
+            return None;
+        };
+        let mut wishes = wishes.values();
+        wishes.find_map(|wish| wish.copies.refused.get(name))
+    }
+
+    fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {
+        let key = self.key;
+        match validity {
+            Validity::Valid
+            | Validity::Forbidden
+            | Validity::Withdrawn
+            | Validity::BeyondQuota(_) => Verdict::True,
+            Validity::Leaving => Verdict::Unsettled,
+            Validity::NoService => Verdict::False {
+                reason: reason::NO_SERVICE.into(),
+                message: format!(
+                    "{name} has no Service {key}; make it, or delete the ServiceExport"
+                ),
+            },
+            Validity::InvalidServiceType => Verdict::False {
+                reason: reason::INVALID_SERVICE_TYPE.into(),
+                message: format!(
+                    "Service {key} is an ExternalName and has no endpoints; export a Service with a selector"
+                ),
+            },
+        }
+    }
+
+    /// Whether there is a conflict, and of what. While an exporter is unknown, one that was found stays.
+    fn conflict(&self, export: &ExportView, validity: Validity) -> ((String, String), Verdict) {
+        let is_valid = validity == Validity::Valid;
+        let found = is_valid.then(|| merge::conflict_text(&self.clusterset.conflicts));
+        let was_found = names::is_true(&export.conditions, names::CONFLICT);
+        match found.flatten() {
+            _ if self.clusterset.unsure && is_valid && was_found => {
+                (Default::default(), Verdict::Unsettled)
+            }
+            Some(text) => (text, Verdict::True),
+            None => {
+                let message = match validity {
+                    Validity::Leaving => "the service is not exported any more",
+                    _ => "all exports of the service agree",
+                };
+                let agreed = Verdict::False {
+                    reason: reason::NO_CONFLICTS.into(),
+                    message: message.to_owned(),
+                };
+                (Default::default(), agreed)
+            }
+        }
+    }
+
+    fn ready(&self, export: &ExportView, validity: Validity) -> Verdict {
+        let not_ready = |reason: &'static str, message: String| Verdict::False {
+            reason: reason.into(),
+            message,
+        };
+        if validity == Validity::Leaving {
+            let message =
+                "this cluster is taken out of the clusterset, and with it what it exports";
+            return not_ready(reason::NOT_JOINED, message.to_owned());
+        }
+        if let Some(problem) = &self.clusterset.problem {
+            return not_ready(reason::FAILED, problem.clone());
+        }
+        match validity {
+            Validity::Valid | Validity::Leaving => {}
+            Validity::NoService => {
+                return not_ready(reason::PENDING, format!("waits for Service {}", self.key));
+            }
+            Validity::Forbidden => {
+                let message = format!(
+                    "the hub does not let this cluster export from namespace {} (annotation {} of its Cluster)",
+                    self.key.namespace,
+                    labels::EXPORT_NAMESPACES
+                );
+                return not_ready(reason::FAILED, message);
+            }
+            Validity::Withdrawn => {
+                let message = format!(
+                    "nothing that this cluster provides is used (annotation {} of its Cluster)",
+                    labels::WITHDRAW
+                );
+                return not_ready(reason::FAILED, message);
+            }
+            Validity::BeyondQuota(beyond) => {
+                let message = format!(
+                    "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
+                );
+                return not_ready(reason::QUOTA_EXCEEDED, message);
+            }
+            Validity::InvalidServiceType => {
+                let message = format!("Service {} cannot be exported", self.key);
+                return not_ready(reason::FAILED, message);
+            }
+        }
+        if let Some(karmadas) = &self.clusterset.karmadas {
+            return not_ready(reason::MANAGED_BY_KARMADA, karmadas.clone());
+        }
+        let names = self.index.members.keys();
+        let states = names.filter_map(|name| Some((name, self.imported_in(name)?)));
+        let failed = match self.progress.values().any(Progress::is_fought) {
+            true => reason::WRITE_CONFLICT,
+            false => reason::FAILED,
+        };
+        let verdict = verdict(failed, [tally("clusters", states.collect())]);
+        let is_new = names::find(&export.conditions, names::READY)
+            .is_none_or(|ready| ready.reason != reason::EXPORTED);
+        match verdict {
+            Verdict::Unsettled if is_new => {
+                not_ready(reason::PENDING, "the service is being exported".to_owned())
+            }
+            other => other,
+        }
+    }
+
+    /// How far a member is that answers and should import the service.
+    fn imported_in(&self, name: &ClusterName) -> Option<State> {
+        let member = self.member(name)?;
+        if let Membership::Failing(why) = member.membership() {
+            let text = format!("does not show its ServiceExports and ServiceImports ({why})");
+            return Some(State::FailedWrite(text));
+        }
+        let wish = self.clusterset.imports.of(name)?;
+        let progress = self.progress.get(name);
+        let trouble = wish.trouble.clone();
+        let trouble = trouble.or_else(|| progress.and_then(Progress::trouble));
+        let pending =
+            progress.is_some_and(Progress::is_pending) || matches!(&wish.import, ImportPlan::Later);
+        Some(settled(trouble, pending))
+    }
+
+    fn import_status(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
+        let ImportPlan::Own(own) = &wish.import else {
+            return self.status_taken_back(member, wish);
+        };
+        let hub = &self.index.hub.uid;
+        let import = member.import(self.key);
+        let import = import.filter(|import| !import.deleting && own.is_met_by(import, hub))?;
+        let status = self.import_status_wanted(wish, own, import);
+        let stored = &import.status;
+        let is_said = stored.clusters == status.clusters
+            && stored.endpoint_slice_objects == status.endpoint_slice_objects
+            && are_same(&status.conditions, &stored.conditions);
+        let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
+        let mut status_value = json!(status);
+        // An empty list is not sent by itself, and what is not sent stays.
+        status_value["clusters"] = json!(status.clusters);
+        let action = Action::status(&import.resource_version, status_value);
+        (!is_said).then(|| Write::new(object, action))
+    }
+
+    /// Nobody keeps up what causeway said of an import that is a person's by now, so it is taken back; once, for then there is no status
+    /// any more. What else is to be taken off it goes first: two writes of one version would be in each other's way.
+    fn status_taken_back(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
+        let import = member.import(self.key)?;
+        let is_persons = import.hub.is_none() && import.marks.is_none() && !import.deleting;
+        let is_stale = import.is_status_ours && import.status != ServiceImportStatus::default();
+        let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
+        let action = Action::status(&import.resource_version, Value::Null);
+        (is_persons && is_stale).then(|| Write::new(object, action))
+    }
+
+    fn import_status_wanted(
+        &self,
+        wish: &ImportWish,
+        own: &OwnImport,
+        import: &ImportView,
+    ) -> ServiceImportStatus {
+        let fields = wish.served.fields;
+        let exporters = self.clusterset.exporters.iter();
+        let clusters = exporters.map(|name| ExportingCluster {
+            cluster: name.to_string(),
+        });
+        let ready = match &own.unready {
+            None => Verdict::True,
+            Some(unready) => Verdict::False {
+                reason: unready.reason.into(),
+                message: unready.message.clone(),
+            },
+        };
+        let mut conditions = import.status.conditions.clone();
+        if fields.conditions {
+            let generation = import.generation;
+            set(
+                &mut conditions,
+                names::READY,
+                IMPORTED,
+                &ready,
+                generation,
+                self.now,
+            );
+        }
+        ServiceImportStatus {
+            endpoint_slice_objects: fields.endpoint_slice_objects.then(|| PRESENT.to_owned()),
+            clusters: clusters.collect(),
+            conditions,
+        }
+    }
+}
+
+/// Whether a member has exports that do not say yet that it is taken out.
+pub fn has_unsaid_departure(index: &Index, name: &ClusterName) -> bool {
+    let member = index.members.get(name);
+    let member = member.filter(|member| member.exports_followed().is_some());
+    let Some(member) = member else {
+        return false;
+    };
+    let exports = member
+        .clusterset_keys()
+        .filter_map(|key| member.export(key));
+    let mut exports = exports.filter(|export| is_by_person(export, &index.hub.uid));
+    exports.any(|export| {
+        let ready = names::find(&export.conditions, names::READY);
+        ready.is_none_or(|ready| ready.reason != reason::NOT_JOINED)
+    })
+}
+
+/// Whether stored conditions say what is wanted. Not every definition has a place for the generation.
+fn are_same(wanted: &[Condition], stored: &[Condition]) -> bool {
+    let same = |(wanted, stored): (&Condition, &Condition)| {
+        let wanted = Condition {
+            observed_generation: stored.observed_generation.and(wanted.observed_generation),
+            ..wanted.clone()
+        };
+        wanted == *stored
+    };
+    wanted.len() == stored.len() && wanted.iter().zip(stored).all(same)
+}

@@ -1,0 +1,94 @@
+//! What should be of an exported service.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::ClusterName;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::exports::Validity;
+use super::import::ImportPlan;
+use super::merge::Conflict;
+use crate::model::TimePoint;
+use crate::model::served::ServedImports;
+use crate::plan::copy::CopyWish;
+use crate::plan::service::ServiceWish;
+
+/// What should be of an exported service.
+#[derive(Clone, Debug, Default)]
+pub struct Clusterset {
+    /// What the members should hold.
+    pub imports: Imports,
+    /// The exports, and what is to be said of each.
+    pub exports: BTreeMap<ClusterName, Validity>,
+    /// What is to be written on exports of their place among the others.
+    pub precedences: BTreeMap<ClusterName, Condition>,
+    /// The members that are to hold an export on behalf of a MultiClusterService, and on whose.
+    pub published: BTreeMap<ClusterName, String>,
+    /// The clusters that export the service.
+    pub exporters: BTreeSet<ClusterName>,
+    /// What the exports disagree on.
+    pub conflicts: Vec<Conflict>,
+    /// Whether an exporter that is recorded is unknown for now: exports that are not seen may disagree too.
+    pub unsure: bool,
+    /// Why nothing is exported.
+    pub problem: Option<String>,
+    /// What Karmada's own controllers import of it, for a person.
+    pub karmadas: Option<String>,
+    /// When time alone will change the plan.
+    pub again_at: Option<TimePoint>,
+}
+
+impl Clusterset {
+    /// Whether nobody exports the service, as far as is known; an export of a cluster that is withdrawn is none.
+    pub fn is_unused(&self) -> bool {
+        let mut exports = self.exports.values();
+        exports.all(|validity| *validity == Validity::Withdrawn)
+            && self.exporters.is_empty()
+            && self.problem.is_none()
+    }
+}
+
+/// What the members should hold of an imported service.
+#[derive(Clone, Debug)]
+pub enum Imports {
+    /// Whatever they hold now.
+    Untouched,
+    /// This, and in a member that is not listed nothing.
+    Wanted(BTreeMap<ClusterName, ImportWish>),
+}
+
+impl Default for Imports {
+    fn default() -> Self {
+        Self::Wanted(BTreeMap::new())
+    }
+}
+
+impl Imports {
+    /// What that member should hold.
+    pub fn of(&self, name: &ClusterName) -> Option<&ImportWish> {
+        match self {
+            Self::Untouched => None,
+            Self::Wanted(wishes) => wishes.get(name),
+        }
+    }
+}
+
+/// What one member should hold of an imported service.
+#[derive(Clone, Debug)]
+pub struct ImportWish {
+    /// How the member serves imports.
+    pub served: ServedImports,
+    /// The Service that stands for the imported one; none where the member has none of its address families, or where the
+    /// Service of the own name does.
+    pub service: Option<ServiceWish>,
+    /// The import.
+    pub import: ImportPlan,
+    /// The copies.
+    pub copies: CopyWish,
+    /// Why the member cannot be served as asked, for a person.
+    pub trouble: Option<String>,
+    /// Why the clusterset's name does not lead to the service in the member, where everything else is as asked.
+    pub unresolved: Option<String>,
+    /// Whether it is left to Karmada's own controllers.
+    pub karmadas: bool,
+}

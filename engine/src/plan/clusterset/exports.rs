@@ -1,0 +1,247 @@
+//! Who exports a service, what that is worth, and what is not known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use causeway::api::SyncMode;
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::merge::Constituent;
+use super::precedence::{self, Claim, Precedence};
+use crate::index::Index;
+use crate::index::clusterset::ExportView;
+use crate::index::member::Member;
+use crate::index::quota::BeyondQuota;
+use crate::index::service::{ServiceKind, ServiceView};
+use crate::model::slice::Path;
+use crate::model::{Standing, TimePoint};
+use crate::plan::settings::Settings;
+use crate::seal::Seal;
+
+/// Whether an export can be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validity {
+    /// It can.
+    Valid,
+    /// There is no Service of its name.
+    NoService,
+    /// The hub does not let the cluster export from the namespace (annotation `mcs.causeway.dev/export-namespaces` of its Cluster).
+    Forbidden,
+    /// The cluster is being taken out.
+    Leaving,
+    /// Nothing that the cluster provides is to be used (annotation `mcs.causeway.dev/withdraw` of its Cluster).
+    Withdrawn,
+    /// The cluster exports too much beside it that is older.
+    BeyondQuota(BeyondQuota),
+    /// The Service is an ExternalName, which has no endpoints (KEP-1645, "Service Types").
+    InvalidServiceType,
+}
+
+/// The exports of one service that people made.
+#[derive(Debug, Default)]
+pub struct Exports<'a> {
+    all: BTreeMap<&'a ClusterName, Known<'a>>,
+    /// Clusters of which it is not known whether they export the service.
+    pub unknown: BTreeSet<ClusterName>,
+    /// Clusters whose export is not used whatever it says, and why.
+    unused: BTreeMap<ClusterName, Validity>,
+    /// Clusters that are being taken out.
+    leaving: BTreeSet<ClusterName>,
+    /// Clusters that export a Service that went a moment ago.
+    lost: BTreeSet<ClusterName>,
+    /// What is to be written on exports of their place among the others, where that is not yet.
+    pub precedences: BTreeMap<ClusterName, Condition>,
+    /// When a grace ends.
+    pub again_at: Option<TimePoint>,
+}
+
+/// An export that may be followed.
+#[derive(Debug)]
+struct Known<'a> {
+    export: &'a ExportView,
+    service: Option<&'a ServiceView>,
+    precedence: Precedence,
+}
+
+/// When an export beyond the quota is looked at again: the place of an older one may be free.
+const QUOTA_AGAIN: Duration = Duration::from_secs(60);
+
+/// Gathers the exports of a service. A Service that went away is waited for, for the grace: one that is replaced by force is no
+/// reason to give up the import and its addresses. What is imported already stays so beyond the quota: whoever lowers a flag
+/// means what is still to come, and takes nothing from clients that are being served.
+pub fn gather<'a>(
+    index: &'a Index,
+    key: &'a ServiceKey,
+    settings: &Settings,
+    now: TimePoint,
+) -> Exports<'a> {
+    let mut exports = Exports {
+        unknown: index.hub.doubts.clusters.clone(),
+        ..Exports::default()
+    };
+    let mut found = Vec::new();
+    for (name, cluster) in &index.hub.clusters {
+        let out = matches!(index.standing(name), Standing::LeftOut(_));
+        let drained = cluster.withdrawn;
+        if cluster.mode == SyncMode::Pull || out || !(index.provides(name) || drained) {
+            continue;
+        }
+        let may_export = cluster.may_export_from(&key.namespace);
+        let known = |member: &&Member| member.exports_are_known();
+        let Some(member) = index.members.get(name).filter(known) else {
+            if !drained && may_export {
+                exports.unknown.insert(name.clone());
+            }
+            continue;
+        };
+        let by_person = |export: &&ExportView| is_by_person(export, &index.hub.uid);
+        let Some(export) = member.export(key).filter(by_person) else {
+            continue;
+        };
+        if index.hub.is_leaving(name) {
+            exports.leaving.insert(name.clone());
+        }
+        let service = member.service(key);
+        let beyond = member.beyond_quota(key, &settings.quota);
+        let unused = match beyond.filter(|_| !is_recorded(index, key, name)) {
+            _ if drained => Some(Validity::Withdrawn),
+            _ if !may_export => Some(Validity::Forbidden),
+            beyond => beyond.map(Validity::BeyondQuota),
+        };
+        if let Some(Validity::BeyondQuota(_)) = unused {
+            exports.look_again(now.after(QUOTA_AGAIN));
+        }
+        if let (None, None, Some(since)) = (unused, service, member.service_lost_since(key)) {
+            let until = since.after(settings.service_grace);
+            if now < until {
+                exports.lost.insert(name.clone());
+                exports.look_again(until);
+            }
+        }
+        found.push((Claim::new(name, key, export), service, unused));
+    }
+    exports.place(&found, settings.seal.as_ref(), &index.hub.uid, now);
+    exports
+}
+
+/// Whether an import names the cluster as an exporter, or a copy its source.
+fn is_recorded(index: &Index, key: &ServiceKey, name: &ClusterName) -> bool {
+    recorded_exporters(index, key).any(|recorded| recorded == name.as_str())
+}
+
+impl<'a> Exports<'a> {
+    /// Puts the exports that were found in their places, the unused ones too: they were seen.
+    fn place(
+        &mut self,
+        found: &[(Claim<'a>, Option<&'a ServiceView>, Option<Validity>)],
+        seal: Option<&Seal>,
+        hub: &str,
+        now: TimePoint,
+    ) {
+        let claims: Vec<_> = found.iter().map(|(claim, ..)| *claim).collect();
+        let places = precedence::places(&claims, seal, hub, now.wall);
+        for ((claim, service, unused), (precedence, written)) in found.iter().zip(places) {
+            let (cluster, export) = (claim.cluster, claim.export);
+            let written = written.map(|written| (cluster.clone(), written));
+            self.precedences.extend(written);
+            match unused {
+                Some(why) => {
+                    self.unused.insert(cluster.clone(), *why);
+                }
+                None => {
+                    let known = Known {
+                        export,
+                        service: *service,
+                        precedence,
+                    };
+                    self.all.insert(cluster, known);
+                }
+            }
+        }
+    }
+
+    fn look_again(&mut self, at: TimePoint) {
+        self.again_at = Some(self.again_at.map_or(at, |known| known.min(at)));
+    }
+
+    /// What is to be said of each export.
+    pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
+        let all = self.all.iter();
+        let all = all.map(|(name, known)| ((*name).clone(), validity(known.service)));
+        // A cluster that is being taken out counts until it is gone; what it is told is that.
+        let leaving = self.leaving.iter();
+        let leaving = leaving.map(|name| (name.clone(), Validity::Leaving));
+        all.chain(self.unused.clone()).chain(leaving).collect()
+    }
+
+    /// The valid exports, as they are merged.
+    pub fn constituents(&self) -> Vec<Constituent<'a>> {
+        let of = |(cluster, known): (&&'a ClusterName, &Known<'a>)| {
+            (validity(known.service) == Validity::Valid).then_some(Constituent {
+                cluster,
+                precedence: known.precedence,
+                spec: &known.export.spec,
+                service: known.service?,
+            })
+        };
+        self.all.iter().filter_map(of).collect()
+    }
+}
+
+/// Whether a person made the export, and not what publishes a MultiClusterService.
+pub fn is_by_person(export: &ExportView, hub: &str) -> bool {
+    export.path(hub) != Some(Path::Native) && !is_of_another(&export.hub, hub)
+}
+
+/// Whether the causeway of another hub wrote it: what that hub asks for is no concern of this one.
+pub fn is_of_another(writer: &Option<Box<str>>, hub: &str) -> bool {
+    writer.as_deref().is_some_and(|writer| writer != hub)
+}
+
+/// Whether a Service can be exported.
+pub fn validity(service: Option<&ServiceView>) -> Validity {
+    match service {
+        None => Validity::NoService,
+        Some(service) if service.shape.kind == ServiceKind::ExternalName => {
+            Validity::InvalidServiceType
+        }
+        Some(_) => Validity::Valid,
+    }
+}
+
+/// The exporters that are recorded and of which it is not known for now whether they still are; none where all are known.
+///
+/// Where nothing is recorded, the process that made the imports ended before it wrote down where they come from: then any
+/// cluster that is unknown may be one.
+pub fn recorded_and_unknown(
+    index: &Index,
+    key: &ServiceKey,
+    exports: &Exports<'_>,
+) -> Option<Vec<ClusterName>> {
+    let unsure: BTreeSet<_> = exports.unknown.union(&exports.lost).collect();
+    if unsure.is_empty() {
+        return None;
+    }
+    let recorded: BTreeSet<_> = recorded_exporters(index, key).collect();
+    let exporters = unsure.into_iter();
+    let exporters = exporters.filter(|name| recorded.contains(name.as_str()));
+    let exporters: Vec<_> = exporters.cloned().collect();
+    (!exporters.is_empty() || recorded.is_empty()).then_some(exporters)
+}
+
+fn recorded_exporters<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a str> {
+    let imports = index
+        .members
+        .values()
+        .filter_map(|member| member.import(key));
+    let own = imports.filter(|import| import.path(&index.hub.uid) == Some(Path::Clusterset));
+    let clusters = own.flat_map(|import| &import.status.clusters);
+    let clusters = clusters.map(|cluster| cluster.cluster.as_str());
+    let copies = index.members.values().flat_map(|member| member.copies(key));
+    let of_copies = copies
+        .filter(|(_, copy)| copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid)
+        .filter_map(|(_, copy)| copy.view.source_cluster.as_ref())
+        .map(|cluster| &**cluster);
+    clusters.chain(of_copies)
+}

@@ -1,0 +1,269 @@
+//! What exports of one service disagree on, in words.
+
+use std::collections::BTreeMap;
+
+use causeway::api::bounds;
+use causeway::api::multicluster::{CLUSTER_SET_IP, HEADLESS};
+
+use super::export::Export;
+use super::shape::ImportPort;
+use crate::plan::release::meant_by;
+
+/// A field that the exports of a service do not agree on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The reason as KEP-1645 words it.
+    pub reason: &'static str,
+    /// One sentence: whose value is used, and who has another.
+    pub message: String,
+}
+
+/// How many of the clusters that disagree are named.
+const NAMED_AT_MOST: usize = 3;
+/// What is shown of one cluster's value, in bytes.
+const VALUE_MAX: usize = 96;
+/// What a condition says of conflicts, in bytes: its Event says the same.
+const MESSAGE_MAX: usize = bounds::EVENT_NOTE;
+const SEPARATOR: &str = ". ";
+
+/// The internal traffic policy of a Service that names none.
+const DEFAULT_POLICY: &str = "Cluster";
+
+type Words = BTreeMap<String, String>;
+
+/// The reason and the message of a condition that tells of these conflicts; `None` where there are none.
+pub fn conflict_text(conflicts: &[Conflict]) -> Option<(String, String)> {
+    if conflicts.is_empty() {
+        return None;
+    }
+    let reasons: Vec<_> = conflicts.iter().map(|conflict| conflict.reason).collect();
+    let join = |most: usize| {
+        let sentences = conflicts
+            .iter()
+            .map(|conflict| cut(&conflict.message, most));
+        sentences.collect::<Vec<_>>().join(SEPARATOR)
+    };
+    let whole = join(usize::MAX);
+    let message = match whole.len() {
+        0..=MESSAGE_MAX => whole,
+        _ => join((MESSAGE_MAX + SEPARATOR.len()) / conflicts.len() - SEPARATOR.len()),
+    };
+    Some((reasons.join(","), message))
+}
+
+/// What exports disagree on; the oldest is the first of them. `ports` are the ports that are imported.
+pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict> {
+    let Some((oldest, others)) = exports.split_first() else {
+        return Vec::new();
+    };
+    let exports = Exports { oldest, others };
+    [
+        exports.ports(ports),
+        exports.type_(),
+        exports.session_affinity(),
+        exports.session_affinity_config(),
+        exports.internal_traffic_policy(),
+        exports.traffic_distribution(),
+        exports.ip_families(),
+        exports.words("LabelsConflict", "labels", |export| &export.exported.labels),
+        exports.words("AnnotationsConflict", "annotations", |export| {
+            &export.exported.annotations
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+struct Exports<'e, 'a> {
+    oldest: &'e Export<'a>,
+    others: &'e [Export<'a>],
+}
+
+impl<'e, 'a> Exports<'e, 'a> {
+    fn type_(&self) -> Option<Conflict> {
+        let differs = |other: &Export<'_>| other.is_headless() != self.oldest.is_headless();
+        self.conflict("TypeConflict", "type", differs, |export| {
+            match export.is_headless() {
+                true => HEADLESS,
+                false => CLUSTER_SET_IP,
+            }
+            .to_owned()
+        })
+    }
+
+    /// Lists that are not the same have a conflict, though all that does not collide is imported.
+    fn ports(&self, imported: &[ImportPort]) -> Option<Conflict> {
+        let of = |export: &Export<'_>| export.ports().collect::<Vec<_>>();
+        let own = of(self.oldest);
+        let differs = |other: &Export<'_>| {
+            let ports = of(other);
+            let all_in = |one: &[ImportPort], other: &[ImportPort]| {
+                one.iter().all(|port| other.contains(port))
+            };
+            !all_in(&ports, &own) || !all_in(&own, &ports)
+        };
+        let is_own = |port: &&ImportPort| own.iter().any(|own| own.port.id == port.port.id);
+        let added: Vec<_> = imported.iter().filter(|port| !is_own(port)).collect();
+        let addition = match added.is_empty() {
+            true => String::new(),
+            false => cut(&format!(", and adding {}", describe(added)), VALUE_MAX),
+        };
+        self.conflict_and(&addition, "PortConflict", "ports", differs, |export| {
+            describe(&of(export))
+        })
+    }
+
+    fn session_affinity(&self) -> Option<Conflict> {
+        let of = |export: &Export<'_>| export.service().shape.session_affinity.clone();
+        let differs = |other: &Export<'_>| of(other) != of(self.oldest);
+        self.conflict("SessionAffinityConflict", "sessionAffinity", differs, of)
+    }
+
+    /// Seconds are compared only where both have them: that one has none is another conflict.
+    fn session_affinity_config(&self) -> Option<Conflict> {
+        let of = |export: &Export<'_>| export.service().shape.affinity_seconds;
+        let own = of(self.oldest);
+        let differs = |other: &Export<'_>| {
+            let other = of(other);
+            own.is_some() && other.is_some() && own != other
+        };
+        let show = |export: &Export<'_>| {
+            let seconds = of(export);
+            seconds.map_or_else(String::new, |seconds| format!("{seconds} s"))
+        };
+        self.conflict(
+            "SessionAffinityConfigConflict",
+            "sessionAffinityConfig",
+            differs,
+            show,
+        )
+    }
+
+    fn internal_traffic_policy(&self) -> Option<Conflict> {
+        let of = |export: &Export<'a>| {
+            let policy = export.service().internal_traffic_policy.as_deref();
+            policy.unwrap_or(DEFAULT_POLICY)
+        };
+        let differs = |other: &Export<'a>| of(other) != of(self.oldest);
+        self.conflict(
+            "InternalTrafficPolicyConflict",
+            "internalTrafficPolicy",
+            differs,
+            |export| of(export).to_owned(),
+        )
+    }
+
+    fn traffic_distribution(&self) -> Option<Conflict> {
+        let of = |export: &Export<'a>| export.service().shape.traffic_distribution.as_deref();
+        let meant = |export: &Export<'a>| of(export).map(meant_by);
+        let differs = |other: &Export<'a>| meant(other) != meant(self.oldest);
+        self.conflict(
+            "TrafficDistributionConflict",
+            "trafficDistribution",
+            differs,
+            |export| of(export).unwrap_or("no preference").to_owned(),
+        )
+    }
+
+    fn ip_families(&self) -> Option<Conflict> {
+        let of = |export: &Export<'a>| &export.service().ip_families;
+        let own = of(self.oldest);
+        let differs = |other: &Export<'a>| {
+            let other = of(other);
+            own.len() != other.len() || own.iter().any(|family| !other.contains(family))
+        };
+        self.conflict("IPFamilyConflict", "ipFamilies", differs, |export| {
+            some_or(of(export).join(" and "), "no families")
+        })
+    }
+
+    /// Of labels and annotations only those are shown that not all exports have alike.
+    fn words(
+        &self,
+        reason: &'static str,
+        what: &str,
+        of: impl for<'x> Fn(&'x Export<'a>) -> &'x Words,
+    ) -> Option<Conflict> {
+        let own = of(self.oldest);
+        let differs = |other: &Export<'a>| of(other) != own;
+        let shared = |name: &str, value: &str| {
+            let has = |export: &Export<'a>| of(export).get(name).is_some_and(|own| own == value);
+            has(self.oldest) && self.others.iter().all(has)
+        };
+        self.conflict(reason, what, differs, |export| {
+            let all = of(export);
+            let apart = all.iter().filter(|(name, value)| !shared(name, value));
+            let texts: Vec<_> = apart
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            let other = if all.is_empty() { "" } else { "other " };
+            some_or(texts.join(", "), &format!("no {other}{what}"))
+        })
+    }
+
+    fn conflict(
+        &self,
+        reason: &'static str,
+        what: &str,
+        differs: impl Fn(&Export<'a>) -> bool,
+        show: impl Fn(&Export<'a>) -> String,
+    ) -> Option<Conflict> {
+        self.conflict_and("", reason, what, differs, show)
+    }
+
+    fn conflict_and(
+        &self,
+        addition: &str,
+        reason: &'static str,
+        what: &str,
+        differs: impl Fn(&Export<'a>) -> bool,
+        show: impl Fn(&Export<'a>) -> String,
+    ) -> Option<Conflict> {
+        let differing: Vec<_> = self.others.iter().filter(|other| differs(other)).collect();
+        if differing.is_empty() {
+            return None;
+        }
+        let count = differing.len();
+        let total = self.others.len() + 1;
+        let verb = if count == 1 { "disagrees" } else { "disagree" };
+        let name = |export: &Export<'_>| export.export.cluster.to_string();
+        let show = |export: &Export<'a>| cut(&show(export), VALUE_MAX);
+        let named = differing.iter().take(NAMED_AT_MOST);
+        let mut texts: Vec<_> = named
+            .map(|export| format!("{} ({})", name(export), show(export)))
+            .collect();
+        if count > NAMED_AT_MOST {
+            texts.push(format!("and {} more", count - NAMED_AT_MOST));
+        }
+        let (used, winner) = (show(self.oldest), name(self.oldest));
+        let list = texts.join(", ");
+        let message = format!(
+            "Conflicting {what}: using that of the oldest export, in {winner} ({used}){addition}; {count} of {total} clusters {verb}: {list}"
+        );
+        Some(Conflict { reason, message })
+    }
+}
+
+/// Ports in words: `http 80/TCP as kubernetes.io/h2c, dns 53/UDP`.
+fn describe<'p>(ports: impl IntoIterator<Item = &'p ImportPort>) -> String {
+    let text = |port: &ImportPort| match &port.app_protocol {
+        Some(protocol) => format!("{} as {protocol}", port.port),
+        None => port.port.to_string(),
+    };
+    let texts: Vec<_> = ports.into_iter().map(text).collect();
+    some_or(texts.join(", "), "no ports")
+}
+
+fn some_or(text: String, otherwise: &str) -> String {
+    if text.is_empty() {
+        otherwise.to_owned()
+    } else {
+        text
+    }
+}
+
+/// At most so many bytes of a text, on one line.
+fn cut(text: &str, most: usize) -> String {
+    bounds::cut(text.replace(char::is_control, " "), most)
+}

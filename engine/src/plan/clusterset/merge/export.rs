@@ -1,0 +1,57 @@
+//! One export among those that are merged.
+
+use causeway::api::multicluster::ServiceExportSpec;
+use causeway::domain::ClusterName;
+
+use super::exported::Exported;
+use super::shape::{ImportPort, ImportShape};
+use crate::index::service::{ServiceKind, ServiceView};
+use crate::plan::clusterset::precedence::Precedence;
+
+/// One valid export of a service. A cluster has at most one.
+#[derive(Clone, Copy, Debug)]
+pub struct Constituent<'a> {
+    /// The cluster that exports.
+    pub cluster: &'a ClusterName,
+    /// Its place among the exports.
+    pub precedence: Precedence,
+    /// What the ServiceExport says.
+    pub spec: &'a ServiceExportSpec,
+    /// The exported Service.
+    pub service: &'a ServiceView,
+}
+
+/// An export, and what of its labels and annotations can be carried.
+pub(super) struct Export<'a> {
+    pub(super) export: Constituent<'a>,
+    pub(super) exported: Exported,
+}
+
+impl<'a> Export<'a> {
+    pub(super) fn new(export: Constituent<'a>) -> Self {
+        Self {
+            export,
+            exported: Exported::read(export.spec),
+        }
+    }
+
+    pub(super) fn service(&self) -> &'a ServiceView {
+        self.export.service
+    }
+
+    pub(super) fn is_headless(&self) -> bool {
+        self.service().shape.kind == ServiceKind::Headless
+    }
+
+    pub(super) fn ports(&self) -> impl Iterator<Item = ImportPort> + use<'a> {
+        self.service().shape.ports.iter().map(ImportPort::of)
+    }
+
+    pub(super) fn shape(&self, ports: Vec<ImportPort>) -> ImportShape {
+        ImportShape {
+            labels: self.exported.labels.clone(),
+            annotations: self.exported.annotations.clone(),
+            ..ImportShape::of(self.service(), ports)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The union of the ports of several Services.
+
+use super::shape::{ImportPort, ImportShape};
+
+/// Ports of which no two have one name, or one number of one protocol; what came first stays.
+///
+/// Having no name is a name like any other (KEP-1645, "Service Port"). Beside other ports a port has to have one, so the name
+/// that it would be given is taken from the start: what is added later renames nothing but a port that had no name.
+#[derive(Debug, Default)]
+pub(super) struct Union {
+    ports: Vec<ImportPort>,
+}
+
+impl From<Vec<ImportPort>> for Union {
+    fn from(ports: Vec<ImportPort>) -> Self {
+        Self { ports }
+    }
+}
+
+impl Union {
+    /// Adds the ports that collide with none.
+    pub(super) fn extend(&mut self, ports: impl IntoIterator<Item = ImportPort>) {
+        for port in ports {
+            if !self.ports.iter().any(|other| collide(other, &port)) {
+                self.ports.push(port);
+            }
+        }
+    }
+
+    /// The ports; where there are several, all of them named.
+    pub(super) fn named(mut self) -> Vec<ImportPort> {
+        if self.ports.len() > 1 {
+            for port in &mut self.ports {
+                if port.port.name.is_empty() {
+                    port.port.name = name_among_others(port);
+                }
+            }
+        }
+        self.ports
+    }
+}
+
+fn collide(one: &ImportPort, other: &ImportPort) -> bool {
+    let (of_one, of_other) = (&one.port, &other.port);
+    let by_given_name = || match (of_one.name.is_empty(), of_other.name.is_empty()) {
+        (false, false) => false,
+        (true, true) => true,
+        _ => name_among_others(one) == name_among_others(other),
+    };
+    of_one.name == of_other.name || of_one.id == of_other.id || by_given_name()
+}
+
+/// The name of a port among others: its own, or `<protocol>-<number>`.
+fn name_among_others(port: &ImportPort) -> Box<str> {
+    let port = &port.port;
+    if port.name.is_empty() {
+        let protocol = port.id.protocol.as_str().to_ascii_lowercase();
+        format!("{protocol}-{}", port.id.number).into()
+    } else {
+        port.name.clone()
+    }
+}
+
+impl ImportShape {
+    /// What becomes of what is imported while one of its exporters is unknown: ports may be added, nothing else moves. A port
+    /// without a name would have to be given one beside another, so nothing is added to it.
+    #[must_use]
+    pub fn grown_from(record: &Self, merged: Option<&Self>) -> Self {
+        let mut grown = record.clone();
+        let all_named = record.ports.iter().all(|port| !port.port.name.is_empty());
+        if let Some(merged) = merged.filter(|_| all_named) {
+            let mut union = Union::from(grown.ports);
+            union.extend(merged.ports.iter().cloned());
+            grown.ports = union.named();
+        }
+        grown
+    }
+}

@@ -1,0 +1,599 @@
+//! Whatever happens to an exported service, in whatever order.
+
+mod picture;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::api::multicluster::Version;
+use causeway::api::{condition, labels};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use self::picture::{differences, picture};
+use super::foo;
+use super::records::forged;
+use crate::fixtures::objects::{
+    Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice,
+};
+use crate::fixtures::{GRACE, World, key, world};
+use crate::model::served::{ImportFields, ServedImports};
+use crate::model::{Item, ObjectId, Write};
+
+const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+
+/// Anything that may happen to a service in three members.
+#[derive(Clone, Debug)]
+enum Step {
+    Export {
+        team: u8,
+    },
+    NoExport,
+    Service {
+        headless: bool,
+        ports: u8,
+        sticky: bool,
+        near: bool,
+        dual: bool,
+    },
+    NoService,
+    Slice {
+        slice: u8,
+        address: u8,
+    },
+    NoSlices,
+    Import {
+        ports: bool,
+    },
+    /// A person makes a Service of the derived name, where there is none.
+    Occupy,
+    Vacate,
+    Spoil,
+    Forge,
+    Clear(Kind),
+    Drain(bool),
+    Lose,
+    Back,
+    Silence,
+    Restart,
+    Crash {
+        /// Which of the next writes arrive, by their bits.
+        arrived: u8,
+    },
+    Expose,
+    NoExposure,
+    Wait {
+        seconds: u16,
+    },
+}
+
+/// A step, and the member that it happens in where it happens in one.
+type At = (usize, Step);
+
+fn at(step: impl Strategy<Value = Step>) -> impl Strategy<Value = At> {
+    (0..MEMBERS.len(), step)
+}
+
+/// What people wish for, and what their pods do.
+fn wish() -> impl Strategy<Value = At> {
+    at(prop_oneof![
+        4 => (0..3u8).prop_map(|team| Step::Export { team }),
+        4 => (any::<bool>(), 0..4u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+            |(headless, ports, sticky, near, dual)| Step::Service { headless, ports, sticky, near, dual },
+        ),
+        4 => (0..3u8, 0..5u8).prop_map(|(slice, address)| Step::Slice { slice, address }),
+        1 => any::<bool>().prop_map(|ports| Step::Import { ports }),
+        1 => any::<bool>().prop_map(Step::Drain),
+        1 => Just(Step::Expose),
+    ])
+}
+
+/// What hides the members from the controller and changes nothing.
+fn loss() -> impl Strategy<Value = At> {
+    at(prop_oneof![
+        3 => Just(Step::Lose),
+        2 => Just(Step::Back),
+        1 => Just(Step::Silence),
+        2 => Just(Step::Restart),
+    ])
+}
+
+/// What people and accidents take away, or take the place of.
+fn removal() -> impl Strategy<Value = At> {
+    at(prop_oneof![
+        3 => Just(Step::NoExport),
+        1 => Just(Step::NoService),
+        1 => Just(Step::NoSlices),
+        1 => Just(Step::Occupy),
+        1 => Just(Step::Vacate),
+        1 => Just(Step::Spoil),
+        1 => Just(Step::Forge),
+        2 => prop::sample::select(&[Kind::Import, Kind::Service, Kind::Slice][..]).prop_map(Step::Clear),
+        1 => Just(Step::NoExposure),
+        1 => (0..400u16).prop_map(|seconds| Step::Wait { seconds }),
+        3 => any::<u8>().prop_map(|arrived| Step::Crash { arrived }),
+    ])
+}
+
+fn step() -> impl Strategy<Value = At> {
+    prop_oneof![3 => wish(), 1 => loss(), 2 => removal()]
+}
+
+/// A world, and what the test knows of it that the controller may not.
+struct Story {
+    world: World,
+    unheard: BTreeSet<&'static str>,
+    drained: BTreeSet<&'static str>,
+}
+
+/// Members that differ: two have both address families, one is old, with one family and the first definitions.
+fn join(world: &mut World, member: &str) {
+    world.silent_member(member);
+    if member == "member2" {
+        world.releases.insert(member.to_owned(), (1, 30));
+    }
+    let server = world.server(member);
+    match member {
+        "member2" => {
+            server.served.imports = Some(ServedImports {
+                version: Version::V1alpha1,
+                fields: ImportFields::FIRST,
+            });
+        }
+        _ => server.families = vec!["IPv4", "IPv6"],
+    }
+}
+
+/// Three members with `foo` and its pods, exported by the first of them.
+fn told(publish: bool) -> Story {
+    let mut world = world();
+    world.settings.publish_exports = publish;
+    world.on_hub(foo());
+    for (number, member) in (1..).zip(MEMBERS) {
+        let source = source(number, 0, 5);
+        join(&mut world, member);
+        world.introduce(member).list(member);
+        world.on(member, foo()).on(member, source);
+    }
+    world.on(MEMBERS[0], export("foo")).settle();
+    Story {
+        world,
+        unheard: BTreeSet::new(),
+        drained: BTreeSet::new(),
+    }
+}
+
+fn source(member: usize, number: u8, address: u8) -> Object {
+    slice(&format!("foo-{number}"), "foo")
+        .port("http", 8080)
+        .endpoint(&format!("10.{member}.{number}.{address}"))
+}
+
+fn exposed_service(headless: bool, ports: u8) -> Object {
+    let named = [("http", 80), ("grpc", 81), ("dns", 53)];
+    let ports = named.iter().take(usize::from(ports));
+    let mut made = ports.fold(service("foo"), |made, (name, port)| made.port(name, *port));
+    if headless {
+        made = made.headless();
+    }
+    made
+}
+
+/// What a Service says of its affinity, as a server that fills in the defaults stores it.
+fn affinity(sticky: bool) -> Value {
+    match sticky {
+        true => {
+            json!({"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 60}}})
+        }
+        false => json!({"sessionAffinity": "None"}),
+    }
+}
+
+impl Story {
+    fn take(&mut self, (index, step): &At) {
+        let (member, number) = (MEMBERS[*index], index + 1);
+        let world = &mut self.world;
+        let has = |world: &World, kind, name: &str| {
+            world.members[member].get(kind, NAMESPACE, name).is_some()
+        };
+        match step {
+            Step::Export { team } => {
+                let labels = json!({"spec": {"exportedLabels": {"team": team.to_string()}}});
+                let made = export("foo");
+                world.on(member, if *team == 0 { made } else { made.with(labels) });
+            }
+            Step::NoExport => self.remove(member, Kind::Export, "foo"),
+            Step::Service {
+                headless,
+                ports,
+                sticky,
+                near,
+                dual,
+            } => {
+                self.remove(member, Kind::Service, "foo");
+                let mut spec = affinity(*sticky);
+                if *near {
+                    spec["trafficDistribution"] = json!("PreferSameZone");
+                    spec["internalTrafficPolicy"] = json!("Local");
+                }
+                if *dual {
+                    spec["ipFamilyPolicy"] = json!("PreferDualStack");
+                }
+                let made = exposed_service(*headless, *ports).with(json!({ "spec": spec }));
+                self.world.on(member, made);
+            }
+            Step::NoService => self.remove(member, Kind::Service, "foo"),
+            Step::Slice { slice, address } => {
+                world.on(member, source(number, *slice, *address));
+            }
+            Step::NoSlices => {
+                for name in ["foo-0", "foo-1", "foo-2"] {
+                    self.remove(member, Kind::Slice, name);
+                }
+            }
+            Step::Import { ports } => {
+                if !has(world, Kind::Import, "foo") {
+                    let made = import("foo");
+                    world.on(member, if *ports { made.port("http", 80) } else { made });
+                }
+            }
+            Step::Occupy => {
+                if !has(world, Kind::Service, "derived-foo") {
+                    world.on(member, service("derived-foo").port("http", 80));
+                }
+            }
+            Step::Vacate => {
+                let there = world.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
+                if there.is_some_and(|service| !is_ours(service)) {
+                    self.remove(member, Kind::Service, "derived-foo");
+                }
+            }
+            Step::Spoil => self.spoil(member),
+            Step::Forge => {
+                world.on(member, forged());
+            }
+            Step::Clear(kind) => self.clear(member, *kind),
+            Step::Expose => {
+                let going = world
+                    .mcs("foo")
+                    .is_some_and(|mcs| !mcs["metadata"]["deletionTimestamp"].is_null());
+                if !going {
+                    world.on_hub(mcs("foo").providers(&[member]));
+                }
+            }
+            Step::NoExposure => {
+                if world.mcs("foo").is_some() {
+                    world.off_hub(Kind::Mcs, "foo");
+                }
+            }
+            Step::Drain(drained) => {
+                let annotations = json!({labels::WITHDRAW: drained.to_string()});
+                world.on_hub(
+                    cluster(member).with(json!({"metadata": {"annotations": annotations}})),
+                );
+                match drained {
+                    true => self.drained.insert(member),
+                    false => self.drained.remove(member),
+                };
+            }
+            Step::Lose => {
+                world.lose(member);
+                self.unheard.insert(member);
+            }
+            Step::Back => self.back(member),
+            Step::Silence => {
+                world.silence(member);
+                self.unheard.insert(member);
+            }
+            Step::Restart => {
+                world.restart();
+            }
+            Step::Crash { arrived } => {
+                world.crash(*arrived);
+            }
+            Step::Wait { seconds } => {
+                world.pass(Duration::from_secs(u64::from(*seconds)));
+            }
+        }
+    }
+
+    fn remove(&mut self, member: &str, kind: Kind, name: &str) {
+        let there = self.world.members[member].get(kind, NAMESPACE, name);
+        if there.is_some() {
+            self.world.off(member, kind, name);
+        }
+    }
+
+    /// A person deletes what causeway wrote.
+    fn clear(&mut self, member: &str, kind: Kind) {
+        let all = self.world.members[member].all(kind);
+        let own = all.filter(|object| is_ours(object)).map(name_of);
+        for name in own.collect::<Vec<_>>() {
+            self.remove(member, kind, &name);
+        }
+    }
+
+    /// A person changes what causeway wrote.
+    fn spoil(&mut self, member: &str) {
+        let mut spec = affinity(true);
+        spec["ports"] = json!([]);
+        for (kind, name, part) in [
+            (
+                Kind::Import,
+                "foo",
+                json!({"spec": spec, "status": {"clusters": []}}),
+            ),
+            (Kind::Service, "derived-foo", json!({"spec": spec})),
+        ] {
+            let there = self.world.members[member].get(kind, NAMESPACE, name);
+            if let Some(value) = there.filter(|object| is_ours(object)).cloned() {
+                self.world.on(member, Object { kind, value }.with(part));
+            }
+        }
+    }
+
+    fn back(&mut self, member: &'static str) {
+        self.unheard.remove(member);
+        self.world.hear_again(member).introduce(member).list(member);
+    }
+
+    /// Whether some member exports the service, and the controller can know that.
+    fn is_exported(&self) -> bool {
+        MEMBERS.iter().any(|member| {
+            let get = |kind| self.world.members[*member].get(kind, NAMESPACE, "foo");
+            let by_person = get(Kind::Export).is_some_and(|export| !is_ours(export));
+            let known = !self.unheard.contains(member) && !self.drained.contains(member);
+            known && by_person && get(Kind::Service).is_some()
+        })
+    }
+
+    /// A member forges its import; what is written into the others then. Whom an import comes from is said by all who know of any: what
+    /// is unknown may be so.
+    fn forge(&mut self, forger: usize) -> Vec<String> {
+        self.world.forget_writes();
+        self.take(&(forger, Step::Forge));
+        self.world.pass(Duration::from_secs(40));
+        let is_status = |write: &Write| matches!(write.object, ObjectId::ServiceImportStatus(..));
+        let of_others = |(to, write): &&(String, Write)| {
+            to != MEMBERS[forger] && to != "hub" && !is_status(write)
+        };
+        let written = self.world.written.iter().filter(of_others);
+        written.map(|write| format!("{write:?}")).collect()
+    }
+
+    fn deleted_imports(&self) -> usize {
+        let of_import = |(_, write): &&(String, Write)| {
+            matches!(write.object, ObjectId::ServiceImport(..)) && write.action.verb() == "delete"
+        };
+        self.world.written.iter().filter(of_import).count()
+    }
+}
+
+/// Lets everything come to its end; the members' own controllers catch up, and the hub answers what it is asked.
+fn rest(world: &mut World) {
+    world.pass(GRACE + GRACE);
+    for member in MEMBERS {
+        follow(world, member);
+    }
+    world.pass(GRACE + GRACE);
+    if std::mem::take(&mut world.asked).contains(&key("foo")) && world.mcs("foo").is_none() {
+        world.index.hub.confirmed_gone.insert(key("foo"));
+        world.index.mark(Item::Service(key("foo")));
+        world.pass(GRACE + GRACE);
+    }
+}
+
+/// The member's own controllers: slices have the ports of their Service.
+fn follow(world: &mut World, member: &str) {
+    let server = &world.members[member];
+    let Some(service) = server.get(Kind::Service, NAMESPACE, "foo") else {
+        return;
+    };
+    let listens = |port: &Value| json!({"name": port["name"], "port": port["targetPort"], "protocol": port["protocol"]});
+    let ports = service["spec"]["ports"].as_array();
+    let ports: Value = ports.into_iter().flatten().map(listens).collect();
+    let sources: Vec<_> = server
+        .all(Kind::Slice)
+        .filter(|slice| !is_ours(slice))
+        .cloned()
+        .collect();
+    for value in sources {
+        let slice = Object {
+            kind: Kind::Slice,
+            value,
+        };
+        world.on(member, slice.with(json!({"ports": ports})));
+    }
+}
+
+fn is_ours(object: &Value) -> bool {
+    !object["metadata"]["labels"][labels::HUB].is_null()
+}
+
+fn name_of(object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str();
+    name.expect("a name").to_owned()
+}
+
+/// Another world, in which nothing ever happened but that people made what is there now.
+fn without_a_past(story: &Story) -> World {
+    let mut fresh = world();
+    fresh.settings.publish_exports = story.world.settings.publish_exports;
+    fresh.on_hub(foo());
+    for member in MEMBERS {
+        join(&mut fresh, member);
+    }
+    for kind in [Kind::Mcs, Kind::Cluster] {
+        for object in story.world.hub.all(kind) {
+            fresh.on_hub(as_made(kind, object));
+        }
+    }
+    let mut made = Vec::new();
+    for member in MEMBERS {
+        for kind in [Kind::Service, Kind::Slice, Kind::Export, Kind::Import] {
+            let all = story.world.members[member].all(kind);
+            made.extend(
+                all.filter(|object| !is_ours(object))
+                    .map(|object| (age(object), member, as_made(kind, object))),
+            );
+        }
+    }
+    made.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let mut before = Default::default();
+    for (created, member, object) in made {
+        if created != before {
+            fresh.pass(Duration::from_secs(1));
+            before = created;
+        }
+        fresh.on(member, object);
+    }
+    for member in MEMBERS {
+        fresh.introduce(member).list(member);
+    }
+    fresh
+}
+
+/// By what objects are put in order: an export by what was written on it, then, like all else, by its creation.
+fn age(object: &Value) -> [String; 2] {
+    let created = object["metadata"]["creationTimestamp"].to_string();
+    let mut conditions = object["status"]["conditions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let written = conditions.find(|one| one["reason"] == condition::reason::FIRST_SEEN);
+    let since = written.map(|one| one["lastTransitionTime"].to_string());
+    [since.unwrap_or_else(|| created.clone()), created]
+}
+
+/// An object as a person made it: without what a server and causeway added.
+fn as_made(kind: Kind, object: &Value) -> Object {
+    let mut value = object.clone();
+    value["status"] = Value::Null;
+    for field in [
+        "uid",
+        "resourceVersion",
+        "generation",
+        "finalizers",
+        "managedFields",
+    ] {
+        value["metadata"][field] = Value::Null;
+    }
+    Object { kind, value }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_the_members_end_with_what_the_present_asks_for(
+        steps in prop::collection::vec(step(), 1..25), publish in any::<bool>(),
+    ) {
+        let mut story = told(publish);
+        for (index, step) in steps.iter().enumerate() {
+            let (exported, deleted) = (story.is_exported(), story.deleted_imports());
+            story.take(step);
+            follow(&mut story.world, MEMBERS[step.0]);
+            if !matches!(steps.get(index + 1), Some((_, Step::Crash { .. }))) {
+                story.world.work();
+            }
+            if exported && story.is_exported() {
+                prop_assert_eq!(story.deleted_imports(), deleted, "an import lives as long as any export");
+            }
+        }
+        for member in MEMBERS {
+            story.back(member);
+        }
+        rest(&mut story.world);
+        story.world.assert_at_rest();
+        for member in MEMBERS {
+            let there = story.world.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
+            if there.is_some_and(|service| !is_ours(service)) {
+                let mixed = story.world.copies(member, "derived-foo");
+                prop_assert!(mixed.is_empty(), "{} of somebody's derived-foo: {:#?}", member, mixed);
+            }
+        }
+        let before = picture(&story.world);
+        let mut fresh = without_a_past(&story);
+        rest(&mut fresh);
+        prop_assert_eq!(differences(&before, &picture(&fresh)), Default::default());
+        rest(story.world.restart());
+        prop_assert_eq!(differences(&picture(&story.world), &before), Default::default());
+        story.world.assert_at_rest();
+    }
+
+    #[test]
+    fn to_lose_sight_of_exporters_costs_no_member_anything(
+        wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..12),
+        publish in any::<bool>(),
+    ) {
+        let mut story = told(publish);
+        for wish in &wishes {
+            story.take(wish);
+            follow(&mut story.world, MEMBERS[wish.0]);
+            story.world.work();
+        }
+        rest(&mut story.world);
+        story.world.forget_writes();
+        for loss in &losses {
+            story.take(loss);
+            story.world.pass(Duration::from_secs(40));
+        }
+        let members: Vec<_> = story.world.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
+        prop_assert_eq!(members, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_a_member_forges_changes_nothing_in_the_others(
+        wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..6), forger in 0..MEMBERS.len(),
+    ) {
+        let mut story = told(false);
+        for wish in &wishes {
+            story.take(wish);
+            follow(&mut story.world, MEMBERS[wish.0]);
+            story.world.work();
+        }
+        rest(&mut story.world);
+        for loss in &losses {
+            story.take(loss);
+            story.world.pass(Duration::from_secs(40));
+        }
+        prop_assert_eq!(story.forge(forger), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_conflict_is_told_on_though_a_restart_leaves_no_import_that_records_its_exporters() {
+    let mut story = told(false);
+    for wish in [
+        (0, Step::Drain(true)),
+        (2, Step::Export { team: 1 }),
+        (1, Step::Export { team: 0 }),
+        (2, Step::Import { ports: false }),
+    ] {
+        story.take(&wish);
+        story.world.work();
+    }
+    rest(&mut story.world);
+    story.world.forget_writes();
+    for loss in [(1, Step::Lose), (0, Step::Lose), (0, Step::Restart)] {
+        story.take(&loss);
+        story.world.pass(Duration::from_secs(40));
+    }
+    assert_eq!(story.world.log(), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_member_says_in_its_import_is_not_repeated_in_the_exports_of_others() {
+    for ports in [false, true] {
+        let mut story = told(false);
+        for wish in [
+            (0, Step::Drain(true)),
+            (1, Step::Import { ports }),
+            (0, Step::Drain(false)),
+        ] {
+            story.take(&wish);
+            story.world.settle();
+        }
+        assert_eq!(story.forge(1), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,371 @@
+//! The copies of a provider's EndpointSlices that a consumer should hold.
+
+pub(crate) mod give_way;
+mod parties;
+mod recipe;
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, ServiceKey, ServicePort, short_hash};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use string_cache::DefaultAtom;
+
+pub use self::parties::{Consumer, Origin, Provider};
+use self::recipe::Recipe;
+use crate::index::member::Member;
+use crate::model::slice::{
+    AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceSlice,
+};
+
+/// A copy that a consumer should hold. What it holds is known by its hash; it is made only if it is to be written.
+#[derive(Clone, Debug)]
+pub struct WantedCopy {
+    /// A hash of what it holds.
+    pub content: ContentHash,
+    /// The name of the slice that it is made from.
+    name: Arc<str>,
+    source: Arc<SourceSlice>,
+    /// Versions of the source up to this one, that it does not show, are lost.
+    lost: Option<u64>,
+    recipe: Arc<Recipe>,
+    import: Option<Arc<OwnerReference>>,
+}
+
+/// What becomes of a copy that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It stays as it is.
+    Fits,
+    /// It is to be replaced.
+    Differs,
+    /// It was made from a newer version of the source than is known, and stays until a second list of the provider shows
+    /// whether that version is lost.
+    Ahead,
+}
+
+impl WantedCopy {
+    /// The provider whose slice it is made from.
+    pub fn provider(&self) -> &ClusterName {
+        self.recipe.provider()
+    }
+
+    /// Compares it with the copy that is there. Older never replaces newer, unless lists have confirmed that the newer is lost:
+    /// then the copy is replaced even where it holds the same, so that its source's versions are in order again.
+    pub fn compare(&self, observed: &CopiedSlice) -> Fit {
+        let newer = observed
+            .source
+            .as_ref()
+            .filter(|source| source.is_newer_than(&self.source.version));
+        match newer {
+            Some(newer) if self.lost.is_none_or(|lost| lost < newer.resource_version) => Fit::Ahead,
+            None if self.content == observed.content => Fit::Fits,
+            _ => Fit::Differs,
+        }
+    }
+
+    /// On whose behalf it is made, `<kind>/<uid>`.
+    pub fn owner(&self) -> &str {
+        self.recipe.owner()
+    }
+
+    /// The object of that name, without identity.
+    pub fn slice(&self, name: &str) -> EndpointSlice {
+        self.recipe
+            .slice(name, &self.source, self.import.as_deref())
+    }
+}
+
+/// What of a provider is not carried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// How many endpoints of slices that are.
+    pub endpoints: usize,
+    /// How many whole slices.
+    pub slices: usize,
+    /// Why one of them is not.
+    pub example: String,
+}
+
+impl Refused {
+    /// `2 endpoints of member1 (10.0.0.1 is ...)`.
+    pub fn of(&self, provider: &ClusterName) -> String {
+        let counted = |count, noun| match count {
+            0 => None,
+            1 => Some(format!("1 {noun}")),
+            many => Some(format!("{many} {noun}s")),
+        };
+        let counts = [
+            counted(self.endpoints, "endpoint"),
+            counted(self.slices, "EndpointSlice"),
+        ];
+        let counts: Vec<_> = counts.into_iter().flatten().collect();
+        format!("{} of {provider} ({})", counts.join(" and "), self.example)
+    }
+}
+
+/// Copies that stay as they are, because it is not known what they should be.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    /// Whether all of them stay.
+    pub all: bool,
+    /// Clusters of which it is unknown what they provide.
+    pub clusters: BTreeSet<ClusterName>,
+    /// Copies of slices that do not fit their own cluster's Service: its controllers are about to change them.
+    pub copies: BTreeSet<Arc<str>>,
+}
+
+/// The copies that one member should hold one way, by name, and those that stay as they are.
+#[derive(Clone, Debug, Default)]
+pub struct CopyWish {
+    /// The copies, by name.
+    pub wanted: BTreeMap<Arc<str>, WantedCopy>,
+    /// The copies that stay as they are.
+    pub held: Held,
+    /// What is not carried of its providers' endpoints.
+    pub refused: BTreeMap<ClusterName, Refused>,
+}
+
+impl CopyWish {
+    /// No copy changes.
+    pub fn hold_all() -> Self {
+        let held = Held {
+            all: true,
+            ..Held::default()
+        };
+        Self {
+            held,
+            ..Self::default()
+        }
+    }
+
+    fn note_refused(
+        &mut self,
+        provider: &ClusterName,
+        endpoints: usize,
+        slices: usize,
+        example: impl FnOnce() -> Option<String>,
+    ) {
+        if endpoints + slices == 0 {
+            return;
+        }
+        let refused = self.refused.entry(provider.clone()).or_default();
+        refused.endpoints += endpoints;
+        refused.slices += slices;
+        if refused.example.is_empty() {
+            refused.example = example().unwrap_or_default();
+        }
+    }
+
+    /// Nothing of the slice can be carried. What was before stays where it cannot be read, or is too much.
+    fn pass_over(&mut self, path: Path, provider: &ClusterName, name: &str, unfit: Unfit) {
+        if unfit != Unfit::Names {
+            for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
+                let copy = copy_name(path, provider, name, address_type);
+                self.held.copies.insert(copy);
+            }
+        }
+        self.note_refused(provider, 0, 1, || Some(unfit.to_string()));
+    }
+
+    /// The names of copies that something else has in the consumer.
+    pub fn taken_names(
+        &self,
+        consumer: &Member,
+        key: &ServiceKey,
+    ) -> impl Iterator<Item = &Arc<str>> {
+        let taken = move |name: &str, wanted: &WantedCopy| {
+            let found = consumer.in_the_way(key, name);
+            found.is_some_and(|found| found.lost_copy_of(wanted.owner()).is_none())
+        };
+        let wanted = self.wanted.iter();
+        wanted
+            .filter(move |(name, wanted)| taken(name, wanted))
+            .map(|(name, _)| name)
+    }
+
+    /// Whether a copy that is there is to go.
+    pub fn rejects(&self, name: &Arc<str>, copy: &CopiedSlice) -> bool {
+        let of_unknown = |cluster: &DefaultAtom| self.held.clusters.contains(&**cluster);
+        let held = self.held.all
+            || self.held.copies.contains(name)
+            || copy.source_cluster.as_ref().is_some_and(of_unknown);
+        !held && !self.wanted.contains_key(name)
+    }
+}
+
+/// The copies of these providers' slices that a consumer should hold, and those that stay as they are.
+pub fn copies<'a>(
+    origin: &Origin<'_>,
+    consumer: &Consumer<'_>,
+    providers: impl Iterator<Item = &'a Provider<'a>>,
+) -> CopyWish {
+    let mut wish = CopyWish::default();
+    let import = origin.import.cloned().map(Arc::new);
+    for provider in providers {
+        let Some(member) = provider.member else {
+            wish.held.clusters.insert(provider.name.clone());
+            continue;
+        };
+        let recipe = Arc::new(Recipe::new(origin, provider, consumer));
+        let fingerprint = recipe.fingerprint();
+        let sources = || member.sources(origin.key);
+        let count = sources().count();
+        if count > MOST_SLICES {
+            wish.held.clusters.insert(provider.name.clone());
+            wish.note_refused(provider.name, 0, count, || {
+                Some(format!(
+                    "of a service no more than {MOST_SLICES} are carried"
+                ))
+            });
+            continue;
+        }
+        let kept = KeptByKubernetes::of(|| sources().map(|(_, source)| &**source));
+        for (name, source) in sources().filter(|(_, source)| !kept.says_all_of(source)) {
+            if let Some(unfit) = Unfit::of(source) {
+                wish.pass_over(origin.path, provider.name, name, unfit);
+                continue;
+            }
+            let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
+            if is_behind(source, &provider.ports, consumer.ports) {
+                wish.held.copies.insert(copy_name);
+            } else if recipe.offers(source) {
+                let outcome = recipe.outcome(fingerprint, source);
+                wish.note_refused(provider.name, outcome.refused, 0, || {
+                    recipe.first_refusal(source)
+                });
+                let copy = WantedCopy {
+                    content: Recipe::content(&outcome, origin.import),
+                    name: name.clone(),
+                    source: source.clone(),
+                    lost: member.lost_versions(&source.version.uid),
+                    recipe: recipe.clone(),
+                    import: import.clone(),
+                };
+                wish.wanted.insert(copy_name, copy);
+            }
+        }
+    }
+    wish
+}
+
+/// What the slices say that Kubernetes keeps of a service, where others keep some of it too: one that says nothing else (somebody
+/// wrote both Endpoints and a slice) is not carried beside them.
+struct KeptByKubernetes<'a> {
+    addresses: HashSet<IpAddr>,
+    ports: Vec<&'a [SlicePort]>,
+}
+
+impl<'a> KeptByKubernetes<'a> {
+    fn of<I: Iterator<Item = &'a SourceSlice>>(sources: impl Fn() -> I) -> Self {
+        let of_others = |source: &&SourceSlice| source.manager == SliceManager::Other;
+        let has_others = sources().any(|source| of_others(&source));
+        let own = sources().filter(|source| has_others && !of_others(source));
+        let mut kept = Self {
+            addresses: HashSet::new(),
+            ports: Vec::new(),
+        };
+        for source in own {
+            kept.ports.push(&source.ports);
+            let endpoints = source.endpoints();
+            kept.addresses
+                .extend(endpoints.map(|endpoint| endpoint.address));
+        }
+        kept
+    }
+
+    fn says_all_of(&self, source: &SourceSlice) -> bool {
+        source.manager == SliceManager::Other
+            && self.ports.iter().any(|ports| **ports == *source.ports)
+            && source
+                .endpoints()
+                .all(|endpoint| self.addresses.contains(&endpoint.address))
+    }
+}
+
+/// Slices of one service and provider that are carried; those of Kubernetes hold a hundred endpoints each.
+const MOST_SLICES: usize = 1000;
+/// Endpoints that a slice may have (discovery.k8s.io/v1).
+const MOST_ENDPOINTS: usize = 1000;
+
+/// Why nothing of a slice can be carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unfit {
+    Names,
+    Unread,
+    TooLarge,
+}
+
+impl Unfit {
+    fn of(source: &SourceSlice) -> Option<Self> {
+        match source.address_type {
+            AddressType::Other => Some(Self::Names),
+            AddressType::Unread => Some(Self::Unread),
+            AddressType::Ipv4 | AddressType::Ipv6 => {
+                (source.len() > MOST_ENDPOINTS).then_some(Self::TooLarge)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Names => out.write_str("its addressType is neither IPv4 nor IPv6"),
+            Self::Unread => out.write_str("it cannot be read; copies made of it before stay"),
+            Self::TooLarge => write!(
+                out,
+                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
+            ),
+        }
+    }
+}
+
+/// Whether the provider's controllers have not caught up with a change of its Service's ports: the slice has a port of a
+/// name that the Service has not, and lacks one that is to be offered.
+fn is_behind(
+    source: &SourceSlice,
+    provider_ports: &[ServicePort],
+    offered: &[ServicePort],
+) -> bool {
+    let named = |port: &SlicePort, service_port: &ServicePort| {
+        *service_port.name == *port.name && service_port.id.protocol == port.protocol
+    };
+    let is_unknown = |port: &SlicePort| !provider_ports.iter().any(|known| named(port, known));
+    let is_missing = |wanted: &ServicePort| {
+        let mut here = provider_ports.iter().filter(|known| known.id == wanted.id);
+        !here.any(|known| source.ports.iter().any(|port| named(port, known)))
+    };
+    source.manager == SliceManager::Pods
+        && source.ports.iter().any(is_unknown)
+        && offered.iter().any(is_missing)
+}
+
+const NAME_MAX: usize = 253;
+const HASH_HEX: usize = 8;
+
+/// The name of a copy: it depends on where the copy comes from and on nothing else that is there.
+pub fn copy_name(
+    path: Path,
+    provider: &ClusterName,
+    slice: &str,
+    address_type: AddressType,
+) -> Arc<str> {
+    let (prefix, path) = match path {
+        Path::Native => ("", "native"),
+        Path::Clusterset => ("imported-", "clusterset"),
+    };
+    let hash = short_hash([path, provider.as_str(), slice, address_type.as_str()]);
+    let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len() - prefix.len();
+    let cut = slice
+        .get(..slice.len().min(room))
+        .unwrap_or_default()
+        .trim_end_matches(['-', '.']);
+    format!("{prefix}{provider}-{cut}-{hash}").into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Copies beside slices that Karmada's own controllers keep in the same consumer.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::{CopyWish, Fit, WantedCopy};
+use crate::index::member::Member;
+use crate::model::slice::{KarmadasSlice, Path, SlicePort, SourceEndpoint, SourceSlice};
+
+/// A slice of a provider with ready endpoints that a consumer has not, from nobody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undelivered {
+    /// The provider.
+    pub provider: ClusterName,
+    /// The name of the slice there.
+    pub slice: Arc<str>,
+}
+
+impl CopyWish {
+    /// Leaves the endpoints to Karmada's slices behind `service`: no copy is made that is not there, and one goes once Karmada's slice
+    /// of the same source stands in the consumer with every ready endpoint that the copy has. What is neither in a copy nor in
+    /// Karmada's slice is told.
+    pub fn give_way(
+        &mut self,
+        consumer: &Member,
+        key: &ServiceKey,
+        service: &ServiceKey,
+        path: Path,
+    ) -> Vec<Undelivered> {
+        let mut undelivered = Vec::new();
+        self.wanted.retain(|name, wanted| {
+            let theirs = consumer.karmadas_slice(service, &wanted.karmadas_name(path));
+            if theirs.is_some_and(|theirs| wanted.is_in(&theirs.slice)) {
+                return false;
+            }
+            let own = consumer.copy(key, name);
+            let stands = own.filter(|own| !own.deleted);
+            let serves = stands.is_some_and(|own| wanted.compare(&own.view) != Fit::Differs);
+            if !serves && ready(&wanted.source).next().is_some() {
+                undelivered.push(Undelivered {
+                    provider: wanted.provider().clone(),
+                    slice: wanted.name.clone(),
+                });
+            }
+            own.is_some()
+        });
+        undelivered
+    }
+
+    /// Leaves to Karmada those sources of which its slice stands behind `service`, which is causeway's: no copy is begun beside it, and one
+    /// goes once that has every ready endpoint that the copy has. All others are copied as ever.
+    pub fn yield_to_karmada(
+        &mut self,
+        consumer: &Member,
+        key: &ServiceKey,
+        service: &ServiceKey,
+        path: Path,
+    ) {
+        self.wanted.retain(|name, wanted| {
+            let theirs = consumer.karmadas_slice(service, &wanted.karmadas_name(path));
+            let is_kept = |theirs: &KarmadasSlice| {
+                consumer.copy(key, name).is_some() && !wanted.is_in(&theirs.slice)
+            };
+            theirs.is_none_or(is_kept)
+        });
+    }
+}
+
+impl WantedCopy {
+    /// What Karmada calls its slice of the same source (karmada-io/karmada, ensureEndpointSliceWork in
+    /// `pkg/controllers/multiclusterservice/endpointslice_dispatch_controller.go`; GenerateEndpointSliceName in `pkg/util/names`).
+    fn karmadas_name(&self, path: Path) -> String {
+        let prefix = match path {
+            Path::Native => "",
+            Path::Clusterset => "imported-",
+        };
+        karmadas_name(prefix, self.provider().as_str(), &self.name)
+    }
+
+    /// Whether the slice has the copy's ports and every ready endpoint of it.
+    fn is_in(&self, slice: &SourceSlice) -> bool {
+        let copy = self.slice("");
+        let theirs: HashSet<IpAddr> = ready_addresses(slice).collect();
+        let mut endpoints = copy.endpoints.iter();
+        let has_all = endpoints.all(|endpoint| {
+            let conditions = endpoint.conditions.as_ref();
+            let waits = conditions.and_then(|given| given.ready) == Some(false);
+            let mut addresses = endpoint.addresses.iter();
+            waits || addresses.all(|one| one.parse().is_ok_and(|one| theirs.contains(&one)))
+        });
+        let offers = |name: &str, number: Option<i32>, protocol: &str| {
+            let same = |port: &SlicePort| {
+                *port.name == *name
+                    && port.number == number
+                    && port.protocol.to_string() == protocol
+            };
+            slice.ports.iter().any(same)
+        };
+        let mut ports = copy.ports.iter().flatten();
+        has_all
+            && ports.all(|port| {
+                let name = port.name.as_deref().unwrap_or_default();
+                offers(name, port.port, port.protocol.as_deref().unwrap_or("TCP"))
+            })
+    }
+}
+
+/// Whether what Karmada keeps in a consumer is not what that provider has: its slice shows other ready endpoints than the one that it
+/// was made from, or ready ones of one that is gone.
+pub(crate) fn lags(
+    name: &str,
+    theirs: &KarmadasSlice,
+    provider: &Member,
+    key: &ServiceKey,
+) -> bool {
+    let mut sources = provider.sources(key);
+    let source = sources.find(|(source, _)| karmadas_name("", &theirs.provider, source) == name);
+    let has: HashSet<IpAddr> = ready_addresses(&theirs.slice).collect();
+    match source {
+        Some((_, source)) => has != ready_addresses(source).collect(),
+        None => !has.is_empty(),
+    }
+}
+
+fn karmadas_name(prefix: &str, provider: &str, slice: &str) -> String {
+    format!("{prefix}{provider}-{slice}")
+}
+
+fn ready_addresses(slice: &SourceSlice) -> impl Iterator<Item = IpAddr> {
+    let endpoints = ready(slice);
+    endpoints.flat_map(|endpoint| endpoint.addresses().collect::<Vec<_>>())
+}
+
+/// Endpoints that get traffic; what says nothing of it is ready (discovery.k8s.io/v1, EndpointConditions).
+pub(crate) fn ready(slice: &SourceSlice) -> impl Iterator<Item = SourceEndpoint<'_>> {
+    let endpoints = slice.endpoints();
+    endpoints.filter(|endpoint| endpoint.conditions[0] != Some(false))
+}

@@ -1,0 +1,240 @@
+//! What decides what a copy holds, and the copy that comes of it.
+
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::sync::Arc;
+
+use causeway::api::labels;
+use causeway::domain::{AddressRefusal, ClusterName, Ranges, ServiceKey, ServicePort};
+use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::discovery::v1::{
+    Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::parties::{Consumer, Origin, Provider};
+use crate::model::slice::{
+    ContentHash, Remembered, SlicePort, SourceEndpoint, SourceSlice, content_hash,
+};
+use crate::plan::release::Field;
+
+/// All that decides what the copies of one provider's slices hold in one consumer, but for the import that owns them there.
+#[derive(Debug, Hash)]
+pub(super) struct Recipe {
+    hub: Box<str>,
+    owner: Box<str>,
+    key: ServiceKey,
+    service: Box<str>,
+    multicluster: bool,
+    provider: ClusterName,
+    provider_ports: Box<[ServicePort]>,
+    consumer_ports: Box<[ServicePort]>,
+    /// Whether the consumer stores more of an endpoint's conditions than that it is ready.
+    all_conditions: bool,
+    /// Whether endpoints bear hints for zones, and for nodes.
+    zone_hints: bool,
+    node_hints: bool,
+    /// The consumer is the provider itself.
+    at_home: bool,
+    ranges: Arc<Ranges>,
+}
+
+impl Recipe {
+    pub(super) fn new(
+        origin: &Origin<'_>,
+        provider: &Provider<'_>,
+        consumer: &Consumer<'_>,
+    ) -> Self {
+        let (preference, release) = (consumer.traffic_distribution, consumer.release);
+        Self {
+            hub: origin.hub.into(),
+            owner: origin.owner.into(),
+            key: origin.key.clone(),
+            service: origin.service.into(),
+            multicluster: origin.multicluster,
+            provider: provider.name.clone(),
+            provider_ports: provider.ports.as_slice().into(),
+            consumer_ports: consumer.ports.into(),
+            all_conditions: release.stores(Field::EndpointConditions),
+            zone_hints: preference.is_some() && release.stores(Field::ZoneHints),
+            node_hints: preference == Some("PreferSameNode") && release.stores(Field::NodeHints),
+            at_home: provider.name == consumer.name,
+            ranges: provider.ranges.clone(),
+        }
+    }
+
+    /// The provider whose slices are copied.
+    pub(super) fn provider(&self) -> &ClusterName {
+        &self.provider
+    }
+
+    pub(super) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// By which what came of this recipe is remembered.
+    pub(super) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Whether a copy of the slice is to be there at all: one that has ports, none of which is exposed, offers nothing.
+    pub(super) fn offers(&self, source: &SourceSlice) -> bool {
+        source.ports.is_empty() || self.ports(source).next().is_some()
+    }
+
+    /// What a copy of the slice holds, without its owner. It is made once for each version of the slice, as long as the
+    /// recipe stays.
+    pub(super) fn outcome(&self, fingerprint: u64, source: &SourceSlice) -> Remembered {
+        source.remember(fingerprint, || Remembered {
+            content: content_hash(&self.slice("", source, None)),
+            refused: source
+                .endpoints()
+                .filter(|endpoint| self.refusal(endpoint).is_some())
+                .count()
+                + source.odd as usize,
+        })
+    }
+
+    /// A hash of what the copy holds that belongs to this import.
+    pub(super) fn content(outcome: &Remembered, import: Option<&OwnerReference>) -> ContentHash {
+        outcome
+            .content
+            .owned_by(import.map(|import| &*import.uid).into_iter())
+    }
+
+    /// The copy, without identity.
+    pub(super) fn slice(
+        &self,
+        name: &str,
+        source: &SourceSlice,
+        import: Option<&OwnerReference>,
+    ) -> EndpointSlice {
+        let endpoints = source.endpoints();
+        EndpointSlice {
+            metadata: self.metadata(name, source, import),
+            address_type: source.address_type.as_str().to_owned(),
+            endpoints: endpoints
+                .filter(|endpoint| self.refusal(endpoint).is_none())
+                .map(|endpoint| self.endpoint(&endpoint))
+                .collect(),
+            ports: Some(self.ports(source).collect()),
+        }
+    }
+
+    /// Why the first endpoint that is not carried is not.
+    pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
+        let mut endpoints = source.endpoints();
+        let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint));
+        let odd = || {
+            format!(
+                "an endpoint without an {} address",
+                source.address_type.as_str()
+            )
+        };
+        let odd = (source.odd > 0).then(odd);
+        refusal.map(|refusal| refusal.to_string()).or(odd)
+    }
+
+    fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
+        let mut addresses = endpoint.addresses();
+        addresses.find_map(|address| self.ranges.refusal(address))
+    }
+
+    fn metadata(
+        &self,
+        name: &str,
+        source: &SourceSlice,
+        import: Option<&OwnerReference>,
+    ) -> ObjectMeta {
+        let mut labels = vec![
+            (labels::SERVICE_NAME, self.service.to_string()),
+            (
+                labels::SLICE_MANAGED_BY,
+                labels::SLICE_DISPATCHER.to_owned(),
+            ),
+            (labels::SOURCE_CLUSTER, self.provider.to_string()),
+            (labels::MANAGED_BY, labels::MANAGER.to_owned()),
+            (labels::HUB, self.hub.to_string()),
+        ];
+        if self.multicluster {
+            let name = self.key.name.to_string();
+            labels.push((labels::MULTICLUSTER_SERVICE_NAME, name));
+        }
+        let labels = labels.into_iter();
+        let annotations = [
+            (labels::PROVISION_CLUSTER, self.provider.to_string()),
+            (labels::OWNER, self.owner.to_string()),
+            (labels::SOURCE, source.version.to_string()),
+        ];
+        ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(self.key.namespace.to_string()),
+            labels: Some(
+                labels
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .collect(),
+            ),
+            owner_references: import.map(|import| vec![import.clone()]),
+            annotations: Some(
+                annotations
+                    .map(|(name, value)| (name.to_owned(), value))
+                    .into(),
+            ),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn ports(&self, source: &SourceSlice) -> impl Iterator<Item = discovery::EndpointPort> {
+        source.ports.iter().filter_map(|port| self.translated(port))
+    }
+
+    /// A port of a source, under the name that the consumer's Service has for it: ports fit by protocol and number.
+    fn translated(&self, port: &SlicePort) -> Option<discovery::EndpointPort> {
+        let is_it = |candidate: &&ServicePort| {
+            *candidate.name == *port.name && candidate.id.protocol == port.protocol
+        };
+        let id = self.provider_ports.iter().find(is_it)?.id;
+        let mut offered = self.consumer_ports.iter();
+        let local = offered.find(|candidate| candidate.id == id)?;
+        Some(discovery::EndpointPort {
+            name: Some(local.name.to_string()),
+            protocol: Some(port.protocol.to_string()),
+            port: port.number,
+            app_protocol: port.app_protocol.as_deref().map(ToOwned::to_owned),
+        })
+    }
+
+    /// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
+    fn endpoint(&self, source: &SourceEndpoint<'_>) -> Endpoint {
+        let [ready, serving, terminating] = source.conditions;
+        let node = source.node.filter(|_| self.at_home);
+        Endpoint {
+            addresses: source
+                .addresses()
+                .map(|address| address.to_string())
+                .collect(),
+            conditions: Some(EndpointConditions {
+                ready,
+                serving: serving.filter(|_| self.all_conditions),
+                terminating: terminating.filter(|_| self.all_conditions),
+            }),
+            hostname: source.hostname.map(ToOwned::to_owned),
+            zone: source.zone.map(ToOwned::to_owned),
+            node_name: node.map(ToOwned::to_owned),
+            hints: (self.zone_hints || self.node_hints).then(|| self.hints(source, node)),
+            ..Endpoint::default()
+        }
+    }
+
+    /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
+    fn hints(&self, source: &SourceEndpoint<'_>, node: Option<&str>) -> EndpointHints {
+        let remote = format!("{}.remote", self.provider);
+        let zone = source.zone.unwrap_or(&remote).to_owned();
+        let node = node.unwrap_or(&remote).to_owned();
+        EndpointHints {
+            for_zones: self.zone_hints.then(|| vec![ForZone { name: zone }]),
+            for_nodes: self.node_hints.then(|| vec![ForNode { name: node }]),
+        }
+    }
+}

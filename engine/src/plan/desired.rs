@@ -1,0 +1,82 @@
+//! What should be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::condition::reason;
+use causeway::domain::{ClusterName, ServicePort};
+
+use super::clusterset::Clusterset;
+use super::copy::CopyWish;
+use super::placement::Placement;
+use super::service::ServiceWish;
+use crate::index::lacks::Lack;
+use crate::model::TimePoint;
+
+/// What should be, for one service.
+#[derive(Clone, Debug, Default)]
+pub struct Desired {
+    /// What a MultiClusterService asks the members to hold.
+    pub members: Members,
+    /// What ServiceExports ask the members to hold.
+    pub clusterset: Clusterset,
+    /// What is wrong on the hub's side.
+    pub problem: Option<Problem>,
+    /// Who provides, who consumes, and who takes no part.
+    pub placement: Placement,
+    /// What is so of it where Karmada's own controllers carry it.
+    pub beside: Option<Beside>,
+    /// Whether it is not known yet who carries the MultiClusterService: until then nothing is said of it.
+    pub on_hold: bool,
+    /// When time alone will change the plan.
+    pub again_at: Option<TimePoint>,
+}
+
+/// What the members should hold for one service.
+#[derive(Clone, Debug, Default)]
+pub enum Members {
+    /// Whatever they hold now.
+    #[default]
+    Untouched,
+    /// This, and in a member that is not listed nothing.
+    Wanted(BTreeMap<ClusterName, MemberWish>),
+}
+
+/// What one member should hold for one service.
+#[derive(Clone, Debug)]
+pub struct MemberWish {
+    /// The Service.
+    pub service: ServiceWish,
+    /// The exposed ports of the Service, under the names that it has for them.
+    pub offered: Vec<ServicePort>,
+    /// The copies.
+    pub copies: CopyWish,
+    /// Why the member cannot be served as asked, for a person.
+    pub trouble: Option<String>,
+}
+
+/// What is wrong on the hub's side: the reason and message of ServiceApplied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The reason, in CamelCase.
+    pub reason: &'static str,
+    /// What is wrong and what to do, for a person.
+    pub message: String,
+}
+
+/// What is so of a service that Karmada carries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// What consumers lack.
+    pub lacks: BTreeSet<Lack>,
+    /// Whether some of that may be there in a moment: what was said before stays.
+    pub wavers: bool,
+}
+
+impl Desired {
+    /// What is said where Karmada carries the service; then Karmada also says how far it is, in conditions of the same types as
+    /// causeway's.
+    pub fn karmadas_problem(&self) -> Option<&Problem> {
+        let problem = self.problem.as_ref();
+        problem.filter(|problem| problem.reason == reason::MANAGED_BY_KARMADA)
+    }
+}

@@ -1,0 +1,242 @@
+//! What of the hub's Service is exposed, and what is held for a while when it goes away.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use causeway::api::condition::reason;
+use causeway::domain::{
+    ExposedPort, ExposedPorts, MultiClusterService, ServiceKey, describe_ports,
+};
+
+use super::desired::Problem;
+use crate::index::Index;
+use crate::index::hub::Lost;
+use crate::index::service::{PortShape, ServiceKind, ServiceView};
+use crate::model::TimePoint;
+
+/// What is exposed of a service.
+#[derive(Clone, Debug)]
+pub struct Exposed {
+    /// On what the plan rests.
+    pub state: State,
+    /// The ports that are exposed, each (protocol, number) once.
+    pub ports: Vec<PortShape>,
+    /// What is wrong on the hub's side.
+    pub problem: Option<Problem>,
+    /// When a grace ends.
+    pub again_at: Option<TimePoint>,
+}
+
+/// On what a plan rests.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// This Service of the hub, as it is or as it was a moment ago.
+    Service(Box<ServiceView>),
+    /// What was there is not known any more; the members keep what they have.
+    Held,
+    /// There is nothing to expose.
+    Nothing,
+}
+
+impl Exposed {
+    fn nothing(state: State, problem: Problem, again_at: Option<TimePoint>) -> Self {
+        Self {
+            state,
+            ports: Vec::new(),
+            problem: Some(problem),
+            again_at,
+        }
+    }
+}
+
+/// Says what is exposed. What the hub lost stays for `grace`: a Service that is replaced by force is no outage.
+pub fn expose(
+    index: &Index,
+    grace: Duration,
+    key: &ServiceKey,
+    wish: &MultiClusterService,
+    now: TimePoint,
+) -> Exposed {
+    let lost = index.hub.lost.get(key);
+    if let Some(service) = index.hub.services.get(key) {
+        return expose_ports(index, grace, key, wish, service, now);
+    }
+    if let Some((service, since)) = lost.and_then(|lost| lost.service.as_ref()) {
+        let until = since.after(grace);
+        if now < until {
+            let ports = chosen(&wish.ports, &service.shape.ports, &[]);
+            let problem = Some(service_not_found(key, Some(until)));
+            return Exposed {
+                state: State::Service(service.clone().into()),
+                ports,
+                problem,
+                again_at: Some(until),
+            };
+        }
+        return Exposed::nothing(State::Nothing, service_not_found(key, None), None);
+    }
+    match forgotten_until(index, grace, key, now) {
+        Some(until) => Exposed::nothing(
+            State::Held,
+            service_not_found(key, Some(until)),
+            Some(until),
+        ),
+        None => Exposed::nothing(State::Nothing, service_not_found(key, None), None),
+    }
+}
+
+/// Until when something that was exposed before this process started is held: it is not known since when it is gone.
+fn forgotten_until(
+    index: &Index,
+    grace: Duration,
+    key: &ServiceKey,
+    now: TimePoint,
+) -> Option<TimePoint> {
+    let until = index.hub.listed_since?.after(grace);
+    (now < until && index.owns_native(key)).then_some(until)
+}
+
+fn expose_ports(
+    index: &Index,
+    grace: Duration,
+    key: &ServiceKey,
+    wish: &MultiClusterService,
+    service: &ServiceView,
+    now: TimePoint,
+) -> Exposed {
+    if service.shape.kind == ServiceKind::ExternalName {
+        let message = format!(
+            "Service {key} is an ExternalName and has no endpoints; expose a Service with a selector"
+        );
+        let problem = Problem {
+            reason: reason::SERVICE_APPLIED_FAILED,
+            message,
+        };
+        return Exposed::nothing(State::Held, problem, None);
+    }
+    let live = service.ports();
+    let missing: Vec<&ExposedPort> = wish.ports.missing_from(&live).collect();
+    let state = State::Service(service.clone().into());
+    if missing.is_empty() {
+        let ports = chosen(&wish.ports, &service.shape.ports, &[]);
+        return Exposed {
+            state,
+            ports,
+            problem: None,
+            again_at: None,
+        };
+    }
+    let lost = index.hub.lost.get(key);
+    let mut held = held_ports(lost, &missing, grace, now);
+    for entry in missing.iter().filter(|entry| !was_lost(lost, entry)) {
+        held.extend(forgotten_ports(index, grace, key, entry, now));
+    }
+    let held_until = held.iter().map(|(_, until)| *until).min();
+    let held: Vec<_> = held.into_iter().map(|(shape, _)| shape).collect();
+    let ports = chosen(&wish.ports, &service.shape.ports, &held);
+    let problem = port_not_found(key, &missing, service, held_until);
+    if ports.is_empty() {
+        return Exposed::nothing(State::Nothing, problem, None);
+    }
+    Exposed {
+        state,
+        ports,
+        problem: Some(problem),
+        again_at: held_until,
+    }
+}
+
+/// Ports that the missing entries meant, of which the loss is younger than the grace.
+fn held_ports(
+    lost: Option<&Lost>,
+    missing: &[&ExposedPort],
+    grace: Duration,
+    now: TimePoint,
+) -> Vec<(PortShape, TimePoint)> {
+    let all = lost.map(|lost| lost.ports.as_slice()).unwrap_or_default();
+    let meant = all
+        .iter()
+        .filter(|(shape, _)| missing.iter().any(|entry| entry.means(&shape.port)));
+    meant
+        .map(|(shape, since)| (shape.clone(), since.after(grace)))
+        .filter(|(_, until)| now < *until)
+        .collect()
+}
+
+fn was_lost(lost: Option<&Lost>, entry: &ExposedPort) -> bool {
+    lost.is_some_and(|lost| lost.ports.iter().any(|(shape, _)| entry.means(&shape.port)))
+}
+
+/// Ports of that entry that were exposed before this process started, as the members still have them.
+fn forgotten_ports(
+    index: &Index,
+    grace: Duration,
+    key: &ServiceKey,
+    entry: &ExposedPort,
+    now: TimePoint,
+) -> Vec<(PortShape, TimePoint)> {
+    let Some(until) = forgotten_until(index, grace, key, now) else {
+        return Vec::new();
+    };
+    let services = index
+        .members
+        .values()
+        .filter_map(|member| member.service(key));
+    let own = services.filter(|service| service.is_delivered_by(&index.hub.uid));
+    let ports = own.flat_map(|service| &service.shape.ports);
+    ports
+        .filter(|shape| entry.means(&shape.port))
+        .map(|shape| (shape.clone(), until))
+        .collect()
+}
+
+/// The exposed ports among those that are there and those that are held, each (protocol, number) once.
+fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec<PortShape> {
+    let mut ids = HashSet::new();
+    let included = live
+        .iter()
+        .chain(held)
+        .filter(|shape| exposed.include(&shape.port));
+    included
+        .filter(|shape| ids.insert(shape.port.id))
+        .cloned()
+        .collect()
+}
+
+fn service_not_found(key: &ServiceKey, until: Option<TimePoint>) -> Problem {
+    let message = format!("the hub has no Service {key}; {}", fate(until));
+    Problem {
+        reason: reason::SERVICE_NOT_FOUND,
+        message,
+    }
+}
+
+fn port_not_found(
+    key: &ServiceKey,
+    missing: &[&ExposedPort],
+    service: &ServiceView,
+    until: Option<TimePoint>,
+) -> Problem {
+    let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    let ports = service.ports();
+    let message = format!(
+        "Service {key} has no port {}; it has {}; {}",
+        missing.join(", "),
+        describe_ports(&ports),
+        fate(until)
+    );
+    Problem {
+        reason: reason::PORT_NOT_FOUND,
+        message,
+    }
+}
+
+fn fate(until: Option<TimePoint>) -> String {
+    match until {
+        Some(until) => format!("what the clusters hold is kept until {until:.0}"),
+        None => "nothing of it is offered to other clusters".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

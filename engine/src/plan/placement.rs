@@ -1,0 +1,72 @@
+//! Which members provide a service and which consume it.
+
+use std::collections::BTreeMap;
+
+use causeway::domain::{ClusterName, MultiClusterService};
+
+use crate::index::Index;
+use crate::model::Standing;
+
+/// Who takes part in a service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// The members that take part, those named and not joined included.
+    pub targets: BTreeMap<ClusterName, Roles>,
+    /// Members that are asked for and take no part, and why; nothing waits for them.
+    pub left_out: BTreeMap<ClusterName, String>,
+}
+
+/// What a member is to a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// Its pods back the service.
+    pub provider: bool,
+    /// Its clients may reach it.
+    pub consumer: bool,
+}
+
+impl Placement {
+    /// The members whose pods back the service.
+    pub fn providers(&self) -> impl Iterator<Item = &ClusterName> {
+        self.targets
+            .iter()
+            .filter(|(_, roles)| roles.provider)
+            .map(|(name, _)| name)
+    }
+
+    /// The members whose clients may reach it.
+    pub fn consumers(&self) -> impl Iterator<Item = &ClusterName> {
+        self.targets
+            .iter()
+            .filter(|(_, roles)| roles.consumer)
+            .map(|(name, _)| name)
+    }
+}
+
+/// Says who takes part: an empty list means every cluster that the hub knows.
+pub fn place(index: &Index, wish: &MultiClusterService) -> Placement {
+    let mut placement = Placement::default();
+    let known = index.hub.clusters.keys();
+    let named = wish.providers.named().chain(wish.consumers.named());
+    for name in known.chain(named) {
+        let roles = Roles {
+            provider: wish.providers.includes(name),
+            consumer: wish.consumers.includes(name),
+        };
+        if !roles.provider && !roles.consumer {
+            continue;
+        }
+        match index.standing(name) {
+            Standing::LeftOut(why) => {
+                placement.left_out.insert(name.clone(), why);
+            }
+            _ => {
+                placement.targets.insert(name.clone(), roles);
+            }
+        }
+    }
+    placement
+}
+
+#[cfg(test)]
+mod tests;

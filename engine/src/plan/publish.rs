@@ -1,0 +1,123 @@
+//! A service that a MultiClusterService exposes, shown to tools of the clusterset: Gateway API routes refer to ServiceImports,
+//! and clusterset DNS answers from them.
+
+use causeway::api::labels;
+use causeway::api::multicluster::{ServiceExport, ServiceExportSpec, Version};
+use causeway::api::ownership::NATIVE_OWNER;
+use causeway::domain::ServiceKey;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::clusterset::exports::validity;
+use super::clusterset::merge::{ImportPort, ImportShape};
+use super::clusterset::{Clusterset, ImportWish, Imports, import};
+use super::copy::CopyWish;
+use super::desired::{Desired, MemberWish, Members};
+use super::placement::Roles;
+use super::service::ServiceWish;
+use crate::index::Index;
+use crate::index::member::{Member, NamespaceState};
+use crate::index::service::ServiceView;
+use crate::model::slice::Path;
+
+/// Adds exports in the providers and imports in the consumers. The Service of the own name stands for the import: no other
+/// Service and no other copies are made.
+pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &mut Clusterset) {
+    let (Members::Wanted(wishes), Imports::Wanted(imports)) =
+        (&native.members, &mut clusterset.imports)
+    else {
+        return;
+    };
+    let Some(mcs) = index.hub.multi_cluster_services.get(key) else {
+        return;
+    };
+    let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
+    for (name, wish) in wishes {
+        let roles = native.placement.targets.get(name).copied();
+        let (roles, Some(member)) = (roles.unwrap_or_default(), index.members.get(name)) else {
+            continue;
+        };
+        // Beside Karmada nothing is begun.
+        let goes_on = |ours: Option<Path>| native.beside.is_none() || ours == Some(Path::Native);
+        let hub = &index.hub.uid;
+        let export = member.export(key).and_then(|export| export.path(hub));
+        let import = member.import(key).and_then(|import| import.path(hub));
+        if roles.provider && member.exports_followed().is_some() && goes_on(export) {
+            clusterset.published.insert(name.clone(), owner.clone());
+            if member.export(key).is_some() {
+                let validity = validity(member.service(key));
+                let exports = &mut clusterset.exports;
+                exports.entry(name.clone()).or_insert(validity);
+            }
+        }
+        if goes_on(import)
+            && let Some(wish) = import_wish(key, member, wish, roles, &owner)
+        {
+            imports.entry(name.clone()).or_insert(wish);
+        }
+    }
+    if !imports.is_empty() {
+        let providers = native.placement.providers();
+        let used = providers.filter(|name| index.provides(name));
+        clusterset.exporters.extend(used.cloned());
+    }
+}
+
+fn import_wish(
+    key: &ServiceKey,
+    member: &Member,
+    wish: &MemberWish,
+    roles: Roles,
+    owner: &str,
+) -> Option<ImportWish> {
+    let served = member.imports_followed()?;
+    let active = member.namespace(&key.namespace) == NamespaceState::Active;
+    let service = member.service(key).filter(|_| roles.consumer && active)?;
+    let shape = shape(service, wish)?;
+    Some(ImportWish {
+        served,
+        service: None,
+        import: import::plan(served, &shape, owner, Some(service), None),
+        copies: CopyWish::default(),
+        trouble: None,
+        unresolved: None,
+        karmadas: false,
+    })
+}
+
+/// What the member's Service offers of the exposed ports; nothing where it stands for another service.
+fn shape(service: &ServiceView, wish: &MemberWish) -> Option<ImportShape> {
+    let port = |port: &causeway::domain::ServicePort| ImportPort {
+        port: port.clone(),
+        app_protocol: service
+            .shape
+            .ports
+            .iter()
+            .find(|shape| shape.port.id == port.id)
+            .and_then(|shape| shape.app_protocol.clone()),
+    };
+    let preference = match &wish.service {
+        ServiceWish::Own(own) => own.shape.traffic_distribution.clone(),
+        ServiceWish::Foreign => service.shape.traffic_distribution.clone(),
+        ServiceWish::Conflict(_) => return None,
+    };
+    Some(ImportShape {
+        traffic_distribution: preference,
+        ..ImportShape::of(service, wish.offered.iter().map(port).collect())
+    })
+}
+
+/// The export that a provider holds.
+pub fn export(key: &ServiceKey, version: Version, hub: &str, owner: &str) -> ServiceExport {
+    let metadata = ObjectMeta {
+        name: Some(key.name.to_string()),
+        namespace: Some(key.namespace.to_string()),
+        labels: Some(
+            [(labels::MANAGED_BY, labels::MANAGER), (labels::HUB, hub)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        ),
+        annotations: Some([(labels::OWNER.to_owned(), owner.to_owned())].into()),
+        ..ObjectMeta::default()
+    };
+    ServiceExport::new(version, metadata, ServiceExportSpec::default())
+}

@@ -1,0 +1,25 @@
+//! What the controller was started with.
+
+use std::time::Duration;
+
+use causeway::domain::protected::Protection;
+
+use crate::index::quota::Quota;
+use crate::seal::Seal;
+
+/// What the controller was started with, as far as planning is concerned.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Namespaces that are left alone.
+    pub protection: Protection,
+    /// How long the last state is held when the hub's Service, or an exposed port of it, goes away.
+    pub service_grace: Duration,
+    /// After how long out of reach the endpoints of a member are given up; `None` for never.
+    pub provider_ttl: Option<Duration>,
+    /// Whether what MultiClusterServices expose is shown to tools of the clusterset too, as ServiceExports and ServiceImports.
+    pub publish_exports: bool,
+    /// What one member may export.
+    pub quota: Quota,
+    /// By what it is known since when exports count; without it their creation decides.
+    pub seal: Option<Seal>,
+}

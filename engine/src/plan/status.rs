@@ -1,0 +1,438 @@
+//! What the status of a MultiClusterService should say.
+//!
+//! A condition whose truth is not settled yet stays as it was, so that a change that is under way makes nothing flap
+//! and costs no write.
+
+mod ready;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use causeway::api::condition::{self as names, reason};
+use causeway::domain::{ClusterName, ExposureType, ServiceKey};
+use k8s_openapi::api::core::v1::LoadBalancerIngress;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+
+use super::verdict::{State, Text, Verdict, set, settled, tally, verdict};
+use super::{Desired, MemberWish, Members};
+use crate::index::Index;
+use crate::index::hub::McsView;
+use crate::index::member::Member;
+use crate::model::{ObjectEvent, Standing, TimePoint};
+
+/// What a status should say, and when time alone will change it.
+#[derive(Debug)]
+pub struct StatusWish {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// The load balancers' addresses.
+    pub ingress: Vec<LoadBalancerIngress>,
+    /// What became so since the stored status.
+    pub events: Vec<ObjectEvent>,
+    /// When to look again, if nothing happens.
+    pub again_at: Option<TimePoint>,
+}
+
+/// What is still to be written into one member, and what could not be.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Whether a write of the Service or its namespace is outstanding.
+    pub service_pending: bool,
+    /// Whether a write of a copy is outstanding.
+    pub copies_pending: bool,
+    /// Why the Service cannot be written.
+    pub service_trouble: Option<String>,
+    /// Why copies cannot be written.
+    pub copies_trouble: Option<String>,
+    /// Whether somebody changes the Service back as often as it is written.
+    pub service_fought: bool,
+    /// Whether somebody changes copies back as often as they are written.
+    pub copies_fought: bool,
+}
+
+impl Progress {
+    /// Whether anything is outstanding.
+    pub fn is_pending(&self) -> bool {
+        self.service_pending || self.copies_pending
+    }
+
+    /// Whether somebody changes anything back as often as it is written.
+    pub fn is_fought(&self) -> bool {
+        self.service_fought || self.copies_fought
+    }
+
+    /// What is in the way, the Service first.
+    pub fn trouble(&self) -> Option<String> {
+        let trouble = self.service_trouble.as_ref();
+        trouble.or(self.copies_trouble.as_ref()).cloned()
+    }
+}
+
+/// A copy that no watch has shown for this long after it was written is trouble, and so is a slice that is not made.
+const SEEN_WITHIN: Duration = Duration::from_secs(30);
+/// Words the status of a service; `conflict` is what is said of a fight over the MultiClusterService itself.
+pub fn status(
+    index: &Index,
+    key: &ServiceKey,
+    mcs: &McsView,
+    desired: &Desired,
+    progress: &HashMap<ClusterName, Progress>,
+    conflict: Option<String>,
+    now: TimePoint,
+) -> StatusWish {
+    let view = View {
+        index,
+        key,
+        mcs,
+        desired,
+        progress,
+        conflict,
+        now,
+    };
+    let mut conditions = mcs.conditions.clone();
+    let mut events = Vec::new();
+    let verdicts = view.verdicts();
+    for (type_, true_text, verdict) in &verdicts {
+        events.extend(set(
+            &mut conditions,
+            type_,
+            *true_text,
+            verdict,
+            mcs.generation,
+            now,
+        ));
+    }
+    let ready = view.ready(&conditions, &verdicts);
+    let message = view.ready_message();
+    let true_text = (reason::READY, message.as_str());
+    let said = set(
+        &mut conditions,
+        names::READY,
+        true_text,
+        &ready,
+        mcs.generation,
+        now,
+    );
+    let by_itself = |said: &ObjectEvent| verdicts.is_empty() || said.reason == reason::NO_PROVIDERS;
+    events.extend(said.filter(by_itself));
+    // Whoever notices a fight tells of it, once.
+    events.retain(|said| said.reason != reason::WRITE_CONFLICT);
+    StatusWish {
+        conditions,
+        ingress: view.ingress(),
+        events,
+        again_at: view.patience_ends(),
+    }
+}
+
+const SERVICE_TEXT: Text<'static> = (
+    reason::SERVICE_APPLIED_SUCCEED,
+    "Service is propagated to target clusters.",
+);
+const DISPATCHED_TEXT: Text<'static> = (
+    reason::DISPATCHED_SUCCEED,
+    "EndpointSlice are dispatched successfully",
+);
+const APPLIED_TEXT: Text<'static> = (
+    reason::APPLIED_SUCCESS,
+    "EndpointSlices are propagated to target clusters.",
+);
+
+struct View<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    mcs: &'a McsView,
+    desired: &'a Desired,
+    progress: &'a HashMap<ClusterName, Progress>,
+    conflict: Option<String>,
+    now: TimePoint,
+}
+
+impl View<'_> {
+    fn exposure(&self) -> ExposureType {
+        self.mcs
+            .wish
+            .as_ref()
+            .map_or(ExposureType::CrossCluster, |wish| wish.exposure)
+    }
+
+    /// None where Karmada carries the service: the conditions are Karmada's to write then.
+    fn verdicts(&self) -> Vec<(&'static str, Text<'static>, Verdict)> {
+        if self.desired.karmadas_problem().is_some() {
+            return Vec::new();
+        }
+        let mut all = vec![(names::SERVICE_APPLIED, SERVICE_TEXT, self.service_applied())];
+        if self.exposure() == ExposureType::CrossCluster {
+            all.push((
+                names::ENDPOINT_SLICE_DISPATCHED,
+                DISPATCHED_TEXT,
+                self.dispatched(),
+            ));
+            all.push((names::ENDPOINT_SLICE_APPLIED, APPLIED_TEXT, self.applied()));
+        }
+        all
+    }
+
+    /// Nothing is exposed because of the hub: what that means for the slices.
+    fn withdrawn(&self) -> Option<&str> {
+        let nothing = matches!(&self.desired.members, Members::Wanted(wishes) if wishes.is_empty());
+        self.desired
+            .problem
+            .as_ref()
+            .filter(|_| nothing)
+            .map(|problem| problem.message.as_str())
+    }
+
+    fn service_applied(&self) -> Verdict {
+        if let Some(problem) = &self.desired.problem {
+            return problem.into();
+        }
+        if self.desired.placement.targets.is_empty() {
+            let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
+            return Verdict::False {
+                reason: reason::SERVICE_APPLIED_FAILED.into(),
+                message,
+            };
+        }
+        let load_balancer = self.exposure() == ExposureType::LoadBalancer;
+        let targets = self.desired.placement.targets.iter();
+        let states = targets
+            .filter(|(_, roles)| roles.provider || !load_balancer)
+            .map(|(name, _)| {
+                let state = if load_balancer {
+                    self.balanced_in(name)
+                } else {
+                    self.service_in(name)
+                };
+                (name, state)
+            });
+        let failed = self.reason(reason::SERVICE_APPLIED_FAILED, |one| one.service_fought);
+        verdict(failed, [tally("clusters", states.collect())])
+    }
+
+    /// Why a condition does not hold.
+    fn reason(&self, usual: &'static str, is_fought: fn(&Progress) -> bool) -> &'static str {
+        match self.progress.values().any(is_fought) {
+            true => reason::WRITE_CONFLICT,
+            false => usual,
+        }
+    }
+
+    fn dispatched(&self) -> Verdict {
+        if let Some(verdict) = self.without_members(reason::DISPATCHED_FAILED) {
+            return verdict;
+        }
+        let placement = &self.desired.placement;
+        let providers = placement
+            .providers()
+            .map(|name| (name, self.provided_by(name)))
+            .collect();
+        let consumers = placement
+            .consumers()
+            .map(|name| (name, self.dispatched_to(name)))
+            .collect();
+        verdict(
+            self.reason(reason::DISPATCHED_FAILED, |one| one.copies_fought),
+            [tally("providers", providers), tally("consumers", consumers)],
+        )
+    }
+
+    fn applied(&self) -> Verdict {
+        if let Some(verdict) = self.without_members(reason::APPLIED_FAILED) {
+            return verdict;
+        }
+        let consumers = self
+            .desired
+            .placement
+            .consumers()
+            .map(|name| (name, self.applied_in(name)))
+            .collect();
+        let failed = self.reason(reason::APPLIED_FAILED, |one| one.copies_fought);
+        verdict(failed, [tally("consumers", consumers)])
+    }
+
+    /// The verdict about slices where no member is planned for.
+    fn without_members(&self, reason: &'static str) -> Option<Verdict> {
+        if let Some(message) = self.withdrawn() {
+            return Some(Verdict::False {
+                reason: reason.into(),
+                message: message.to_owned(),
+            });
+        }
+        match &self.desired.members {
+            Members::Untouched => Some(Verdict::Unsettled),
+            Members::Wanted(_) => None,
+        }
+    }
+
+    fn member(&self, name: &ClusterName) -> Option<&Member> {
+        self.index.members.get(name)
+    }
+
+    fn wish(&self, name: &ClusterName) -> Option<&MemberWish> {
+        match &self.desired.members {
+            Members::Wanted(wishes) => wishes.get(name),
+            Members::Untouched => None,
+        }
+    }
+
+    fn reachable(&self, name: &ClusterName) -> State {
+        match self.index.standing(name) {
+            Standing::Synced => State::Done,
+            Standing::Syncing => State::InProgress,
+            Standing::NotJoined => State::FailedWrite("is not joined".to_owned()),
+            Standing::Refused(why) | Standing::LeftOut(why) => State::FailedWrite(why),
+            Standing::Unreachable { since, why } => {
+                State::FailedWrite(format!("unreachable since {since:.0} ({why})"))
+            }
+        }
+    }
+
+    fn service_in(&self, name: &ClusterName) -> State {
+        let reachable = self.reachable(name);
+        if reachable != State::Done {
+            return reachable;
+        }
+        let progress = self.progress.get(name);
+        let wish_trouble = self.wish(name).and_then(|wish| wish.trouble.clone());
+        let trouble =
+            wish_trouble.or_else(|| progress.and_then(|progress| progress.service_trouble.clone()));
+        settled(
+            trouble,
+            progress.is_some_and(|progress| progress.service_pending),
+        )
+    }
+
+    fn balanced_in(&self, name: &ClusterName) -> State {
+        let reachable = self.reachable(name);
+        let has_service = self
+            .member(name)
+            .is_some_and(|member| member.service(self.key).is_some());
+        match reachable {
+            State::Done if !has_service => {
+                State::FailedWrite(format!("has no Service {}", self.key))
+            }
+            other => other,
+        }
+    }
+
+    /// Kubernetes makes at least one slice for every Service with a selector; until it is there nothing can be dispatched.
+    fn provided_by(&self, name: &ClusterName) -> State {
+        let reachable = self.reachable(name);
+        match self
+            .slice_awaited_until(name)
+            .filter(|_| reachable == State::Done)
+        {
+            None => reachable,
+            Some(until) if self.now < until => State::InProgress,
+            Some(_) => {
+                State::FailedWrite(format!("has no EndpointSlice of Service {}", self.key.name))
+            }
+        }
+    }
+
+    /// Until when it is no wonder that a provider has no slice of its Service yet.
+    fn slice_awaited_until(&self, name: &ClusterName) -> Option<TimePoint> {
+        let member = self.member(name)?;
+        let service = member
+            .service(self.key)
+            .filter(|service| !service.shape.selector.is_empty())?;
+        if member.sources(self.key).next().is_some() {
+            return None;
+        }
+        let since = service.created.unwrap_or(Timestamp::UNIX_EPOCH);
+        let until = since.saturating_add(SEEN_WITHIN).unwrap_or(Timestamp::MAX);
+        Some(self.now.at_wall(until))
+    }
+
+    fn dispatched_to(&self, name: &ClusterName) -> State {
+        let reachable = self.reachable(name);
+        if reachable != State::Done {
+            return reachable;
+        }
+        let progress = self.progress.get(name);
+        let trouble = progress.and_then(|progress| progress.copies_trouble.clone());
+        let pending =
+            progress.is_some_and(|progress| progress.copies_pending || progress.service_pending);
+        settled(trouble, pending)
+    }
+
+    fn applied_in(&self, name: &ClusterName) -> State {
+        let was_true = names::is_true(&self.mcs.conditions, names::ENDPOINT_SLICE_APPLIED);
+        match self.dispatched_to(name) {
+            // What an unreachable consumer holds it still holds.
+            State::FailedWrite(_) if was_true && self.reachable(name) != State::Done => {
+                State::InProgress
+            }
+            State::Done => self.seen_in(name),
+            other => other,
+        }
+    }
+
+    fn seen_in(&self, name: &ClusterName) -> State {
+        let unseen: Vec<_> = self.unseen_in(name).collect();
+        let late = unseen
+            .iter()
+            .filter(|since| self.now.since(**since) >= SEEN_WITHIN)
+            .count();
+        match (unseen.len(), late) {
+            (0, _) => State::Done,
+            (_, 0) => State::InProgress,
+            (_, late) => State::FailedWrite(format!(
+                "{late} EndpointSlices were written and are not seen back"
+            )),
+        }
+    }
+
+    fn unseen_in(&self, name: &ClusterName) -> impl Iterator<Item = TimePoint> {
+        let member = self.member(name);
+        let copies = self
+            .wish(name)
+            .into_iter()
+            .flat_map(|wish| wish.copies.wanted.keys());
+        copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since)
+    }
+
+    /// When something that is under way begins to count as trouble.
+    fn patience_ends(&self) -> Option<TimePoint> {
+        let placement = &self.desired.placement;
+        let unseen = placement.consumers().flat_map(|name| self.unseen_in(name));
+        let unseen = unseen.map(|since| since.after(SEEN_WITHIN));
+        let awaited = placement
+            .providers()
+            .filter_map(|name| self.slice_awaited_until(name));
+        unseen.chain(awaited).filter(|end| *end > self.now).min()
+    }
+
+    fn ingress(&self) -> Vec<LoadBalancerIngress> {
+        let untouched = matches!(self.desired.members, Members::Untouched);
+        if untouched || self.exposure() != ExposureType::LoadBalancer {
+            return self.mcs.ingress.clone();
+        }
+        let providers = self.desired.placement.providers();
+        let used: Vec<_> = providers.filter(|name| self.index.provides(name)).collect();
+        let known = |name: &ClusterName| {
+            self.member(name)
+                .filter(|member| member.sources_are_known())
+        };
+        let services = used
+            .iter()
+            .filter_map(|name| known(name)?.service(self.key));
+        let reported = services.flat_map(|service| service.ingress.clone());
+        if used.iter().all(|name| known(name).is_some()) {
+            return reported.collect();
+        }
+        // Nothing proves that the load balancer of a cluster that cannot be asked is gone.
+        let mut all = self.mcs.ingress.clone();
+        for ingress in reported {
+            if !all.contains(&ingress) {
+                all.push(ingress);
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Whether a service can be reached, in one condition.
+
+use std::collections::BTreeMap;
+
+use causeway::api::condition::{self as names, TRUE, reason};
+use causeway::domain::{ClusterName, ExposureType};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::View;
+use crate::model::propagation::advice;
+use crate::plan::copy::Refused;
+use crate::plan::verdict::{Text, Verdict};
+use crate::plan::{Members, Problem};
+
+impl View<'_> {
+    /// The first condition that does not hold decides, a kept one included. While anything is under way, Ready is not
+    /// said anew, lest it be said of what is not yet so.
+    pub(super) fn ready(
+        &self,
+        conditions: &[Condition],
+        verdicts: &[(&'static str, Text<'static>, Verdict)],
+    ) -> Verdict {
+        let not_ready = |reason: &'static str, message: String| Verdict::False {
+            reason: reason.into(),
+            message,
+        };
+        if let Some(conflict) = &self.conflict {
+            return not_ready(reason::WRITE_CONFLICT, conflict.clone());
+        }
+        if let Some(problem) = self.desired.karmadas_problem() {
+            return self.beside_karmada(problem);
+        }
+        let found = verdicts
+            .iter()
+            .map(|(type_, _, _)| names::find(conditions, type_));
+        let standing: Vec<_> = found.flatten().collect();
+        if let Some(failed) = standing.iter().find(|one| one.status != TRUE) {
+            let mut message = failed.message.clone();
+            if let Some(why) = self.without_providers().filter(|_| self.has_lapsed()) {
+                message.push_str(&format!("; {why}"));
+            }
+            return Verdict::False {
+                reason: failed.reason.clone().into(),
+                message,
+            };
+        }
+        let settled = verdicts
+            .iter()
+            .all(|(_, _, verdict)| *verdict == Verdict::True);
+        let is_current = |one: &&Condition| one.observed_generation == Some(self.mcs.generation);
+        let current = standing.len() == verdicts.len() && standing.iter().all(is_current);
+        let was_ready = names::is_true(&self.mcs.conditions, names::READY);
+        if settled || (current && !was_ready) {
+            match self.without_providers() {
+                Some(message) => not_ready(reason::NO_PROVIDERS, message),
+                None => Verdict::True,
+            }
+        } else {
+            Verdict::Unsettled
+        }
+    }
+
+    /// What is said of a service that Karmada carries stays as long as it may be so again in a moment.
+    fn beside_karmada(&self, problem: &Problem) -> Verdict {
+        let beside = self.desired.beside.as_ref();
+        let said = names::find(&self.mcs.conditions, names::READY);
+        let said = said.filter(|ready| ready.reason == problem.reason);
+        let is_current = |ready: &Condition| ready.observed_generation == Some(self.mcs.generation);
+        match beside.is_some_and(|beside| beside.wavers) && said.is_some_and(is_current) {
+            true => Verdict::Unsettled,
+            false => problem.into(),
+        }
+    }
+
+    /// Why nothing backs the service, where that is so though everything is where it should be.
+    fn without_providers(&self) -> Option<String> {
+        let is_planned = matches!(self.desired.members, Members::Wanted(_));
+        let used = self.used().next().is_some();
+        let out = self.left_out();
+        (is_planned && !used).then(|| {
+            let out = match out.is_empty() {
+                true => "no cluster is named that provides it".to_owned(),
+                false => out.join(", "),
+            };
+            format!("no cluster backs {}: {out}", self.key)
+        })
+    }
+
+    fn has_lapsed(&self) -> bool {
+        let mut providers = self.desired.placement.providers();
+        providers.any(|name| self.index.has_lapsed(name))
+    }
+
+    /// The providers whose endpoints are used.
+    fn used(&self) -> impl Iterator<Item = &ClusterName> {
+        let providers = self.desired.placement.providers();
+        providers.filter(|name| self.index.provides(name) && !self.index.has_lapsed(name))
+    }
+
+    /// The clusters that take no part, and why.
+    fn left_out(&self) -> Vec<String> {
+        let placement = &self.desired.placement;
+        let unused = placement.providers().filter_map(|name| {
+            let why = match (self.index.provides(name), self.index.has_lapsed(name)) {
+                (false, _) => self.not_provided(name),
+                (true, true) => "out of reach for longer than --provider-ttl",
+                (true, false) => return None,
+            };
+            Some((name, why))
+        });
+        let left_out = placement.left_out.iter();
+        left_out
+            .map(|(name, why)| (name, why.as_str()))
+            .chain(unused)
+            .map(|(name, why)| format!("{name} ({why})"))
+            .collect()
+    }
+
+    fn not_provided(&self, name: &ClusterName) -> &'static str {
+        match self.index.hub.clusters.get(name) {
+            None => "is not joined",
+            Some(cluster) if cluster.withdrawn => "withdrawn",
+            Some(_) => "the same cluster as another",
+        }
+    }
+
+    pub(super) fn ready_message(&self) -> String {
+        let placement = &self.desired.placement;
+        let used = self.used().count();
+        let mut message = match self.exposure() {
+            ExposureType::CrossCluster => format!(
+                "{} can be reached from {}, backed by {}",
+                self.key,
+                counted(placement.consumers().count()),
+                counted(used)
+            ),
+            ExposureType::LoadBalancer => {
+                format!("the load balancers of {} are gathered", counted(used))
+            }
+        };
+        let out = self.left_out();
+        if !out.is_empty() {
+            message.push_str(&format!("; left out: {}", out.join(", ")));
+        }
+        let refused = self.refused();
+        if !refused.is_empty() {
+            message.push_str(&format!("; not carried: {}", refused.join(", ")));
+        }
+        let clusters = self.index.refused_propagation(self.key);
+        if !clusters.is_empty() {
+            message.push_str(&format!("; {}", advice(self.key, &clusters)));
+        }
+        if self.index.hub.hides_works(self.now) {
+            message.push_str("; unknown whether Karmada carries it too (its Works cannot be read)");
+        }
+        message
+    }
+
+    /// The endpoints that no consumer is given, whoever it is.
+    fn refused(&self) -> Vec<String> {
+        let Members::Wanted(wishes) = &self.desired.members else {
+            return Vec::new();
+        };
+        let all: BTreeMap<_, _> = wishes
+            .values()
+            .flat_map(|wish| &wish.copies.refused)
+            .collect();
+        let worded = |(name, refused): (&ClusterName, &Refused)| refused.of(name);
+        all.into_iter().map(worded).collect()
+    }
+}
+
+fn counted(clusters: usize) -> String {
+    format!(
+        "{clusters} {}",
+        if clusters == 1 { "cluster" } else { "clusters" }
+    )
+}

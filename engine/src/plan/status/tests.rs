@@ -1,0 +1,502 @@
+use std::time::Duration;
+
+use causeway::api::condition::TRUE;
+use serde_json::json;
+
+use super::*;
+use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
+use crate::fixtures::{World, key, name, world};
+use crate::model::{Failure, FailureKind};
+
+mod load_balancer;
+
+const TYPES: [&str; 4] = [
+    names::SERVICE_APPLIED,
+    names::ENDPOINT_SLICE_DISPATCHED,
+    names::ENDPOINT_SLICE_APPLIED,
+    names::READY,
+];
+
+fn foo() -> Object {
+    service("foo").port("http", 80)
+}
+
+fn source(address: &str) -> Object {
+    slice("foo-abc", "foo").port("http", 8080).endpoint(address)
+}
+
+fn exposure() -> Object {
+    mcs("foo")
+        .providers(&["member1"])
+        .consumers(&["member2", "member3"])
+}
+
+/// member1 provides `foo` to member2 and member3, and all is well.
+fn ready() -> World {
+    let mut world = world();
+    world
+        .member("member1")
+        .member("member2")
+        .member("member3")
+        .on_hub(foo());
+    world
+        .on("member1", source("10.1.0.5"))
+        .on_hub(exposure())
+        .settle();
+    assert!(world.is_ready("foo"), "{}", world.says("foo", names::READY));
+    world.forget_writes();
+    world
+}
+
+fn all(world: &World) -> [String; 4] {
+    TYPES.map(|type_| world.says("foo", type_))
+}
+
+fn status_writes(world: &World) -> usize {
+    world
+        .log()
+        .iter()
+        .filter(|line| *line == "hub patch MultiClusterService")
+        .count()
+}
+
+fn minute() -> Duration {
+    Duration::from_secs(60)
+}
+
+#[test]
+fn what_is_done_reads_as_karmada_writes_it() {
+    let world = ready();
+    let expected = [
+        "True ServiceAppliedSucceed: Service is propagated to target clusters.",
+        "True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully",
+        "True EndpointSliceAppliedSuccess: EndpointSlices are propagated to target clusters.",
+        "True Ready: shop/foo can be reached from 2 clusters, backed by 1 cluster",
+    ];
+    assert_eq!(all(&world), expected);
+    let order = world.mcs("foo").expect("it is there")["status"]["conditions"].clone();
+    let order: Vec<_> = order
+        .as_array()
+        .expect("conditions")
+        .iter()
+        .map(|one| one["type"].clone())
+        .collect();
+    assert_eq!(order, TYPES);
+}
+
+#[test]
+fn an_unreachable_consumer_is_named_and_what_it_holds_still_counts_as_applied() {
+    let mut world = ready();
+    world.lose("member3").settle();
+    let expected = [
+        "False ServiceAppliedFailed: 1 of 3 clusters: member3 unreachable since 2026-01-01T00:00:01Z (connection refused)",
+        "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member3 unreachable since 2026-01-01T00:00:01Z (connection refused)",
+        "True EndpointSliceAppliedSuccess: EndpointSlices are propagated to target clusters.",
+        "False ServiceAppliedFailed: 1 of 3 clusters: member3 unreachable since 2026-01-01T00:00:01Z (connection refused)",
+    ];
+    assert_eq!(all(&world), expected);
+    world.forget_writes().pass(minute() * 60);
+    assert_eq!(
+        status_writes(&world),
+        0,
+        "the text stays the same while the trouble does"
+    );
+    world.list("member3").settle();
+    assert!(
+        TYPES.iter().all(|type_| world
+            .condition("foo", type_)
+            .is_some_and(|one| one.status == TRUE)),
+        "{:?}",
+        all(&world)
+    );
+}
+
+#[test]
+fn an_unreachable_provider_is_named_though_its_copies_stay() {
+    let mut world = ready();
+    world.lose("member1").settle();
+    let dispatched = "False EndpointSliceDispatchedFailed: 1 of 1 providers: member1 unreachable since 2026-01-01T00:00:01Z \
+                      (connection refused)";
+    assert_eq!(
+        world.says("foo", names::ENDPOINT_SLICE_DISPATCHED),
+        dispatched
+    );
+    assert_eq!(
+        world.says("foo", names::ENDPOINT_SLICE_APPLIED),
+        "True EndpointSliceAppliedSuccess: EndpointSlices are propagated to target clusters."
+    );
+}
+
+#[test]
+fn a_consumer_that_never_got_anything_is_not_applied_while_it_is_unreachable() {
+    let mut world = world();
+    world
+        .member("member1")
+        .member("member2")
+        .member("member3")
+        .on_hub(foo())
+        .lose("member3");
+    world
+        .on("member1", source("10.1.0.5"))
+        .on_hub(exposure())
+        .settle();
+    let applied = "False EndpointSliceAppliedFailed: 1 of 2 consumers: member3 unreachable since 2026-01-01T00:00:00Z \
+                   (connection refused)";
+    assert_eq!(world.says("foo", names::ENDPOINT_SLICE_APPLIED), applied);
+}
+
+#[test]
+fn nothing_is_said_of_members_that_are_still_listing() {
+    let mut world = world();
+    world
+        .member("member1")
+        .member("member2")
+        .silent_member("member3")
+        .on_hub(foo());
+    world
+        .on("member1", source("10.1.0.5"))
+        .on_hub(exposure())
+        .settle();
+    assert_eq!(all(&world), ["unknown"; 4]);
+    world
+        .identify("member3", "uid-of-member3", (1, 34))
+        .list("member3")
+        .settle();
+    assert!(world.is_ready("foo"));
+}
+
+#[test]
+fn a_failed_write_is_trouble_of_the_member_that_refuses_it() {
+    let denied = || Failure::new(FailureKind::Forbidden, "quota exceeded");
+    for (kind, condition, message) in [
+        (
+            Kind::Slice,
+            names::ENDPOINT_SLICE_DISPATCHED,
+            "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member3 1 EndpointSlice cannot be written (quota exceeded)",
+        ),
+        (
+            Kind::Slice,
+            names::ENDPOINT_SLICE_APPLIED,
+            "False EndpointSliceAppliedFailed: 1 of 2 consumers: member3 1 EndpointSlice cannot be written (quota exceeded)",
+        ),
+        (
+            Kind::Slice,
+            names::READY,
+            "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member3 1 EndpointSlice cannot be written (quota exceeded)",
+        ),
+        (
+            Kind::Slice,
+            names::SERVICE_APPLIED,
+            "True ServiceAppliedSucceed: Service is propagated to target clusters.",
+        ),
+        (
+            Kind::Service,
+            names::SERVICE_APPLIED,
+            "False ServiceAppliedFailed: 1 of 3 clusters: member3 Service foo cannot be written (quota exceeded)",
+        ),
+        (
+            Kind::Service,
+            names::READY,
+            "False ServiceAppliedFailed: 1 of 3 clusters: member3 Service foo cannot be written (quota exceeded)",
+        ),
+    ] {
+        let mut world = world();
+        world
+            .member("member1")
+            .member("member2")
+            .member("member3")
+            .on_hub(foo());
+        world.server("member3").refuses = Some((kind, denied()));
+        world
+            .on("member1", source("10.1.0.5"))
+            .on_hub(exposure())
+            .settle();
+        assert_eq!(world.says("foo", condition), message);
+        assert_eq!(
+            world.addresses("member2", "foo"),
+            ["10.1.0.5"],
+            "member3's trouble stays there"
+        );
+        world.server("member3").refuses = None;
+        world.pass(minute());
+        assert!(world.is_ready("foo"));
+    }
+}
+
+#[test]
+fn nothing_flaps_while_writes_are_in_progress() {
+    let mut world = ready();
+    for round in 0..20 {
+        world
+            .on("member1", source(&format!("10.1.0.{round}")))
+            .pass(Duration::from_millis(30));
+    }
+    world.settle();
+    assert_eq!(status_writes(&world), 0, "{:?}", world.log());
+    assert!(
+        world.log().len() > 4 && world.log().len() <= 16,
+        "ten a second in each consumer: {:?}",
+        world.log()
+    );
+    assert!(world.recorded.is_empty());
+}
+
+#[test]
+fn ready_of_a_new_generation_is_not_said_before_it_is_so() {
+    let mut world = ready();
+    world.member("member4").settle();
+    let before = all(&world);
+    world
+        .silence("member4")
+        .on_hub(exposure().consumers(&["member2", "member3", "member4"]))
+        .settle();
+    assert_eq!(all(&world), before, "member4's watch has shown nothing yet");
+    assert_eq!(
+        world
+            .condition("foo", names::READY)
+            .and_then(|one| one.observed_generation),
+        Some(1)
+    );
+    world.hear_again("member4").settle();
+    assert_eq!(
+        world.says("foo", names::READY),
+        "True Ready: shop/foo can be reached from 3 clusters, backed by 1 cluster"
+    );
+    assert_eq!(
+        world
+            .condition("foo", names::READY)
+            .and_then(|one| one.observed_generation),
+        Some(2)
+    );
+}
+
+#[test]
+fn ready_names_the_first_that_does_not_hold_also_while_others_are_under_way() {
+    let mut world = ready();
+    world.server("member3").refuses =
+        Some((Kind::Slice, Failure::new(FailureKind::Forbidden, "no")));
+    world
+        .lose("member2")
+        .on("member1", source("10.1.0.6"))
+        .settle();
+    assert!(
+        world
+            .says("foo", names::READY)
+            .starts_with("False ServiceAppliedFailed: 1 of 3 clusters: member2 unreachable")
+    );
+    world.silence("member2").list("member2").settle();
+    let message = "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member3 1 EndpointSlice cannot be written (no)";
+    assert_eq!(world.says("foo", names::READY), message);
+}
+
+#[test]
+fn a_slice_that_is_not_seen_back_for_half_a_minute_is_trouble_and_not_before() {
+    let mut world = ready();
+    world
+        .silence("member3")
+        .on("member1", source("10.1.0.6"))
+        .pass(Duration::from_secs(29));
+    assert_eq!(status_writes(&world), 0);
+    world.settle();
+    let applied = "False EndpointSliceAppliedFailed: 1 of 2 consumers: member3 1 EndpointSlices were written and are not seen back";
+    assert_eq!(world.says("foo", names::ENDPOINT_SLICE_APPLIED), applied);
+    let dispatched = world.says("foo", names::ENDPOINT_SLICE_DISPATCHED);
+    assert!(dispatched.starts_with("True"));
+    world.hear_again("member3").settle();
+    assert!(world.is_ready("foo"));
+}
+
+#[test]
+fn a_slice_that_a_new_list_shows_is_seen_back() {
+    let mut world = ready();
+    world
+        .silence("member3")
+        .on("member1", source("10.1.0.6"))
+        .pass(Duration::from_secs(31));
+    assert!(!world.is_ready("foo"));
+    world.hear_again("member3").list("member3").settle();
+    assert!(world.is_ready("foo"), "{}", world.says("foo", names::READY));
+}
+
+#[test]
+fn a_provider_without_a_slice_is_not_dispatched_after_half_a_minute() {
+    let mut world = world();
+    world
+        .member("member1")
+        .member("member2")
+        .member("member3")
+        .on_hub(foo())
+        .on_hub(exposure());
+    world.pass(Duration::from_secs(29));
+    assert_eq!(
+        world.says("foo", names::ENDPOINT_SLICE_DISPATCHED),
+        "unknown"
+    );
+    world.pass(Duration::from_secs(2));
+    let message = "False EndpointSliceDispatchedFailed: 1 of 1 providers: member1 has no EndpointSlice of Service foo";
+    assert_eq!(world.says("foo", names::READY), message);
+    world.on("member1", source("10.1.0.5")).settle();
+    assert!(world.is_ready("foo"));
+}
+
+#[test]
+fn a_false_message_names_the_clusters_shortest_first_and_not_too_many() {
+    let mut world = world();
+    world
+        .member("member1")
+        .on_hub(foo())
+        .on("member1", source("10.1.0.5"));
+    let names = [
+        "a9",
+        "a8",
+        "bb7",
+        "cc6",
+        "dd5",
+        "member-with-a-long-name",
+        "ee4",
+    ];
+    world
+        .on_hub(mcs("foo").providers(&["member1"]).consumers(&names))
+        .settle();
+    let message = "False ServiceAppliedFailed: 7 of 8 clusters: a8 is not joined; a9 is not joined; bb7 is not joined; cc6 is \
+                   not joined; dd5 is not joined; and 2 more";
+    assert_eq!(world.says("foo", super::names::READY), message);
+}
+
+#[test]
+fn nobody_to_serve_is_said() {
+    let mut world = world();
+    world.on_hub(foo()).on_hub(mcs("foo")).settle();
+    let message =
+        "False ServiceAppliedFailed: no cluster takes part; join some with kubectl mcs join";
+    assert_eq!(world.says("foo", names::READY), message);
+}
+
+#[test]
+fn the_transition_time_moves_with_the_status_alone_and_the_generation_always() {
+    let mut world = ready();
+    let since = |world: &World| {
+        world
+            .condition("foo", names::READY)
+            .expect("Ready")
+            .last_transition_time
+            .0
+    };
+    let generation = |world: &World| {
+        world
+            .condition("foo", names::SERVICE_APPLIED)
+            .and_then(|one| one.observed_generation)
+    };
+    let first = since(&world);
+    assert_eq!(generation(&world), Some(1));
+    world
+        .pass(minute())
+        .on_hub(exposure().consumers(&["member2"]))
+        .settle();
+    assert_eq!(
+        (since(&world), generation(&world)),
+        (first, Some(2)),
+        "the message moved, the status did not"
+    );
+    assert!(world.says("foo", names::READY).contains("from 1 cluster,"));
+    world.pass(minute()).lose("member2").settle();
+    let second = since(&world);
+    assert_eq!(
+        second,
+        world
+            .now()
+            .wall
+            .saturating_sub(k8s_openapi::jiff::SignedDuration::from_secs(1))
+            .expect("a time")
+    );
+    world
+        .pass(minute())
+        .on_hub(exposure().consumers(&["member2", "member9"]))
+        .settle();
+    assert_eq!(
+        since(&world),
+        second,
+        "False for another reason is still False"
+    );
+}
+
+#[test]
+fn every_transition_is_recorded_once() {
+    let mut world = ready();
+    world.lose("member3").settle();
+    world.pass(minute() * 10);
+    let reasons = |world: &World| {
+        world
+            .recorded
+            .iter()
+            .map(|one| (one.warning, one.reason.clone()))
+            .collect::<Vec<_>>()
+    };
+    let warnings = [
+        (true, "ServiceAppliedFailed".to_owned()),
+        (true, "EndpointSliceDispatchedFailed".to_owned()),
+    ];
+    assert_eq!(reasons(&world), warnings);
+    assert!(
+        world.recorded[0]
+            .note
+            .starts_with("1 of 3 clusters: member3 unreachable")
+    );
+    world.forget_writes().list("member3").settle();
+    let news = [
+        (false, "ServiceAppliedSucceed".to_owned()),
+        (false, "EndpointSliceDispatchedSucceed".to_owned()),
+    ];
+    assert_eq!(reasons(&world), news);
+}
+
+#[test]
+fn a_status_that_says_nothing_new_is_not_written() {
+    let mut world = ready();
+    for _ in 0..5 {
+        world.index.mark_all_services();
+        world.pass(minute());
+    }
+    assert_eq!(world.log(), Vec::<String>::new());
+    world.restart().pass(minute());
+    assert_eq!(world.log(), Vec::<String>::new());
+}
+
+#[test]
+fn conditions_that_others_keep_stay() {
+    let mut world = world();
+    let theirs = json!({"type": "Theirs", "status": "Unknown", "reason": "R", "message": "m", "lastTransitionTime": "2025-01-01T00:00:00Z"});
+    world
+        .member("member1")
+        .on_hub(foo())
+        .on("member1", source("10.1.0.5"));
+    world
+        .on_hub(mcs("foo").with(json!({"status": {"conditions": [theirs]}})))
+        .settle();
+    assert!(world.is_ready("foo"));
+    assert_eq!(world.says("foo", "Theirs"), "Unknown R: m");
+}
+
+#[test]
+fn progress_of_an_unplanned_member_is_none() {
+    let world = ready();
+    let mcs = &world.index.hub.multi_cluster_services[&key("foo")];
+    let mut progress = HashMap::new();
+    progress.insert(
+        name("member9"),
+        Progress {
+            service_trouble: Some("x".to_owned()),
+            ..Progress::default()
+        },
+    );
+    let wish = status(
+        &world.index,
+        &key("foo"),
+        mcs,
+        &world.plan("foo"),
+        &progress,
+        None,
+        world.now(),
+    );
+    assert!(names::is_true(&wish.conditions, names::READY) && wish.events.is_empty());
+}

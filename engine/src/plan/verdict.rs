@@ -1,0 +1,172 @@
+//! From how far things are in each cluster to a condition.
+
+use std::borrow::Cow;
+
+use causeway::api::bounds;
+use causeway::api::condition::{FALSE, TRUE};
+use causeway::domain::ClusterName;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+use super::Problem;
+use crate::model::{ObjectEvent, TimePoint};
+
+/// How far something is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is done.
+    Done,
+    /// It is under way.
+    InProgress,
+    /// It cannot be done, and why.
+    FailedWrite(String),
+}
+
+/// What a condition should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False {
+        /// Why, in CamelCase.
+        reason: Cow<'static, str>,
+        /// Why, for a person.
+        message: String,
+    },
+    /// It is not known yet; the condition stays as it was.
+    Unsettled,
+}
+
+impl From<&Problem> for Verdict {
+    fn from(problem: &Problem) -> Self {
+        Self::False {
+            reason: problem.reason.into(),
+            message: problem.message.clone(),
+        }
+    }
+}
+
+/// The reason and the message of a condition that holds.
+pub type Text<'a> = (&'a str, &'a str);
+
+const NAMED_AT_MOST: usize = 5;
+
+/// How far something is of which it is known what is in the way and whether anything is outstanding.
+pub fn settled(trouble: Option<String>, pending: bool) -> State {
+    match (trouble, pending) {
+        (Some(trouble), _) => State::FailedWrite(trouble),
+        (None, true) => State::InProgress,
+        (None, false) => State::Done,
+    }
+}
+
+/// What is so among clusters of one role: how many there are, which are in trouble, whether any is under way.
+pub struct Tally<'a> {
+    noun: &'static str,
+    total: usize,
+    troubles: Vec<(&'a ClusterName, String)>,
+    under_way: bool,
+}
+
+/// Sums up the states of the clusters of one role.
+pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> Tally<'a> {
+    let mut tally = Tally {
+        noun,
+        total: states.len(),
+        troubles: Vec::new(),
+        under_way: false,
+    };
+    for (name, state) in states {
+        match state {
+            State::FailedWrite(why) => tally.troubles.push((name, why)),
+            State::InProgress => tally.under_way = true,
+            State::Done => {}
+        }
+    }
+    tally
+}
+
+/// All must be done; what is in trouble is named.
+pub fn verdict<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> Verdict {
+    let failed: Vec<_> = tallies
+        .iter()
+        .filter(|tally| !tally.troubles.is_empty())
+        .map(Tally::message)
+        .collect();
+    if !failed.is_empty() {
+        return Verdict::False {
+            reason: reason.into(),
+            message: failed.join("; "),
+        };
+    }
+    if tallies.iter().any(|tally| tally.under_way) {
+        Verdict::Unsettled
+    } else {
+        Verdict::True
+    }
+}
+
+impl Tally<'_> {
+    /// `1 of 3 consumers: member3 unreachable since ...`, shortest first.
+    fn message(&self) -> String {
+        let mut texts: Vec<_> = self
+            .troubles
+            .iter()
+            .map(|(name, why)| format!("{name} {why}"))
+            .collect();
+        texts.sort_by_key(|text| (text.len(), text.clone()));
+        let more = texts.len().saturating_sub(NAMED_AT_MOST);
+        texts.truncate(NAMED_AT_MOST);
+        let rest = if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        };
+        format!(
+            "{} of {} {}: {}{rest}",
+            self.troubles.len(),
+            self.total,
+            self.noun,
+            texts.join("; ")
+        )
+    }
+}
+
+/// Sets a condition, within the bounds of the API; says so where its status changed.
+pub fn set(
+    conditions: &mut Vec<Condition>,
+    type_: &str,
+    (true_reason, true_message): Text<'_>,
+    verdict: &Verdict,
+    generation: i64,
+    now: TimePoint,
+) -> Option<ObjectEvent> {
+    let (status, reason, message) = match verdict {
+        Verdict::Unsettled => return None,
+        Verdict::True => (TRUE, true_reason, true_message),
+        Verdict::False { reason, message } => (FALSE, &**reason, message.as_str()),
+    };
+    let stored = conditions.iter_mut().find(|stored| stored.type_ == type_);
+    let since = stored
+        .as_ref()
+        .filter(|stored| stored.status == status)
+        .map(|stored| stored.last_transition_time.clone());
+    let event = since.is_none().then(|| ObjectEvent {
+        warning: status == FALSE,
+        reason: reason.to_owned(),
+        note: message.to_owned(),
+    });
+    let condition = Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: bounds::cut_reasons(reason.to_owned(), bounds::CONDITION_REASON),
+        message: bounds::cut(message.to_owned(), bounds::CONDITION_MESSAGE),
+        observed_generation: Some(generation),
+        last_transition_time: since.unwrap_or(Time(now.wall)),
+    };
+    match stored {
+        Some(stored) => *stored = condition,
+        None => conditions.push(condition),
+    }
+    event
+}

@@ -1,0 +1,467 @@
+//! One item at a time: plan, diff, enqueue the writes, word the status.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Instant;
+
+use causeway::domain::{ClusterName, ServiceKey};
+use serde_json::json;
+
+use crate::departure::{Departure, Leftovers, departure};
+use crate::diff::{Ahead, Diff, Moment, diff};
+use crate::index::Index;
+use crate::index::hub::{ClusterView, McsView};
+use crate::index::lacks::Lack;
+use crate::index::member::{Member, NamespaceState};
+use crate::model::slice::Path;
+use crate::model::{Action, Item, Lane, ObjectId, TimePoint, Write};
+use crate::plan::clusterset::conditions;
+use crate::plan::copy::CopyWish;
+use crate::plan::status::{Progress, StatusWish, status};
+use crate::plan::{Desired, Members, Settings, cluster, plan};
+use crate::write_queue::{Enqueued, WriteQueue};
+
+/// What came of looking at a service.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// When to look again, if nothing happens.
+    pub again_at: Option<Instant>,
+    /// The hub has to be asked whether the MultiClusterService exists.
+    pub ask_hub: bool,
+    /// Copies that were made from newer versions of their sources than are known: the sources' clusters are to be listed a second
+    /// time.
+    pub ahead: Vec<Ahead>,
+    /// What consumers lack of a service that Karmada carries: to be noted, for it is told only if it lasts.
+    pub lacks: BTreeSet<Lack>,
+    /// Nothing is left to be written into any member.
+    pub settled: bool,
+}
+
+/// Brings one service closer to what should be.
+pub fn reconcile_service(
+    index: &Index,
+    write_queue: &mut WriteQueue,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: TimePoint,
+) -> Outcome {
+    let item = Item::Service(key.clone());
+    let desired = plan(index, settings, key, now);
+    let busy = write_queue.is_busy_with(&item);
+    let mut diff = diff(&desired, index, key, Moment { now, busy });
+    let mut outcome = Outcome::of(&desired, &mut diff);
+    let progress = |path| {
+        let progresses = Progresses {
+            index,
+            write_queue,
+            desired: &desired,
+            diff: &diff,
+            key,
+            path,
+            now,
+        };
+        progresses.of_members()
+    };
+    let (native, imported) = (progress(Path::Native), progress(Path::Clusterset));
+    outcome.settled = !native
+        .values()
+        .chain(imported.values())
+        .any(Progress::is_pending);
+    outcome.hold_back(&mut diff, write_queue, now);
+    let fight = write_queue.next_fight_end(&item, now.instant);
+    earlier(&mut outcome.again_at, fight);
+    if !diff.writes.contains_key(&Lane::Hub)
+        && let Some((mcs, wish)) = hub_status(index, write_queue, key, &desired, &native, now)
+    {
+        let look_again = wish.again_at.map(|at| at.instant);
+        earlier(&mut outcome.again_at, look_again);
+        let write = status_write(key, mcs, wish);
+        diff.writes.insert(Lane::Hub, write.into_iter().collect());
+    }
+    let view = conditions::View {
+        index,
+        key,
+        clusterset: &desired.clusterset,
+        progress: &imported,
+        now,
+    };
+    for (name, write) in view.writes() {
+        diff.writes
+            .entry(Lane::Member(name))
+            .or_default()
+            .push(write);
+    }
+    enqueue_all(index, write_queue, &item, diff, now, &mut outcome);
+    outcome
+}
+
+/// The MultiClusterService, and what its status should say, where it is to say anything.
+fn hub_status<'a>(
+    index: &'a Index,
+    write_queue: &WriteQueue,
+    key: &ServiceKey,
+    desired: &Desired,
+    progress: &HashMap<ClusterName, Progress>,
+    now: TimePoint,
+) -> Option<(&'a McsView, StatusWish)> {
+    let mcs = index.hub.multi_cluster_services.get(key)?;
+    if mcs.is_deleting() || desired.on_hold {
+        return None;
+    }
+    let item = Item::Service(key.clone());
+    let conflict = write_queue.fights(&Lane::Hub, &item, now.instant).next();
+    let conflict = conflict.map(|told| told.text(index.other_writer(&Lane::Hub, told.object)));
+    let wish = status(index, key, mcs, desired, progress, conflict, now);
+    Some((mcs, wish))
+}
+
+impl Outcome {
+    fn of(desired: &Desired, diff: &mut Diff) -> Self {
+        let again_at = desired.again_at.into_iter().chain(diff.again_at).min();
+        let beside = desired.beside.iter();
+        Self {
+            again_at: again_at.map(|at| at.instant),
+            ask_hub: diff.ask_hub,
+            ahead: std::mem::take(&mut diff.ahead),
+            lacks: beside.flat_map(|beside| beside.lacks.clone()).collect(),
+            settled: false,
+        }
+    }
+
+    /// A finalizer that somebody takes off as often as it is put on keeps nobody from saying so.
+    fn hold_back(&mut self, diff: &mut Diff, write_queue: &WriteQueue, now: TimePoint) {
+        let Some(writes) = diff.writes.get_mut(&Lane::Hub) else {
+            return;
+        };
+        writes.retain(|write| {
+            let held = write_queue.held_until(&Lane::Hub, write, now.instant);
+            earlier(&mut self.again_at, held);
+            held.is_none()
+        });
+        if writes.is_empty() {
+            diff.writes.remove(&Lane::Hub);
+        }
+    }
+}
+
+/// Replaces all that waits for the item by what is wanted now.
+fn enqueue_all(
+    index: &Index,
+    write_queue: &mut WriteQueue,
+    item: &Item,
+    diff: Diff,
+    now: TimePoint,
+    outcome: &mut Outcome,
+) {
+    let members = index.members.keys().cloned().map(Lane::Member);
+    let mut writes = diff.writes;
+    for lane in std::iter::once(Lane::Hub).chain(members) {
+        let wanted = writes.remove(&lane).unwrap_or_default();
+        let objects: HashSet<_> = wanted.iter().map(|write| write.object.clone()).collect();
+        write_queue.keep_only(&lane, item, &objects);
+        for write in wanted {
+            enqueue(write_queue, &lane, item, write, now, outcome);
+        }
+    }
+}
+
+fn enqueue(
+    write_queue: &mut WriteQueue,
+    lane: &Lane,
+    item: &Item,
+    write: Write,
+    now: TimePoint,
+    outcome: &mut Outcome,
+) {
+    match write_queue.enqueue(lane, item, write, now.instant) {
+        // A write under way brings the item back when it ends.
+        Enqueued::Accepted | Enqueued::UnderWay => {}
+        Enqueued::Later(at) => earlier(&mut outcome.again_at, Some(at)),
+    }
+}
+
+fn earlier(one: &mut Option<Instant>, other: Option<Instant>) {
+    *one = match (*one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+}
+
+/// What is outstanding in each member one way, and what is in the way of it.
+struct Progresses<'a> {
+    index: &'a Index,
+    write_queue: &'a WriteQueue,
+    desired: &'a Desired,
+    diff: &'a Diff,
+    key: &'a ServiceKey,
+    path: Path,
+    now: TimePoint,
+}
+
+impl<'a> Progresses<'a> {
+    /// Of the members that are to hold something, or are written to; in the others nothing is outstanding.
+    fn of_members(&self) -> HashMap<ClusterName, Progress> {
+        let members = self.index.members.iter();
+        let concerned = members.filter(|(name, _)| {
+            let writes = &self.diff.writes;
+            self.wish(name).is_some() || writes.contains_key(&Lane::Member((*name).clone()))
+        });
+        concerned
+            .map(|(name, member)| (name.clone(), self.of(name, member)))
+            .collect()
+    }
+
+    fn of(&self, name: &ClusterName, member: &Member) -> Progress {
+        let lane = Lane::Member(name.clone());
+        let mut progress = Progress::default();
+        for object in self.outstanding(&lane) {
+            match object {
+                ObjectId::Slice(..) => progress.copies_pending = true,
+                _ => progress.service_pending = true,
+            }
+        }
+        if let Some((service, copies)) = self.wish(name) {
+            progress.copies_trouble = in_the_way(copies, member, &self.index.hub.uid, self.key);
+            progress.service_pending |= member
+                .services
+                .get(&service)
+                .is_some_and(|service| service.deleted || service.view.deleting);
+            let namespace = &self.key.namespace;
+            if member.namespace(namespace) == NamespaceState::Terminating {
+                let text = format!("namespace {namespace} is being deleted there");
+                progress.service_trouble = Some(text);
+            }
+        }
+        self.note_troubles(&lane, &mut progress);
+        self.note_fights(&lane, &mut progress);
+        progress
+    }
+
+    /// The Service and the copies that a member should hold.
+    fn wish(&self, name: &ClusterName) -> Option<(ServiceKey, &'a CopyWish)> {
+        match (self.path, &self.desired.members) {
+            (Path::Native, Members::Untouched) => None,
+            (Path::Native, Members::Wanted(wishes)) => {
+                Some((self.key.clone(), &wishes.get(name)?.copies))
+            }
+            (Path::Clusterset, _) => {
+                let wish = self.desired.clusterset.imports.of(name)?;
+                Some((self.key.derived(), &wish.copies))
+            }
+        }
+    }
+}
+
+/// Which way an object serves; the status of one serves none.
+pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
+    match object {
+        ObjectId::Service(service) if service != key => Some(Path::Clusterset),
+        ObjectId::Slice(_, path, _) => Some(*path),
+        ObjectId::ServiceImport(..) => Some(Path::Clusterset),
+        ObjectId::Service(_) | ObjectId::Namespace(_) | ObjectId::ServiceExport(..) => {
+            Some(Path::Native)
+        }
+        _ => None,
+    }
+}
+
+/// What has the names of copies and is not this hub's. Two hubs that share a member and expose the same service from the same
+/// provider want copies of the same names.
+fn in_the_way(wish: &CopyWish, member: &Member, hub: &str, key: &ServiceKey) -> Option<String> {
+    let others = wish.wanted.keys().filter(|name| {
+        let copy = member.copy(key, name);
+        copy.is_some_and(|copy| *copy.view.hub != *hub)
+    });
+    let of_others = match others.count() {
+        0 => None,
+        count => Some(format!(
+            "holds {count} EndpointSlices of the same names from another hub"
+        )),
+    };
+    of_others.or_else(|| {
+        let mut foreign = wish.taken_names(member, key);
+        let name = foreign.next()?;
+        let namespace = &key.namespace;
+        let more = match foreign.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Some(format!(
+            "has an EndpointSlice {name} that is not causeway's{more}, in the way of a copy; \
+             kubectl -n {namespace} delete endpointslice {name}"
+        ))
+    })
+}
+
+impl Progresses<'_> {
+    /// What is still to be written: a write whose answer was lost may have been carried out, and is then no trouble.
+    fn outstanding(&self, lane: &Lane) -> HashSet<&ObjectId> {
+        let writes = self.diff.writes.get(lane).into_iter().flatten();
+        writes
+            .map(|write| &write.object)
+            .filter(|object| path_of(object, self.key) == Some(self.path))
+            .collect()
+    }
+
+    fn note_fights(&self, lane: &Lane, progress: &mut Progress) {
+        let item = Item::Service(self.key.clone());
+        let fights = self.write_queue.fights(lane, &item, self.now.instant);
+        for told in fights.filter(|told| path_of(told.object, self.key) == Some(self.path)) {
+            let text = told.text(self.index.other_writer(lane, told.object));
+            let (trouble, is_fought) = match told.object {
+                ObjectId::Slice(..) => (&mut progress.copies_trouble, &mut progress.copies_fought),
+                _ => (&mut progress.service_trouble, &mut progress.service_fought),
+            };
+            *is_fought = true;
+            *trouble = Some(format!("has a write conflict: {text}"));
+        }
+    }
+
+    fn note_troubles(&self, lane: &Lane, progress: &mut Progress) {
+        let item = Item::Service(self.key.clone());
+        let mut slices = 0;
+        let outstanding = self.outstanding(lane);
+        for (object, trouble) in self.write_queue.troubles(lane, &item) {
+            if !outstanding.contains(object) {
+                continue;
+            }
+            let failure = &trouble.failure;
+            match object {
+                ObjectId::Slice(..) => {
+                    slices += 1;
+                    let noun = if slices == 1 {
+                        "EndpointSlice"
+                    } else {
+                        "EndpointSlices"
+                    };
+                    progress.copies_trouble =
+                        Some(format!("{slices} {noun} cannot be written ({failure})"));
+                }
+                ObjectId::Namespace(name) => {
+                    progress.service_trouble = Some(format!(
+                        "has no namespace {name}, and it cannot be made ({failure}); make it, or join the cluster \
+                         with --allow-namespace-creation"
+                    ));
+                }
+                ObjectId::Service(service) => {
+                    progress.service_trouble = Some(format!(
+                        "Service {} cannot be written ({failure})",
+                        service.name
+                    ));
+                }
+                other => {
+                    progress.service_trouble = Some(format!(
+                        "{} {} cannot be written ({failure})",
+                        other.kind(),
+                        self.key.name
+                    ));
+                }
+            }
+        }
+    }
+}
+
+/// The write of a status that says something new.
+fn status_write(key: &ServiceKey, mcs: &McsView, wish: StatusWish) -> Option<Write> {
+    if wish.conditions == mcs.conditions && wish.ingress == mcs.ingress {
+        return None;
+    }
+    let mut status = json!({ "conditions": wish.conditions });
+    if wish.ingress != mcs.ingress {
+        status["loadBalancer"] = json!({ "ingress": wish.ingress });
+    }
+    let object = ObjectId::MultiClusterServiceStatus(key.clone());
+    Some(Write {
+        object,
+        action: Action::status(&mcs.resource_version, status),
+        events: wish.events,
+    })
+}
+
+/// What came of looking at a member.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ClusterOutcome {
+    /// Nothing more for now.
+    Stays,
+    /// Look again then, if nothing happens.
+    LookAgain(Instant),
+    /// Its Cluster is gone and it is clean, or could not be cleaned in time: forget it.
+    Gone(Leftovers),
+}
+
+/// Keeps a Cluster's status and finalizer, and sees a member out that leaves.
+pub fn reconcile_cluster(
+    index: &Index,
+    write_queue: &mut WriteQueue,
+    name: &ClusterName,
+    keeps_clusters: bool,
+    now: TimePoint,
+) -> ClusterOutcome {
+    let Some(cluster) = index.hub.clusters.get(name) else {
+        return ClusterOutcome::Stays;
+    };
+    let item = Item::Cluster(name.clone());
+    let mut outcome = Outcome::default();
+    write_queue.retract(&Lane::Hub, &item);
+    let Some(since) = cluster.leaving_since else {
+        if keeps_clusters {
+            keep(index, write_queue, name, cluster, now, &mut outcome);
+        }
+        return outcome
+            .again_at
+            .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain);
+    };
+    match departure(index, name, since, now) {
+        Departure::UnderWay(until) => return ClusterOutcome::LookAgain(until.instant),
+        Departure::Over(left) if cluster.gone => return ClusterOutcome::Gone(left),
+        Departure::Over(_) => {}
+    }
+    if cluster.finalizers.have_ours() {
+        let patch = cluster.finalizers.without_ours(&cluster.resource_version);
+        let write = Write::new(ObjectId::Cluster(name.clone()), Action::Merge(patch));
+        enqueue(write_queue, &Lane::Hub, &item, write, now, &mut outcome);
+    }
+    outcome
+        .again_at
+        .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain)
+}
+
+/// What a process that does not write makes of a member: it cleans nothing, and forgets a member that is gone once
+/// the leader has had its time.
+pub fn follow_departure(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
+    let cluster = index.hub.clusters.get(name);
+    match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
+        Some((cluster, since)) if cluster.gone => match departure(index, name, since, now) {
+            Departure::UnderWay(until) => ClusterOutcome::LookAgain(until.instant),
+            Departure::Over(left) => ClusterOutcome::Gone(left),
+        },
+        _ => ClusterOutcome::Stays,
+    }
+}
+
+fn keep(
+    index: &Index,
+    write_queue: &mut WriteQueue,
+    name: &ClusterName,
+    cluster: &ClusterView,
+    now: TimePoint,
+    outcome: &mut Outcome,
+) {
+    let item = Item::Cluster(name.clone());
+    if !cluster.finalizers.have_ours() {
+        let patch = cluster.finalizers.with_ours(&cluster.resource_version);
+        let write = Write::new(ObjectId::Cluster(name.clone()), Action::Merge(patch));
+        return enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
+    }
+    if let Some(wish) = cluster::status(index, name, now) {
+        let status = json!({
+            "kubernetesVersion": wish.kubernetes_version,
+            "conditions": wish.conditions,
+        });
+        let object = ObjectId::ClusterStatus(name.clone());
+        let write = Write::new(object, Action::status(&cluster.resource_version, status));
+        enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
+    }
+}
+
+#[cfg(test)]
+mod tests;

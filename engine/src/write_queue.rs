@@ -1,0 +1,439 @@
+//! What is still to be written, per cluster: the latest write of each object, with a back-off, a rate and a
+//! width of its own for every cluster, so that one cluster's trouble stays there.
+//!
+//! Nothing here talks to a server or reads a clock.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Bound;
+use std::time::{Duration, Instant};
+
+use crate::fight::{Fight, Fights, Told};
+use crate::model::{
+    Dispatch, Failure, FailureKind, Generation, Item, Lane, ObjectId, Write, WriteResult,
+};
+
+pub use self::retry::FailedWrite;
+use self::retry::backoff;
+
+/// What became of an enqueued write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It waits for its turn.
+    Accepted,
+    /// An earlier write of the object is under way; enqueue again when it has ended.
+    UnderWay,
+    /// It is too early; enqueue again then.
+    Later(Instant),
+}
+
+/// How fast and how wide a cluster is written to.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteLimits {
+    /// Writes a second, on average.
+    pub qps: f64,
+    /// Writes at once after a pause.
+    pub burst: f64,
+    /// Writes under way at one time.
+    pub width: usize,
+    /// For how long an object that somebody changes back as often as it is written is left as it is, at first.
+    pub conflict_pause: Duration,
+}
+
+/// All lanes.
+#[derive(Debug)]
+pub struct WriteQueue {
+    limits: WriteLimits,
+    lanes: BTreeMap<Lane, LaneState>,
+    /// How many writes are under way for an item.
+    busy: HashMap<Item, usize>,
+    fights: Fights,
+}
+
+#[derive(Debug)]
+struct LaneState {
+    waiting: BTreeMap<u64, Waiting>,
+    places: HashMap<ObjectId, u64>,
+    /// The places of what comes from each provider: they take turns, so that none of them keeps the others waiting.
+    of_providers: BTreeMap<Box<str>, BTreeSet<u64>>,
+    /// Whose turn it was, while something waits.
+    last_provider: Option<Box<str>>,
+    /// The places of what waits for an item.
+    of_items: HashMap<Item, BTreeSet<u64>>,
+    next_place: u64,
+    under_way: HashMap<ObjectId, UnderWay>,
+    troubles: HashMap<ObjectId, FailedWrite>,
+    started: HashMap<ObjectId, Instant>,
+    tokens: f64,
+    refilled: Option<Instant>,
+    open: bool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    item: Item,
+    write: Write,
+    /// The provider whose slice is copied; empty for all that is no copy.
+    provider: Box<str>,
+}
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    /// Another write of the object was enqueued meanwhile.
+    enqueued: bool,
+}
+
+/// What follows from the end of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// It failed: its item is to be planned again then.
+    pub retry_at: Option<Instant>,
+    /// Another write of the object was enqueued while it was under way, and is to be enqueued again.
+    pub enqueued: bool,
+    /// It failed, and not in a way that is likely to pass by itself in a moment.
+    pub is_trouble: bool,
+    /// How many times in a row it has failed.
+    pub attempts: u32,
+    /// It was carried out, as it has been again and again: somebody changes it back each time.
+    pub fight: Option<Fight>,
+}
+
+impl Finished {
+    /// How many times in a row it has failed, where that is not likely to pass by itself in a moment.
+    pub fn lasting_attempts(&self) -> Option<u32> {
+        self.is_trouble.then_some(self.attempts)
+    }
+}
+
+/// A copy is written at most this often: a storm is folded, the first change goes at once.
+const FOLD: Duration = Duration::from_millis(100);
+/// Writing the same again at once would go on for ever.
+const IGNORED: &str = "the API server took the write and left the object as it was";
+impl WriteQueue {
+    /// An write_queue with nothing in it.
+    pub fn new(limits: WriteLimits) -> Self {
+        Self {
+            limits,
+            lanes: BTreeMap::new(),
+            busy: HashMap::new(),
+            fights: Fights::new(limits.conflict_pause),
+        }
+    }
+
+    /// Withdraws what waits for an item in a lane: what is enqueued next replaces it.
+    pub fn retract(&mut self, lane: &Lane, item: &Item) {
+        if let Some(state) = self.lanes.get_mut(lane) {
+            state.withdraw(item, |_| true);
+        }
+    }
+
+    /// Enqueues a write.
+    pub fn enqueue(&mut self, lane: &Lane, item: &Item, write: Write, now: Instant) -> Enqueued {
+        let burst = self.limits.burst;
+        let state = self
+            .lanes
+            .entry(lane.clone())
+            .or_insert_with(|| LaneState::new(burst));
+        if let Some(under_way) = state.under_way.get_mut(&write.object) {
+            under_way.enqueued = true;
+            return Enqueued::UnderWay;
+        }
+        let retry = state
+            .troubles
+            .get(&write.object)
+            .map(|trouble| trouble.retry_at);
+        let unfold = state
+            .started
+            .get(&write.object)
+            .map(|started| *started + FOLD);
+        let held = self.fights.held_until(lane, &write, now);
+        if let Some(at) = retry.max(unfold).max(held).filter(|at| *at > now) {
+            return Enqueued::Later(at);
+        }
+        state.put(item.clone(), write);
+        Enqueued::Accepted
+    }
+
+    /// The writes that may start now in the lanes that `open` lets through.
+    pub fn ready(
+        &mut self,
+        now: Instant,
+        open: impl Fn(&Lane) -> Option<Generation>,
+    ) -> Vec<Dispatch> {
+        let mut all = Vec::new();
+        for (lane, state) in &mut self.lanes {
+            let generation = open(lane);
+            state.open = generation.is_some();
+            let Some(generation) = generation else {
+                continue;
+            };
+            state.forget_old_starts(now);
+            for (item, write) in state.take(now, self.limits) {
+                *self.busy.entry(item.clone()).or_default() += 1;
+                all.push(Dispatch {
+                    lane: lane.clone(),
+                    generation,
+                    item,
+                    write,
+                });
+            }
+        }
+        all
+    }
+
+    /// When a lane that waits for its rate may go on; one that was closed the last time waits for something else.
+    pub fn next_at(&self, now: Instant) -> Option<Instant> {
+        let waiting = self.lanes.values().filter(|state| {
+            state.open
+                && !state.waiting.is_empty()
+                && state.under_way.len() < self.limits.width
+                && state.tokens < 1.0
+        });
+        waiting
+            .map(|state| now + Duration::from_secs_f64((1.0 - state.tokens) / self.limits.qps))
+            .min()
+    }
+
+    /// Notes how a write ended. A write that changed nothing has failed: it was only sent because something was to be changed.
+    pub fn finished(&mut self, result: &WriteResult, now: Instant) -> Finished {
+        let Dispatch {
+            lane, item, write, ..
+        } = &result.dispatch;
+        let Some(state) = self.lanes.get_mut(lane) else {
+            return Finished::default();
+        };
+        let under_way = state.under_way.remove(&write.object);
+        if under_way.is_some() {
+            self.note_idle(item);
+        }
+        let enqueued = under_way.unwrap_or_default().enqueued;
+        let trouble = self.note_answer(result, now);
+        let mut finished = Finished {
+            retry_at: trouble.map(|trouble| trouble.retry_at),
+            enqueued,
+            is_trouble: trouble.is_some_and(FailedWrite::counts),
+            attempts: trouble.map_or(0, |trouble| trouble.attempts),
+            fight: None,
+        };
+        if finished.retry_at.is_none() {
+            finished.fight = self.fights.note(lane, item, write, now);
+        }
+        finished
+    }
+
+    fn note_idle(&mut self, item: &Item) {
+        if let Some(count) = self.busy.get_mut(item) {
+            *count -= 1;
+            if *count == 0 {
+                self.busy.remove(item);
+            }
+        }
+    }
+
+    /// What is known of a write that failed.
+    fn note_answer(&mut self, result: &WriteResult, now: Instant) -> Option<&FailedWrite> {
+        let Dispatch {
+            lane, item, write, ..
+        } = &result.dispatch;
+        let state = self.lanes.get_mut(lane)?;
+        let failure = match &result.answer {
+            Err(failure) => failure.clone(),
+            Ok(ack) if ack.changed_nothing(&write.action) => {
+                Failure::new(FailureKind::Other, IGNORED)
+            }
+            Ok(_) => {
+                state.troubles.remove(&write.object);
+                return None;
+            }
+        };
+        let attempts = state
+            .troubles
+            .get(&write.object)
+            .map_or(0, |trouble| trouble.attempts)
+            + 1;
+        let retry_at = now + backoff(attempts);
+        let trouble = FailedWrite {
+            attempts,
+            failure,
+            item: item.clone(),
+            retry_at,
+        };
+        let place = state.troubles.entry(write.object.clone());
+        Some(place.insert_entry(trouble).into_mut())
+    }
+
+    /// What could not be written for an item in a lane, and is trouble.
+    pub fn troubles(
+        &self,
+        lane: &Lane,
+        item: &Item,
+    ) -> impl Iterator<Item = (&ObjectId, &FailedWrite)> {
+        let all = self.lanes.get(lane).map(|state| &state.troubles);
+        all.into_iter()
+            .flatten()
+            .filter(move |(_, trouble)| trouble.item == *item && trouble.counts())
+    }
+
+    /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor is in trouble. What is
+    /// wanted still keeps its place, so that an object that changes all the time gets its turn.
+    pub fn keep_only(&mut self, lane: &Lane, item: &Item, wanted: &HashSet<ObjectId>) {
+        if let Some(state) = self.lanes.get_mut(lane) {
+            state
+                .troubles
+                .retain(|object, trouble| trouble.item != *item || wanted.contains(object));
+            state.withdraw(item, |write| !wanted.contains(&write.object));
+        }
+    }
+
+    /// When a fight over an object of an item is looked at again, if there is one.
+    pub fn next_fight_end(&self, item: &Item, now: Instant) -> Option<Instant> {
+        self.fights.next_end(item, now)
+    }
+
+    /// Until when a write waits because somebody changes the object back as often as it is written.
+    pub fn held_until(&self, lane: &Lane, write: &Write, now: Instant) -> Option<Instant> {
+        self.fights.held_until(lane, write, now)
+    }
+
+    /// The fights over objects of an item in a cluster.
+    pub fn fights(&self, lane: &Lane, item: &Item, now: Instant) -> impl Iterator<Item = Told<'_>> {
+        self.fights.told(lane, item, now)
+    }
+
+    /// Whether a write for the item is under way anywhere.
+    pub fn is_busy_with(&self, item: &Item) -> bool {
+        self.busy.contains_key(item)
+    }
+
+    /// A member answers again, or is gone: its back-offs are void.
+    pub fn reset(&mut self, lane: &Lane) {
+        if let Some(state) = self.lanes.get_mut(lane) {
+            state.troubles.clear();
+        }
+    }
+
+    /// Leadership was lost: nothing waits and nothing is under way any more.
+    pub fn clear(&mut self) {
+        self.lanes.clear();
+        self.busy.clear();
+        self.fights.clear();
+    }
+}
+
+impl LaneState {
+    fn new(burst: f64) -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            places: HashMap::new(),
+            of_providers: BTreeMap::new(),
+            last_provider: None,
+            of_items: HashMap::new(),
+            next_place: 0,
+            under_way: HashMap::new(),
+            troubles: HashMap::new(),
+            started: HashMap::new(),
+            tokens: burst,
+            refilled: None,
+            open: false,
+        }
+    }
+
+    /// Takes out what waits for an item and is unwanted.
+    fn withdraw(&mut self, item: &Item, unwanted: impl Fn(&Write) -> bool) {
+        let own = self.of_items.get(item).into_iter().flatten();
+        let goes = |place: &u64| {
+            self.waiting
+                .get(place)
+                .is_some_and(|one| unwanted(&one.write))
+        };
+        let going: Vec<_> = own.copied().filter(goes).collect();
+        for place in going {
+            self.remove(place);
+        }
+    }
+
+    /// The latest write of an object takes the place of an earlier one that still waits.
+    fn put(&mut self, item: Item, write: Write) {
+        let known = self.places.get(&write.object).copied();
+        let place = known.unwrap_or_else(|| {
+            self.next_place += 1;
+            self.next_place
+        });
+        self.remove(place);
+        let provider: Box<str> = write.action.source_cluster().unwrap_or_default().into();
+        self.places.insert(write.object.clone(), place);
+        self.of_items.entry(item.clone()).or_default().insert(place);
+        let of_provider = self.of_providers.entry(provider.clone()).or_default();
+        of_provider.insert(place);
+        let waiting = Waiting {
+            item,
+            write,
+            provider,
+        };
+        self.waiting.insert(place, waiting);
+    }
+
+    fn remove(&mut self, place: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&place)?;
+        self.places.remove(&waiting.write.object);
+        if let Entry::Occupied(mut own) = self.of_items.entry(waiting.item.clone()) {
+            own.get_mut().remove(&place);
+            if own.get().is_empty() {
+                own.remove();
+            }
+        }
+        if let Some(own) = self.of_providers.get_mut(&waiting.provider) {
+            own.remove(&place);
+            if own.is_empty() {
+                self.of_providers.remove(&waiting.provider);
+            }
+        }
+        Some(waiting)
+    }
+
+    /// The next write of the provider whose turn it is, what is no copy first; the order within an item stays.
+    fn next(&mut self) -> Option<Waiting> {
+        let last = self.last_provider.take();
+        let after = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut later = self.of_providers.range((after, Bound::Unbounded));
+        let next = later.next().or_else(|| self.of_providers.first_key_value());
+        let (provider, places) = next?;
+        let place = *places.first()?;
+        self.last_provider = Some(provider.clone());
+        let item = &self.waiting.get(&place)?.item;
+        let first = *self.of_items.get(item)?.first()?;
+        self.remove(first)
+    }
+
+    fn take(&mut self, now: Instant, limits: WriteLimits) -> Vec<(Item, Write)> {
+        let elapsed = self.refilled.map_or(Duration::ZERO, |refilled| {
+            now.saturating_duration_since(refilled)
+        });
+        self.tokens = (self.tokens + elapsed.as_secs_f64() * limits.qps).min(limits.burst);
+        self.refilled = Some(now);
+        let mut taken = Vec::new();
+        while self.tokens >= 1.0 && self.under_way.len() < limits.width {
+            let Some(Waiting { item, write, .. }) = self.next() else {
+                break;
+            };
+            self.tokens -= 1.0;
+            self.under_way
+                .insert(write.object.clone(), UnderWay::default());
+            self.started.insert(write.object.clone(), now);
+            taken.push((item, write));
+        }
+        taken
+    }
+
+    fn forget_old_starts(&mut self, now: Instant) {
+        if self.started.len() > 1024 {
+            self.started
+                .retain(|_, started| now.saturating_duration_since(*started) < FOLD);
+        }
+    }
+}
+
+mod retry;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,497 @@
+use causeway::domain::ServiceKey;
+use serde_json::json;
+
+use super::*;
+use crate::fixtures::{name, world};
+use crate::model::{Ack, Action, TimePoint};
+
+const MS: Duration = Duration::from_millis(1);
+const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
+
+const LIMITS: WriteLimits = WriteLimits {
+    qps: 10.0,
+    burst: 3.0,
+    width: 2,
+    conflict_pause: CONFLICT_PAUSE,
+};
+
+struct Desk {
+    write_queue: WriteQueue,
+    now: TimePoint,
+}
+
+fn desk(limits: WriteLimits) -> Desk {
+    Desk {
+        write_queue: WriteQueue::new(limits),
+        now: world().now(),
+    }
+}
+
+fn wide() -> Desk {
+    desk(WriteLimits {
+        qps: 1000.0,
+        burst: 1000.0,
+        width: 100,
+        conflict_pause: CONFLICT_PAUSE,
+    })
+}
+
+fn item(service: &str) -> Item {
+    Item::Service(ServiceKey::new("shop", service))
+}
+
+fn lane(member: &str) -> Lane {
+    Lane::Member(name(member))
+}
+
+fn object(service: &str) -> ObjectId {
+    ObjectId::Service(ServiceKey::new("shop", service))
+}
+
+/// A write of Service `service` that says `word`.
+fn write(service: &str, word: &str) -> Write {
+    Write {
+        object: object(service),
+        action: Action::Merge(json!({ "word": word })),
+        events: Vec::new(),
+    }
+}
+
+fn word(dispatch: &Dispatch) -> &str {
+    match &dispatch.write.action {
+        Action::Merge(patch) => patch["word"].as_str().unwrap_or_default(),
+        other => panic!("not a patch: {other:?}"),
+    }
+}
+
+fn failure(kind: FailureKind) -> Result<Ack, Failure> {
+    Err(Failure::new(kind, "no"))
+}
+
+fn fine(dispatch: &Dispatch) -> Result<Ack, Failure> {
+    let ObjectId::Service(key) = &dispatch.write.object else {
+        panic!("only Services are written here")
+    };
+    let uid = "u".into();
+    Ok(Ack::Deleted(crate::model::DeletedObject::Service {
+        key: key.clone(),
+        uid,
+    }))
+}
+
+impl Desk {
+    fn enqueue(&mut self, member: &str, service: &str, word: &str) -> Enqueued {
+        self.write_queue.enqueue(
+            &lane(member),
+            &item(service),
+            write(service, word),
+            self.now.instant,
+        )
+    }
+
+    fn ready(&mut self) -> Vec<Dispatch> {
+        self.write_queue.ready(self.now.instant, |_| Some(7))
+    }
+
+    fn wait(&mut self, time: Duration) {
+        self.now.instant += time;
+    }
+
+    fn finish(&mut self, dispatch: &Dispatch, answer: Result<Ack, Failure>) -> Option<Duration> {
+        let result = WriteResult {
+            dispatch: dispatch.clone(),
+            answer,
+        };
+        let finished = self.write_queue.finished(&result, self.now.instant);
+        finished.retry_at.map(|at| at - self.now.instant)
+    }
+
+    fn troubles(&self, member: &str, service: &str) -> Vec<(ObjectId, u32)> {
+        let (lane, item) = (lane(member), item(service));
+        let troubles = self.write_queue.troubles(&lane, &item);
+        troubles
+            .map(|(object, trouble)| (object.clone(), trouble.attempts))
+            .collect()
+    }
+
+    /// Enqueues and fails until `attempts` are counted; the last pause.
+    fn fail(&mut self, member: &str, service: &str, kind: FailureKind, attempts: u32) -> Duration {
+        let mut pause = Duration::ZERO;
+        for _ in 0..attempts {
+            self.wait(pause);
+            assert_eq!(self.enqueue(member, service, "x"), Enqueued::Accepted);
+            let dispatch = self.ready().pop().expect("a dispatch");
+            pause = self.finish(&dispatch, failure(kind)).expect("a pause");
+        }
+        pause
+    }
+}
+
+#[test]
+fn the_latest_write_of_an_object_wins_and_keeps_its_place() {
+    let mut desk = wide();
+    desk.enqueue("member1", "a", "first");
+    desk.enqueue("member1", "b", "only");
+    desk.enqueue("member1", "a", "second");
+    let words: Vec<_> = desk
+        .ready()
+        .iter()
+        .map(|one| word(one).to_owned())
+        .collect();
+    assert_eq!(words, ["second", "only"]);
+    assert!(desk.ready().is_empty());
+}
+
+#[test]
+fn an_item_that_is_planned_again_keeps_the_place_of_what_it_still_wants() {
+    let mut desk = wide();
+    desk.enqueue("member1", "a", "old");
+    desk.enqueue("member1", "b", "b");
+    desk.write_queue
+        .keep_only(&lane("member1"), &item("a"), &[object("a")].into());
+    desk.enqueue("member1", "a", "new");
+    desk.enqueue("member1", "c", "c");
+    desk.write_queue
+        .keep_only(&lane("member1"), &item("c"), &HashSet::new());
+    let words: Vec<_> = desk
+        .ready()
+        .iter()
+        .map(|one| word(one).to_owned())
+        .collect();
+    assert_eq!(words, ["new", "b"]);
+}
+
+#[test]
+fn what_is_retracted_is_not_written() {
+    let mut desk = wide();
+    desk.enqueue("member1", "a", "a");
+    desk.enqueue("member1", "b", "b");
+    desk.enqueue("member2", "a", "elsewhere");
+    desk.write_queue.retract(&lane("member1"), &item("a"));
+    let words: Vec<_> = desk
+        .ready()
+        .iter()
+        .map(|one| word(one).to_owned())
+        .collect();
+    assert_eq!(words, ["b", "elsewhere"]);
+}
+
+#[test]
+fn one_write_of_an_object_is_under_way_at_a_time() {
+    let mut desk = wide();
+    desk.enqueue("member1", "a", "first");
+    let first = desk.ready().remove(0);
+    assert_eq!(
+        (&first.lane, first.generation, &first.item),
+        (&lane("member1"), 7, &item("a"))
+    );
+    desk.wait(Duration::from_secs(5));
+    assert_eq!(desk.enqueue("member1", "a", "second"), Enqueued::UnderWay);
+    assert_eq!(
+        desk.enqueue("member2", "a", "elsewhere"),
+        Enqueued::Accepted
+    );
+    assert!(
+        desk.write_queue.is_busy_with(&item("a")) && !desk.write_queue.is_busy_with(&item("b"))
+    );
+    assert_eq!(desk.finish(&first, fine(&first)), None);
+    assert_eq!(desk.enqueue("member1", "a", "second"), Enqueued::Accepted);
+}
+
+#[test]
+fn the_first_change_goes_at_once_and_a_storm_is_folded_to_ten_a_second() {
+    let mut desk = wide();
+    let mut written = Vec::new();
+    for round in 0..1000 {
+        if desk.enqueue("member1", "a", &round.to_string()) == Enqueued::Accepted {
+            let dispatch = desk.ready().remove(0);
+            desk.finish(&dispatch, fine(&dispatch));
+            written.push(round);
+        }
+        desk.wait(MS);
+    }
+    assert_eq!(written, [0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
+}
+
+#[test]
+fn a_folded_write_says_when_to_offer_it_again() {
+    let mut desk = wide();
+    desk.enqueue("member1", "a", "first");
+    let dispatch = desk.ready().remove(0);
+    desk.finish(&dispatch, fine(&dispatch));
+    desk.wait(30 * MS);
+    assert_eq!(
+        desk.enqueue("member1", "a", "second"),
+        Enqueued::Later(desk.now.instant + 70 * MS)
+    );
+    assert_eq!(desk.enqueue("member1", "b", "another"), Enqueued::Accepted);
+}
+
+#[test]
+fn the_pause_after_failures_doubles_per_object_up_to_half_a_minute() {
+    let mut desk = wide();
+    let pauses: Vec<_> = (1..=11)
+        .map(|_| {
+            let pause = desk.fail("member1", "a", FailureKind::Server, 1);
+            desk.wait(pause);
+            pause.as_millis()
+        })
+        .collect();
+    assert_eq!(
+        pauses,
+        [
+            100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000
+        ]
+    );
+    assert_eq!(desk.fail("member1", "b", FailureKind::Server, 1), 100 * MS);
+    assert_eq!(desk.fail("member2", "a", FailureKind::Server, 1), 100 * MS);
+}
+
+#[test]
+fn a_success_ends_the_trouble() {
+    let mut desk = wide();
+    let pause = desk.fail("member1", "a", FailureKind::Forbidden, 3);
+    assert_eq!(desk.troubles("member1", "a"), [(object("a"), 3)]);
+    assert_eq!(
+        desk.enqueue("member1", "a", "x"),
+        Enqueued::Later(desk.now.instant + pause)
+    );
+    desk.wait(pause);
+    desk.enqueue("member1", "a", "x");
+    let dispatch = desk.ready().remove(0);
+    desk.finish(&dispatch, fine(&dispatch));
+    assert_eq!(desk.troubles("member1", "a"), []);
+    assert_eq!(
+        desk.fail("member1", "b", FailureKind::Forbidden, 1),
+        100 * MS
+    );
+}
+
+#[test]
+fn a_conflict_is_trouble_only_when_it_stays() {
+    for kind in [FailureKind::Conflict, FailureKind::AlreadyExists] {
+        let mut desk = wide();
+        let pause = desk.fail("member1", "a", kind, 3);
+        assert_eq!(desk.troubles("member1", "a"), []);
+        desk.wait(pause);
+        desk.fail("member1", "a", kind, 1);
+        assert_eq!(desk.troubles("member1", "a"), [(object("a"), 4)]);
+    }
+}
+
+#[test]
+fn trouble_is_told_of_the_item_and_the_lane_that_have_it() {
+    let mut desk = wide();
+    desk.fail("member1", "a", FailureKind::Forbidden, 1);
+    assert_eq!(desk.troubles("member1", "b"), []);
+    assert_eq!(desk.troubles("member2", "a"), []);
+    desk.write_queue
+        .keep_only(&lane("member1"), &item("b"), &HashSet::new());
+    assert_eq!(desk.troubles("member1", "a").len(), 1);
+    desk.write_queue
+        .keep_only(&lane("member1"), &item("a"), &HashSet::new());
+    assert_eq!(
+        desk.troubles("member1", "a"),
+        [],
+        "it is not wanted any more"
+    );
+}
+
+#[test]
+fn a_write_that_changed_nothing_is_not_repeated_at_once() {
+    let mut desk = wide();
+    let service = |version: &str| json!({"metadata": {"name": "a", "namespace": "shop", "resourceVersion": version}});
+    let patch = json!({"metadata": {"resourceVersion": "5"}});
+    let ack = |version| {
+        Ok(Ack::Service(
+            serde_json::from_value(service(version)).expect("a Service"),
+        ))
+    };
+    for (version, troubled) in [("6", false), ("5", true)] {
+        let write = Write {
+            action: Action::Merge(patch.clone()),
+            ..write("a", "")
+        };
+        desk.write_queue
+            .enqueue(&lane("member1"), &item("a"), write, desk.now.instant);
+        let dispatch = desk.ready().remove(0);
+        assert_eq!(desk.finish(&dispatch, ack(version)).is_some(), troubled);
+        assert_eq!(desk.troubles("member1", "a").len(), usize::from(troubled));
+        desk.wait(100 * MS);
+    }
+}
+
+#[test]
+fn a_lane_has_a_burst_a_width_and_a_rate() {
+    let mut desk = desk(LIMITS);
+    for service in ["a", "b", "c", "d", "e", "f"] {
+        desk.enqueue("member1", service, service);
+    }
+    let words = |all: &[Dispatch]| {
+        all.iter()
+            .map(|one| word(one).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let first = desk.ready();
+    assert_eq!(words(&first), ["a", "b"], "two at a time");
+    assert!(desk.ready().is_empty());
+    assert_eq!(
+        desk.write_queue.next_at(desk.now.instant),
+        None,
+        "it waits for an answer"
+    );
+    for dispatch in &first {
+        desk.finish(dispatch, fine(dispatch));
+    }
+    let second = desk.ready();
+    assert_eq!(words(&second), ["c"], "three after a pause");
+    desk.finish(&second[0], fine(&second[0]));
+    assert_eq!(
+        desk.write_queue.next_at(desk.now.instant),
+        Some(desk.now.instant + 100 * MS)
+    );
+    assert!(
+        desk.write_queue
+            .ready(desk.now.instant, |_| None)
+            .is_empty()
+    );
+    assert_eq!(
+        desk.write_queue.next_at(desk.now.instant),
+        None,
+        "a closed lane does not wait for its rate"
+    );
+    assert!(desk.ready().is_empty());
+    desk.wait(99 * MS);
+    assert!(desk.ready().is_empty());
+    desk.wait(2 * MS);
+    let third = desk.ready();
+    assert_eq!(words(&third), ["d"], "then ten a second");
+    desk.finish(&third[0], fine(&third[0]));
+    desk.wait(Duration::from_secs(60));
+    assert_eq!(words(&desk.ready()), ["e", "f"]);
+}
+
+#[test]
+fn the_trouble_of_one_lane_leaves_the_others_alone() {
+    let mut desk = desk(LIMITS);
+    for service in ["a", "b", "c"] {
+        desk.enqueue("member1", service, service);
+        desk.enqueue("member2", service, service);
+    }
+    let stuck = desk.ready();
+    assert_eq!(stuck.len(), 4);
+    for dispatch in stuck.iter().filter(|one| one.lane == lane("member2")) {
+        desk.finish(dispatch, fine(dispatch));
+    }
+    let next = desk.ready();
+    assert_eq!(next.len(), 1, "member1 hangs, member2 goes on");
+    assert_eq!((&next[0].lane, word(&next[0])), (&lane("member2"), "c"));
+}
+
+#[test]
+fn a_lane_that_is_not_open_waits_and_holds_up_nobody() {
+    let mut desk = wide();
+    desk.enqueue("member1", "a", "a");
+    desk.enqueue("member2", "a", "a");
+    let open = |one: &Lane| (*one == lane("member2")).then_some(1);
+    let dispatched = desk.write_queue.ready(desk.now.instant, open);
+    assert_eq!(dispatched.len(), 1);
+    assert_eq!(desk.ready().len(), 1);
+}
+
+#[test]
+fn a_member_that_answers_again_is_tried_at_once() {
+    let mut desk = wide();
+    desk.fail("member1", "a", FailureKind::Refused, 8);
+    desk.write_queue.reset(&lane("member1"));
+    desk.wait(FOLD);
+    assert_eq!(desk.enqueue("member1", "a", "x"), Enqueued::Accepted);
+}
+
+#[test]
+fn lost_leadership_leaves_nothing_waiting_and_nothing_under_way() {
+    let mut desk = wide();
+    desk.enqueue("member1", "a", "under way");
+    let dispatch = desk.ready().remove(0);
+    desk.enqueue("member1", "b", "waiting");
+    desk.fail("member2", "a", FailureKind::Refused, 5);
+    desk.write_queue.clear();
+    assert!(desk.ready().is_empty() && !desk.write_queue.is_busy_with(&item("a")));
+    assert_eq!(desk.troubles("member2", "a"), []);
+    assert_eq!(
+        desk.finish(&dispatch, failure(FailureKind::Timeout)),
+        None,
+        "a late answer means nothing"
+    );
+    assert_eq!(desk.enqueue("member1", "a", "again"), Enqueued::Accepted);
+}
+
+/// A copy of a slice of that provider.
+fn copy(provider: &str, slice: &str) -> Write {
+    let labels = [(
+        causeway::api::labels::SOURCE_CLUSTER.to_owned(),
+        provider.to_owned(),
+    )];
+    let mut copy = k8s_openapi::api::discovery::v1::EndpointSlice::default();
+    copy.metadata.labels = Some(labels.into());
+    let object = ObjectId::Slice(
+        ServiceKey::new("shop", slice),
+        crate::model::slice::Path::Native,
+        slice.into(),
+    );
+    Write::new(object, Action::ReplaceSlice(copy.into()))
+}
+
+#[test]
+fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
+    let mut desk = desk(WriteLimits {
+        qps: 1000.0,
+        burst: 4.0,
+        width: 4,
+        conflict_pause: CONFLICT_PAUSE,
+    });
+    let now = desk.now.instant;
+    let mut enqueue = |provider: &str, slice: &str| {
+        let (lane, item) = (lane("member1"), item(slice));
+        let enqueued = desk
+            .write_queue
+            .enqueue(&lane, &item, copy(provider, slice), now);
+        assert_eq!(enqueued, Enqueued::Accepted);
+    };
+    for number in 0..100 {
+        enqueue("flooding", &format!("flood{number}"));
+    }
+    enqueue("quiet", "x");
+    enqueue("silent", "y");
+    let ready = desk.ready();
+    let started: Vec<_> = ready.iter().map(|dispatch| dispatch.item.clone()).collect();
+    assert_eq!(
+        started,
+        [item("flood0"), item("x"), item("y"), item("flood1")]
+    );
+}
+
+#[test]
+fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
+    for meanwhile in [false, true] {
+        let mut desk = wide();
+        desk.enqueue("member1", "a", "first");
+        let dispatch = desk.ready().remove(0);
+        assert!(desk.write_queue.is_busy_with(&item("a")));
+        if meanwhile {
+            assert_eq!(desk.enqueue("member1", "a", "second"), Enqueued::UnderWay);
+        }
+        let answer = fine(&dispatch);
+        let result = WriteResult { dispatch, answer };
+        let finished = desk.write_queue.finished(&result, desk.now.instant);
+        let expected = Finished {
+            retry_at: None,
+            enqueued: meanwhile,
+            is_trouble: false,
+            attempts: 0,
+            fight: None,
+        };
+        assert_eq!(finished, expected);
+        assert!(!desk.write_queue.is_busy_with(&item("a")));
+    }
+}
