@@ -5,6 +5,7 @@
 //! caller looks again and asks again.
 
 mod clusters;
+mod counts;
 mod deprecated;
 mod findings;
 mod identity;

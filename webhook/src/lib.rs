@@ -14,6 +14,7 @@ pub mod connections;
 pub mod decide;
 mod depth;
 mod fields;
+mod hub_cache;
 pub mod load;
 pub mod metrics;
 mod reload;

@@ -167,17 +167,26 @@ fn request<'a>(mut wire: Wire<'a, impl Piece>) -> Result<Request<'a>, EnvelopeEr
     })
 }
 
+/// Why a request holds no object that can be judged.
+#[derive(Debug, thiserror::Error)]
+enum ObjectError {
+    #[error("the request holds no object")]
+    Missing,
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
 /// An object of a request, decoded or raw.
 trait Piece {
     /// The object, or why it is none.
-    fn object(self) -> Result<Object, String>;
+    fn object(self) -> Result<Object, serde_json::Error>;
 
     /// The object as the one that is stored.
     fn stored(self) -> Stored;
 }
 
 impl Piece for Fields<Object> {
-    fn object(self) -> Result<Object, String> {
+    fn object(self) -> Result<Object, serde_json::Error> {
         Ok(self.0)
     }
 
@@ -191,10 +200,8 @@ impl Piece for Fields<Object> {
 }
 
 impl Piece for &RawValue {
-    fn object(self) -> Result<Object, String> {
-        serde_json::from_str(self.get())
-            .map(|Fields(object)| object)
-            .map_err(|error| error.to_string())
+    fn object(self) -> Result<Object, serde_json::Error> {
+        serde_json::from_str(self.get()).map(|Fields(object)| object)
     }
 
     fn stored(self) -> Stored {
@@ -237,17 +244,15 @@ impl<O: Piece> Wire<'_, O> {
             _ => Stored::Nothing,
         };
         let object = self.object.take();
-        let object = object.map_or_else(
-            || Err("the request holds no object".to_owned()),
-            Piece::object,
-        );
+        let object = object.ok_or(ObjectError::Missing);
+        let object = object.and_then(|object| Ok(object.object()?));
         match object {
             Ok(object) => Subject::Change(Box::new(self.change(object, stored))),
             // The API server's schema says more of it than a decoder does, and an object on its way out is not held up.
             Err(_) if matches!(stored, Stored::Deleting(_) | Stored::DeletingUnreadable) => {
                 Subject::Nothing
             }
-            Err(why) => Subject::Unreadable(why),
+            Err(why) => Subject::Unreadable(why.to_string()),
         }
     }
 

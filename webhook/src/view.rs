@@ -4,25 +4,24 @@
 //! On a hub that serves no Cluster objects nothing is known of clusters: no cluster name is warned of, and under
 //! `--unknown-cluster=deny` every name is refused. The webhook is ready all the same, and notices when they come.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use causeway::api::{Cluster, MultiClusterService, labels};
-use causeway::domain::{ServicePort, dns1123_label};
+use causeway::domain::dns1123_label;
 use causeway::process::readiness::Readiness;
 use causeway::process::supervise::{Tasks, with_causes};
 use futures::future::{OptionFuture, try_join_all};
-use k8s_openapi::api::core::v1 as core;
-use kube::api::{ListParams, ObjectMeta, PartialObjectMeta};
+use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::{self, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
-use serde::{Deserialize, Deserializer};
+use kube::{Api, Client, ResourceExt};
 use tokio::time::timeout;
 
-use crate::decide::{Clusters, Doubts, Question, Seen, ServiceFacts, ServiceKind, Stake, View};
-use crate::watch::{ClusterFold, ServiceFold, follow};
+use crate::decide::{Clusters, Doubts, Question, Seen, ServiceFacts, Stake, View};
+use crate::hub_cache::{ClusterFold, Service, ServiceFold, Services};
+use crate::watch::follow;
 
 /// How long the hub may take for all that is asked of it on account of one request.
 const LOOK_DEADLINE: Duration = Duration::from_secs(2);
@@ -48,63 +47,6 @@ pub enum HubError {
         source: Box<kube::Error>,
     },
 }
-
-/// A Service, as far as it is judged.
-#[derive(Clone, Debug, Resource, Deserialize)]
-#[resource(inherit = "core::Service")]
-pub(crate) struct Service {
-    #[serde(deserialize_with = "identity")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Option<ServiceSpec>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-struct ServiceSpec {
-    #[serde(rename = "type", default)]
-    type_: Option<String>,
-    #[serde(default)]
-    ports: Option<Vec<core::ServicePort>>,
-}
-
-/// What a watch needs of the metadata. The rest, managed fields above all, would be most of what a list takes of memory.
-fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Identity {
-        #[serde(default)]
-        name: Option<String>,
-        #[serde(default)]
-        namespace: Option<String>,
-        #[serde(default)]
-        resource_version: Option<String>,
-    }
-    let identity = Identity::deserialize(deserializer)?;
-    Ok(ObjectMeta {
-        name: identity.name,
-        namespace: identity.namespace,
-        resource_version: identity.resource_version,
-        ..ObjectMeta::default()
-    })
-}
-
-impl Service {
-    pub(crate) fn facts(&self) -> ServiceFacts {
-        let spec = self.spec.as_ref();
-        let ports = spec.and_then(|spec| spec.ports.as_ref());
-        ServiceFacts {
-            kind: ServiceKind::read(spec.and_then(|spec| spec.type_.as_deref())),
-            ports: ports
-                .into_iter()
-                .flatten()
-                .filter_map(ServicePort::read)
-                .collect(),
-        }
-    }
-}
-
-/// Services by namespace and name.
-pub(crate) type Services = HashMap<Box<str>, HashMap<Box<str>, Arc<ServiceFacts>>>;
 
 /// The hub, as the webhook sees it. Clones see the same.
 #[derive(Clone)]

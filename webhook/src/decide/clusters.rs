@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError, quoted};
 
+use super::counts::{take, times};
 use super::findings::{Findings, Severity};
-use super::question::{take, times};
 use super::types::type_of;
 use super::view::Clusters;
 use super::{Policy, Question, Stake, Strictness, View};

@@ -1,12 +1,11 @@
 //! A change, made ready to be judged: converted, compared with what is stored, and read by the one parser.
 
-use std::borrow::Borrow;
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::Hash;
+use std::collections::{BTreeSet, HashSet};
 
 use causeway::api::{ExposurePort, MultiClusterServiceSpec};
 use causeway::domain::{ClusterField, FieldError, FieldErrors, MultiClusterService, same_clusters};
 
+use super::counts::{take, times};
 use super::findings::{Findings, Verdict};
 use super::{Change, Metadata, Policy, View, clusters, deprecated, identity, name, ports, types};
 
@@ -247,30 +246,6 @@ impl Known<'_> {
 
 fn identity_of(port: &ExposurePort) -> (&str, i32) {
     (port.name.as_deref().unwrap_or_default(), port.port)
-}
-
-/// How often each entry is there.
-pub(super) fn times<T: Eq + Hash>(entries: impl Iterator<Item = T>) -> HashMap<T, usize> {
-    let mut times = HashMap::new();
-    for entry in entries {
-        *times.entry(entry).or_default() += 1;
-    }
-    times
-}
-
-/// Takes one of an entry away; says whether there was one.
-pub(super) fn take<T, Q>(times: &mut HashMap<T, usize>, entry: &Q) -> bool
-where
-    T: Eq + Hash + Borrow<Q>,
-    Q: Eq + Hash + ?Sized,
-{
-    match times.get_mut(entry) {
-        Some(left) if *left > 0 => {
-            *left -= 1;
-            true
-        }
-        _ => false,
-    }
 }
 
 /// The index in a path such as `spec.ports[3].name`, where it is one of that list.

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use causeway::api::MultiClusterServiceSpec;
 use causeway::domain::{ExposureType, FieldError, quoted};
 
+use super::counts::{take, times};
 use super::findings::Findings;
-use super::question::{take, times};
 use super::view::ServiceKind;
 use super::{Question, Stake, View};
 

@@ -1,0 +1,222 @@
+//! What the webhook keeps of the hub's Services and Clusters, as watches tell it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arc_swap::ArcSwapOption;
+use causeway::api::Cluster;
+use causeway::domain::ServicePort;
+use k8s_openapi::api::core::v1 as core;
+use kube::api::{ObjectMeta, PartialObjectMeta};
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt};
+use serde::{Deserialize, Deserializer};
+
+use crate::decide::{Clusters, ServiceFacts, ServiceKind};
+use crate::watch::Fold;
+
+/// A Service, as far as it is judged.
+#[derive(Clone, Debug, Resource, Deserialize)]
+#[resource(inherit = "core::Service")]
+pub(crate) struct Service {
+    #[serde(deserialize_with = "identity")]
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Option<ServiceSpec>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+struct ServiceSpec {
+    #[serde(rename = "type", default)]
+    type_: Option<String>,
+    #[serde(default)]
+    ports: Option<Vec<core::ServicePort>>,
+}
+
+/// What a watch needs of the metadata. The rest, managed fields above all, would be most of what a list takes of memory.
+fn identity<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Identity {
+        #[serde(default)]
+        name: Option<String>,
+        #[serde(default)]
+        namespace: Option<String>,
+        #[serde(default)]
+        resource_version: Option<String>,
+    }
+    let identity = Identity::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        name: identity.name,
+        namespace: identity.namespace,
+        resource_version: identity.resource_version,
+        ..ObjectMeta::default()
+    })
+}
+
+impl Service {
+    pub(crate) fn facts(&self) -> ServiceFacts {
+        let spec = self.spec.as_ref();
+        let ports = spec.and_then(|spec| spec.ports.as_ref());
+        ServiceFacts {
+            kind: ServiceKind::read(spec.and_then(|spec| spec.type_.as_deref())),
+            ports: ports
+                .into_iter()
+                .flatten()
+                .filter_map(ServicePort::read)
+                .collect(),
+        }
+    }
+}
+
+/// Services by namespace and name.
+pub(crate) type Services = HashMap<Box<str>, HashMap<Box<str>, Arc<ServiceFacts>>>;
+
+/// Fills the cache of Services.
+pub(crate) struct ServiceFold {
+    cache: Arc<RwLock<Option<Services>>>,
+    incoming: Services,
+}
+
+impl ServiceFold {
+    pub(crate) fn new(cache: Arc<RwLock<Option<Services>>>) -> Self {
+        Self {
+            cache,
+            incoming: Services::new(),
+        }
+    }
+
+    /// Changes the cache, where it is filled.
+    fn change(&self, change: impl FnOnce(&mut Services)) {
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(services) = cache.as_mut() {
+            change(services);
+        }
+    }
+
+    fn known(&self, service: &Service) -> Option<Arc<ServiceFacts>> {
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let (namespace, name) = key(service);
+        cache.as_ref()?.get(namespace)?.get(name).cloned()
+    }
+}
+
+impl Fold<Service> for ServiceFold {
+    fn fold(&mut self, event: Event<Service>) -> bool {
+        match event {
+            Event::Init => self.incoming.clear(),
+            Event::InitApply(service) => insert(&mut self.incoming, &service, service.facts()),
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.incoming);
+                *self.cache.write().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+                return true;
+            }
+            Event::Apply(service) => {
+                let facts = service.facts();
+                if self.known(&service).as_deref() != Some(&facts) {
+                    self.change(|services| insert(services, &service, facts));
+                }
+            }
+            Event::Delete(service) => self.change(|services| remove(services, &service)),
+        }
+        false
+    }
+
+    fn not_served(&mut self) -> bool {
+        false
+    }
+}
+
+fn key(service: &Service) -> (&str, &str) {
+    let metadata = &service.metadata;
+    (
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default(),
+    )
+}
+
+fn insert(services: &mut Services, service: &Service, facts: ServiceFacts) {
+    let (namespace, name) = key(service);
+    services
+        .entry(namespace.into())
+        .or_default()
+        .insert(name.into(), Arc::new(facts));
+}
+
+fn remove(services: &mut Services, service: &Service) {
+    let (namespace, name) = key(service);
+    if let Some(others) = services.get_mut(namespace) {
+        others.remove(name);
+        if others.is_empty() {
+            services.remove(namespace);
+        }
+    }
+}
+
+/// Fills the cache of Clusters, of which only the names count.
+pub(crate) struct ClusterFold {
+    cache: Arc<ArcSwapOption<Clusters>>,
+    incoming: HashSet<Box<str>>,
+}
+
+impl ClusterFold {
+    pub(crate) fn new(cache: Arc<ArcSwapOption<Clusters>>) -> Self {
+        Self {
+            cache,
+            incoming: HashSet::new(),
+        }
+    }
+
+    fn names(&self) -> HashSet<Box<str>> {
+        match self.cache.load().as_deref() {
+            Some(Clusters::Named(names)) => names.as_ref().clone(),
+            Some(Clusters::NotServed) | None => HashSet::new(),
+        }
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        matches!(self.cache.load().as_deref(), Some(Clusters::Named(names)) if names.contains(name))
+    }
+
+    fn store(&self, clusters: Clusters) {
+        self.cache.store(Some(Arc::new(clusters)));
+    }
+}
+
+impl Fold<PartialObjectMeta<Cluster>> for ClusterFold {
+    fn fold(&mut self, event: Event<PartialObjectMeta<Cluster>>) -> bool {
+        match event {
+            Event::Init => self.incoming.clear(),
+            Event::InitApply(cluster) => {
+                self.incoming.insert(cluster.name_any().into());
+            }
+            Event::InitDone => {
+                let listed = std::mem::take(&mut self.incoming);
+                self.store(Clusters::Named(Arc::new(listed)));
+                return true;
+            }
+            Event::Apply(cluster) => {
+                let name = cluster.name_any();
+                if !self.knows(&name) {
+                    let mut names = self.names();
+                    names.insert(name.into());
+                    self.store(Clusters::Named(Arc::new(names)));
+                }
+            }
+            Event::Delete(cluster) => {
+                let mut names = self.names();
+                names.remove(cluster.name_any().as_str());
+                self.store(Clusters::Named(Arc::new(names)));
+            }
+        }
+        false
+    }
+
+    fn not_served(&mut self) -> bool {
+        if !matches!(self.cache.load().as_deref(), Some(Clusters::NotServed)) {
+            tracing::info!("the hub serves no Cluster objects; cluster names are not checked");
+            self.store(Clusters::NotServed);
+        }
+        true
+    }
+}
