@@ -100,12 +100,16 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
             case.floor.extend(measured);
         }
     }
+    Ok(rows(&cases, at_rest.len(), refused, extent))
+}
+
+fn rows(cases: &[Case], at_rest: usize, refused: usize, extent: &Extent) -> Vec<Row> {
     let mut rows: Vec<_> = cases.iter().flat_map(Case::rows).collect();
     let seconds = extent.rest.as_secs_f64();
     rows.push(
         Row::new(
             format!("at rest for {seconds:.0} s: writes, Leases aside"),
-            at_rest.len() as f64,
+            at_rest as f64,
             "",
         )
         .at_most(0.0),
@@ -120,7 +124,7 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
         .at_most(0.0),
     );
     rows.push(Row::new("writes that were refused", refused as f64, "").at_most(0.0));
-    Ok(rows)
+    rows
 }
 
 async fn one(

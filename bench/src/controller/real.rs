@@ -82,7 +82,12 @@ pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
     for (consumer, mark) in consumers.iter().zip(&marks[1..]) {
         written.push(consumer.writes_since(*mark, "causeway").await);
     }
-    let changes = extent.real_changes as f64;
+    Ok(rows(&written, on_hub.len(), &changed_at))
+}
+
+/// What the writes to each consumer, and so many to the hub, come to for changes at these times.
+fn rows(written: &[Vec<AuditedWrite>], on_hub: usize, changed_at: &[Timestamp]) -> Vec<Row> {
+    let changes = changed_at.len() as f64;
     let writes: usize = written.iter().map(Vec::len).sum();
     let name = |what: &str| {
         format!(
@@ -93,19 +98,14 @@ pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let most = CONSUMERS.len() as f64;
     let mut rows = vec![
         Row::new(name("writes a change"), writes as f64 / changes, "").at_most(most),
-        Row::new(
-            name("hub writes a change"),
-            on_hub.len() as f64 / changes,
-            "",
-        )
-        .at_most(0.0),
+        Row::new(name("hub writes a change"), on_hub as f64 / changes, "").at_most(0.0),
     ];
     let took: Vec<_> = written
         .iter()
         .filter(|all| all.len() == changed_at.len())
         .collect();
     if took.len() == CONSUMERS.len() {
-        let times = took.iter().flat_map(|all| all.iter().zip(&changed_at));
+        let times = took.iter().flat_map(|all| all.iter().zip(changed_at));
         let times = times.map(|(write, at)| milliseconds(write.received.duration_since(*at)));
         rows.push(Row::new(
             name("p50, from the change's request to the copy's"),
@@ -113,7 +113,7 @@ pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
             "ms",
         ));
     }
-    Ok(rows)
+    rows
 }
 
 fn milliseconds(time: SignedDuration) -> f64 {

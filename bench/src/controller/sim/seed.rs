@@ -68,6 +68,13 @@ fn hub(world: &World, dead: &[usize]) {
         &uid(sort::OTHER, 0, 3),
         json!({"type": "Opaque", "data": {"key": key}}),
     );
+    clusters(world, dead);
+    services(world);
+}
+
+/// The members, as the hub knows them, with their credentials.
+fn clusters(world: &World, dead: &[usize]) {
+    let hub = world.hub();
     for number in 0..world.members() {
         let name = member_name(number);
         let place = u32::try_from(number).unwrap_or_default();
@@ -93,6 +100,10 @@ fn hub(world: &World, dead: &[usize]) {
             secret,
         );
     }
+}
+
+fn services(world: &World) {
+    let hub = world.hub();
     for (service, spec) in world.services.all() {
         let (namespace, name) = (namespace(service), service_name(service));
         let mcs_uid = uid(sort::MCS, service, 0);
