@@ -1,7 +1,10 @@
 //! The shared words of causeway: the API objects as they are on the wire ([`api`]), the types that
-//! hold their invariants ([`domain`]), and, as the feature `process`, what every process needs.
+//! hold their invariants ([`domain`]), and, as features, where members are (`target`, with `client`) and
+//! what every process needs (`process`).
 
 pub mod api;
 pub mod domain;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg(feature = "client")]
+pub mod target;

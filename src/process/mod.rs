@@ -24,7 +24,6 @@ pub mod metrics;
 pub mod readiness;
 pub mod shutdown;
 pub mod supervise;
-pub mod target;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -34,6 +33,7 @@ use args::ConfigErrors;
 use logging::LogConfig;
 use supervise::with_causes;
 
+pub use crate::target;
 pub use shutdown::{Process, ProcessError};
 
 /// The exit code of a wrong configuration.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::{self, crds};
-use causeway::process::target::Target;
+use causeway::target::Target;
 use causeway_controller::failure::classify;
 use causeway_controller::member;
 use causeway_controller::watch::{self, Watch};

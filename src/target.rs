@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use axum::http::uri::{InvalidUri, Scheme, Uri};
+use http::uri::{InvalidUri, Scheme, Uri};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Config;
 use rustls::pki_types::CertificateDer;
