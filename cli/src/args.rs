@@ -350,13 +350,27 @@ pub(crate) enum Format {
     Yaml,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write it as 30s, 2m or 1h30m".to_owned();
-    let parsed: SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(parsed).map_err(|_| wrong())
+/// What a value should look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Malformed {
+    #[error("write it as 30s, 2m or 1h30m")]
+    Duration,
+    #[error("write it as NAMESPACE/NAME")]
+    Lease,
+    #[error("write it as https://webhook.example:9443")]
+    Url,
+    #[error("write it as registry.example/team, without https://")]
+    Registry,
+    #[error("a tag is of letters, digits, dots, dashes and underscores")]
+    Tag,
 }
 
-fn lease(text: &str) -> Result<Lease, String> {
+fn duration(text: &str) -> Result<Duration, Malformed> {
+    let parsed: SignedDuration = text.parse().map_err(|_| Malformed::Duration)?;
+    Duration::try_from(parsed).map_err(|_| Malformed::Duration)
+}
+
+fn lease(text: &str) -> Result<Lease, Malformed> {
     match text.split_once('/') {
         _ if text.is_empty() => Ok(Lease(None)),
         Some((namespace, name))
@@ -364,7 +378,7 @@ fn lease(text: &str) -> Result<Lease, String> {
         {
             Ok(Lease(Some((namespace.to_owned(), name.to_owned()))))
         }
-        _ => Err("write it as NAMESPACE/NAME".to_owned()),
+        _ => Err(Malformed::Lease),
     }
 }
 

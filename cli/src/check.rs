@@ -8,9 +8,10 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::args::{CheckArgs, Format, HubArgs};
+use crate::args::{CheckArgs, HubArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::say;
+use crate::say::OutputError;
 use crate::table::Table;
 
 /// An installation could not be checked.
@@ -18,12 +19,8 @@ use crate::table::Table;
 pub(crate) enum CheckError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
-    #[error("output: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("output: {0}")]
-    Yaml(#[from] serde_saphyr::ser::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
 }
 
 /// How one part of an installation is.
@@ -61,12 +58,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<bool, CheckEr
     let checks = judge::judge(&seen);
     let well = checks.iter().all(|part| part.state != State::Wrong);
     let report = Report { well, checks };
-    let text = match args.output.format {
-        Some(Format::Json) => serde_json::to_string_pretty(&report)?,
-        Some(Format::Yaml) => serde_saphyr::to_string(&report)?,
-        None => render(&report),
-    };
-    say::result(text.trim_end())?;
+    say::report(&report, args.output.format, || render(&report))?;
     Ok(well)
 }
 

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::ask::{ApiServer, AskError, Side};
 use crate::follow::Late;
 use crate::objects::{self, ObjectError, Run};
+use crate::say::OutputError;
 use crate::{follow, say};
 
 const EXPORTS: Kind = Kind {
@@ -54,8 +55,8 @@ pub(crate) enum DefinitionError {
     Ask(#[from] AskError),
     #[error(transparent)]
     Object(#[from] ObjectError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error(
         "the {side} has not established customresourcedefinition.apiextensions.k8s.io/{name} within {seconds} s{late}{why}; \
          see kubectl describe crd {name} there, or leave it out with --skip-crds"

@@ -15,6 +15,8 @@ use crate::args::{DrainArgs, HubArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
+use crate::reach::ReachError;
+use crate::say::OutputError;
 use crate::{reach, say};
 
 mod effect;
@@ -28,8 +30,8 @@ pub(crate) enum DrainError {
     Ask(#[from] AskError),
     #[error(transparent)]
     Hub(#[from] HubError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error("{0} was taken out of the hub meanwhile; kubectl mcs status lists the members")]
@@ -126,7 +128,7 @@ fn done(name: &ClusterName, was: bool, args: &DrainArgs) -> String {
 }
 
 /// What it means.
-fn tell(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> std::io::Result<()> {
+fn tell(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result<(), OutputError> {
     let services = effect.provides.len();
     let plural = if services == 1 { "" } else { "s" };
     if args.undo {
@@ -192,7 +194,7 @@ fn late(name: &ClusterName, args: &DrainArgs, left: String) -> DrainError {
 #[derive(Debug, Default)]
 struct Left {
     counts: BTreeMap<String, usize>,
-    unread: BTreeMap<String, String>,
+    unread: BTreeMap<String, ReachError>,
 }
 
 impl std::fmt::Display for Left {

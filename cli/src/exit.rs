@@ -115,7 +115,7 @@ fn definition(error: &DefinitionError) -> u8 {
     match error {
         DefinitionError::Ask(error) => ask(error),
         DefinitionError::Object(error) => object(error),
-        DefinitionError::Io(_) | DefinitionError::NotEstablished { .. } => NOT_WELL,
+        DefinitionError::Output(_) | DefinitionError::NotEstablished { .. } => NOT_WELL,
     }
 }
 
@@ -126,7 +126,7 @@ fn install(error: &InstallError) -> u8 {
         InstallError::Object(error) => object(error),
         InstallError::Definition(error) => definition(error),
         InstallError::NotReady(_)
-        | InstallError::Io(_)
+        | InstallError::Output(_)
         | InstallError::Yaml(_)
         | InstallError::TooOld(_)
         | InstallError::Lacks { .. }
@@ -142,7 +142,8 @@ fn uninstall(error: &UninstallError) -> u8 {
         UninstallError::Ask(error) => ask(error),
         UninstallError::Object(error) => object(error),
         UninstallError::Definition(error) => definition(error),
-        UninstallError::Io(_)
+        UninstallError::Output(_)
+        | UninstallError::Input(_)
         | UninstallError::Serving { .. }
         | UninstallError::Carried { .. }
         | UninstallError::StillRuns { .. }
@@ -169,7 +170,7 @@ fn join(error: &JoinError) -> u8 {
         JoinError::Member(error) => member(error),
         JoinError::Definition(error) => definition(error),
         JoinError::Object(error) => object(error),
-        JoinError::Io(_)
+        JoinError::Output(_)
         | JoinError::JoinedAs(_)
         | JoinError::AnotherCluster { .. }
         | JoinError::NotSynced { .. } => NOT_WELL,
@@ -184,7 +185,7 @@ fn unjoin(error: &UnjoinError) -> u8 {
         UnjoinError::Member(error) => member(error),
         UnjoinError::Definition(error) => definition(error),
         UnjoinError::Object(error) => object(error),
-        UnjoinError::Io(_)
+        UnjoinError::Output(_)
         | UnjoinError::NotJoined(_)
         | UnjoinError::AnotherCluster { .. }
         | UnjoinError::NotCleaned { .. } => NOT_WELL,
@@ -196,7 +197,7 @@ fn drain(error: &DrainError) -> u8 {
         DrainError::Name(error) => join(error),
         DrainError::Ask(error) => ask(error),
         DrainError::Hub(error) => hub(error),
-        DrainError::Io(_)
+        DrainError::Output(_)
         | DrainError::NotJoined(_)
         | DrainError::Removed(_)
         | DrainError::NotWithdrawn { .. } => NOT_WELL,
@@ -208,7 +209,9 @@ fn release(error: &ReleaseError) -> u8 {
         ReleaseError::Name(error) => join(error),
         ReleaseError::Ask(error) => ask(error),
         ReleaseError::Hub(error) => hub(error),
-        ReleaseError::Io(_) | ReleaseError::NotJoined(_) | ReleaseError::Held { .. } => NOT_WELL,
+        ReleaseError::Output(_) | ReleaseError::NotJoined(_) | ReleaseError::Held { .. } => {
+            NOT_WELL
+        }
     }
 }
 

@@ -13,22 +13,19 @@ mod text;
 
 use causeway::domain::ServiceKey;
 
-use crate::args::{ExplainArgs, Format, HubArgs, Lease};
+use crate::args::{ExplainArgs, HubArgs, Lease};
 use crate::ask::{ApiServer, AskError};
 use crate::hub::DEFINE;
 use crate::say;
+use crate::say::OutputError;
 
 /// A service could not be explained.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
-    #[error("output: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("output: {0}")]
-    Yaml(#[from] serde_saphyr::ser::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("the hub serves no {0}; it gets the definition by {DEFINE}")]
     NoApi(&'static str),
 }
@@ -85,11 +82,8 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, Expla
     };
     let scene = gather::scene(&hub, &question).await?;
     let explanation = judge::explain(&scene);
-    let text = match args.output.format {
-        Some(Format::Json) => serde_json::to_string_pretty(&explanation)?,
-        Some(Format::Yaml) => serde_saphyr::to_string(&explanation)?,
-        None => text::render(&explanation, args.endpoints),
-    };
-    say::result(text.trim_end())?;
+    say::report(&explanation, args.output.format, || {
+        text::render(&explanation, args.endpoints)
+    })?;
     Ok(explanation.ready)
 }

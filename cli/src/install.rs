@@ -15,11 +15,10 @@ use self::ready::NotReady;
 use crate::args::{DryRun, HubArgs, InstallArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::definitions::{CLUSTERS, DefinitionError, SERVICES};
+use crate::kubernetes_version::KubernetesVersion;
 use crate::objects::{self, ObjectError, Run};
+use crate::say::OutputError;
 use crate::{bundle, member, say};
-
-/// The first that has what the registration of the webhook needs (matchConditions, v1).
-const OLDEST: (u32, u32) = (1, 30);
 
 /// Where a Karmada control plane keeps the members' credentials.
 const KARMADA: &str = "karmada-cluster";
@@ -35,8 +34,8 @@ pub(crate) enum InstallError {
     Definition(#[from] DefinitionError),
     #[error(transparent)]
     NotReady(#[from] NotReady),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("output: {0}")]
     Yaml(#[from] serde_saphyr::ser::Error),
     #[error("--webhook-ca {file}: {why}", file = file.display())]
@@ -196,8 +195,10 @@ fn pem(file: &Path) -> Result<String, InstallError> {
 
 async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
     let info = hub.ask(hub.client.apiserver_version()).await?;
-    match member::version(&info.major, &info.minor) {
-        Some(version) if version < OLDEST => Err(InstallError::TooOld(info.git_version)),
+    match KubernetesVersion::told(&info) {
+        Some(version) if version < KubernetesVersion::OLDEST_HUB => {
+            Err(InstallError::TooOld(info.git_version))
+        }
         _ => Ok(info.git_version),
     }
 }

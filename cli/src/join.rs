@@ -12,6 +12,7 @@ use crate::follow::Late;
 use crate::hub::{self, HubError, Known};
 use crate::member::{self, MemberError};
 use crate::objects::{self, ObjectError, Run};
+use crate::say::OutputError;
 use crate::{follow, say};
 
 /// A cluster could not be joined.
@@ -31,8 +32,8 @@ pub(crate) enum JoinError {
     Definition(#[from] DefinitionError),
     #[error(transparent)]
     Object(#[from] ObjectError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error(
         "this cluster is a member already, named {0}; unjoin that first if it is to be renamed: kubectl mcs unjoin {0}"
     )]

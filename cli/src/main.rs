@@ -16,6 +16,7 @@ mod hub;
 mod install;
 mod join;
 mod karmada;
+mod kubernetes_version;
 mod lease;
 mod member;
 mod misplaced;

@@ -16,7 +16,9 @@ use tokio::time::Instant;
 
 use crate::ask::{ApiServer, AskError, Side};
 use crate::follow::Late;
+use crate::kubernetes_version::KubernetesVersion;
 use crate::objects::{self, ObjectError, Run};
+use crate::say::OutputError;
 use crate::{follow, say};
 
 const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
@@ -24,8 +26,6 @@ const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-
 const ACCOUNT: &str = "causeway";
 const TOKEN_WITHIN: Duration = Duration::from_secs(30);
 const UID_SHOWN: usize = 8;
-/// Kubernetes 1.21 is the first that has what MultiClusterService needs (EndpointSlice v1).
-const OLDEST: (u32, u32) = (1, 21);
 
 /// A member could not be prepared.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +34,8 @@ pub(crate) enum MemberError {
     Ask(#[from] AskError),
     #[error(transparent)]
     Object(#[from] ObjectError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("the member runs Kubernetes {0}; causeway needs 1.21 or later")]
     TooOld(String),
     #[error(
@@ -79,23 +79,14 @@ pub(crate) struct Credentials {
 /// Asks who the member is, and refuses one that is too old.
 pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError> {
     let info = member.ask(member.client.apiserver_version()).await?;
-    if version(&info.major, &info.minor).is_some_and(|version| version < OLDEST) {
+    let version = KubernetesVersion::told(&info);
+    if version.is_some_and(|version| version < KubernetesVersion::OLDEST_MEMBER) {
         return Err(MemberError::TooOld(info.git_version));
     }
     Ok(Identity {
         uid: member.uid().await?,
         version: info.git_version,
     })
-}
-
-/// Major and minor as numbers; providers write a minor such as "21+".
-pub(crate) fn version(major: &str, minor: &str) -> Option<(u32, u32)> {
-    let number = |text: &str| {
-        text.trim_end_matches(|c: char| !c.is_ascii_digit())
-            .parse()
-            .ok()
-    };
-    Some((number(major)?, number(minor)?))
 }
 
 /// Makes the account and its token for the hub of that UID.
@@ -263,14 +254,6 @@ pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), Memb
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_version_is_read_as_providers_write_it() {
-        assert_eq!(version("1", "36"), Some((1, 36)));
-        assert_eq!(version("1", "20+"), Some((1, 20)));
-        assert!(version("1", "9") < Some(OLDEST));
-        assert_eq!(version("", "x"), None);
-    }
 
     #[test]
     fn the_bundle_names_each_authority_once() {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::ask::{ApiServer, AskError};
 use crate::say;
+use crate::say::OutputError;
 
 /// The field manager of what a person writes with this program.
 pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
@@ -28,8 +29,8 @@ pub(crate) enum ObjectError {
     Untyped,
     #[error("a built-in object is of no known version: {0}")]
     Version(#[from] ParseGroupVersionError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
 }
 
 /// What came of an application.

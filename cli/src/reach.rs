@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::Cluster;
-use causeway::process::target::Target;
+use causeway::target::{Target, TargetError};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
@@ -15,13 +15,35 @@ use crate::ask::{ApiServer, AskError, Side};
 const READ_WITHIN: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 32;
 
+/// Why a member cannot be read or written with the credentials on the hub, in words that do not speak of a kubeconfig.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReachError {
+    #[error("no answer within {0} s")]
+    Late(u64),
+    #[error("the Cluster names no Secret with credentials; join it again with kubectl mcs join")]
+    NoReference,
+    #[error(
+        "you may not read the Secrets with the members' credentials in namespace {0} of the hub"
+    )]
+    SecretHidden(String),
+    #[error("Secret {namespace}/{name} is not on the hub; join it again with kubectl mcs join")]
+    NoSecret { namespace: String, name: String },
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error("the credentials on the hub do not allow it: {0}; join it again with kubectl mcs join")]
+    NotAllowed(String),
+    /// What hub or member said, or a client of it.
+    #[error("{0}")]
+    Failed(String),
+}
+
 /// Asks all these members at once, each within 5 seconds: the answer of each by its name, or why there is none.
 pub(crate) async fn each<'a, T, F>(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &'a Cluster>,
     allow_insecure: bool,
     ask: impl Fn(ApiServer) -> F,
-) -> BTreeMap<String, Result<T, String>>
+) -> BTreeMap<String, Result<T, ReachError>>
 where
     F: Future<Output = Result<T, AskError>>,
 {
@@ -29,9 +51,9 @@ where
     let answers = clusters.map(|cluster| async move {
         let answer = async {
             let member = connect(hub, cluster, allow_insecure).await?;
-            ask(member).await.map_err(trouble)
+            Ok(ask(member).await?)
         };
-        let late = || format!("no answer within {} s", READ_WITHIN.as_secs());
+        let late = || ReachError::Late(READ_WITHIN.as_secs());
         let answer = tokio::time::timeout(READ_WITHIN, answer).await;
         (cluster.name_any(), answer.unwrap_or_else(|_| Err(late())))
     });
@@ -44,54 +66,47 @@ where
 /// A member, by the credentials that the hub keeps for it.
 ///
 /// # Errors
-/// Why it cannot be reached so, in words that do not speak of a kubeconfig.
+/// [`ReachError`] where it cannot be reached so.
 pub(crate) async fn connect(
     hub: &ApiServer,
     cluster: &Cluster,
     allow_insecure: bool,
-) -> Result<ApiServer, String> {
+) -> Result<ApiServer, ReachError> {
     let secret = secret(hub, cluster).await?;
-    let target = Target::new(cluster, &secret, allow_insecure);
-    let target = target.map_err(|error| error.to_string())?;
-    ApiServer::new(Side::Member, target.config()).map_err(trouble)
+    let target = Target::new(cluster, &secret, allow_insecure)?;
+    Ok(ApiServer::new(Side::Member, target.config())?)
 }
 
-async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, String> {
-    let Some(reference) = &cluster.spec.secret_ref else {
-        return Err(
-            "the Cluster names no Secret with credentials; join it again with kubectl mcs join"
-                .to_owned(),
-        );
-    };
+async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ReachError> {
+    let reference = cluster.spec.secret_ref.as_ref();
+    let reference = reference.ok_or(ReachError::NoReference)?;
     let namespace = &reference.namespace;
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), namespace);
-    match hub.ask(secrets.get(&reference.name)).await {
-        Ok(secret) => Ok(secret),
-        Err(AskError::NotAllowed { .. }) => Err(format!(
-            "you may not read the Secrets with the members' credentials in namespace {namespace} of the hub"
-        )),
-        Err(AskError::NotFound { .. }) => Err(format!(
-            "Secret {namespace}/{} is not on the hub; join it again with kubectl mcs join",
-            reference.name
-        )),
-        Err(error) => Err(error.to_string()),
-    }
+    let secret = hub.ask(secrets.get(&reference.name)).await;
+    secret.map_err(|error| match error {
+        AskError::NotAllowed { .. } => ReachError::SecretHidden(namespace.clone()),
+        AskError::NotFound { .. } => ReachError::NoSecret {
+            namespace: namespace.clone(),
+            name: reference.name.clone(),
+        },
+        error => ReachError::Failed(error.to_string()),
+    })
 }
 
-/// The error of a member that the person did not name, in words that do not speak of a kubeconfig.
-pub(crate) fn trouble(error: AskError) -> String {
-    match error {
-        AskError::Unreachable { why, .. } | AskError::Kubeconfig { why, .. } => why,
-        AskError::NotAllowed { message, .. } => {
-            format!(
-                "the credentials on the hub do not allow it: {message}; join it again with kubectl mcs join"
-            )
+/// Of a member that the person did not name.
+impl From<AskError> for ReachError {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::NotAllowed { message, .. } => Self::NotAllowed(message),
+            AskError::Unreachable { why, .. } | AskError::Kubeconfig { why, .. } => {
+                Self::Failed(why)
+            }
+            AskError::NotFound { message, .. }
+            | AskError::Conflict { message, .. }
+            | AskError::Refused { message, .. }
+            | AskError::Busy { message, .. } => Self::Failed(message),
+            other @ AskError::NoKubeconfig(_) => Self::Failed(other.to_string()),
         }
-        AskError::NotFound { message, .. }
-        | AskError::Conflict { message, .. }
-        | AskError::Refused { message, .. }
-        | AskError::Busy { message, .. } => message,
-        other @ AskError::NoKubeconfig(_) => other.to_string(),
     }
 }
 
@@ -107,12 +122,13 @@ mod tests {
         let clusters = [synced("a")];
         let answers = each(&hub, clusters.iter(), false, |_| async { Ok(()) }).await;
         let why = answers["a"].as_ref().expect_err("it has no Secret");
+        let why = why.to_string();
         assert!(why.contains("kubectl mcs join"), "{why}");
         let refused = AskError::NotAllowed {
             side: Side::Member,
             message: "services is forbidden".to_owned(),
         };
-        let why = trouble(refused);
+        let why = ReachError::from(refused).to_string();
         assert!(
             why.contains("services is forbidden") && why.contains("kubectl mcs join"),
             "{why}"

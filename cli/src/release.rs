@@ -14,6 +14,7 @@ use crate::follow;
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
 use crate::say;
+use crate::say::OutputError;
 
 /// What is held could not be released.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +25,8 @@ pub(crate) enum ReleaseError {
     Ask(#[from] AskError),
     #[error(transparent)]
     Hub(#[from] HubError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error(

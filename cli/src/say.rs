@@ -3,20 +3,52 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
 
+use serde::Serialize;
+
+use crate::args::Format;
+
+/// Something could not be written out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutputError {
+    #[error("output: {0}")]
+    Io(#[from] io::Error),
+    #[error("output: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("output: {0}")]
+    Yaml(#[from] serde_saphyr::ser::Error),
+}
+
 /// Writes a line of result.
-pub(crate) fn result(text: impl Display) -> io::Result<()> {
+pub(crate) fn result(text: impl Display) -> Result<(), OutputError> {
     unless_nobody_reads(writeln!(io::stdout().lock(), "{text}"))
 }
 
+/// Writes a result in the format that programs asked for, or as the text for people; an empty text is not written.
+pub(crate) fn report(
+    report: &impl Serialize,
+    format: Option<Format>,
+    text: impl FnOnce() -> String,
+) -> Result<(), OutputError> {
+    let text = match format {
+        Some(Format::Json) => serde_json::to_string_pretty(report)?,
+        Some(Format::Yaml) => serde_saphyr::to_string(report)?,
+        None => text(),
+    };
+    match text.trim_end() {
+        "" => Ok(()),
+        text => result(text),
+    }
+}
+
 /// Writes a line about what is going on.
-pub(crate) fn progress(text: impl Display) -> io::Result<()> {
+pub(crate) fn progress(text: impl Display) -> Result<(), OutputError> {
     unless_nobody_reads(writeln!(io::stderr().lock(), "{text}"))
 }
 
 /// `kubectl mcs status | head -1` is no failure.
-fn unless_nobody_reads(written: io::Result<()>) -> io::Result<()> {
+fn unless_nobody_reads(written: io::Result<()>) -> Result<(), OutputError> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        other => Ok(other?),
     }
 }

@@ -27,23 +27,20 @@ use self::karmada::Knowledge;
 use self::members::{Readings, Wanted};
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
-use crate::args::{Format, HubArgs, StatusArgs};
+use crate::args::{HubArgs, StatusArgs};
 use crate::ask::{ApiServer, AskError, root_cause};
 use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
 use crate::say;
+use crate::say::OutputError;
 
 /// The status could not be told.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
-    #[error("output: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("output: {0}")]
-    Yaml(#[from] serde_saphyr::ser::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("the hub serves no MultiClusterService; it gets the definition by {DEFINE}")]
     NoApi,
     #[error(
@@ -253,15 +250,12 @@ impl Question<'_> {
 
     fn show(&self, report: &Report) -> Result<(), StatusError> {
         let now = Timestamp::now();
-        let text = match self.args.output.format {
-            Some(Format::Json) => serde_json::to_string_pretty(report)?,
-            Some(Format::Yaml) => serde_saphyr::to_string(report)?,
-            None if self.args.name.is_some() => text::all_details(report, now),
-            None => text::overview(report, now),
-        };
-        if !text.is_empty() {
-            say::result(text.trim_end())?;
-        }
+        say::report(report, self.args.output.format, || {
+            match self.args.name.is_some() {
+                true => text::all_details(report, now),
+                false => text::overview(report, now),
+            }
+        })?;
         if report.is_empty() && self.args.name.is_none() && self.args.output.format.is_none() {
             say::progress(format_args!(
                 "No MultiClusterServices and no exported services found {}.",

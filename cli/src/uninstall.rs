@@ -21,6 +21,7 @@ use crate::args::{HubArgs, UninstallArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
 use crate::objects::{self, ObjectError};
+use crate::say::OutputError;
 use crate::{bundle, follow, hub, karmada, say, unjoin};
 
 /// How often the hub is asked what is left.
@@ -35,8 +36,10 @@ pub(crate) enum UninstallError {
     Object(#[from] ObjectError),
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    #[error("output: {0}")]
-    Io(#[from] io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("the answer cannot be read: {0}")]
+    Input(io::Error),
     #[error(
         "causeway still serves {serving}: without it nobody would clean the members. Nothing was removed. Run first\n{commands}\n\
          or have that done: kubectl mcs uninstall --cascade"
@@ -186,7 +189,7 @@ impl Scene {
         hub: &ApiServer,
         definitions: &[Kind],
         args: &UninstallArgs,
-    ) -> io::Result<()> {
+    ) -> Result<(), OutputError> {
         say::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
         for object in &self.objects {
             say::result(format_args!("  {}", objects::title(object)))?;
@@ -287,8 +290,9 @@ fn ask_person(hub: &ApiServer) -> Result<(), UninstallError> {
         io::stderr(),
         "Remove causeway from the hub at {}? [y/N] ",
         hub.url()
-    )?;
-    if agrees(&mut input.lock())? {
+    )
+    .map_err(OutputError::from)?;
+    if agrees(&mut input.lock()).map_err(UninstallError::Input)? {
         Ok(())
     } else {
         Err(UninstallError::Declined)

@@ -16,6 +16,7 @@ use crate::hub::{self, HubError};
 use crate::join::{self, JoinError};
 use crate::member::{self, MemberError};
 use crate::objects::{self, ObjectError};
+use crate::say::OutputError;
 use crate::{follow, say};
 
 /// A cluster could not be taken out.
@@ -33,8 +34,8 @@ pub(crate) enum UnjoinError {
     Definition(#[from] DefinitionError),
     #[error(transparent)]
     Object(#[from] ObjectError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error(
@@ -146,7 +147,7 @@ pub(crate) async fn say_left(
     hub: &ApiServer,
     name: impl Display,
     why: &str,
-) -> std::io::Result<()> {
+) -> Result<(), OutputError> {
     say::result(format_args!(
         "note: {name} could not be cleaned{why}; what causeway wrote there is left. When it is back join and unjoin it again, or \
          run there: {}",

@@ -7,14 +7,15 @@ use crate::args::{HubArgs, VersionArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::hub::DEFINE;
 use crate::say;
+use crate::say::OutputError;
 
 /// The versions could not be told.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VersionError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
 }
 
 /// Shows the version of this program, then that of the hub and whether it serves MultiClusterService.

@@ -3,56 +3,98 @@
 use std::collections::BTreeSet;
 
 use causeway::api::{Cluster, condition, labels};
-use causeway::domain::{self, ClusterName, ExposureType};
+use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
-use crate::explain::scene::{Held, Scene};
+use crate::explain::scene::{Held, Scene, has, is_ready};
+use crate::reach::ReachError;
 use crate::{drain, karmada};
+
+/// Why a slice of Karmada's is left where it is.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unreplaced {
+    #[error("no MultiClusterService asks for it, and nobody replaces it")]
+    NotAsked,
+    #[error("the MultiClusterService cannot be read: {0}")]
+    Unreadable(#[from] FieldErrors),
+    #[error("it does not say by its name and annotation which slice it comes from")]
+    NoSource,
+    #[error("{0} is not joined, so it cannot be asked what it has")]
+    NotJoined(String),
+    #[error("the last list of {provider} is not believed yet: {why}")]
+    NotBelieved { provider: String, why: String },
+    #[error("{provider} could not be read: {why}")]
+    Unread { provider: String, why: ReachError },
+    #[error("{0} is in Pull mode, which causeway leaves out")]
+    Pulled(String),
+    #[error("causeway's copy {copy} in {consumer} does not hold {address} of {provider} as ready")]
+    NotReady {
+        copy: String,
+        consumer: String,
+        address: String,
+        provider: String,
+    },
+    #[error("{consumer} has no copy of causeway's of EndpointSlice {source_slice} of {provider}")]
+    NoCopy {
+        consumer: String,
+        source_slice: String,
+        provider: String,
+    },
+    #[error(
+        "causeway's copy {copy} in {consumer} has no port {port:?}, which the Service there has and Karmada's slice serves: spec.ports of the \
+         MultiClusterService does not expose it"
+    )]
+    NoPort {
+        copy: String,
+        consumer: String,
+        port: String,
+    },
+}
 
 /// Checks that no ready endpoint that is to be reached goes with it: causeway's copies in the consumer hold every ready endpoint that its
 /// source has now, and every one of it that moved into another slice of the provider. A source that is gone from a provider that answers has
 /// none; what the MultiClusterService does not ask for, and what it asks to be deleted, is to go in any case.
 ///
 /// # Errors
-/// Why it is left where it is.
+/// [`Unreplaced`] where it is left.
 pub(super) fn may_go(
     scene: &Scene,
     consumer: &str,
     held: &Held,
     slice: &EndpointSlice,
-) -> Result<(), String> {
+) -> Result<(), Unreplaced> {
     let object = scene.wish.as_ref();
-    let object = object.ok_or("no MultiClusterService asks for it, and nobody replaces it")?;
+    let object = object.ok_or(Unreplaced::NotAsked)?;
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let wish = domain::MultiClusterService::try_from(object)
-        .map_err(|errors| format!("the MultiClusterService cannot be read: {errors}"))?;
-    let (provider, source) = karmada::source(slice)
-        .ok_or("it does not say by its name and annotation which slice it comes from")?;
+    let wish = domain::MultiClusterService::try_from(object)?;
+    let (provider, source) = karmada::source(slice).ok_or(Unreplaced::NoSource)?;
     if !asks_for(&wish, provider, consumer) {
         return Ok(());
     }
     let cluster = scene
         .cluster(provider)
-        .ok_or_else(|| format!("{provider} is not joined, so it cannot be asked what it has"))?;
+        .ok_or_else(|| Unreplaced::NotJoined(provider.to_owned()))?;
     if drain::is_drained(cluster) {
         return Ok(());
     }
-    if let Some(held) = lists_held(cluster) {
-        return Err(format!(
-            "the last list of {provider} is not believed yet: {held}"
-        ));
+    if let Some(why) = lists_held(cluster) {
+        return Err(Unreplaced::NotBelieved {
+            provider: provider.to_owned(),
+            why: why.to_owned(),
+        });
     }
     let there = match scene.members.get(provider) {
         Some(Ok(there)) => there,
-        Some(Err(why)) => return Err(format!("{provider} could not be read: {why}")),
-        None => {
-            return Err(format!(
-                "{provider} is in Pull mode, which causeway leaves out"
-            ));
+        Some(Err(why)) => {
+            return Err(Unreplaced::Unread {
+                provider: provider.to_owned(),
+                why: why.clone(),
+            });
         }
+        None => return Err(Unreplaced::Pulled(provider.to_owned())),
     };
     let left = Left {
         scene,
@@ -81,7 +123,7 @@ struct Left<'a> {
 impl Left<'_> {
     /// Checks that causeway's copies hold what the slice gives of one of the provider's slices: the copy of it, or where causeway makes
     /// none because others of the provider's slices say the same, the copies of these.
-    fn is_replaced(&self, own: &EndpointSlice, is_source: bool) -> Result<(), String> {
+    fn is_replaced(&self, own: &EndpointSlice, is_source: bool) -> Result<(), Unreplaced> {
         let (consumer, provider) = (self.consumer, self.provider);
         let mut needed = ready(own).filter(|one| is_source || has(self.slice, one));
         let uid = own.metadata.uid.as_deref().unwrap_or_default();
@@ -93,28 +135,30 @@ impl Left<'_> {
             };
             let address = endpoint.addresses.join(",");
             let serving = serving.ok_or_else(|| match copy {
-                Some(copy) => format!(
-                    "causeway's copy {} in {consumer} does not hold {address} of {provider} as ready",
-                    copy.name_any()
-                ),
-                None => format!(
-                    "{consumer} has no copy of causeway's of EndpointSlice {} of {provider}",
-                    own.name_any()
-                ),
+                Some(copy) => Unreplaced::NotReady {
+                    copy: copy.name_any(),
+                    consumer: consumer.to_owned(),
+                    address,
+                    provider: provider.to_owned(),
+                },
+                None => Unreplaced::NoCopy {
+                    consumer: consumer.to_owned(),
+                    source_slice: own.name_any(),
+                    provider: provider.to_owned(),
+                },
             })?;
             self.has_ports(serving)
         })
     }
 
-    fn has_ports(&self, copy: &EndpointSlice) -> Result<(), String> {
+    fn has_ports(&self, copy: &EndpointSlice) -> Result<(), Unreplaced> {
         match lost_port(self.scene, self.held, self.slice, copy) {
             None => Ok(()),
-            Some(port) => Err(format!(
-                "causeway's copy {} in {} has no port {port:?}, which the Service there has and Karmada's slice serves: spec.ports of the \
-                 MultiClusterService does not expose it",
-                copy.name_any(),
-                self.consumer
-            )),
+            Some(port) => Err(Unreplaced::NoPort {
+                copy: copy.name_any(),
+                consumer: self.consumer.to_owned(),
+                port,
+            }),
         }
     }
 
@@ -157,16 +201,6 @@ fn comes_from(copy: &EndpointSlice, uid: &str) -> bool {
 
 fn ready(slice: &EndpointSlice) -> impl Iterator<Item = &Endpoint> {
     slice.endpoints.iter().filter(|one| is_ready(one))
-}
-
-fn is_ready(endpoint: &Endpoint) -> bool {
-    let conditions = endpoint.conditions.as_ref();
-    conditions.and_then(|all| all.ready).unwrap_or(true)
-}
-
-fn has(slice: &EndpointSlice, endpoint: &Endpoint) -> bool {
-    let mut all = slice.endpoints.iter();
-    all.any(|one| one.addresses == endpoint.addresses)
 }
 
 fn is_ready_in(copy: &EndpointSlice, endpoint: &Endpoint) -> bool {

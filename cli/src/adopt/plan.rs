@@ -106,7 +106,7 @@ fn orphans(scene: &Scene) -> (Vec<Step>, Vec<Left>) {
     for (member, held, slice) in dispatched(scene) {
         match evidence::may_go(scene, member, held, slice) {
             Ok(()) => steps.push(slice_step(member, slice)),
-            Err(why) => left.push(Left::slice(member, slice, why)),
+            Err(why) => left.push(Left::slice(member, slice, why.to_string())),
         }
     }
     let consumers = scene

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{DefaultWaitArgs, duration};
+use super::{DefaultWaitArgs, Malformed, duration};
 
 pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   # Install causeway, or upgrade it to the version of this program, and wait until it is ready
@@ -165,11 +165,10 @@ pub(crate) struct UninstallArgs {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "client",
-        value_parser = ["client"],
         env = "CAUSEWAY_DRY_RUN",
         hide_env = true
     )]
-    pub dry_run: Option<String>,
+    pub dry_run: Option<ClientDryRun>,
     /// How long to wait for the controller, and for the definitions to go
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
     pub timeout: Duration,
@@ -182,17 +181,22 @@ pub(crate) enum DryRun {
     Server,
 }
 
-fn https(text: &str) -> Result<String, String> {
-    let wrong = || "write it as https://webhook.example:9443".to_owned();
-    let config = kube::Config::new(text.parse().map_err(|_| wrong())?);
+/// Nobody but this program can look at what is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClientDryRun {
+    Client,
+}
+
+fn https(text: &str) -> Result<String, Malformed> {
+    let config = kube::Config::new(text.parse().map_err(|_| Malformed::Url)?);
     let url = &config.cluster_url;
     if url.scheme_str() != Some("https") || url.host().is_none() || text.contains(['?', '#']) {
-        return Err(wrong());
+        return Err(Malformed::Url);
     }
     Ok(text.trim_end_matches('/').to_owned())
 }
 
-fn registry(text: &str) -> Result<String, String> {
+fn registry(text: &str) -> Result<String, Malformed> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:/[]".contains(c);
     let trimmed = text.trim_end_matches('/');
     if trimmed.is_empty()
@@ -200,12 +204,12 @@ fn registry(text: &str) -> Result<String, String> {
         || trimmed.starts_with('/')
         || trimmed.contains("//")
     {
-        return Err("write it as registry.example/team, without https://".to_owned());
+        return Err(Malformed::Registry);
     }
     Ok(trimmed.to_owned())
 }
 
-fn tag(text: &str) -> Result<String, String> {
+fn tag(text: &str) -> Result<String, Malformed> {
     const LONGEST: usize = 128;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if text.is_empty()
@@ -213,7 +217,7 @@ fn tag(text: &str) -> Result<String, String> {
         || text.starts_with(['.', '-'])
         || !text.chars().all(is_plain)
     {
-        return Err("a tag is of letters, digits, dots, dashes and underscores".to_owned());
+        return Err(Malformed::Tag);
     }
     Ok(text.to_owned())
 }

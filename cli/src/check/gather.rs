@@ -22,20 +22,19 @@ use crate::status::members::Wanted;
 const REGISTRATION: &str = "causeway";
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
 
-/// What was read, or why it was not.
-pub(super) type Seen<T> = Result<T, String>;
+/// What was read, or that the person may not see it.
+pub(super) type Seen<T> = Result<T, Hidden>;
+
+/// A person may not see something, in the API server's words.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Hidden(pub String);
 
 /// One webhook, as it is registered.
 #[derive(Clone, Debug)]
 pub(super) struct Webhook {
     pub name: String,
     pub client: WebhookClientConfig,
-}
-
-impl Webhook {
-    fn new(name: String, client: WebhookClientConfig) -> Self {
-        Self { name, client }
-    }
 }
 
 /// All that a check rests on.
@@ -60,8 +59,12 @@ pub(super) struct Installation {
 
 async fn misplaced_on(
     hub: &ApiServer,
-    clusters: &[Cluster],
+    clusters: &Seen<Vec<Cluster>>,
 ) -> Result<Seen<Vec<Misplaced>>, AskError> {
+    let clusters = match clusters {
+        Ok(clusters) => clusters,
+        Err(why) => return Ok(Err(why.clone())),
+    };
     let everywhere = Wanted {
         namespace: None,
         name: None,
@@ -91,20 +94,16 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         hub.ask(clusters.list(&all)),
     );
     let mutating = allowed(mutating)?.map(|found| {
-        let webhooks = found?.webhooks.into_iter().flatten();
-        Some(
-            webhooks
-                .map(|one| Webhook::new(one.name, one.client_config))
-                .collect(),
-        )
+        webhooks(found?.webhooks, |one| Webhook {
+            name: one.name,
+            client: one.client_config,
+        })
     });
     let validating = allowed(validating)?.map(|found| {
-        let webhooks = found?.webhooks.into_iter().flatten();
-        Some(
-            webhooks
-                .map(|one| Webhook::new(one.name, one.client_config))
-                .collect(),
-        )
+        webhooks(found?.webhooks, |one| Webhook {
+            name: one.name,
+            client: one.client_config,
+        })
     });
     let clusters = match clusters {
         Err(AskError::NotFound { .. }) => Ok(Vec::new()),
@@ -112,10 +111,7 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     };
     let of_clusters = clusters.as_deref().unwrap_or_default();
     let lacking = allowed(rights::lacking(hub, of_clusters).await)?;
-    let misplaced = match &clusters {
-        Ok(clusters) => misplaced_on(hub, clusters).await?,
-        Err(why) => Err(why.clone()),
-    };
+    let misplaced = misplaced_on(hub, &clusters).await?;
     Ok(Installation {
         now: Timestamp::now(),
         hub: format!("Kubernetes {} at {}", info.git_version, hub.url()),
@@ -136,11 +132,16 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     })
 }
 
+/// The webhooks of a configuration that is there.
+fn webhooks<W>(all: Option<Vec<W>>, read: impl Fn(W) -> Webhook) -> Option<Vec<Webhook>> {
+    Some(all.into_iter().flatten().map(read).collect())
+}
+
 /// What a person may not see is no fault of the installation.
 fn allowed<T>(answer: Result<T, AskError>) -> Result<Seen<T>, AskError> {
     match answer {
         Ok(seen) => Ok(Ok(seen)),
-        Err(error @ AskError::NotAllowed { .. }) => Ok(Err(error.to_string())),
+        Err(error @ AskError::NotAllowed { .. }) => Ok(Err(Hidden(error.to_string()))),
         Err(error) => Err(error),
     }
 }

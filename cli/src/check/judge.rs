@@ -13,6 +13,7 @@ use kube::ResourceExt as _;
 use super::gather::{Installation, Seen, Webhook};
 use super::rights::{ACCOUNT, Lacking};
 use super::{Part, State};
+use crate::explain::scene::is_ready;
 use crate::hub::DEFINE;
 use crate::lease;
 use crate::misplaced::Misplaced;
@@ -40,7 +41,7 @@ pub(super) fn judge(seen: &Installation) -> Vec<Part> {
     parts
 }
 
-fn unseen(name: impl Into<String>, why: &str) -> Part {
+fn unseen(name: impl Into<String>, why: impl std::fmt::Display) -> Part {
     Part::new(name, State::Unknown, format!("not looked at: {why}"))
 }
 
@@ -117,11 +118,8 @@ fn webhook_endpoints(seen: &Installation) -> Option<Part> {
 }
 
 fn ready(slice: &EndpointSlice) -> usize {
-    let is_ready = |conditions: Option<bool>| conditions.unwrap_or(true);
     let endpoints = slice.endpoints.iter();
-    endpoints
-        .filter(|one| is_ready(one.conditions.as_ref().and_then(|all| all.ready)))
-        .count()
+    endpoints.filter(|one| is_ready(one)).count()
 }
 
 fn deployments(found: &Seen<Vec<Deployment>>) -> Vec<Part> {

@@ -3,7 +3,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::gather::{Installation, Webhook};
+use super::gather::{Hidden, Installation, Webhook};
 use super::judge::judge;
 use super::rights::Lacking;
 use super::*;
@@ -199,7 +199,7 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
         ),
         (
             "definitions not to be seen",
-            |i| i.definitions[1].1 = Err("no".to_owned()),
+            |i| i.definitions[1].1 = Err(Hidden("no".to_owned())),
             "definition of Cluster",
             State::Unknown,
             "not looked at: no",
@@ -234,7 +234,7 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
         ),
         (
             "endpoints not to be seen",
-            |i| i.endpoints = Err("no".to_owned()),
+            |i| i.endpoints = Err(Hidden("no".to_owned())),
             "webhook endpoints",
             State::Unknown,
             "not looked at",
@@ -380,7 +380,7 @@ fn of_many_exports_on_the_hub_a_few_are_named_and_the_others_counted() {
     assert_eq!(named.count(), 5);
     let last = parts.last().expect("a part");
     assert!(last.message.starts_with("2 more"), "{last:?}");
-    installation.misplaced = Err("no".to_owned());
+    installation.misplaced = Err(Hidden("no".to_owned()));
     let parts = judge(&installation);
     let last = parts.last().expect("a part");
     assert_eq!(

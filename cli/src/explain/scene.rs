@@ -7,13 +7,14 @@ use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
 use causeway::domain::{ServiceKey, imported_by};
 use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 
 use crate::karmada::binding::Unapplied;
 use crate::karmada::{self, Work};
 use crate::lease::Controller;
+use crate::reach::ReachError;
 
 /// What is so in all clusters.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(crate) struct Scene {
     /// What Karmada says of its own propagation of the Service, where that fails.
     pub unapplied: Option<Unapplied>,
     /// What each member holds of the service, or why that is not known.
-    pub members: BTreeMap<String, Result<Held, String>>,
+    pub members: BTreeMap<String, Result<Held, ReachError>>,
 }
 
 /// What a member holds.
@@ -180,6 +181,18 @@ impl Held {
             by.is_none()
         })
     }
+}
+
+/// Whether an endpoint is ready; where nobody says so, it is.
+pub(crate) fn is_ready(endpoint: &Endpoint) -> bool {
+    let conditions = endpoint.conditions.as_ref();
+    conditions.and_then(|all| all.ready).unwrap_or(true)
+}
+
+/// Whether a slice has an endpoint of the same addresses.
+pub(crate) fn has(slice: &EndpointSlice, endpoint: &Endpoint) -> bool {
+    let mut all = slice.endpoints.iter();
+    all.any(|one| one.addresses == endpoint.addresses)
 }
 
 /// Whether the slice is managed as copies are.

@@ -7,9 +7,8 @@ use kube::ResourceExt as _;
 
 use super::report::{Finding, Reason};
 use super::scene::Scene;
+use crate::kubernetes_version::KubernetesVersion;
 use crate::{drain, lease};
-
-const OLDEST: (u32, u32) = (1, 21);
 
 /// Why a member cannot take part, be it as provider or as consumer.
 pub(super) fn member(scene: &Scene, name: &str) -> Option<Finding> {
@@ -54,10 +53,7 @@ fn left_out(name: &str, cluster: &Cluster) -> Option<Finding> {
         )));
     }
     let version = cluster.status.as_ref()?.kubernetes_version.as_deref()?;
-    let mut parts = version.trim_start_matches('v').split('.');
-    let mut part = || parts.next()?.parse::<u32>().ok();
-    let release = (part()?, part()?);
-    (release < OLDEST).then(|| {
+    (KubernetesVersion::read(version)? < KubernetesVersion::OLDEST_MEMBER).then(|| {
         let message = format!("{name} runs Kubernetes {version}; causeway needs 1.21 or later");
         Finding::new(Reason::LeftOut, message)
     })

@@ -18,6 +18,7 @@ use super::InstallError;
 use crate::ask::ApiServer;
 use crate::bundle::DEPLOYMENTS;
 use crate::follow::Late;
+use crate::say::OutputError;
 use crate::{follow, say};
 
 /// The name of causeway's webhook configurations.
@@ -68,7 +69,7 @@ pub(super) async fn wait(
     let what = "mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
     let waited = until(mutating, REGISTRATION, what, deadline, |one| {
         let webhooks = one.webhooks.iter().flatten();
-        registered(webhooks.map(|webhook| &webhook.client_config))
+        unregistered(webhooks.map(|webhook| &webhook.client_config))
     });
     let unknown =
         |what: &str, (state, late)| not_ready(what.to_owned(), state, None, timeout, late);
@@ -76,7 +77,7 @@ pub(super) async fn wait(
     let what = "validatingwebhookconfiguration.admissionregistration.k8s.io/causeway";
     let waited = until(validating, REGISTRATION, what, deadline, |one| {
         let webhooks = one.webhooks.iter().flatten();
-        registered(webhooks.map(|webhook| &webhook.client_config))
+        unregistered(webhooks.map(|webhook| &webhook.client_config))
     });
     waited.await?.map_err(|end| unknown(what, end))
 }
@@ -106,17 +107,17 @@ async fn until<K>(
     name: &str,
     what: &str,
     deadline: Instant,
-    look: impl Fn(&K) -> Result<(), String>,
-) -> std::io::Result<Result<(), (String, Late)>>
+    lacking: impl Fn(&K) -> Option<String>,
+) -> Result<Result<(), (String, Late)>, OutputError>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut last = "the hub has not told of it".to_owned();
     let mut shown = Ok(());
     let followed = follow::one(api, name, deadline, |object| {
-        let lacks = match object.map(&look) {
-            Some(Ok(())) => return Some(()),
-            Some(Err(lacks)) => lacks,
+        let lacks = match object.map(&lacking) {
+            Some(None) => return Some(()),
+            Some(Some(lacks)) => lacks,
             None => "it is not there".to_owned(),
         };
         if lacks != last && shown.is_ok() {
@@ -140,8 +141,8 @@ fn of_deployment(name: &str) -> ListParams {
     ))
 }
 
-/// Whether all pods of a Deployment are those of its template, and ready; the same as `kubectl rollout status`.
-fn rollout(deployment: &Deployment) -> Result<(), String> {
+/// What a Deployment lacks until all its pods are those of its template, and ready; the same as `kubectl rollout status`.
+fn rollout(deployment: &Deployment) -> Option<String> {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     let wanted = wanted.unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
@@ -149,38 +150,36 @@ fn rollout(deployment: &Deployment) -> Result<(), String> {
     let updated = count(status.updated_replicas);
     let (all, available) = (count(status.replicas), count(status.available_replicas));
     if status.observed_generation < deployment.metadata.generation {
-        return Err("its controller has not seen it yet".to_owned());
+        return Some("its controller has not seen it yet".to_owned());
     }
     let conditions = status.conditions.iter().flatten();
     let mut failures =
         conditions.filter(|one| one.type_ == "ReplicaFailure" && one.status == "True");
     if let Some(message) = failures.find_map(|one| one.message.clone()) {
-        return Err(message);
+        return Some(message);
     }
     if updated < wanted {
-        return Err(format!("{updated} of {wanted} new replicas are made"));
+        return Some(format!("{updated} of {wanted} new replicas are made"));
     }
     if all > updated {
-        return Err(format!("{} old replicas are to end", all - updated));
+        return Some(format!("{} old replicas are to end", all - updated));
     }
     if available < wanted {
-        return Err(format!("{available} of {wanted} replicas are available"));
+        return Some(format!("{available} of {wanted} replicas are available"));
     }
-    Ok(())
+    None
 }
 
-/// Whether every webhook has the authority by which the API server knows it.
-fn registered<'a>(
-    mut clients: impl Iterator<Item = &'a WebhookClientConfig>,
-) -> Result<(), String> {
+/// What a configuration lacks until every webhook has the authority by which the API server knows it.
+fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -> Option<String> {
     let is_known = |client: &WebhookClientConfig| {
         let bundle = client.ca_bundle.as_ref();
         bundle.is_some_and(|bundle| !bundle.0.is_empty())
     };
     match clients.next() {
-        Some(first) if is_known(first) && clients.all(is_known) => Ok(()),
-        Some(_) => Err("its caBundle is not published yet".to_owned()),
-        None => Err("it names no webhook".to_owned()),
+        Some(first) if is_known(first) && clients.all(is_known) => None,
+        Some(_) => Some("its caBundle is not published yet".to_owned()),
+        None => Some("it names no webhook".to_owned()),
     }
 }
 
@@ -252,11 +251,11 @@ mod tests {
                 "exceeded quota",
             ),
         ] {
-            let said = rollout(&deployment(status.clone())).expect_err(lacks);
+            let said = rollout(&deployment(status.clone())).expect(lacks);
             assert!(said.contains(lacks), "{said}: {status}");
         }
         let whole = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
-        assert_eq!(rollout(&deployment(whole)), Ok(()));
+        assert_eq!(rollout(&deployment(whole)), None);
     }
 
     #[test]
@@ -264,10 +263,10 @@ mod tests {
         let client = |bundle: &str| -> WebhookClientConfig {
             serde_json::from_value(json!({ "caBundle": bundle })).expect("a client")
         };
-        let registered = |clients: &[WebhookClientConfig]| registered(clients.iter());
-        assert_eq!(registered(&[client("eA==")]), Ok(()));
+        let unregistered = |clients: &[WebhookClientConfig]| unregistered(clients.iter());
+        assert_eq!(unregistered(&[client("eA==")]), None);
         for clients in [&[][..], &[client("")], &[client("eA=="), client("")]] {
-            registered(clients).expect_err("not known");
+            assert!(unregistered(clients).is_some(), "not known");
         }
     }
 

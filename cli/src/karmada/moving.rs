@@ -10,13 +10,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::gate::{self, Gate, Manager};
 use super::outcome::{Outcome, Plan, Report, State, Written};
 use super::step::{Done, Members, StepError};
-use crate::args::{Format, HubArgs, MoveArgs};
+use crate::args::{HubArgs, MoveArgs};
 use crate::ask::{ApiServer, AskError};
 use crate::explain::ExplainError;
 use crate::explain::gather::{self, Question};
 use crate::explain::scene::Scene;
 use crate::lease::{self, Controller};
 use crate::say;
+use crate::say::OutputError;
 
 /// How often hub and members are read while something is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -28,12 +29,8 @@ pub(crate) enum MoveError {
     Ask(#[from] AskError),
     #[error(transparent)]
     Explain(#[from] ExplainError),
-    #[error("output: {0}")]
-    Io(#[from] std::io::Error),
-    #[error("output: {0}")]
-    Json(#[from] serde_json::Error),
-    #[error("output: {0}")]
-    Yaml(#[from] serde_saphyr::ser::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error(
         "you may not list works.work.karmada.io on the hub, by which it is told what Karmada carries; it is done with the rights of whoever types it"
     )]
@@ -304,22 +301,17 @@ impl Mover<'_> {
     }
 
     fn finish(&self, report: Report) -> Result<bool, MoveError> {
-        match self.args.output.format {
-            Some(Format::Json) => say::result(serde_json::to_string_pretty(&report)?)?,
-            Some(Format::Yaml) => say::result(serde_saphyr::to_string(&report)?.trim_end())?,
-            None if self.args.all => {
-                let word = match self.args.dry_run {
-                    true => format!("would be {}", self.direction.done),
-                    false => self.direction.done.to_owned(),
-                };
-                say::result(report.summary(&word))?;
+        say::report(&report, self.args.output.format, || {
+            match (self.args.all, self.args.dry_run) {
+                (false, _) => String::new(),
+                (true, true) => report.summary(&format!("would be {}", self.direction.done)),
+                (true, false) => report.summary(self.direction.done),
             }
-            None => {}
-        }
+        })?;
         Ok(report.done)
     }
 
-    fn tell(&self, outcome: &Outcome) -> std::io::Result<()> {
+    fn tell(&self, outcome: &Outcome) -> Result<(), OutputError> {
         outcome
             .lines()
             .iter()
@@ -327,14 +319,14 @@ impl Mover<'_> {
     }
 
     /// What is done: the result, unless programs read that.
-    fn command(&self, line: &str) -> std::io::Result<()> {
+    fn command(&self, line: &str) -> Result<(), OutputError> {
         match self.args.output.format {
             Some(_) => say::progress(line),
             None => say::result(line),
         }
     }
 
-    fn note(&self, text: impl std::fmt::Display) -> std::io::Result<()> {
+    fn note(&self, text: impl std::fmt::Display) -> Result<(), OutputError> {
         say::progress(text)
     }
 }

@@ -15,6 +15,7 @@ use super::{Work, work_kind};
 use crate::ask::{ApiServer, AskError};
 use crate::objects::FIELD_MANAGER;
 use crate::reach;
+use crate::reach::ReachError;
 
 /// An object as it was read: what is written to it holds of that version alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,12 @@ pub(crate) enum StepError {
     Member(String),
 }
 
+impl StepError {
+    fn member(name: &str, why: ReachError) -> Self {
+        Self::Member(format!("{name}: {why}"))
+    }
+}
+
 impl Step {
     /// The member that it is written in; the hub where there is none.
     pub(crate) fn member(&self) -> Option<&str> {
@@ -151,16 +158,11 @@ impl Step {
                 done(merge(hub, &api, target, value).await).map_err(StepError::Hub)
             }
             Self::DeleteSlice(member, target) => {
-                let server = members
-                    .connect(hub, member)
-                    .await
-                    .map_err(StepError::Member)?;
+                let server = members.connect(hub, member).await?;
                 let api: Api<EndpointSlice> =
                     Api::namespaced(server.client.clone(), &target.namespace);
                 let deleted = server.ask(api.delete(&target.name, &target.only())).await;
-                let failed =
-                    |error| StepError::Member(format!("{member}: {}", reach::trouble(error)));
-                done(deleted.map(drop)).map_err(failed)
+                done(deleted.map(drop)).map_err(|error| StepError::member(member, error.into()))
             }
         }
     }
@@ -206,15 +208,15 @@ impl<'a> Members<'a> {
         }
     }
 
-    async fn connect(&mut self, hub: &ApiServer, name: &str) -> Result<ApiServer, String> {
+    async fn connect(&mut self, hub: &ApiServer, name: &str) -> Result<ApiServer, StepError> {
         if let Some(known) = self.known.get(name) {
             return Ok(known.clone());
         }
         let cluster = self.clusters.iter().find(|one| one.name_any() == name);
-        let cluster = cluster.ok_or_else(|| format!("{name} is not joined"))?;
-        let server = reach::connect(hub, cluster, self.allow_insecure)
+        let unjoined = || StepError::Member(format!("{name} is not joined"));
+        let server = reach::connect(hub, cluster.ok_or_else(unjoined)?, self.allow_insecure)
             .await
-            .map_err(|why| format!("{name}: {why}"))?;
+            .map_err(|why| StepError::member(name, why))?;
         self.known.insert(name.to_owned(), server.clone());
         Ok(server)
     }

@@ -7,6 +7,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::members::{Holdings, Readings};
+use crate::reach::ReachError;
 
 pub(crate) fn ready(status: &str, reason: &str, message: &str) -> Value {
     json!({
@@ -154,7 +155,12 @@ pub(crate) fn copy(name: &str, source: &str, endpoints: usize) -> EndpointSlice 
 pub(crate) fn readings<const N: usize>(members: [(&str, Result<Holdings, &str>); N]) -> Readings {
     let members = members.into_iter();
     members
-        .map(|(name, held)| (name.to_owned(), held.map_err(str::to_owned)))
+        .map(|(name, held)| {
+            (
+                name.to_owned(),
+                held.map_err(|why| ReachError::Failed(why.to_owned())),
+            )
+        })
         .collect()
 }
 

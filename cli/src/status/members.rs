@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::ask::{ApiServer, AskError};
 use crate::reach;
+use crate::reach::ReachError;
 
 /// What a member holds.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +28,7 @@ pub(crate) struct Holdings {
 }
 
 /// What was read of each member, or why it was not. Members that take no part in the clusterset are left out.
-pub(crate) type Readings = BTreeMap<String, Result<Holdings, String>>;
+pub(crate) type Readings = BTreeMap<String, Result<Holdings, ReachError>>;
 
 /// What is read of every member.
 #[derive(Clone, Debug)]

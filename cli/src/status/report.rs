@@ -202,7 +202,7 @@ impl Report {
         let unread = readings.iter().filter_map(|(name, reading)| {
             Some(UnreadReport {
                 name: name.clone(),
-                message: reading.as_ref().err()?.clone(),
+                message: reading.as_ref().err()?.to_string(),
             })
         });
         self.unread = unread.collect();

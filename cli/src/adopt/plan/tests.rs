@@ -4,6 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::explain::tests::{BOTH, from, healthy, source};
 use crate::karmada::tests::{dispatched_slice, work};
+use crate::reach::ReachError;
 use crate::status::fixtures::{cluster, condition as told, cross, ready, service};
 
 /// shop/foo as Karmada left it: causeway's copy stands beside Karmada's slice, Works and finalizer are there.
@@ -213,10 +214,10 @@ fn karmadas_slice_goes_by_evidence_alone() {
         (
             "the provider cannot be read",
             |s| {
-                drop(
-                    s.members
-                        .insert("a".to_owned(), Err("no answer".to_owned())),
-                )
+                drop(s.members.insert(
+                    "a".to_owned(),
+                    Err(ReachError::Failed("no answer".to_owned())),
+                ))
             },
             "a could not be read: no answer",
         ),
@@ -319,12 +320,14 @@ fn karmadas_slice_goes_by_evidence_alone() {
 fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
     let mut scene = carried();
     scene.works = Some(Vec::new());
-    scene
-        .members
-        .insert("b".to_owned(), Err("no answer".to_owned()));
-    scene
-        .members
-        .insert("c".to_owned(), Err("no answer".to_owned()));
+    scene.members.insert(
+        "b".to_owned(),
+        Err(ReachError::Failed("no answer".to_owned())),
+    );
+    scene.members.insert(
+        "c".to_owned(),
+        Err(ReachError::Failed("no answer".to_owned())),
+    );
     let plan = plan(&scene);
     assert!(plan.steps.is_empty(), "{plan:?}");
     let left: Vec<_> = plan

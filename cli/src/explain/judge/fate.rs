@@ -7,6 +7,7 @@ use kube::ResourceExt as _;
 use super::super::ports;
 use super::super::ranges;
 use super::super::report::{Fate, Finding, Path, Reason};
+use super::super::scene::{has, is_ready};
 use super::karmada;
 use super::plan::{Plan, is_external_name};
 
@@ -59,11 +60,11 @@ impl Question<'_> {
         let (consumer, provider) = (self.consumer, self.provider);
         let mut endpoints = slice.endpoints.iter();
         let known = endpoints.find(|one| one.addresses == self.endpoint.addresses);
-        let is_ready = readiness(self.endpoint);
-        if !is_ready {
+        let ready = is_ready(self.endpoint);
+        if !ready {
             return self.unready();
         }
-        if known.map(readiness) != Some(is_ready) {
+        if known.map(is_ready) != Some(ready) {
             let message = format!(
                 "{consumer} has it by Karmada's EndpointSlice {}, as it was before it was ready in {provider}",
                 slice.name_any()
@@ -93,7 +94,7 @@ impl Question<'_> {
             .endpoints
             .iter()
             .find(|one| one.addresses == self.endpoint.addresses);
-        let is_ready = readiness(self.endpoint);
+        let ready = is_ready(self.endpoint);
         match self.obstacle {
             Some(obstacle) if obstacle.reason == Reason::MemberUnreachable => {
                 return kept_from(provider, consumer);
@@ -104,7 +105,7 @@ impl Question<'_> {
             }
             None => {}
         }
-        if known.map(readiness) != Some(is_ready) && self.is_older(copy) {
+        if known.map(is_ready) != Some(ready) && self.is_older(copy) {
             let message =
                 format!("{consumer} has it as it was before the last change in {provider}");
             return Finding::new(Reason::UnderWay, message).mend(self.wait());
@@ -116,7 +117,7 @@ impl Question<'_> {
         if let Some(port) = self.missing_ports().0.into_iter().find(matters) {
             return port;
         }
-        if is_ready {
+        if ready {
             return Finding::new(Reason::Copied, format!("{consumer} has it"));
         }
         self.unready()
@@ -289,13 +290,5 @@ fn copy<'a>(
 ) -> Option<&'a EndpointSlice> {
     let held = plan.scene.held(consumer)?;
     let mut copies = plan.scene.copies(held, &plan.service, provider);
-    copies.find(|copy| {
-        let mut endpoints = copy.endpoints.iter();
-        endpoints.any(|one| one.addresses == endpoint.addresses)
-    })
-}
-
-fn readiness(endpoint: &Endpoint) -> bool {
-    let conditions = endpoint.conditions.as_ref();
-    conditions.and_then(|all| all.ready).unwrap_or(true)
+    copies.find(|copy| has(copy, endpoint))
 }

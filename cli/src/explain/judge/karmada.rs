@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
 use super::super::report::{Finding, Path, Reason};
-use super::super::scene::{Held, Scene, is_copy};
+use super::super::scene::{Held, Scene, has, is_copy, is_ready};
 use super::plan::Plan;
 use crate::karmada::{self, Work};
 
@@ -20,12 +20,7 @@ pub(super) fn slice_with<'a>(
 ) -> Option<&'a EndpointSlice> {
     let held = plan.scene.held(consumer)?;
     let mut slices = plan.scene.dispatched(held, provider);
-    slices.find(|slice| plan.path == Path::Native && holds(slice, endpoint))
-}
-
-fn holds(slice: &EndpointSlice, endpoint: &Endpoint) -> bool {
-    let mut all = slice.endpoints.iter();
-    all.any(|one| one.addresses == endpoint.addresses)
+    slices.find(|slice| plan.path == Path::Native && has(slice, endpoint))
 }
 
 /// Why an endpoint is not in a consumer, where Karmada is to bring it there.
@@ -142,9 +137,4 @@ fn gone(scene: &Scene, provider: &str, slice: &EndpointSlice) -> Vec<String> {
     let offered = slice.endpoints.iter().filter(|one| is_ready(one));
     let gone = offered.filter(|one| known.get(&one.addresses) != Some(&true));
     gone.map(|one| one.addresses.join(",")).collect()
-}
-
-fn is_ready(endpoint: &Endpoint) -> bool {
-    let conditions = endpoint.conditions.as_ref();
-    conditions.and_then(|all| all.ready).unwrap_or(true)
 }

@@ -73,18 +73,17 @@ fn load_balancer(scene: &Scene, address: String) -> Way {
         "kubectl -n {namespace} get mcs {name} -o jsonpath='{{.status.loadBalancer}}'; for endpoints delete it and make it anew \
          with types: [CrossCluster]"
     ));
-    Way {
-        path: Path::Native,
-        address,
-        findings: vec![finding],
-        consumers: Vec::new(),
-        providers: Vec::new(),
-    }
+    nobodys(address, finding)
 }
 
 fn invalid(scene: &Scene, address: String, errors: &domain::FieldErrors) -> Way {
     let message = format!("MultiClusterService {} cannot be read: {errors}", scene.key);
     let finding = Finding::new(Reason::Invalid, message).mend(edit(scene));
+    nobodys(address, finding)
+}
+
+/// A way that no endpoint goes.
+fn nobodys(address: String, finding: Finding) -> Way {
     Way {
         path: Path::Native,
         address,

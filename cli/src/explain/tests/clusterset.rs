@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::reach::ReachError;
 use crate::status::fixtures::{self, cluster, condition};
 
 /// The same service, exported by a and imported by both.
@@ -107,8 +108,10 @@ fn what_is_wrong_with_a_cluster_of_the_clusterset_is_told() {
             "a",
             json!([ready("False", "Unreachable", "connection refused")]),
         ));
-        s.members
-            .insert("a".to_owned(), Err("connection refused".to_owned()));
+        s.members.insert(
+            "a".to_owned(),
+            Err(ReachError::Failed("connection refused".to_owned())),
+        );
     };
     hold_in(
         exported,

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::reach::ReachError;
 use crate::status::fixtures::{cluster, condition};
 
 #[test]
@@ -55,8 +56,10 @@ fn what_is_wrong_with_a_member_is_told() {
                     "a",
                     json!([ready("False", "Unreachable", "connection refused")]),
                 ));
-                s.members
-                    .insert("a".to_owned(), Err("connection refused".to_owned()));
+                s.members.insert(
+                    "a".to_owned(),
+                    Err(ReachError::Failed("connection refused".to_owned())),
+                );
             },
             false,
             Reason::Kept,
@@ -97,8 +100,10 @@ fn what_is_wrong_with_a_member_is_told() {
         (
             "the consumer is unreadable from here",
             |s| {
-                s.members
-                    .insert("b".to_owned(), Err("you may not".to_owned()));
+                s.members.insert(
+                    "b".to_owned(),
+                    Err(ReachError::Failed("you may not".to_owned())),
+                );
             },
             false,
             Reason::MemberNotRead,

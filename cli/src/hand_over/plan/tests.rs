@@ -3,6 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::explain::tests::{BOTH, healthy};
 use crate::karmada::tests::{dispatched_slice, work};
+use crate::reach::ReachError;
 
 /// shop/foo as Karmada carries it, and nothing of causeway's is left but its finalizer.
 fn carried() -> Scene {
@@ -85,10 +86,10 @@ fn what_holds_it_up_is_named() {
         (
             "a consumer that cannot be read",
             |s| {
-                drop(
-                    s.members
-                        .insert("b".to_owned(), Err("no answer".to_owned())),
-                )
+                drop(s.members.insert(
+                    "b".to_owned(),
+                    Err(ReachError::Failed("no answer".to_owned())),
+                ))
             },
             "b: it could not be read, so what causeway has there is not known: no answer",
         ),
@@ -112,9 +113,10 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
         "consumerClusters": [{ "name": "b" }],
     }))
     .expect("a spec");
-    scene
-        .members
-        .insert("d".to_owned(), Err("no answer".to_owned()));
+    scene.members.insert(
+        "d".to_owned(),
+        Err(ReachError::Failed("no answer".to_owned())),
+    );
     scene.clusters.push(crate::status::fixtures::cluster(
         "c",
         json!([crate::status::fixtures::ready(
