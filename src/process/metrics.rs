@@ -1,8 +1,9 @@
 //! The metrics of a process.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 
@@ -14,7 +15,7 @@ pub struct Metrics(Arc<Mutex<Registry>>);
 impl Metrics {
     /// Lets a component register its metrics.
     pub fn register<T>(&self, register: impl FnOnce(&mut Registry) -> T) -> T {
-        register(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        register(&mut self.0.lock())
     }
 
     /// The metrics as OpenMetrics text.
@@ -23,10 +24,7 @@ impl Metrics {
     /// [`fmt::Error`] where a metric cannot be written.
     pub fn encode(&self) -> Result<String, fmt::Error> {
         let mut out = String::new();
-        text::encode(
-            &mut out,
-            &self.0.lock().unwrap_or_else(PoisonError::into_inner),
-        )?;
+        text::encode(&mut out, &self.0.lock())?;
         Ok(out)
     }
 }

@@ -1,7 +1,9 @@
 //! Whether a process serves sensibly, and what it still awaits.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// What a process awaits before it is ready. Clones are the same readiness.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +87,7 @@ impl Readiness {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -215,11 +216,7 @@ impl Tasks {
 
     /// The names of the tasks that run.
     pub(super) fn running(&self) -> Vec<&'static str> {
-        let running = self
-            .0
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let running = self.0.running.lock();
         running.keys().copied().collect()
     }
 
@@ -273,7 +270,7 @@ struct Running {
 
 impl Running {
     fn enter(inner: &Arc<Inner>, task: &'static str) -> Self {
-        let mut running = inner.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = inner.running.lock();
         *running.entry(task).or_default() += 1;
         Self {
             inner: Arc::clone(inner),
@@ -284,11 +281,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut running = self
-            .inner
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.inner.running.lock();
         if let Some(count) = running.get_mut(self.task) {
             *count -= 1;
             if *count == 0 {

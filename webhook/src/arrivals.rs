@@ -4,9 +4,10 @@
 //! idle connections for later. So the end waits until nothing arrives any more, rather than for a fixed time. It is
 //! patient: connections are kept, so an endpoint that is still known may be without a new one for seconds.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// Without a request for this long, nobody sends any more: two seconds until a kubelet has noticed, with the readiness
@@ -29,14 +30,14 @@ impl Default for Arrivals {
 impl Arrivals {
     /// A request has arrived.
     pub(crate) fn note(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.0.lock() = Instant::now();
     }
 
     /// Waits until no request has arrived for seven seconds, counted from now on; for fifteen seconds at most.
     pub async fn cease(self) {
         let begun = Instant::now();
         loop {
-            let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = *self.0.lock();
             let end = end(begun, last);
             if end <= Instant::now() {
                 return;

@@ -1,7 +1,7 @@
 //! What the webhook keeps of the hub's Services and Clusters, as watches tell it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use causeway::api::Cluster;
@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1 as core;
 use kube::api::{ObjectMeta, PartialObjectMeta};
 use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt};
+use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer};
 
 use crate::decide::{Clusters, ServiceFacts, ServiceKind};
@@ -88,14 +89,14 @@ impl ServiceFold {
 
     /// Changes the cache, where it is filled.
     fn change(&self, change: impl FnOnce(&mut Services)) {
-        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.write();
         if let Some(services) = cache.as_mut() {
             change(services);
         }
     }
 
     fn known(&self, service: &Service) -> Option<Arc<ServiceFacts>> {
-        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let cache = self.cache.read();
         let (namespace, name) = key(service);
         cache.as_ref()?.get(namespace)?.get(name).cloned()
     }
@@ -108,7 +109,7 @@ impl Fold<Service> for ServiceFold {
             Event::InitApply(service) => insert(&mut self.incoming, &service, service.facts()),
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.incoming);
-                *self.cache.write().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+                *self.cache.write() = Some(listed);
                 return true;
             }
             Event::Apply(service) => {

@@ -5,7 +5,7 @@
 //! `--unknown-cluster=deny` every name is refused. The webhook is ready all the same, and notices when they come.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -17,6 +17,7 @@ use futures::future::{OptionFuture, try_join_all};
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, ResourceExt};
+use parking_lot::RwLock;
 use tokio::time::timeout;
 
 use crate::decide::{Clusters, Doubts, Question, Seen, ServiceFacts, Stake, View};
@@ -90,7 +91,7 @@ impl Hub {
     pub fn cached(&self, question: &Question) -> View {
         let (namespace, name) = question.service();
         let service = if could_exist(namespace, name) {
-            let services = self.services.read().unwrap_or_else(PoisonError::into_inner);
+            let services = self.services.read();
             services.as_ref().map(|services| Seen {
                 value: services
                     .get(namespace)

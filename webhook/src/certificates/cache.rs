@@ -1,12 +1,13 @@
 //! What was last heard of the Secret and of the webhook configurations.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::look::Look;
@@ -54,14 +55,11 @@ pub(super) struct Slot<K>(Arc<Mutex<Option<Option<Arc<K>>>>>);
 
 impl<K> Slot<K> {
     fn get(&self) -> Option<Option<Arc<K>>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.lock().clone()
     }
 
     fn set(&self, object: Option<Arc<K>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(object);
+        *self.0.lock() = Some(object);
     }
 }
 
