@@ -6,12 +6,12 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
-use causeway::api::{self, labels};
 use causeway::domain::ServiceKey;
-use causeway_engine::model::{Ack, Action, DeletedObject, Failure, ObjectId};
+use causeway_engine::model::{Ack, DeletedObject, Failure, ObservedVersion, Operation, SliceId};
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::DynamicResourceScope;
@@ -29,213 +29,180 @@ use crate::failure::Classify as _;
 /// carried out is then unknown; the watches will tell.
 pub async fn apply(
     client: &Client,
-    object: &ObjectId,
-    action: &Action,
+    operation: &Operation,
     deadline: Duration,
 ) -> Result<Ack, Failure> {
-    match tokio::time::timeout(deadline, execute(client, object, action)).await {
+    match tokio::time::timeout(deadline, execute(&Cluster(client), operation)).await {
         Ok(answer) => answer.classified(),
         Err(_) => Err(Failure::timeout()),
     }
 }
 
-async fn execute(client: &Client, object: &ObjectId, action: &Action) -> Result<Ack, kube::Error> {
-    let post = PostParams {
+async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, kube::Error> {
+    use Operation::*;
+    match operation {
+        CreateNamespace(_, it) => create(Ack::Namespace, to.all(), it).await,
+        CreateService(key, it) => create(Ack::Service, to.of(key), it).await,
+        CreateSlice(id, it) => create(Ack::Slice, to.slices(id), it).await,
+        CreateExport(version, key, it) => {
+            create(Ack::ServiceExport, to.exports(version, key), it).await
+        }
+        CreateImport(version, key, it) => {
+            create(Ack::ServiceImport, to.imports(version, key), it).await
+        }
+        ReplaceSlice(id, it) => {
+            let stored = to.slices(id).replace(&id.name, &post(), it).await?;
+            Ok(Ack::Slice(stored.into()))
+        }
+        PatchService(key, patch) => merge(Ack::Service, to.of(key), &key.name, patch).await,
+        PatchExportStatus(version, key, patch) => {
+            let exports = to.exports(version, key);
+            merge_status(Ack::ServiceExport, exports, &key.name, patch).await
+        }
+        PatchImport(version, key, patch) => {
+            let imports = to.imports(version, key);
+            merge(Ack::ServiceImport, imports, &key.name, patch).await
+        }
+        PatchImportStatus(version, key, patch) => {
+            let imports = to.imports(version, key);
+            merge_status(Ack::ServiceImport, imports, &key.name, patch).await
+        }
+        PatchMultiClusterService(key, patch) => {
+            merge(Ack::MultiClusterService, to.of(key), &key.name, patch).await
+        }
+        PatchMultiClusterServiceStatus(key, patch) => {
+            merge_status(Ack::MultiClusterService, to.of(key), &key.name, patch).await
+        }
+        PatchCluster(name, patch) => merge(Ack::Cluster, to.all(), name.as_str(), patch).await,
+        PatchClusterStatus(name, patch) => {
+            merge_status(Ack::Cluster, to.all(), name.as_str(), patch).await
+        }
+        DeleteService(key, observed) => {
+            let (key, uid) = delete(to.of::<Service>(key), key, &key.name, observed).await?;
+            Ok(Ack::Deleted(DeletedObject::Service { key, uid }))
+        }
+        DeleteSlice(id, observed) => {
+            let (key, uid) = delete(to.slices(id), &id.service, &id.name, observed).await?;
+            let name = id.name.clone();
+            Ok(Ack::Deleted(DeletedObject::Slice { key, name, uid }))
+        }
+        DeleteExport(version, key, observed) => {
+            let exports = to.exports(version, key);
+            let (key, uid) = delete(exports, key, &key.name, observed).await?;
+            Ok(Ack::Deleted(DeletedObject::ServiceExport { key, uid }))
+        }
+        DeleteImport(version, key, observed) => {
+            let imports = to.imports(version, key);
+            let (key, uid) = delete(imports, key, &key.name, observed).await?;
+            Ok(Ack::Deleted(DeletedObject::ServiceImport { key, uid }))
+        }
+    }
+}
+
+/// The objects of a cluster.
+struct Cluster<'a>(&'a Client);
+
+impl Cluster<'_> {
+    fn all<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
+        Api::all(self.0.clone())
+    }
+
+    fn of<K>(&self, key: &ServiceKey) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.0.clone(), &key.namespace)
+    }
+
+    fn slices(&self, id: &SliceId) -> Api<EndpointSlice> {
+        self.of(&id.service)
+    }
+
+    fn exports(&self, version: &Version, key: &ServiceKey) -> Api<ServiceExport> {
+        self.versioned(version, key)
+    }
+
+    fn imports(&self, version: &Version, key: &ServiceKey) -> Api<ServiceImport> {
+        self.versioned(version, key)
+    }
+
+    /// The objects of a kind that is served in several versions.
+    fn versioned<K>(&self, version: &Version, key: &ServiceKey) -> Api<K>
+    where
+        K: Resource<Scope = DynamicResourceScope, DynamicType = Version>,
+    {
+        Api::namespaced_with(self.0.clone(), &key.namespace, version)
+    }
+}
+
+fn post() -> PostParams {
+    PostParams {
         field_manager: Some(labels::MANAGER.to_owned()),
         ..PostParams::default()
-    };
-    match (object, action) {
-        (_, Action::CreateNamespace(namespace)) => {
-            let stored = Api::<Namespace>::all(client.clone())
-                .create(&post, namespace)
-                .await?;
-            Ok(Ack::Namespace(stored.into()))
-        }
-        (ObjectId::Service(key), Action::CreateService(service)) => Ok(Ack::Service(
-            api_of::<Service>(client, key)
-                .create(&post, service)
-                .await?
-                .into(),
-        )),
-        (ObjectId::Slice(key, ..), Action::CreateSlice(slice)) => Ok(Ack::Slice(
-            api_of::<EndpointSlice>(client, key)
-                .create(&post, slice)
-                .await?
-                .into(),
-        )),
-        (ObjectId::Slice(key, _, name), Action::ReplaceSlice(slice)) => Ok(Ack::Slice(
-            api_of::<EndpointSlice>(client, key)
-                .replace(name, &post, slice)
-                .await?
-                .into(),
-        )),
-        (ObjectId::ServiceExport(version, key), Action::CreateExport(export)) => {
-            let api = versioned::<ServiceExport>(client, key, version);
-            Ok(Ack::ServiceExport(api.create(&post, export).await?.into()))
-        }
-        (ObjectId::ServiceImport(version, key), Action::CreateImport(import)) => {
-            let api = versioned::<ServiceImport>(client, key, version);
-            Ok(Ack::ServiceImport(api.create(&post, import).await?.into()))
-        }
-        (object, Action::Merge(patch)) => merge(client, object, patch).await,
-        (
-            object,
-            Action::Delete {
-                uid,
-                resource_version,
-            },
-        ) => delete(client, object, uid, resource_version).await,
-        (object, action) => Err(mismatch(object, action)),
     }
 }
 
-async fn merge(client: &Client, object: &ObjectId, patch: &Value) -> Result<Ack, kube::Error> {
-    let params = PatchParams {
+fn patch_params() -> PatchParams {
+    PatchParams {
         field_manager: Some(labels::MANAGER.to_owned()),
         ..PatchParams::default()
-    };
-    let patch = Patch::Merge(patch);
-    match object {
-        ObjectId::Service(key) => Ok(Ack::Service(
-            api_of::<Service>(client, key)
-                .patch(&key.name, &params, &patch)
-                .await?
-                .into(),
-        )),
-        ObjectId::ServiceExportStatus(version, key) => {
-            let api = versioned::<ServiceExport>(client, key, version);
-            let stored = api.patch_status(&key.name, &params, &patch).await?;
-            Ok(Ack::ServiceExport(stored.into()))
-        }
-        ObjectId::ServiceImport(version, key) => {
-            let api = versioned::<ServiceImport>(client, key, version);
-            let stored = api.patch(&key.name, &params, &patch).await?;
-            Ok(Ack::ServiceImport(stored.into()))
-        }
-        ObjectId::ServiceImportStatus(version, key) => {
-            let api = versioned::<ServiceImport>(client, key, version);
-            let stored = api.patch_status(&key.name, &params, &patch).await?;
-            Ok(Ack::ServiceImport(stored.into()))
-        }
-        ObjectId::MultiClusterService(key) => {
-            let api = api_of::<api::MultiClusterService>(client, key);
-            Ok(Ack::MultiClusterService(
-                api.patch(&key.name, &params, &patch).await?.into(),
-            ))
-        }
-        ObjectId::MultiClusterServiceStatus(key) => {
-            let api = api_of::<api::MultiClusterService>(client, key);
-            Ok(Ack::MultiClusterService(
-                api.patch_status(&key.name, &params, &patch).await?.into(),
-            ))
-        }
-        ObjectId::Cluster(name) => {
-            let api = Api::<api::Cluster>::all(client.clone());
-            Ok(Ack::Cluster(
-                api.patch(name.as_str(), &params, &patch).await?.into(),
-            ))
-        }
-        ObjectId::ClusterStatus(name) => {
-            let api = Api::<api::Cluster>::all(client.clone());
-            Ok(Ack::Cluster(
-                api.patch_status(name.as_str(), &params, &patch)
-                    .await?
-                    .into(),
-            ))
-        }
-        ObjectId::Namespace(_) | ObjectId::Slice(..) | ObjectId::ServiceExport(..) => {
-            Err(mismatch(object, &Action::Merge(Value::Null)))
-        }
     }
 }
 
-async fn delete(
-    client: &Client,
-    object: &ObjectId,
-    uid: &str,
-    version: &str,
+async fn create<K>(ack: fn(Box<K>) -> Ack, api: Api<K>, object: &K) -> Result<Ack, kube::Error>
+where
+    K: Clone + DeserializeOwned + Serialize + Debug,
+{
+    Ok(ack(api.create(&post(), object).await?.into()))
+}
+
+async fn merge<K>(
+    ack: fn(Box<K>) -> Ack,
+    api: Api<K>,
+    name: &str,
+    patch: &Value,
+) -> Result<Ack, kube::Error>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let patch = Patch::Merge(patch);
+    Ok(ack(api.patch(name, &patch_params(), &patch).await?.into()))
+}
+
+async fn merge_status<K: DeserializeOwned>(
+    ack: fn(Box<K>) -> Ack,
+    api: Api<K>,
+    name: &str,
+    patch: &Value,
 ) -> Result<Ack, kube::Error> {
+    let patch = Patch::Merge(patch);
+    let stored = api.patch_status(name, &patch_params(), &patch).await?;
+    Ok(ack(stored.into()))
+}
+
+/// Deletes that version of an object; what is not there is deleted. Whose it was, and its UID.
+async fn delete<K>(
+    api: Api<K>,
+    key: &ServiceKey,
+    name: &str,
+    observed: &ObservedVersion,
+) -> Result<(ServiceKey, Box<str>), kube::Error>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
     let preconditions = Preconditions {
-        uid: Some(uid.to_owned()),
-        resource_version: Some(version.to_owned()),
+        uid: Some(observed.uid.to_string()),
+        resource_version: Some(observed.resource_version.to_string()),
     };
     let params = DeleteParams {
         preconditions: Some(preconditions),
         ..DeleteParams::default()
     };
-    let (key, uid) = match object {
-        ObjectId::Service(key)
-        | ObjectId::Slice(key, ..)
-        | ObjectId::ServiceExport(_, key)
-        | ObjectId::ServiceImport(_, key) => (key.clone(), uid.into()),
-        other => {
-            let action = Action::Delete {
-                uid: uid.into(),
-                resource_version: version.into(),
-            };
-            return Err(mismatch(other, &action));
+    match api.delete(name, &params).await {
+        Ok(_) => Ok((key.clone(), observed.uid.clone())),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            Ok((key.clone(), observed.uid.clone()))
         }
-    };
-    Ok(Ack::Deleted(match object {
-        ObjectId::ServiceExport(version, _) => {
-            let api = versioned::<ServiceExport>(client, &key, version);
-            gone(api.delete(&key.name, &params).await)?;
-            DeletedObject::ServiceExport { key, uid }
-        }
-        ObjectId::ServiceImport(version, _) => {
-            let api = versioned::<ServiceImport>(client, &key, version);
-            gone(api.delete(&key.name, &params).await)?;
-            DeletedObject::ServiceImport { key, uid }
-        }
-        ObjectId::Slice(_, _, name) => {
-            gone(
-                api_of::<EndpointSlice>(client, &key)
-                    .delete(name, &params)
-                    .await,
-            )?;
-            let name = name.clone();
-            DeletedObject::Slice { key, name, uid }
-        }
-        _ => {
-            gone(
-                api_of::<Service>(client, &key)
-                    .delete(&key.name, &params)
-                    .await,
-            )?;
-            DeletedObject::Service { key, uid }
-        }
-    }))
-}
-
-/// What was to be deleted and is not there is deleted.
-fn gone<T>(answer: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match answer {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(other) => Err(other),
     }
-}
-
-fn api_of<K>(client: &Client, key: &ServiceKey) -> Api<K>
-where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + Serialize
-        + Debug,
-{
-    Api::namespaced(client.clone(), &key.namespace)
-}
-
-/// The objects of a kind that is served in several versions.
-fn versioned<K>(client: &Client, key: &ServiceKey, version: &Version) -> Api<K>
-where
-    K: Resource<Scope = DynamicResourceScope, DynamicType = Version>,
-{
-    Api::namespaced_with(client.clone(), &key.namespace, version)
-}
-
-fn mismatch(object: &ObjectId, action: &Action) -> kube::Error {
-    let what = format!("a {} cannot take the verb {}", object.kind(), action.verb());
-    kube::Error::Service(what.into())
 }

@@ -16,7 +16,7 @@ use causeway_engine::index::quota::Quota;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{
-    Ack, Action, HubEvent, Identity, Lane, MemberEvent, Signal, TimePoint,
+    Ack, HubEvent, Identity, Lane, MemberEvent, Operation, Signal, TimePoint,
 };
 use causeway_engine::plan::{Settings, plan};
 use causeway_engine::seal::Seal;
@@ -177,7 +177,7 @@ fn write_all(index: &mut Index, size: &Size, uids: &mut u64) -> Anything<usize> 
             for write in writes {
                 *uids += 1;
                 count += 1;
-                let ack = stored(write.action, *uids)?;
+                let ack = stored(write.operation(), *uids)?;
                 index.fold_ack(&lane, ack, now);
             }
         }
@@ -185,13 +185,13 @@ fn write_all(index: &mut Index, size: &Size, uids: &mut u64) -> Anything<usize> 
     Ok(count)
 }
 
-fn stored(action: Action, uid: u64) -> Anything<Ack> {
+fn stored(operation: &Operation, uid: u64) -> Anything<Ack> {
     let identify = |meta: &mut ObjectMeta| {
         meta.uid = Some(format!("own-{uid}"));
         meta.resource_version = Some((uid + 1000).to_string());
     };
-    Ok(match action {
-        Action::CreateService(mut service) => {
+    Ok(match operation.clone() {
+        Operation::CreateService(_, mut service) => {
             identify(&mut service.metadata);
             if let Some(spec) = &mut service.spec {
                 let address = format!("10.{}.{}.{}", uid >> 16 & 255, uid >> 8 & 255, uid & 255);
@@ -202,11 +202,11 @@ fn stored(action: Action, uid: u64) -> Anything<Ack> {
             }
             Ack::Service(service)
         }
-        Action::CreateImport(mut import) => {
+        Operation::CreateImport(_, _, mut import) => {
             identify(&mut import.metadata);
             Ack::ServiceImport(import)
         }
-        Action::CreateSlice(mut slice) => {
+        Operation::CreateSlice(_, mut slice) => {
             identify(&mut slice.metadata);
             Ack::Slice(slice)
         }

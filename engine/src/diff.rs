@@ -23,7 +23,7 @@ use crate::index::clusterset::ImportView;
 use crate::index::member::{Member, Membership, NamespaceState};
 use crate::index::service::ServiceView;
 use crate::model::slice::{CopiedSlice, Path, Uid};
-use crate::model::{Action, Lane, ObjectEvent, ObjectId, Standing, Write};
+use crate::model::{Lane, ObjectEvent, ObservedVersion, Operation, SliceId, Standing, Write};
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
 use crate::plan::copy::{CopyWish, Fit, WantedCopy};
@@ -165,18 +165,19 @@ impl<'a> Target<'a> {
 
     /// An export on behalf of a MultiClusterService.
     fn export_write(&self, version: Version, owner: Option<&String>) -> Option<Write> {
-        let object = ObjectId::ServiceExport(version, self.key.clone());
+        let key = self.key.clone();
         let known = self.member.written_export(self.key);
         match (owner, known) {
             (Some(owner), None) => {
                 let export = publish::export(self.key, version, self.hub, owner);
-                Some(Write::new(object, Action::CreateExport(export.into())))
+                let create = Operation::CreateExport(version, key, export.into());
+                Some(Write::new(create))
             }
             (None, Some(known)) if !known.deleted && !known.view.deleting => {
                 let view = &known.view;
                 let ours = view.path(self.hub) == Some(Path::Native);
-                let action = delete(&view.uid, &view.resource_version);
-                ours.then(|| Write::new(object, action))
+                let observed = observed(&view.uid, &view.resource_version);
+                ours.then(|| Write::new(Operation::DeleteExport(version, key, observed)))
             }
             _ => None,
         }
@@ -185,7 +186,7 @@ impl<'a> Target<'a> {
     /// Nothing can be made where the namespace is missing, but for the namespace, if a MultiClusterService asks for it. One that
     /// is on its way out may be so for long, and is left alone unless the service `leaves` the member.
     fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>, leaves: bool) -> Vec<Write> {
-        let makes = |write: &Write| write.action.verb() == "create";
+        let makes = |write: &Write| write.operation().verb() == "create";
         match self.member.namespace(&self.key.namespace) {
             NamespaceState::Active => native.into_iter().chain(imported).collect(),
             NamespaceState::Missing if native.iter().any(makes) => {
@@ -201,16 +202,15 @@ impl<'a> Target<'a> {
             return self.release_service(key);
         };
         match self.member.services.get(key) {
-            None => Some(Write::new(
-                ObjectId::Service(key.clone()),
-                Action::CreateService(own.object(key, self.hub).into()),
-            )),
+            None => Some(Write::new(Operation::CreateService(
+                key.clone(),
+                own.object(key, self.hub).into(),
+            ))),
             // A Service that is on its way out is made anew once it is seen gone.
             Some(known) if known.deleted || known.view.deleting => None,
             Some(known) if own.is_met_by(&known.view) => None,
             Some(known) if own.can_become(&known.view) => Some(Write::new(
-                ObjectId::Service(key.clone()),
-                Action::Merge(own.patch(&known.view, self.hub)),
+                Operation::PatchService(key.clone(), own.patch(&known.view, self.hub)),
             )),
             Some(known) => Some(replace_service(self.name, key, own, &known.view)),
         }
@@ -222,7 +222,7 @@ impl<'a> Target<'a> {
         wish: Option<&ImportPlan>,
         native: bool,
     ) -> Option<Write> {
-        let object = ObjectId::ServiceImport(version, self.key.clone());
+        let key = self.key.clone();
         let known = self.member.written_import(self.key);
         // An import that is on its way out is made anew once it is seen gone.
         if known.is_some_and(|known| known.deleted || known.view.deleting) {
@@ -230,7 +230,8 @@ impl<'a> Target<'a> {
         }
         let view = known.map(|known| &known.view);
         if let Some((import, marks)) = view.and_then(|view| Some((view, view.marks.as_ref()?))) {
-            return self.release(object, marks, &import.resource_version);
+            let removal = self.release(marks, &import.resource_version)?;
+            return Some(Write::new(Operation::PatchImport(version, key, removal)));
         }
         let ours = view.filter(|import| match import.path(self.hub) {
             Some(Path::Native) => native,
@@ -240,15 +241,16 @@ impl<'a> Target<'a> {
         match (wish, known, ours) {
             (Some(ImportPlan::Own(own)), None, _) => {
                 let import = own.object(self.key, version, self.hub);
-                Some(Write::new(object, Action::CreateImport(import.into())))
+                let create = Operation::CreateImport(version, key, import.into());
+                Some(Write::new(create))
             }
             (Some(ImportPlan::Own(own)), _, Some(import)) if !own.is_met_by(import, self.hub) => {
                 let patch = own.patch(import, self.hub);
-                Some(Write::new(object, Action::Merge(patch)))
+                Some(Write::new(Operation::PatchImport(version, key, patch)))
             }
             (None, _, Some(import)) if !self.is_record(import) => {
-                let action = delete(&import.uid, &import.resource_version);
-                Some(Write::new(object, action))
+                let observed = observed(&import.uid, &import.resource_version);
+                Some(Write::new(Operation::DeleteImport(version, key, observed)))
             }
             _ => None,
         }
@@ -265,12 +267,9 @@ impl<'a> Target<'a> {
     fn copy_writes(&self, path: Path, wish: &CopyWish, ahead: &mut Vec<Ahead>) -> Vec<Write> {
         let mut writes = Vec::new();
         for (name, wanted) in &wish.wanted {
-            let object = ObjectId::Slice(self.key.clone(), path, name.clone());
+            let id = slice_id(self.key, path, name);
             match self.member.copy(self.key, name) {
-                None => {
-                    let action = self.new_copy(name, wanted);
-                    writes.extend(action.map(|action| Write::new(object, action)));
-                }
+                None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
                 // A copy that is on its way out is made anew once it is seen gone.
                 Some(known) if known.deleted => {}
                 Some(known) if *known.view.hub != *self.hub => {}
@@ -280,10 +279,11 @@ impl<'a> Target<'a> {
                         provider: wanted.provider().clone(),
                         copied,
                     })),
-                    Fit::Differs => writes.push(Write::new(
-                        object,
-                        replace(name, wanted, &known.view.uid, known.view.resource_version),
-                    )),
+                    Fit::Differs => {
+                        let (uid, resource_version) =
+                            (&known.view.uid, known.view.resource_version);
+                        writes.push(Write::new(replace(id, wanted, uid, resource_version)));
+                    }
                 },
             }
         }
@@ -297,12 +297,13 @@ impl<'a> Target<'a> {
 
     /// A copy that lost its labels is causeway's still if it was made for the same owner: nobody else would keep it up. Whatever
     /// else has its name is in its way, and told of.
-    fn new_copy(&self, name: &str, wanted: &WantedCopy) -> Option<Action> {
-        let Some(in_the_way) = self.member.in_the_way(self.key, name) else {
-            return Some(Action::CreateSlice(wanted.slice(name).into()));
+    fn new_copy(&self, id: SliceId, wanted: &WantedCopy) -> Option<Operation> {
+        let Some(in_the_way) = self.member.in_the_way(self.key, &id.name) else {
+            let slice = wanted.slice(&id.name);
+            return Some(Operation::CreateSlice(id, slice.into()));
         };
         let lost = in_the_way.lost_copy_of(wanted.owner())?;
-        Some(replace(name, wanted, &lost.uid, lost.resource_version))
+        Some(replace(id, wanted, &lost.uid, lost.resource_version))
     }
 
     fn own_copies(&self, path: Path) -> impl Iterator<Item = (&'a Arc<str>, &'a CopiedSlice)> {
@@ -330,36 +331,40 @@ fn replace_service(
         reason: "ServiceRecreated".to_owned(),
         note,
     };
-    Write {
-        events: own.derived.is_none().then_some(event).into_iter().collect(),
-        ..delete_service(key, observed)
-    }
+    delete_service(key, observed).telling(own.derived.is_none().then_some(event))
 }
 
 /// The copy in place of that version of what is there.
-fn replace(name: &str, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Action {
-    let mut slice = wanted.slice(name);
+fn replace(id: SliceId, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Operation {
+    let mut slice = wanted.slice(&id.name);
     slice.metadata.uid = Some(uid.to_string());
     slice.metadata.resource_version = Some(resource_version.to_string());
-    Action::ReplaceSlice(slice.into())
+    Operation::ReplaceSlice(id, slice.into())
 }
 
 fn delete_service(key: &ServiceKey, service: &ServiceView) -> Write {
-    Write::new(
-        ObjectId::Service(key.clone()),
-        delete(&service.uid, &service.resource_version),
-    )
+    let observed = observed(&service.uid, &service.resource_version);
+    Write::new(Operation::DeleteService(key.clone(), observed))
 }
 
 fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
-    Write::new(
-        ObjectId::Slice(key.clone(), copy.path, name.clone()),
-        delete(&copy.uid.to_string(), &copy.resource_version.to_string()),
-    )
+    let observed = observed(&copy.uid.to_string(), &copy.resource_version.to_string());
+    Write::new(Operation::DeleteSlice(
+        slice_id(key, copy.path, name),
+        observed,
+    ))
 }
 
-fn delete(uid: &str, resource_version: &str) -> Action {
-    Action::Delete {
+fn slice_id(key: &ServiceKey, path: Path, name: &Arc<str>) -> SliceId {
+    SliceId {
+        service: key.clone(),
+        path,
+        name: name.clone(),
+    }
+}
+
+fn observed(uid: &str, resource_version: &str) -> ObservedVersion {
+    ObservedVersion {
         uid: uid.into(),
         resource_version: resource_version.into(),
     }
@@ -375,10 +380,7 @@ fn create_namespace(name: &Arc<str>) -> Write {
         metadata,
         ..Namespace::default()
     };
-    Write::new(
-        ObjectId::Namespace(name.clone()),
-        Action::CreateNamespace(namespace.into()),
-    )
+    Write::new(Operation::CreateNamespace(name.clone(), namespace.into()))
 }
 
 #[cfg(test)]

@@ -112,15 +112,15 @@ impl Fights {
         if self.holds.is_empty() {
             return None;
         }
-        let hold = self.holds.get(&(lane.clone(), write.object.clone()))?;
-        (now < hold.until && hold.content == content(&write.action)).then_some(hold.until)
+        let hold = self.holds.get(&(lane.clone(), write.object().clone()))?;
+        (now < hold.until && hold.content == content(write.operation())).then_some(hold.until)
     }
 
     /// An API server took a write.
     pub fn note(&mut self, lane: &Lane, item: &Item, write: &Write, now: Instant) -> Option<Fight> {
         self.sweep(now);
-        let content = content(&write.action);
-        let place = (lane.clone(), write.object.clone());
+        let content = content(write.operation());
+        let place = (lane.clone(), write.object().clone());
         let put_back = self.put_back(&place, content, now);
         let hold = self.holds.get_mut(&place);
         let rounds = match &hold {

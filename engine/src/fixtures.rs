@@ -423,7 +423,7 @@ impl World {
             Lane::Hub => ("hub".to_owned(), clock(&mut self.hub, self.now)),
             Lane::Member(name) => (name.to_string(), self.server(name.as_str())),
         };
-        let answer = server.apply(&write.object, &write.action);
+        let answer = server.apply(&write);
         let result = WriteResult { dispatch, answer };
         let finished = self.write_queue.finished(&result, self.now.instant);
         if let (Lane::Member(name), Err(failure)) = (&lane, &result.answer) {
@@ -433,7 +433,7 @@ impl World {
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {
             self.index.fold_ack(&lane, ack, self.now);
-            self.recorded.extend(write.events);
+            self.recorded.extend_from_slice(write.events());
         }
         self.index.mark(item);
     }

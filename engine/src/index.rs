@@ -28,8 +28,8 @@ use self::initial_list::recorded_sources::Heard;
 use self::lacks::Lacks;
 use self::member::{Configuration, DerivedRefusal, Member};
 use crate::model::{
-    Ack, Action, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, ObjectId, Priority,
-    Signal, Standing, TimePoint, Write,
+    Ack, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, Operation, Priority, Signal,
+    Standing, TimePoint, Write,
 };
 
 /// All that is known.
@@ -251,10 +251,11 @@ impl Index {
         if failure.kind == FailureKind::AlreadyExists && attempts.is_power_of_two() {
             self.second_lists.insert(Lane::Member(name.clone()));
         }
-        let (Item::Service(key), Action::CreateService(service)) = (item, &write.action) else {
+        let (Item::Service(key), Operation::CreateService(of, service)) = (item, write.operation())
+        else {
             return;
         };
-        if write.object != ObjectId::Service(key.derived()) {
+        if *of != key.derived() {
             return;
         }
         let refusal = DerivedRefusal::read(failure, service);

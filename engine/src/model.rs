@@ -24,5 +24,6 @@ pub use self::standing::Standing;
 pub use self::time_point::TimePoint;
 pub use self::work::{ServiceWork, Work};
 pub use self::write::{
-    Ack, Action, DeletedObject, Dispatch, Lane, ObjectEvent, ObjectId, Write, WriteResult,
+    Ack, DeletedObject, Dispatch, Lane, ObjectEvent, ObjectId, ObservedVersion, Operation, SliceId,
+    Write, WriteResult, status_patch,
 };

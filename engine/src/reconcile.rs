@@ -13,7 +13,7 @@ use crate::index::hub::{ClusterView, McsView};
 use crate::index::lacks::Lack;
 use crate::index::member::{Member, NamespaceState};
 use crate::model::slice::Path;
-use crate::model::{Action, Item, Lane, ObjectId, TimePoint, Write};
+use crate::model::{Item, Lane, ObjectId, Operation, TimePoint, Write, status_patch};
 use crate::plan::clusterset::conditions;
 use crate::plan::copy::CopyWish;
 use crate::plan::status::{Progress, StatusWish, status};
@@ -156,7 +156,7 @@ fn enqueue_all(
     let mut writes = diff.writes;
     for lane in std::iter::once(Lane::Hub).chain(members) {
         let wanted = writes.remove(&lane).unwrap_or_default();
-        let objects: HashSet<_> = wanted.iter().map(|write| write.object.clone()).collect();
+        let objects: HashSet<_> = wanted.iter().map(|write| write.object().clone()).collect();
         write_queue.keep_only(&lane, item, &objects);
         for write in wanted {
             enqueue(write_queue, &lane, item, write, now, outcome);
@@ -255,7 +255,7 @@ impl<'a> Progresses<'a> {
 pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
     match object {
         ObjectId::Service(service) if service != key => Some(Path::Clusterset),
-        ObjectId::Slice(_, path, _) => Some(*path),
+        ObjectId::Slice(id) => Some(id.path),
         ObjectId::ServiceImport(..) => Some(Path::Clusterset),
         ObjectId::Service(_) | ObjectId::Namespace(_) | ObjectId::ServiceExport(..) => {
             Some(Path::Native)
@@ -297,7 +297,7 @@ impl Progresses<'_> {
     fn outstanding(&self, lane: &Lane) -> HashSet<&ObjectId> {
         let writes = self.diff.writes.get(lane).into_iter().flatten();
         writes
-            .map(|write| &write.object)
+            .map(Write::object)
             .filter(|object| path_of(object, self.key) == Some(self.path))
             .collect()
     }
@@ -369,12 +369,9 @@ fn status_write(key: &ServiceKey, mcs: &McsView, wish: StatusWish) -> Option<Wri
     if wish.ingress != mcs.ingress {
         status["loadBalancer"] = json!({ "ingress": wish.ingress });
     }
-    let object = ObjectId::MultiClusterServiceStatus(key.clone());
-    Some(Write {
-        object,
-        action: Action::status(&mcs.resource_version, status),
-        events: wish.events,
-    })
+    let patch = status_patch(&mcs.resource_version, status);
+    let operation = Operation::PatchMultiClusterServiceStatus(key.clone(), patch);
+    Some(Write::new(operation).telling(wish.events))
 }
 
 /// What came of looking at a member.
@@ -417,7 +414,7 @@ pub fn reconcile_cluster(
     }
     if cluster.finalizers.have_ours() {
         let patch = cluster.finalizers.without_ours(&cluster.resource_version);
-        let write = Write::new(ObjectId::Cluster(name.clone()), Action::Merge(patch));
+        let write = Write::new(Operation::PatchCluster(name.clone(), patch));
         enqueue(write_queue, &Lane::Hub, &item, write, now, &mut outcome);
     }
     outcome
@@ -449,7 +446,7 @@ fn keep(
     let item = Item::Cluster(name.clone());
     if !cluster.finalizers.have_ours() {
         let patch = cluster.finalizers.with_ours(&cluster.resource_version);
-        let write = Write::new(ObjectId::Cluster(name.clone()), Action::Merge(patch));
+        let write = Write::new(Operation::PatchCluster(name.clone(), patch));
         return enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
     }
     if let Some(wish) = cluster::status(index, name, now) {
@@ -457,8 +454,8 @@ fn keep(
             "kubernetesVersion": wish.kubernetes_version,
             "conditions": wish.conditions,
         });
-        let object = ObjectId::ClusterStatus(name.clone());
-        let write = Write::new(object, Action::status(&cluster.resource_version, status));
+        let patch = status_patch(&cluster.resource_version, status);
+        let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
         enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
     }
 }

@@ -134,17 +134,17 @@ impl WriteQueue {
             .lanes
             .entry(lane.clone())
             .or_insert_with(|| LaneState::new(burst));
-        if let Some(under_way) = state.under_way.get_mut(&write.object) {
+        if let Some(under_way) = state.under_way.get_mut(write.object()) {
             under_way.enqueued = true;
             return Enqueued::UnderWay;
         }
         let retry = state
             .troubles
-            .get(&write.object)
+            .get(write.object())
             .map(|trouble| trouble.retry_at);
         let unfold = state
             .started
-            .get(&write.object)
+            .get(write.object())
             .map(|started| *started + FOLD);
         let held = self.fights.held_until(lane, &write, now);
         if let Some(at) = retry.max(unfold).max(held).filter(|at| *at > now) {
@@ -202,7 +202,7 @@ impl WriteQueue {
         let Some(state) = self.lanes.get_mut(lane) else {
             return Finished::default();
         };
-        let under_way = state.under_way.remove(&write.object);
+        let under_way = state.under_way.remove(write.object());
         if under_way.is_some() {
             self.note_idle(item);
         }
@@ -238,17 +238,17 @@ impl WriteQueue {
         let state = self.lanes.get_mut(lane)?;
         let failure = match &result.answer {
             Err(failure) => failure.clone(),
-            Ok(ack) if ack.changed_nothing(&write.action) => {
+            Ok(ack) if ack.changed_nothing(write.operation()) => {
                 Failure::new(FailureKind::Other, IGNORED)
             }
             Ok(_) => {
-                state.troubles.remove(&write.object);
+                state.troubles.remove(write.object());
                 return None;
             }
         };
         let attempts = state
             .troubles
-            .get(&write.object)
+            .get(write.object())
             .map_or(0, |trouble| trouble.attempts)
             + 1;
         let retry_at = now + backoff(attempts);
@@ -258,7 +258,7 @@ impl WriteQueue {
             item: item.clone(),
             retry_at,
         };
-        let place = state.troubles.entry(write.object.clone());
+        let place = state.troubles.entry(write.object().clone());
         Some(place.insert_entry(trouble).into_mut())
     }
 
@@ -281,7 +281,7 @@ impl WriteQueue {
             state
                 .troubles
                 .retain(|object, trouble| trouble.item != *item || wanted.contains(object));
-            state.withdraw(item, |write| !wanted.contains(&write.object));
+            state.withdraw(item, |write| !wanted.contains(write.object()));
         }
     }
 
@@ -354,14 +354,18 @@ impl LaneState {
 
     /// The latest write of an object takes the place of an earlier one that still waits.
     fn put(&mut self, item: Item, write: Write) {
-        let known = self.places.get(&write.object).copied();
+        let known = self.places.get(write.object()).copied();
         let place = known.unwrap_or_else(|| {
             self.next_place += 1;
             self.next_place
         });
         self.remove(place);
-        let provider: Box<str> = write.action.source_cluster().unwrap_or_default().into();
-        self.places.insert(write.object.clone(), place);
+        let provider: Box<str> = write
+            .operation()
+            .source_cluster()
+            .unwrap_or_default()
+            .into();
+        self.places.insert(write.object().clone(), place);
         self.of_items.entry(item.clone()).or_default().insert(place);
         let of_provider = self.of_providers.entry(provider.clone()).or_default();
         of_provider.insert(place);
@@ -375,7 +379,7 @@ impl LaneState {
 
     fn remove(&mut self, place: u64) -> Option<Waiting> {
         let waiting = self.waiting.remove(&place)?;
-        self.places.remove(&waiting.write.object);
+        self.places.remove(waiting.write.object());
         if let Entry::Occupied(mut own) = self.of_items.entry(waiting.item.clone()) {
             own.get_mut().remove(&place);
             if own.get().is_empty() {
@@ -418,8 +422,8 @@ impl LaneState {
             };
             self.tokens -= 1.0;
             self.under_way
-                .insert(write.object.clone(), UnderWay::default());
-            self.started.insert(write.object.clone(), now);
+                .insert(write.object().clone(), UnderWay::default());
+            self.started.insert(write.object().clone(), now);
             taken.push((item, write));
         }
         taken

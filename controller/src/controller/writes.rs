@@ -46,8 +46,7 @@ impl Controller {
             if let Some(client) = client {
                 let (deadline, leadership) = (*write_deadline, leadership.clone());
                 self.writes.spawn(async move {
-                    let (object, action) = (&dispatch.write.object, &dispatch.write.action);
-                    let answer = apply(&client, object, action, deadline);
+                    let answer = apply(&client, dispatch.write.operation(), deadline);
                     let answer = while_leading(&leadership, answer).await?;
                     Some(WriteResult { dispatch, answer })
                 });
@@ -78,15 +77,15 @@ impl Controller {
             answer,
         } = result;
         let cluster = lane.name();
-        let (kind, verb) = (write.object.kind(), write.action.verb());
+        let (kind, verb) = (write.object().kind(), write.operation().verb());
         self.parts
             .metrics
             .wrote(cluster, kind, verb, answer.as_ref().err());
-        let is_copy = matches!(write.object, ObjectId::Slice(..));
+        let is_copy = matches!(write.object(), ObjectId::Slice(_));
         let may_wait = is_copy && answer.is_ok() && finished == Finished::default();
         match answer {
             Ok(ack) => {
-                tracing::debug!(cluster, kind, verb, object = ?write.object, "written");
+                tracing::debug!(cluster, kind, verb, object = ?write.object(), "written");
                 if let (Item::Service(key), Lane::Member(_)) = (&item, &lane)
                     && let Some(change) = self.sources_changed.get_mut(key)
                 {
@@ -104,13 +103,13 @@ impl Controller {
                 if current {
                     self.parts.index.fold_ack(&lane, ack, now);
                 }
-                self.record(&lane, &item, &write.object, write.events);
+                self.record(&lane, &item, write.object(), write.events().to_vec());
                 if let Some(fight) = finished.fight {
-                    self.note_fight(&lane, &item, &write.object, fight);
+                    self.note_fight(&lane, &item, write.object(), fight);
                 }
             }
             Err(failure) => {
-                tracing::warn!(cluster, kind, verb, object = ?write.object, %failure, "a write failed");
+                tracing::warn!(cluster, kind, verb, object = ?write.object(), %failure, "a write failed");
                 self.failed(&lane, &item, &write, &failure, finished);
             }
         }

@@ -6,7 +6,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use serde_json::Value;
 
 use crate::model::slice::SourceVersion;
-use crate::model::{Action, Lane, ObjectId, TimePoint, Write};
+use crate::model::{Lane, Operation, TimePoint, Write};
 
 /// What is to be written for one service, per cluster, the hub's status aside.
 #[derive(Debug, Default, PartialEq)]
@@ -41,8 +41,5 @@ pub struct Moment {
 
 /// A patch of the MultiClusterService on the hub.
 pub(super) fn hub_write(key: &ServiceKey, patch: Value) -> Write {
-    Write::new(
-        ObjectId::MultiClusterService(key.clone()),
-        Action::Merge(patch),
-    )
+    Write::new(Operation::PatchMultiClusterService(key.clone(), patch))
 }

@@ -7,7 +7,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use super::comparison::{Diff, Moment, hub_write};
 use crate::index::Index;
 use crate::index::hub::McsView;
-use crate::model::{Lane, ObjectEvent, Standing, Write};
+use crate::model::{Lane, ObjectEvent, Standing};
 
 /// How long the clean-up may hold a MultiClusterService. Whatever keeps a member from being cleaned for longer (rights, a webhook
 /// of its own) keeps nobody from deleting an object of the hub; what is left is collected by its label whenever that can be done.
@@ -39,10 +39,7 @@ pub(super) fn let_go(
         return;
     }
     let patch = mcs.finalizers.without_ours(&mcs.resource_version);
-    let write = Write {
-        events: leftovers(index, key).into_iter().collect(),
-        ..hub_write(key, patch)
-    };
+    let write = hub_write(key, patch).telling(leftovers(index, key));
     diff.writes.insert(Lane::Hub, vec![write]);
 }
 

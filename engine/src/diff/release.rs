@@ -7,18 +7,13 @@ use serde_json::Value;
 
 use super::Target;
 use crate::index::service::ServiceView;
-use crate::model::{Action, ObjectEvent, ObjectId, Write};
+use crate::model::{ObjectEvent, Operation, Write};
 
 impl Target<'_> {
-    /// Takes the marks of this hub's causeway off that version of an object.
-    pub(super) fn release(
-        &self,
-        object: ObjectId,
-        marks: &Marks,
-        resource_version: &str,
-    ) -> Option<Write> {
+    /// What takes the marks of this hub's causeway off that version of an object.
+    pub(super) fn release(&self, marks: &Marks, resource_version: &str) -> Option<Value> {
         let removal = marks.removal(resource_version);
-        (*marks.hub == *self.hub).then(|| Write::new(object, Action::Merge(removal)))
+        (*marks.hub == *self.hub).then_some(removal)
     }
 
     /// Lets go of the Service of that name, where somebody applied it. A selector that client-side apply merged into causeway's gets rid of
@@ -29,23 +24,20 @@ impl Target<'_> {
             .service(key)
             .filter(|service| !service.deleting)?;
         let marks = service.marks.as_deref()?;
-        let object = ObjectId::Service(key.clone());
-        let mut write = self.release(object, marks, &service.resource_version)?;
-        if let Action::Merge(patch) = &mut write.action
-            && has_leftover(service)
-        {
-            patch["spec"]["selector"][labels::NO_LOCAL_BACKENDS] = Value::Null;
+        let mut removal = self.release(marks, &service.resource_version)?;
+        if has_leftover(service) {
+            removal["spec"]["selector"][labels::NO_LOCAL_BACKENDS] = Value::Null;
         }
         let note = format!(
             "Service {key} of {} was applied by {} and is theirs from now on: it is used where its ports fit, and neither changed nor deleted",
             self.name, marks.claimant
         );
-        write.events.push(ObjectEvent {
+        let event = ObjectEvent {
             warning: true,
             reason: "ServiceTakenOver".to_owned(),
             note,
-        });
-        Some(write)
+        };
+        Some(Write::new(Operation::PatchService(key.clone(), removal)).telling([event]))
     }
 }
 

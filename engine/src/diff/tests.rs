@@ -252,19 +252,16 @@ fn every_update_and_deletion_bears_the_observed_version() {
     let patch = world
         .writes("foo", "member2")
         .into_iter()
-        .find_map(|write| match write.action {
-            Action::Merge(patch) => Some(patch),
-            _ => None,
-        });
+        .find_map(|write| write.operation().patch().cloned());
     assert_eq!(version(&patch.expect("a patch")), version(&stored));
     world.on_hub(exposure().consumers(&["member1"])).deliver();
     let copy = serde_json::to_value(&world.copies("member2", "foo")[0]).expect("JSON");
     let deletions: Vec<_> = world
         .writes("foo", "member2")
         .into_iter()
-        .map(|write| write.action)
+        .filter_map(|write| write.operation().deleted().cloned())
         .collect();
-    let expected = [&stored, &copy].map(|object| delete(&uid(object), &version(object)));
+    let expected = [&stored, &copy].map(|object| observed(&uid(object), &version(object)));
     assert_eq!(deletions, expected);
 }
 

@@ -5,29 +5,39 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::Action;
+use crate::model::Operation;
 use crate::model::slice::content_hash;
 
 /// Says what of an object moves without being content: which version is written, and when a condition last changed.
 const BOOKKEEPING: [&str; 2] = ["resourceVersion", "lastTransitionTime"];
 
 /// What a write is to bring about.
-pub fn content(action: &Action) -> u64 {
+pub fn content(operation: &Operation) -> u64 {
     let mut hasher = DefaultHasher::new();
-    match action {
-        Action::CreateNamespace(object) => text(&object).hash(&mut hasher),
-        Action::CreateService(object) => text(&object).hash(&mut hasher),
-        Action::CreateExport(object) => text(&object).hash(&mut hasher),
-        Action::CreateImport(object) => text(&object).hash(&mut hasher),
-        Action::CreateSlice(slice) | Action::ReplaceSlice(slice) => {
+    match operation {
+        Operation::CreateNamespace(_, object) => text(&object).hash(&mut hasher),
+        Operation::CreateService(_, object) => text(&object).hash(&mut hasher),
+        Operation::CreateExport(_, _, object) => text(&object).hash(&mut hasher),
+        Operation::CreateImport(_, _, object) => text(&object).hash(&mut hasher),
+        Operation::CreateSlice(_, slice) | Operation::ReplaceSlice(_, slice) => {
             content_hash(slice).hash(&mut hasher);
         }
-        Action::Merge(patch) => {
+        Operation::DeleteService(..)
+        | Operation::DeleteSlice(..)
+        | Operation::DeleteExport(..)
+        | Operation::DeleteImport(..) => "deleted".hash(&mut hasher),
+        Operation::PatchService(_, patch)
+        | Operation::PatchExportStatus(_, _, patch)
+        | Operation::PatchImport(_, _, patch)
+        | Operation::PatchImportStatus(_, _, patch)
+        | Operation::PatchMultiClusterService(_, patch)
+        | Operation::PatchMultiClusterServiceStatus(_, patch)
+        | Operation::PatchCluster(_, patch)
+        | Operation::PatchClusterStatus(_, patch) => {
             let mut desired = patch.clone();
             strip(&mut desired);
             desired.to_string().hash(&mut hasher);
         }
-        Action::Delete { .. } => "deleted".hash(&mut hasher),
     }
     hasher.finish()
 }
@@ -54,24 +64,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::fixtures::key;
+    use crate::model::ObservedVersion;
 
     #[test]
     fn content_is_what_is_desired_and_not_what_was_found() {
         let patch = |version: &str, selector: Value, at: &str| {
-            content(&Action::Merge(json!({
+            let patch = json!({
                 "metadata": {"resourceVersion": version},
                 "spec": {"selector": selector},
                 "status": {"conditions": [{"type": "Ready", "lastTransitionTime": at}]},
-            })))
+            });
+            content(&Operation::PatchService(key("foo"), patch))
         };
         let first = patch("7", json!({"app": "foo", "theirs": null}), "noon");
         assert_eq!(first, patch("8", json!({"app": "foo"}), "midnight"));
         assert_ne!(first, patch("7", json!({"app": "bar"}), "noon"));
         let delete = |uid: &str| {
-            content(&Action::Delete {
+            let observed = ObservedVersion {
                 uid: uid.into(),
                 resource_version: "7".into(),
-            })
+            };
+            content(&Operation::DeleteService(key("foo"), observed))
         };
         assert_eq!(delete("a"), delete("b"));
         assert_ne!(delete("a"), first);

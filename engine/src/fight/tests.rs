@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{key, name};
-use crate::model::Action;
+use crate::model::Operation;
 
 const PAUSE: Duration = Duration::from_secs(300);
 const SECOND: Duration = Duration::from_secs(1);
@@ -33,7 +33,13 @@ fn object() -> ObjectId {
 }
 
 fn write(object: &ObjectId, content: u64) -> Write {
-    Write::new(object.clone(), Action::Merge(json!({ "spec": content })))
+    let ObjectId::Service(key) = object else {
+        panic!("only Services are written here")
+    };
+    Write::new(Operation::PatchService(
+        key.clone(),
+        json!({ "spec": content }),
+    ))
 }
 
 impl Ring {

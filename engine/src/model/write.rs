@@ -34,25 +34,44 @@ impl Lane {
     }
 }
 
-/// One write.
+/// One write: an operation, and what is told of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// What it writes.
-    pub object: ObjectId,
-    /// How.
-    pub action: Action,
-    /// What a person is told once it is done.
-    pub events: Vec<ObjectEvent>,
+    object: ObjectId,
+    operation: Operation,
+    events: Vec<ObjectEvent>,
 }
 
 impl Write {
     /// A write of which nobody is told.
-    pub fn new(object: ObjectId, action: Action) -> Self {
+    pub fn new(operation: Operation) -> Self {
         Self {
-            object,
-            action,
+            object: operation.object(),
+            operation,
             events: Vec::new(),
         }
+    }
+
+    /// The same write, of which that is told once it is done.
+    #[must_use]
+    pub fn telling(mut self, events: impl IntoIterator<Item = ObjectEvent>) -> Self {
+        self.events.extend(events);
+        self
+    }
+
+    /// What it writes.
+    pub fn object(&self) -> &ObjectId {
+        &self.object
+    }
+
+    /// How.
+    pub fn operation(&self) -> &Operation {
+        &self.operation
+    }
+
+    /// What a person is told once it is done.
+    pub fn events(&self) -> &[ObjectEvent] {
+        &self.events
     }
 }
 
@@ -96,8 +115,8 @@ pub enum ObjectId {
     Namespace(Arc<str>),
     /// A Service of a member.
     Service(ServiceKey),
-    /// A copy in a member: the service it belongs to, which way it serves, and its name.
-    Slice(ServiceKey, Path, Arc<str>),
+    /// A copy in a member.
+    Slice(SliceId),
     /// A ServiceExport of a member, in the version that it serves.
     ServiceExport(Version, ServiceKey),
     /// The status of a ServiceExport.
@@ -116,30 +135,66 @@ pub enum ObjectId {
     ClusterStatus(ClusterName),
 }
 
-/// What is to be done to an object.
+/// A copy in a member: the service it belongs to, which way it serves, and its name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SliceId {
+    /// The service.
+    pub service: ServiceKey,
+    /// Which way it serves.
+    pub path: Path,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// The version of an object that was observed: what is deleted has to be of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedVersion {
+    /// Its UID.
+    pub uid: Box<str>,
+    /// Its resourceVersion.
+    pub resource_version: Box<str>,
+}
+
+/// What is to be done to which object: one variant for each thing that causeway does. Every patch and replacement bears the observed
+/// resourceVersion.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Make the namespace.
-    CreateNamespace(Box<Namespace>),
-    /// Make the Service.
-    CreateService(Box<Service>),
-    /// Make the copy.
-    CreateSlice(Box<EndpointSlice>),
-    /// Replace the copy; the object bears the observed resourceVersion.
-    ReplaceSlice(Box<EndpointSlice>),
-    /// Make the export.
-    CreateExport(Box<ServiceExport>),
-    /// Make the import.
-    CreateImport(Box<ServiceImport>),
-    /// Merge into the object, or its status; the patch bears the observed resourceVersion.
-    Merge(Value),
-    /// Delete that version of the object.
-    Delete {
-        /// Its UID.
-        uid: Box<str>,
-        /// Its resourceVersion.
-        resource_version: Box<str>,
-    },
+pub enum Operation {
+    /// Make the namespace of that name in a member.
+    CreateNamespace(Arc<str>, Box<Namespace>),
+    /// Make a Service in a member.
+    CreateService(ServiceKey, Box<Service>),
+    /// Merge into a Service of a member.
+    PatchService(ServiceKey, Value),
+    /// Delete a Service of a member.
+    DeleteService(ServiceKey, ObservedVersion),
+    /// Make a copy.
+    CreateSlice(SliceId, Box<EndpointSlice>),
+    /// Replace a copy.
+    ReplaceSlice(SliceId, Box<EndpointSlice>),
+    /// Delete a copy.
+    DeleteSlice(SliceId, ObservedVersion),
+    /// Make a ServiceExport in a member, in the version that it serves.
+    CreateExport(Version, ServiceKey, Box<ServiceExport>),
+    /// Merge into the status of a ServiceExport.
+    PatchExportStatus(Version, ServiceKey, Value),
+    /// Delete a ServiceExport.
+    DeleteExport(Version, ServiceKey, ObservedVersion),
+    /// Make a ServiceImport in a member, in the version that it serves.
+    CreateImport(Version, ServiceKey, Box<ServiceImport>),
+    /// Merge into a ServiceImport.
+    PatchImport(Version, ServiceKey, Value),
+    /// Merge into the status of a ServiceImport.
+    PatchImportStatus(Version, ServiceKey, Value),
+    /// Delete a ServiceImport.
+    DeleteImport(Version, ServiceKey, ObservedVersion),
+    /// Merge into a MultiClusterService on the hub.
+    PatchMultiClusterService(ServiceKey, Value),
+    /// Merge into the status of a MultiClusterService on the hub.
+    PatchMultiClusterServiceStatus(ServiceKey, Value),
+    /// Merge into a Cluster on the hub.
+    PatchCluster(ClusterName, Value),
+    /// Merge into the status of a Cluster on the hub.
+    PatchClusterStatus(ClusterName, Value),
 }
 
 /// What the API server answered to a write that it carried out.
@@ -204,7 +259,7 @@ impl ObjectId {
         match self {
             Self::Namespace(_) => "Namespace",
             Self::Service(_) => "Service",
-            Self::Slice(..) => "EndpointSlice",
+            Self::Slice(_) => "EndpointSlice",
             Self::ServiceExport(..) | Self::ServiceExportStatus(..) => "ServiceExport",
             Self::ServiceImport(..) | Self::ServiceImportStatus(..) => "ServiceImport",
             Self::MultiClusterService(_) | Self::MultiClusterServiceStatus(_) => {
@@ -220,7 +275,9 @@ impl fmt::Display for ObjectId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = self.kind();
         match self {
-            Self::Namespace(name) | Self::Slice(_, _, name) => write!(out, "{kind} {name}"),
+            Self::Namespace(name) | Self::Slice(SliceId { name, .. }) => {
+                write!(out, "{kind} {name}")
+            }
             Self::Service(key)
             | Self::ServiceExport(_, key)
             | Self::ServiceImport(_, key)
@@ -239,11 +296,12 @@ impl fmt::Display for ObjectId {
 impl Ack {
     /// Whether the object is of the same version as before the write: the API server dropped what it does not know, or
     /// something in it undid the change.
-    pub fn changed_nothing(&self, action: &Action) -> bool {
-        let before = match action {
-            Action::ReplaceSlice(slice) => slice.metadata.resource_version.as_deref(),
-            Action::Merge(patch) => patch["metadata"]["resourceVersion"].as_str(),
-            _ => None,
+    pub fn changed_nothing(&self, operation: &Operation) -> bool {
+        let before = match operation {
+            Operation::ReplaceSlice(_, slice) => slice.metadata.resource_version.as_deref(),
+            other => other
+                .patch()
+                .and_then(|patch| patch["metadata"]["resourceVersion"].as_str()),
         };
         let meta = match self {
             Self::Namespace(object) => &object.metadata,
@@ -259,15 +317,72 @@ impl Ack {
     }
 }
 
-impl Action {
-    /// Merges into the status of that version of an object.
-    pub fn status(resource_version: &str, status: Value) -> Self {
-        Self::Merge(json!({"metadata": {"resourceVersion": resource_version}, "status": status}))
+/// A patch of the status of that version of an object.
+pub fn status_patch(resource_version: &str, status: Value) -> Value {
+    json!({"metadata": {"resourceVersion": resource_version}, "status": status})
+}
+
+impl Operation {
+    /// The object.
+    fn object(&self) -> ObjectId {
+        match self {
+            Self::CreateNamespace(name, _) => ObjectId::Namespace(name.clone()),
+            Self::CreateService(key, _)
+            | Self::PatchService(key, _)
+            | Self::DeleteService(key, _) => ObjectId::Service(key.clone()),
+            Self::CreateSlice(id, _) | Self::ReplaceSlice(id, _) | Self::DeleteSlice(id, _) => {
+                ObjectId::Slice(id.clone())
+            }
+            Self::CreateExport(version, key, _) | Self::DeleteExport(version, key, _) => {
+                ObjectId::ServiceExport(*version, key.clone())
+            }
+            Self::PatchExportStatus(version, key, _) => {
+                ObjectId::ServiceExportStatus(*version, key.clone())
+            }
+            Self::CreateImport(version, key, _)
+            | Self::PatchImport(version, key, _)
+            | Self::DeleteImport(version, key, _) => ObjectId::ServiceImport(*version, key.clone()),
+            Self::PatchImportStatus(version, key, _) => {
+                ObjectId::ServiceImportStatus(*version, key.clone())
+            }
+            Self::PatchMultiClusterService(key, _) => ObjectId::MultiClusterService(key.clone()),
+            Self::PatchMultiClusterServiceStatus(key, _) => {
+                ObjectId::MultiClusterServiceStatus(key.clone())
+            }
+            Self::PatchCluster(name, _) => ObjectId::Cluster(name.clone()),
+            Self::PatchClusterStatus(name, _) => ObjectId::ClusterStatus(name.clone()),
+        }
+    }
+
+    /// What is merged, where this merges.
+    pub fn patch(&self) -> Option<&Value> {
+        match self {
+            Self::PatchService(_, patch)
+            | Self::PatchExportStatus(_, _, patch)
+            | Self::PatchImport(_, _, patch)
+            | Self::PatchImportStatus(_, _, patch)
+            | Self::PatchMultiClusterService(_, patch)
+            | Self::PatchMultiClusterServiceStatus(_, patch)
+            | Self::PatchCluster(_, patch)
+            | Self::PatchClusterStatus(_, patch) => Some(patch),
+            _ => None,
+        }
+    }
+
+    /// Which version is deleted, where this deletes.
+    pub fn deleted(&self) -> Option<&ObservedVersion> {
+        match self {
+            Self::DeleteService(_, observed)
+            | Self::DeleteSlice(_, observed)
+            | Self::DeleteExport(_, _, observed)
+            | Self::DeleteImport(_, _, observed) => Some(observed),
+            _ => None,
+        }
     }
 
     /// The cluster whose slice a copy is made from, where this makes or replaces one.
     pub fn source_cluster(&self) -> Option<&str> {
-        let (Self::CreateSlice(slice) | Self::ReplaceSlice(slice)) = self else {
+        let (Self::CreateSlice(_, slice) | Self::ReplaceSlice(_, slice)) = self else {
             return None;
         };
         let all = slice.metadata.labels.as_ref()?;
@@ -277,14 +392,24 @@ impl Action {
     /// The verb, as metrics and logs name it.
     pub fn verb(&self) -> &'static str {
         match self {
-            Self::CreateNamespace(_)
-            | Self::CreateService(_)
-            | Self::CreateSlice(_)
-            | Self::CreateExport(_)
-            | Self::CreateImport(_) => "create",
-            Self::ReplaceSlice(_) => "update",
-            Self::Merge(_) => "patch",
-            Self::Delete { .. } => "delete",
+            Self::CreateNamespace(..)
+            | Self::CreateService(..)
+            | Self::CreateSlice(..)
+            | Self::CreateExport(..)
+            | Self::CreateImport(..) => "create",
+            Self::ReplaceSlice(..) => "update",
+            Self::DeleteService(..)
+            | Self::DeleteSlice(..)
+            | Self::DeleteExport(..)
+            | Self::DeleteImport(..) => "delete",
+            Self::PatchService(..)
+            | Self::PatchExportStatus(..)
+            | Self::PatchImport(..)
+            | Self::PatchImportStatus(..)
+            | Self::PatchMultiClusterService(..)
+            | Self::PatchMultiClusterServiceStatus(..)
+            | Self::PatchCluster(..)
+            | Self::PatchClusterStatus(..) => "patch",
         }
     }
 }

@@ -434,9 +434,7 @@ fn a_write_whose_answer_came_too_late_and_was_carried_out_all_the_same_is_no_tro
     let server = world.server("member2");
     server.refuses = None;
     for write in &late {
-        server
-            .apply(&write.object, &write.action)
-            .expect("the server takes it");
+        server.apply(write).expect("the server takes it");
     }
     world.pass(Duration::from_secs(1));
     assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));

@@ -1,9 +1,10 @@
 use causeway::domain::ServiceKey;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::{name, world};
-use crate::model::{Ack, Action, TimePoint};
+use crate::model::slice::Path;
+use crate::model::{Ack, Operation, SliceId, TimePoint};
 
 const MS: Duration = Duration::from_millis(1);
 const CONFLICT_PAUSE: Duration = Duration::from_secs(300);
@@ -48,20 +49,19 @@ fn object(service: &str) -> ObjectId {
     ObjectId::Service(ServiceKey::new("shop", service))
 }
 
+fn patch(service: &str, patch: Value) -> Write {
+    let key = ServiceKey::new("shop", service);
+    Write::new(Operation::PatchService(key, patch))
+}
+
 /// A write of Service `service` that says `word`.
 fn write(service: &str, word: &str) -> Write {
-    Write {
-        object: object(service),
-        action: Action::Merge(json!({ "word": word })),
-        events: Vec::new(),
-    }
+    patch(service, json!({ "word": word }))
 }
 
 fn word(dispatch: &Dispatch) -> &str {
-    match &dispatch.write.action {
-        Action::Merge(patch) => patch["word"].as_str().unwrap_or_default(),
-        other => panic!("not a patch: {other:?}"),
-    }
+    let patch = dispatch.write.operation().patch().expect("a patch");
+    patch["word"].as_str().unwrap_or_default()
 }
 
 fn failure(kind: FailureKind) -> Result<Ack, Failure> {
@@ -69,7 +69,7 @@ fn failure(kind: FailureKind) -> Result<Ack, Failure> {
 }
 
 fn fine(dispatch: &Dispatch) -> Result<Ack, Failure> {
-    let ObjectId::Service(key) = &dispatch.write.object else {
+    let ObjectId::Service(key) = dispatch.write.object() else {
         panic!("only Services are written here")
     };
     let uid = "u".into();
@@ -301,17 +301,13 @@ fn trouble_is_told_of_the_item_and_the_lane_that_have_it() {
 fn a_write_that_changed_nothing_is_not_repeated_at_once() {
     let mut desk = wide();
     let service = |version: &str| json!({"metadata": {"name": "a", "namespace": "shop", "resourceVersion": version}});
-    let patch = json!({"metadata": {"resourceVersion": "5"}});
     let ack = |version| {
         Ok(Ack::Service(
             serde_json::from_value(service(version)).expect("a Service"),
         ))
     };
     for (version, troubled) in [("6", false), ("5", true)] {
-        let write = Write {
-            action: Action::Merge(patch.clone()),
-            ..write("a", "")
-        };
+        let write = patch("a", json!({"metadata": {"resourceVersion": "5"}}));
         desk.write_queue
             .enqueue(&lane("member1"), &item("a"), write, desk.now.instant);
         let dispatch = desk.ready().remove(0);
@@ -434,12 +430,12 @@ fn copy(provider: &str, slice: &str) -> Write {
     )];
     let mut copy = k8s_openapi::api::discovery::v1::EndpointSlice::default();
     copy.metadata.labels = Some(labels.into());
-    let object = ObjectId::Slice(
-        ServiceKey::new("shop", slice),
-        crate::model::slice::Path::Native,
-        slice.into(),
-    );
-    Write::new(object, Action::ReplaceSlice(copy.into()))
+    let id = SliceId {
+        service: ServiceKey::new("shop", slice),
+        path: Path::Native,
+        name: slice.into(),
+    };
+    Write::new(Operation::ReplaceSlice(id, copy.into()))
 }
 
 #[test]

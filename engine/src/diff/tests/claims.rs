@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixtures::HUB_UID;
 use crate::fixtures::objects::export;
+use crate::model::ObjectId;
 
 fn entry(manager: &str, operation: &str, fields: Value) -> Value {
     json!({"manager": manager, "operation": operation, "fieldsType": "FieldsV1", "fieldsV1": fields})
@@ -47,7 +48,7 @@ fn a_delivered_service_that_somebody_applies_over_is_theirs_and_used_where_its_p
         let to_service = world
             .written
             .iter()
-            .filter(|(to, write)| to == "member2" && write.object.kind() == "Service");
+            .filter(|(to, write)| to == "member2" && write.object().kind() == "Service");
         assert_eq!(to_service.count(), 1, "the marks go in one write: {apply}");
         let theirs = world
             .service("member2", "foo")
@@ -204,8 +205,8 @@ fn an_import_that_somebody_applies_over_is_theirs_and_a_derived_service_is_in_th
         let to_import = world
             .written
             .iter()
-            .filter(|(to, write)| to == "member2" && write.object.kind() == "ServiceImport")
-            .map(|(_, write)| matches!(write.object, ObjectId::ServiceImportStatus(..)));
+            .filter(|(to, write)| to == "member2" && write.object().kind() == "ServiceImport")
+            .map(|(_, write)| matches!(write.object(), ObjectId::ServiceImportStatus(..)));
         let to_import: Vec<_> = to_import.collect();
         assert_eq!(
             to_import,

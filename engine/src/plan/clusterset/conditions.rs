@@ -15,7 +15,7 @@ use super::{Clusterset, ImportWish, Imports, merge, precedence};
 use crate::index::Index;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
-use crate::model::{Action, ObjectEvent, ObjectId, Standing, TimePoint, Write};
+use crate::model::{ObjectEvent, Operation, Standing, TimePoint, Write, status_patch};
 use crate::plan::copy::Refused;
 use crate::plan::status::Progress;
 use crate::plan::verdict::{State, Verdict, set, settled, tally, verdict};
@@ -77,12 +77,10 @@ impl View<'_> {
         if are_same(&conditions, &export.conditions) {
             return None;
         }
-        let object = ObjectId::ServiceExportStatus(version, self.key.clone());
         let status = json!({ "conditions": conditions });
-        Some(Write {
-            events,
-            ..Write::new(object, Action::status(&export.resource_version, status))
-        })
+        let patch = status_patch(&export.resource_version, status);
+        let operation = Operation::PatchExportStatus(version, self.key.clone(), patch);
+        Some(Write::new(operation).telling(events))
     }
 
     fn export_conditions(
@@ -281,12 +279,11 @@ impl View<'_> {
         let is_said = stored.clusters == status.clusters
             && stored.endpoint_slice_objects == status.endpoint_slice_objects
             && are_same(&status.conditions, &stored.conditions);
-        let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
         let mut status_value = json!(status);
         // An empty list is not sent by itself, and what is not sent stays.
         status_value["clusters"] = json!(status.clusters);
-        let action = Action::status(&import.resource_version, status_value);
-        (!is_said).then(|| Write::new(object, action))
+        let patch = status_patch(&import.resource_version, status_value);
+        (!is_said).then(|| self.patch_import_status(wish, patch))
     }
 
     /// Nobody keeps up what causeway said of an import that is a person's by now, so it is taken back; once, for then there is no status
@@ -295,9 +292,17 @@ impl View<'_> {
         let import = member.import(self.key)?;
         let is_persons = import.hub.is_none() && import.marks.is_none() && !import.deleting;
         let is_stale = import.is_status_ours && import.status != ServiceImportStatus::default();
-        let object = ObjectId::ServiceImportStatus(wish.served.version, self.key.clone());
-        let action = Action::status(&import.resource_version, Value::Null);
-        (is_persons && is_stale).then(|| Write::new(object, action))
+        let patch = status_patch(&import.resource_version, Value::Null);
+        (is_persons && is_stale).then(|| self.patch_import_status(wish, patch))
+    }
+
+    fn patch_import_status(&self, wish: &ImportWish, patch: Value) -> Write {
+        let version = wish.served.version;
+        Write::new(Operation::PatchImportStatus(
+            version,
+            self.key.clone(),
+            patch,
+        ))
     }
 
     fn import_status_wanted(

@@ -172,7 +172,9 @@ fn a_forged_short_hash_makes_no_derived_service() {
     world.deliver();
     let writes = world.writes(&long, "member3");
     assert!(
-        writes.iter().any(|write| write.action.verb() == "delete"),
+        writes
+            .iter()
+            .any(|write| write.operation().verb() == "delete"),
         "{writes:#?}"
     );
     let keeps = |cluster: &str| {

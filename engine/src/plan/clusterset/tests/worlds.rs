@@ -18,7 +18,7 @@ use crate::fixtures::objects::{
 };
 use crate::fixtures::{GRACE, World, key, world};
 use crate::model::served::{ImportFields, ServedImports};
-use crate::model::{Item, ObjectId, Write};
+use crate::model::{Item, ObjectId, Operation, Write};
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 
@@ -353,7 +353,7 @@ impl Story {
         self.world.forget_writes();
         self.take(&(forger, Step::Forge));
         self.world.pass(Duration::from_secs(40));
-        let is_status = |write: &Write| matches!(write.object, ObjectId::ServiceImportStatus(..));
+        let is_status = |write: &Write| matches!(write.object(), ObjectId::ServiceImportStatus(..));
         let of_others = |(to, write): &&(String, Write)| {
             to != MEMBERS[forger] && to != "hub" && !is_status(write)
         };
@@ -363,7 +363,7 @@ impl Story {
 
     fn deleted_imports(&self) -> usize {
         let of_import = |(_, write): &&(String, Write)| {
-            matches!(write.object, ObjectId::ServiceImport(..)) && write.action.verb() == "delete"
+            matches!(write.operation(), Operation::DeleteImport(..))
         };
         self.world.written.iter().filter(of_import).count()
     }

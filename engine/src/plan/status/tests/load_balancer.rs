@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use super::foo;
 use crate::fixtures::objects::{Kind, Object, cluster, mcs};
 use crate::fixtures::{World, world};
-use crate::model::Action;
 
 fn balanced(ip: &str) -> Object {
     let part = json!({"spec": {"type": "LoadBalancer"}, "status": {"loadBalancer": {"ingress": [{"ip": ip, "ipMode": "VIP"}]}}});
@@ -81,11 +80,9 @@ fn the_load_balancer_of_a_cluster_that_cannot_be_asked_stays() {
     assert_eq!(addresses(&world), ["192.0.2.1", "192.0.2.2"]);
     world.forget_writes().restart().settle();
     assert_eq!(addresses(&world), ["192.0.2.1", "192.0.2.2"]);
-    let patches = world.written.iter().map(|(_, write)| &write.action);
-    let mut statuses = patches.filter_map(|action| match action {
-        Action::Merge(patch) => Some(&patch["status"]),
-        _ => None,
-    });
+    let patches = world.written.iter();
+    let patches = patches.filter_map(|(_, write)| write.operation().patch());
+    let mut statuses = patches.map(|patch| &patch["status"]);
     assert!(
         statuses.all(|status| status["loadBalancer"].is_null()),
         "not even in another order"
