@@ -17,13 +17,13 @@ ONLY ?=
 SEED ?= 1645
 # T=600 soaks, or fuzzes each target, for ten minutes.
 T ?=
-# What does IO, and so is nothing for the engine.
-IO := axum|hyper|hyper-.*|kube-client|kube-runtime|mio|openssl.*|reqwest|rustls|rustls-.*|socket2|tokio|tokio-.*|tower|tower-.*
+# How many test programs `make test` runs at one time. JOBS=1 is for little memory: two take up to 12 GB.
+JOBS ?= 2
 
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo test soak long bench fuzz lint pure manifests testbed rust go
+.PHONY: help demo unit test soak long bench fuzz lint pure manifests testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -33,22 +33,29 @@ demo: rust go ## Show the whole way on real API servers (KEEP=1 leaves it runnin
 	$(CARGO) build --workspace --bin demo
 	$(TARGET)/debug/demo $(if $(KEEP),--keep)
 
-test: rust go testbed ## Run every test, unit to multi-cluster
-	$(CARGO) build --workspace --bins
-	PROPTEST_RNG_SEED=$(SEED) $(CARGO) test --workspace --no-fail-fast
+unit: rust ## Run the tests that need neither Go nor a cluster
+	$(CARGO) test --workspace --lib --bins --test rules --no-run
+	@begun=$$SECONDS; PROPTEST_RNG_SEED=$(SEED) $(CARGO) test --quiet --workspace --lib --bins --test rules; echo "make unit: $$((SECONDS - begun)) s"
+
+# One build for everything: the programs that the tests start, and the tests. Cargo chooses features for what it is asked for, so `--bins`
+# alone would build some of it a second time. prepare-testbed comes out of it too.
+test: rust go ## Run every test, unit to multi-cluster (JOBS=2 test programs at one time)
+	$(CARGO) build --workspace --all-targets
+	$(TARGET)/debug/prepare-testbed
+	@CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug PROPTEST_RNG_SEED=$(SEED) CARGO=$(CARGO) JOBS=$(JOBS) tests/run
 
 soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 	$(CARGO) build --workspace --bins
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test soak -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test soak -- --nocapture
 
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-certs --lib world
 	PROPTEST_CASES=4000 $(CARGO) test -p causeway-engine --lib worlds
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-properties --test seeds
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-webhook --test rules large
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test rolling --test handover -- --nocapture
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-tests --test faults karmada -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults karmada -- --nocapture
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller

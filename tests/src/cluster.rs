@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use causeway_certs::Authority;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, Config};
+use tokio::sync::Semaphore;
 
 use crate::cluster::launch::{
     VALIDITY, api_server, controller_manager, write_certificates, write_users,
@@ -33,6 +34,10 @@ pub enum Role {
     /// Runs workloads.
     Member,
 }
+
+/// How many start at one time. An API server gives up where its own first requests take it more than half a minute, which
+/// they do where thirty begin together on two cores.
+static STARTS: Semaphore = Semaphore::const_new(4);
 
 /// A cluster that runs.
 pub struct Cluster {
@@ -58,6 +63,7 @@ pub struct Cluster {
 impl Cluster {
     /// Starts it and waits until it is ready.
     pub(crate) async fn start_new(keeper: &Arc<Keeper>, mut plan: Plan) -> Self {
+        let turn = STARTS.acquire().await.expect("it is never closed");
         std::fs::create_dir_all(&plan.directory).expect("a directory for a cluster");
         let now = SystemTime::now();
         let authority = Authority::new(&format!("{} CA", plan.name), VALIDITY, now)
@@ -75,6 +81,7 @@ impl Cluster {
         }
         let api_server = keeper.run(api_server(&plan, port));
         wait_ready(&plan.name, &url, &authority, &admin_token, &api_server).await;
+        drop(turn);
         let controllers = keeper.run(controller_manager(&plan));
         let mut network = plan.network.take();
         let mut cluster = Self {

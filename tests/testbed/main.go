@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sort"
 	"strings"
 
@@ -41,7 +42,14 @@ var programs = map[string]func(){
 	"serve":                   serve,
 }
 
+// A fleet lives for a minute or two: memory is cheaper than the collector's time. With Go's own 100 an API server takes a quarter
+// more of CPU to start, and with this a third more of memory, 400 MB.
+const garbagePercent = 400
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbagePercent)
+	}
 	name := filepath.Base(os.Args[0])
 	run, ok := programs[name]
 	if !ok && len(os.Args) > 1 {

@@ -73,7 +73,8 @@ where
     })
 }
 
-/// Waits until a body of so many bytes may be held; meanwhile nothing of it is read.
+/// Waits until a body of so many bytes may be held; meanwhile nothing of it is read. Whoever has waited for as long as may be is
+/// refused, to try again, also where room comes in that moment: the body would be taken for one that did not arrive in time.
 async fn wait_for_room(
     bytes: usize,
     progress: &Progress,
@@ -84,9 +85,11 @@ async fn wait_for_room(
     }
     progress.enter(Phase::Wait);
     let mut drawing = pin!(admitted.draw(bytes));
-    let drawn = poll_fn(|context| match drawing.as_mut().poll(context) {
-        Poll::Pending if progress.is_body_cut() => Poll::Ready(None),
-        drawn => drawn,
+    let drawn = poll_fn(|context| {
+        if progress.is_body_cut() {
+            return Poll::Ready(None);
+        }
+        drawing.as_mut().poll(context)
     })
     .await;
     if drawn.is_none() {
@@ -121,5 +124,35 @@ where
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::load::{FREE, Limits, Load};
+
+    const KIB: usize = 1024;
+
+    #[test]
+    fn a_body_that_has_waited_for_too_long_is_refused_though_room_comes_in_that_moment() {
+        let load = Load::new(&Limits {
+            connections: 2,
+            in_flight: 2,
+            body_bytes: 10 * KIB,
+        });
+        let mut first = load.admit(|| false).expect("room");
+        assert!(first.try_draw(FREE + 10 * KIB));
+        let progress = Progress::default();
+        let mut second = load.admit(|| false).expect("room");
+        let mut waiting = pin!(wait_for_room(FREE + KIB, &progress, &mut second));
+        assert!(waiting.as_mut().now_or_never().is_none());
+
+        progress.cut_body();
+        drop(first);
+        let ended = waiting.now_or_never();
+        assert!(matches!(ended, Some(Err(BodyError::NoRoom))), "{ended:?}");
     }
 }
