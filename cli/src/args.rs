@@ -1,5 +1,6 @@
 //! What a person may type.
 
+mod diff;
 mod examples;
 mod install;
 mod moving;
@@ -11,6 +12,8 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use k8s_openapi::jiff::SignedDuration;
 
+use self::diff::DIFF_EXAMPLES;
+pub(crate) use self::diff::DiffArgs;
 use self::examples::{
     CHECK_EXAMPLES, DRAIN_EXAMPLES, EXPLAIN_EXAMPLES, JOIN_EXAMPLES, RELEASE_EXAMPLES,
     STATUS_EXAMPLES, UNJOIN_EXAMPLES,
@@ -94,6 +97,9 @@ pub(crate) enum Command {
     /// Show where each endpoint of a service is, and why it is not where it should be
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
+    /// Show what would change in which cluster if a MultiClusterService were applied
+    #[command(after_help = DIFF_EXAMPLES)]
+    Diff(DiffArgs),
     /// Have causeway carry services that Karmada's controllers carry
     #[command(after_help = ADOPT_EXAMPLES)]
     Adopt(MoveArgs),

@@ -3,6 +3,7 @@
 use crate::ask::AskError;
 use crate::check::CheckError;
 use crate::definitions::DefinitionError;
+use crate::diff::DiffError;
 use crate::drain::DrainError;
 use crate::explain::ExplainError;
 use crate::hub::HubError;
@@ -42,6 +43,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Check(#[from] CheckError),
     #[error(transparent)]
+    Diff(#[from] DiffError),
+    #[error(transparent)]
     Drain(#[from] DrainError),
     #[error(transparent)]
     Move(#[from] MoveError),
@@ -63,6 +66,7 @@ impl Failure {
             Self::Uninstall(error) => uninstall(error),
             Self::Join(error) => join(error),
             Self::Unjoin(error) => unjoin(error),
+            Self::Diff(error) => diff(error),
             Self::Drain(error) => drain(error),
             Self::Move(error) => moving(error),
             Self::Release(error) => release(error),
@@ -189,6 +193,15 @@ fn unjoin(error: &UnjoinError) -> u8 {
         | UnjoinError::NotJoined(_)
         | UnjoinError::AnotherCluster { .. }
         | UnjoinError::NotCleaned { .. } => NOT_WELL,
+    }
+}
+
+/// As `kubectl diff` has it, more than 1: that is said of differences.
+fn diff(error: &DiffError) -> u8 {
+    match error {
+        DiffError::File(_) | DiffError::Refused { .. } => USAGE,
+        DiffError::Ask(error) if ask(error) == USAGE => USAGE,
+        _ => NOT_ASKED,
     }
 }
 

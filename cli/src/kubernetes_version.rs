@@ -19,6 +19,11 @@ impl KubernetesVersion {
         Self { major, minor }
     }
 
+    /// Major and minor number, as the engine has them.
+    pub(crate) const fn release(self) -> (u32, u32) {
+        (self.major, self.minor)
+    }
+
     /// As an API server tells it; providers write a minor such as `21+`.
     pub(crate) fn told(info: &Info) -> Option<Self> {
         let number = |text: &str| {

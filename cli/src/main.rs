@@ -7,6 +7,7 @@ mod ask;
 mod bundle;
 mod check;
 mod definitions;
+mod diff;
 mod drain;
 mod exit;
 mod explain;
@@ -69,6 +70,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
+            Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
             Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
             Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),

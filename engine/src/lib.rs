@@ -13,6 +13,7 @@ mod fixtures;
 pub mod index;
 pub mod model;
 pub mod plan;
+pub mod preview;
 pub mod reconcile;
 pub mod seal;
 pub mod write_queue;

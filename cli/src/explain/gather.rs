@@ -84,7 +84,7 @@ async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, ExplainError> {
 }
 
 /// What a member holds, with no other rights than the controller has there.
-async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, AskError> {
+pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, AskError> {
     let derived = key.derived();
     let namespaces: Api<Namespace> = Api::all(member.client.clone());
     let services: Api<Service> = Api::namespaced(member.client.clone(), &key.namespace);

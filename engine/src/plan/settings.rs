@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use causeway::domain::protected::Protection;
+use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 
 use crate::index::quota::Quota;
 use crate::seal::Seal;
@@ -22,4 +22,18 @@ pub struct Settings {
     pub quota: Quota,
     /// By what it is known since when exports count; without it their creation decides.
     pub seal: Option<Seal>,
+}
+
+/// As a controller has them that is started without flags, and without a seal.
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            protection: Protection::new(DEFAULT_NAMESPACE, []),
+            service_grace: Duration::from_secs(5 * 60),
+            provider_ttl: None,
+            publish_exports: false,
+            quota: Quota::default(),
+            seal: None,
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod adopt;
 mod check;
 mod clusterset;
 mod definitions;
+mod diff;
 mod explain;
 mod installing;
 mod joining;

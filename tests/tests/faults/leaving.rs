@@ -2,7 +2,7 @@
 
 use causeway_tests::{SOON, Space};
 
-use super::{Bed, NOTICED, condition};
+use super::{Bed, NOTICED, condition, condition_now};
 
 #[tokio::test]
 async fn exports_of_a_member_that_is_unjoined_say_so_and_disagree_with_nobody() {
@@ -27,12 +27,16 @@ async fn exports_of_a_member_that_is_unjoined_say_so_and_disagree_with_nobody() 
         .await
         .ok();
     // It was said before the Cluster went.
-    let within = std::time::Duration::from_secs(1);
     let object = ["get", "serviceexport", "foo", "-n", space.name()];
     let member = bed.member("member1");
-    condition(member, &object, "Ready", "False|NotJoined|", within).await;
-    condition(member, &object, "Conflict", "False|NoConflicts|", within).await;
-    condition(member, &object, "Valid", "True|Valid|", within).await;
+    for (type_, expected) in [
+        ("Ready", "False|NotJoined|"),
+        ("Conflict", "False|NoConflicts|"),
+        ("Valid", "True|Valid|"),
+    ] {
+        let said = condition_now(member, &object, type_).await;
+        assert!(said.starts_with(expected), "{type_}: {said}");
+    }
     export_says(&bed, &space, "member2", "Conflict", "False|NoConflicts|").await;
 
     bed.installation.join(member).await;

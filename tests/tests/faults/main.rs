@@ -129,23 +129,24 @@ async fn condition(
     expected: &str,
     within: Duration,
 ) -> String {
-    let path = format!(
-        "jsonpath={{range .status.conditions[?(@.type==\"{type_}\")]}}{{.status}}|{{.reason}}|{{.message}}{{end}}"
-    );
     eventually(
         &format!("{object:?}: {type_} says {expected}"),
         within,
         async || {
-            let seen = hub
-                .kubectl(object.iter().copied().chain(["-o", &path]))
-                .await;
-            seen.stdout
-                .strip_prefix(expected)
-                .map(str::to_owned)
-                .ok_or(seen.stdout)
+            let seen = condition_now(hub, object, type_).await;
+            seen.strip_prefix(expected).map(str::to_owned).ok_or(seen)
         },
     )
     .await
+}
+
+/// A condition as `status|reason|message`.
+async fn condition_now(hub: &Cluster, object: &[&str], type_: &str) -> String {
+    let path = format!(
+        "jsonpath={{range .status.conditions[?(@.type==\"{type_}\")]}}{{.status}}|{{.reason}}|{{.message}}{{end}}"
+    );
+    let seen = hub.kubectl(object.iter().copied().chain(["-o", &path]));
+    seen.await.stdout
 }
 
 /// The names of causeway's own objects in a namespace of a member.

@@ -1,0 +1,85 @@
+//! `kubectl mcs diff -f FILE`: what would change in which cluster if a MultiClusterService were applied.
+//!
+//! The hub's API server says what would be stored, admission included (a dry run, as `kubectl diff` does it); the engine of the controller says
+//! what would then be written into the members, from lists that are read with the user's own rights.
+
+mod admission;
+mod file;
+mod gather;
+mod report;
+mod text;
+
+use causeway_engine::plan::Settings;
+use causeway_engine::preview::preview;
+
+use crate::args::{DiffArgs, HubArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::say::{self, OutputError};
+
+use self::file::FileError;
+use self::report::Report;
+
+/// The difference could not be found.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DiffError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("{file}: MultiClusterService {name} would be refused: {message}")]
+    Refused {
+        file: String,
+        name: String,
+        message: String,
+    },
+    #[error(
+        "the hub serves no {kind}; it gets the definition by {}",
+        crate::hub::DEFINE
+    )]
+    NoApi { kind: &'static str },
+    #[error("the request cannot be made: {0}")]
+    Request(#[from] http::Error),
+    #[error("the MultiClusterService cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+}
+
+/// Shows what would change; says whether nothing would.
+pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<bool, DiffError> {
+    let namespace = hub.namespace.clone();
+    let hub = ApiServer::hub(hub).await?;
+    let wanted = file::read(
+        &args.filename,
+        namespace.as_deref(),
+        &hub.config.default_namespace,
+    )?;
+    let mut reports = Vec::new();
+    for object in &wanted {
+        reports.push(compare(&hub, args, object).await?);
+    }
+    say::report(&reports, args.output, || {
+        reports.iter().map(text::render).collect()
+    })?;
+    Ok(!reports.iter().any(Report::has_changes))
+}
+
+async fn compare(
+    hub: &ApiServer,
+    args: &DiffArgs,
+    wanted: &file::Wanted,
+) -> Result<Report, DiffError> {
+    let admitted = admission::dry_run(hub, wanted).await?;
+    let (before, members) = gather::lists(hub, &wanted.key, args).await?;
+    let mut applied = before.clone();
+    applied.multi_cluster_services = vec![admitted.object.clone()];
+    let settings = Settings::default();
+    let (_, after) = preview(
+        applied,
+        members.clone(),
+        &settings,
+        &wanted.key,
+        gather::now(),
+    );
+    Report::new(&wanted.key, admitted, &members, &after)
+}

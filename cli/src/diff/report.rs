@@ -1,0 +1,238 @@
+//! What is told; also the form that programs read, so names of fields stay as they are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::labels;
+use causeway::domain::{self, ClusterName, ServiceKey};
+use causeway_engine::model::Failure;
+use causeway_engine::preview::{MemberLists, Members};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Resource, ResourceExt as _};
+use serde::Serialize;
+use serde_json::Value;
+use similar::TextDiff;
+
+use super::DiffError;
+use super::admission::Admitted;
+use crate::say::OutputError;
+
+/// What would change if one MultiClusterService were applied.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub namespace: String,
+    pub name: String,
+    /// What the hub's admission warns of.
+    pub warnings: Vec<String>,
+    /// The MultiClusterService itself, where it would change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Change>,
+    /// The members in which something would change, and those that cannot be read.
+    pub clusters: Vec<ClusterReport>,
+}
+
+/// What would change in one member.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClusterReport {
+    pub cluster: String,
+    /// Why the member cannot be read: then nothing is known of what would change in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
+    pub objects: Vec<Change>,
+    /// The ready addresses that clients of the Service gain.
+    pub gained: Vec<Address>,
+    /// The ready addresses that they lose.
+    pub lost: Vec<Address>,
+    /// Whether it provides, and gets the Service only now: Kubernetes makes its EndpointSlices after that, so its endpoints are in no
+    /// member's `gained`.
+    pub endpoints_unknown: bool,
+}
+
+/// An address of a ready endpoint, and the cluster of its pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Address {
+    pub cluster: String,
+    pub address: String,
+}
+
+/// What becomes of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Action {
+    Created,
+    Changed,
+    Deleted,
+}
+
+/// An object that would change.
+#[derive(Debug, Serialize)]
+pub(super) struct Change {
+    pub kind: String,
+    pub name: String,
+    pub action: Action,
+    /// A unified diff of its YAML.
+    pub diff: String,
+}
+
+impl Report {
+    pub(super) fn new(
+        key: &ServiceKey,
+        admitted: Admitted,
+        before: &Members,
+        after: &Members,
+    ) -> Result<Self, DiffError> {
+        let stored = admitted.stored.as_ref();
+        let object = change("hub", stored, Some(&admitted.object))?;
+        let mut clusters = Vec::new();
+        let wanted = domain::MultiClusterService::try_from(&admitted.object).ok();
+        for (name, now) in before {
+            let provides = wanted
+                .as_ref()
+                .is_some_and(|wanted| wanted.providers.includes(name));
+            let report = ClusterReport::new(name, provides, now, after.get(name))?;
+            clusters.extend(report);
+        }
+        Ok(Self {
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+            warnings: admitted.warnings,
+            object,
+            clusters,
+        })
+    }
+
+    /// Whether anything would change.
+    pub(super) fn has_changes(&self) -> bool {
+        let changes = |cluster: &ClusterReport| !cluster.objects.is_empty();
+        self.object.is_some() || self.clusters.iter().any(changes)
+    }
+}
+
+impl ClusterReport {
+    /// `None` where nothing would change.
+    fn new(
+        name: &ClusterName,
+        provides: bool,
+        now: &Result<MemberLists, Failure>,
+        then: Option<&Result<MemberLists, Failure>>,
+    ) -> Result<Option<Self>, DiffError> {
+        let mut report = Self {
+            cluster: name.to_string(),
+            unread: None,
+            objects: Vec::new(),
+            gained: Vec::new(),
+            lost: Vec::new(),
+            endpoints_unknown: false,
+        };
+        let (now, then) = match (now, then) {
+            (Ok(now), Some(Ok(then))) => (now, then),
+            (Err(failure), _) | (_, Some(Err(failure))) => {
+                report.unread = Some(failure.to_string());
+                return Ok(Some(report));
+            }
+            (Ok(_), None) => return Ok(None),
+        };
+        let objects = &mut report.objects;
+        objects.extend(changes(name, &now.namespaces, &then.namespaces)?);
+        objects.extend(changes(name, &now.services, &then.services)?);
+        objects.extend(changes(name, &now.slices, &then.slices)?);
+        let (before, after) = (addresses(name, now), addresses(name, then));
+        report.gained = after.difference(&before).cloned().collect();
+        report.lost = before.difference(&after).cloned().collect();
+        report.endpoints_unknown = provides && now.services.is_empty() && !then.services.is_empty();
+        Ok((!report.objects.is_empty()).then_some(report))
+    }
+}
+
+/// The ready addresses behind the Service in a member.
+fn addresses(name: &ClusterName, lists: &MemberLists) -> BTreeSet<Address> {
+    let of_slice = |slice: &EndpointSlice| {
+        let source = slice.labels().get(labels::SOURCE_CLUSTER);
+        let cluster = source.cloned().unwrap_or_else(|| name.to_string());
+        let ready = slice.endpoints.iter().filter(|endpoint| {
+            let conditions = endpoint.conditions.as_ref();
+            conditions.and_then(|all| all.ready).unwrap_or(true)
+        });
+        let addresses = ready.flat_map(|endpoint| endpoint.addresses.clone());
+        addresses
+            .map(|address| Address {
+                cluster: cluster.clone(),
+                address,
+            })
+            .collect::<Vec<_>>()
+    };
+    lists.slices.iter().flat_map(of_slice).collect()
+}
+
+/// The objects of one kind that differ.
+fn changes<K>(name: &ClusterName, now: &[K], then: &[K]) -> Result<Vec<Change>, DiffError>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    let (now, then) = (by_name(now), by_name(then));
+    let names: BTreeSet<_> = now.keys().chain(then.keys()).collect();
+    let pairs = names.into_iter().map(|one| (now.get(one), then.get(one)));
+    let changes = pairs.map(|(now, then)| change(name.as_str(), now.copied(), then.copied()));
+    changes.filter_map(Result::transpose).collect()
+}
+
+fn by_name<K: Resource>(objects: &[K]) -> BTreeMap<String, &K> {
+    objects.iter().map(|one| (one.name_any(), one)).collect()
+}
+
+/// What becomes of one object; `None` where nothing does.
+fn change<K>(cluster: &str, now: Option<&K>, then: Option<&K>) -> Result<Option<Change>, DiffError>
+where
+    K: Resource<DynamicType = ()> + Serialize,
+{
+    let Some(either) = now.or(then) else {
+        return Ok(None);
+    };
+    let (kind, name) = (K::kind(&()).into_owned(), either.name_any());
+    let (old, new) = (yaml(now)?, yaml(then)?);
+    if old == new {
+        return Ok(None);
+    }
+    let action = match (now, then) {
+        (None, _) => Action::Created,
+        (_, None) => Action::Deleted,
+        _ => Action::Changed,
+    };
+    let title = match either.namespace() {
+        Some(namespace) => format!("{cluster} {kind} {namespace}/{name}"),
+        None => format!("{cluster} {kind} {name}"),
+    };
+    let diff = TextDiff::from_lines(&old, &new);
+    let mut diff = diff.unified_diff();
+    let diff = diff.header(&format!("now   {title}"), &format!("after {title}"));
+    Ok(Some(Change {
+        kind,
+        name,
+        action,
+        diff: diff.to_string(),
+    }))
+}
+
+/// What a person may write of an object; nothing, where there is none.
+fn yaml<K: Serialize>(object: Option<&K>) -> Result<String, DiffError> {
+    let Some(object) = object else {
+        return Ok(String::new());
+    };
+    let mut value = serde_json::to_value(object)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(Value::Object(meta)) = value.get_mut("metadata") {
+        for field in [
+            "managedFields",
+            "uid",
+            "resourceVersion",
+            "generation",
+            "creationTimestamp",
+            "selfLink",
+        ] {
+            meta.remove(field);
+        }
+    }
+    Ok(serde_saphyr::to_string(&value).map_err(OutputError::from)?)
+}

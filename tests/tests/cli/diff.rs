@@ -1,0 +1,243 @@
+//! What `kubectl mcs diff` says is what `kubectl apply` then does, in the hub and in every member.
+
+use std::collections::BTreeSet;
+
+use causeway::api::labels;
+use causeway_tests::kubectl::Output;
+use causeway_tests::{Fleet, Installation, Running, SOON, Space, eventually, service};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt as _;
+use serde_json::{Value, json};
+
+use crate::{ends, join, json};
+
+/// A hub with webhook and controller, and members called a, b and c.
+struct Bed {
+    fleet: Fleet,
+    installation: Installation,
+    _programs: [Running; 2],
+}
+
+impl Bed {
+    async fn start() -> Self {
+        let builder = Fleet::builder().named_members(["a", "b", "c"]);
+        let fleet = builder.start().await;
+        let installation = Installation::new(&fleet).await;
+        let webhook = installation.webhook().start().await;
+        installation.register(&webhook).await;
+        let controller = installation.controller().start().await;
+        for member in fleet.members() {
+            let joined = join(&installation, member.name(), member, &[]).await;
+            ends(&joined, 0, "");
+        }
+        Self {
+            fleet,
+            installation,
+            _programs: [webhook, controller],
+        }
+    }
+
+    /// Compares a file with this spec, and says what came of it.
+    async fn diff(&self, space: &Space<'_>, spec: &Value, more: &[&str]) -> Output {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("mcs.yaml");
+        std::fs::write(&file, mcs(space, spec)).expect("a file");
+        let file = file.display().to_string();
+        let args = ["diff", "-f", &file].into_iter();
+        let args = args.chain(more.iter().copied());
+        self.installation.kubectl_mcs(args).await
+    }
+
+    /// What it says of a member, for programs.
+    async fn changes(&self, space: &Space<'_>, spec: &Value, member: &str) -> Changes {
+        let output = self.diff(space, spec, &["-o", "json"]).await;
+        ends(&output, 1, "");
+        let report = json(&output);
+        let clusters = report[0]["clusters"].as_array().expect("clusters");
+        let cluster = clusters.iter().find(|one| one["cluster"] == member);
+        Changes::of(cluster.unwrap_or_else(|| panic!("nothing of {member} in {report}")))
+    }
+
+    async fn apply(&self, space: &Space<'_>, spec: &Value) {
+        self.fleet.hub().apply(&mcs(space, spec)).await.ok();
+        let name = space.name();
+        let status = ["status", "foo", "-n", name, "--wait", "--timeout=90s"];
+        let ready = self.installation.kubectl_mcs(status).await;
+        ends(&ready, 0, "Ready");
+    }
+
+    async fn addresses(&self, space: &Space<'_>, member: &str) -> BTreeSet<String> {
+        let member = self.fleet.member(member);
+        let ready = space.ready_addresses(member, "foo").await;
+        ready.into_iter().collect()
+    }
+
+    /// The slices that causeway keeps there.
+    async fn copies(&self, space: &Space<'_>, member: &str) -> BTreeSet<String> {
+        let slices = space.slices(self.fleet.member(member), "foo").await;
+        let slices = slices.into_iter();
+        let copies = slices.filter(|slice| slice.labels().contains_key(labels::SOURCE_CLUSTER));
+        copies.map(|copy| copy.name_any()).collect()
+    }
+}
+
+fn mcs(space: &Space<'_>, spec: &Value) -> String {
+    let object = json!({
+        "apiVersion": "networking.karmada.io/v1alpha1",
+        "kind": "MultiClusterService",
+        "metadata": {"name": "foo", "namespace": space.name()},
+        "spec": spec,
+    });
+    object.to_string()
+}
+
+/// What a report says of a member.
+#[derive(Debug, PartialEq)]
+struct Changes {
+    /// The objects, as `created EndpointSlice a-foo-1`.
+    objects: BTreeSet<String>,
+    gained: BTreeSet<String>,
+    lost: BTreeSet<String>,
+}
+
+impl Changes {
+    fn of(cluster: &Value) -> Self {
+        let all = |list: &str, words: fn(&Value) -> Vec<&Value>| {
+            let list = cluster[list].as_array().expect("a list").iter();
+            let joined = list.map(|one| {
+                let words = words(one).into_iter().filter_map(Value::as_str);
+                words.collect::<Vec<_>>().join(" ")
+            });
+            joined.collect()
+        };
+        Self {
+            objects: all("objects", |one| {
+                vec![&one["action"], &one["kind"], &one["name"]]
+            }),
+            gained: all("gained", |one| vec![&one["address"]]),
+            lost: all("lost", |one| vec![&one["address"]]),
+        }
+    }
+}
+
+fn clusters(providers: &[&str], consumers: &[&str]) -> Value {
+    let named =
+        |names: &[&str]| -> Vec<Value> { names.iter().map(|name| json!({"name": name})).collect() };
+    json!({
+        "types": ["CrossCluster"],
+        "providerClusters": named(providers),
+        "consumerClusters": named(consumers),
+    })
+}
+
+#[tokio::test]
+async fn what_diff_says_is_what_apply_then_does() {
+    let bed = Bed::start().await;
+    let space = bed.fleet.space("diff").await;
+    for provider in ["a", "c"] {
+        let member = bed.fleet.member(provider);
+        service("foo").port("http", 80).create(member, &space).await;
+        space.backends("foo").count(2).create(member).await;
+        eventually("the pods are ready", SOON, || async {
+            bed.addresses(&space, provider).await.len() == 2
+        })
+        .await;
+    }
+    without_its_service(&bed, &space).await;
+    refused(&bed, &space).await;
+    let ports = service("foo").port("http", 80);
+    ports.create(bed.fleet.hub(), &space).await;
+    let (of_a, of_c) = (
+        bed.addresses(&space, "a").await,
+        bed.addresses(&space, "c").await,
+    );
+
+    let first = clusters(&["a"], &["b"]);
+    let said = bed.changes(&space, &first, "b").await;
+    assert_eq!((&said.gained, said.lost.len()), (&of_a, 0));
+    let hub = bed.fleet.hub();
+    let untouched = ["get", "mcs,events", "-n", space.name(), "-o", "name"];
+    assert_eq!(hub.kubectl(untouched).await.ok(), "", "nothing was written");
+    bed.apply(&space, &first).await;
+    let made = bed.copies(&space, "b").await.into_iter();
+    let made = made.map(|name| format!("created EndpointSlice {name}"));
+    let made: BTreeSet<_> = made.chain(["created Service foo".to_owned()]).collect();
+    assert_eq!(said.objects, made);
+    unchanged(&bed, &space, &first).await;
+
+    let second = clusters(&["c"], &["b"]);
+    let said = bed.changes(&space, &second, "b").await;
+    assert_eq!((&said.gained, &said.lost), (&of_c, &of_a));
+    bed.apply(&space, &second).await;
+    assert_eq!(bed.addresses(&space, "b").await, of_c);
+    unchanged(&bed, &space, &second).await;
+
+    let third = clusters(&["c"], &["a"]);
+    let said = bed.changes(&space, &third, "b").await;
+    assert!(said.objects.contains("deleted Service foo"), "{said:?}");
+    assert_eq!(said.lost, of_c);
+    let output = bed.diff(&space, &third, &[]).await;
+    ends(
+        &output,
+        1,
+        "clients of | lose | -  - name: b | +  - name: a | now   b Service",
+    );
+    bed.apply(&space, &third).await;
+    let services = space.api::<Service>(bed.fleet.member("b"));
+    let gone = services.get_opt("foo").await.expect("an answer");
+    assert!(gone.is_none(), "{gone:?}");
+    unchanged(&bed, &space, &third).await;
+
+    a_provider_without_the_service(&bed, &space).await;
+    unread(&bed, &space).await;
+}
+
+/// The Service may be in the file that is applied before it.
+async fn without_its_service(bed: &Bed, space: &Space<'_>) {
+    let spec = clusters(&["a"], &["b"]);
+    let output = bed.diff(space, &spec, &[]).await;
+    ends(
+        &output,
+        1,
+        "# Warning: | there is no Service | refused without dry run",
+    );
+}
+
+async fn refused(bed: &Bed, space: &Space<'_>) {
+    let spec = clusters(&["a"], &["B"]);
+    let output = bed.diff(space, &spec, &[]).await;
+    ends(
+        &output,
+        2,
+        "would be refused: | spec.consumerClusters[0].name",
+    );
+}
+
+async fn unchanged(bed: &Bed, space: &Space<'_>, spec: &Value) {
+    let output = bed.diff(space, spec, &[]).await;
+    ends(&output, 0, "");
+    assert_eq!(output.stdout, "");
+}
+
+/// It comes with the Service, which Kubernetes then gives EndpointSlices.
+async fn a_provider_without_the_service(bed: &Bed, space: &Space<'_>) {
+    let spec = clusters(&["b"], &["a"]);
+    let output = bed.diff(space, &spec, &["--output=json"]).await;
+    ends(&output, 1, "");
+    let report = json(&output);
+    let clusters = report[0]["clusters"].as_array().expect("clusters").iter();
+    let unknown = clusters.filter(|one| one["endpointsUnknown"] == true);
+    let unknown: Vec<_> = unknown.map(|one| &one["cluster"]).collect();
+    assert_eq!(unknown, ["b"]);
+}
+
+async fn unread(bed: &Bed, space: &Space<'_>) {
+    bed.fleet.member("b").stop().await;
+    let spec = json!({
+        "types": ["CrossCluster"],
+        "serviceProvisionClusters": ["c"],
+        "consumerClusters": [{"name": "a"}, {"name": "nowhere"}],
+    });
+    let said = "# Warning: | is deprecated | no Cluster is named \"nowhere\" | # b: not compared:";
+    ends(&bed.diff(space, &spec, &[]).await, 1, said);
+}
