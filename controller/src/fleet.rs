@@ -7,7 +7,7 @@ use std::time::Duration;
 use causeway::api::{self, SecretReference, SyncMode};
 use causeway::domain::ClusterName;
 use causeway::process::supervise::Tasks;
-use causeway::process::target::Target;
+use causeway::target::Target;
 use causeway_engine::model::{Failure, Generation, Signal};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;

@@ -33,7 +33,6 @@ use args::ConfigErrors;
 use logging::LogConfig;
 use supervise::with_causes;
 
-pub use crate::target;
 pub use shutdown::{Process, ProcessError};
 
 /// The exit code of a wrong configuration.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use causeway::process::target::{CA_BUNDLE, Target};
+use causeway::target::{CA_BUNDLE, Target};
 use causeway_engine::model::{Failure, FailureKind};
 use http::header::{HeaderValue, USER_AGENT};
 use kube::Client;
