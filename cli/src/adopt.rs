@@ -5,7 +5,7 @@ mod plan;
 
 use std::collections::BTreeSet;
 
-use causeway::api::{MultiClusterService, SyncMode, labels};
+use causeway::api::{MultiClusterService, labels};
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
@@ -81,14 +81,11 @@ async fn of_karmada(
 /// The services of the slices that Karmada dispatched, as far as members can be read.
 async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<Vec<ServiceKey>, MoveError> {
     let clusters = hub::clusters(hub).await?;
-    let pushed = clusters
-        .iter()
-        .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
     let dispatched = karmada::dispatched();
     let parameters = &ListParams::default().labels(&dispatched);
     let read = reach::each(
         hub,
-        pushed,
+        clusters.iter(),
         args.insecure.allow_insecure_members,
         |member| async move {
             let slices: Api<EndpointSlice> = Api::all(member.client.clone());

@@ -14,6 +14,7 @@ use causeway_engine::preview::preview;
 
 use crate::args::{DiffArgs, HubArgs};
 use crate::ask::{ApiServer, AskError};
+use crate::explain::ExplainError;
 use crate::say::{self, OutputError};
 
 use self::file::FileError;
@@ -32,11 +33,8 @@ pub(crate) enum DiffError {
         name: String,
         message: String,
     },
-    #[error(
-        "the hub serves no {kind}; it gets the definition by {}",
-        crate::hub::DEFINE
-    )]
-    NoApi { kind: &'static str },
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
     #[error("the request cannot be made: {0}")]
     Request(#[from] http::Error),
     #[error("the MultiClusterService cannot be written as JSON: {0}")]

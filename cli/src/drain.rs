@@ -233,9 +233,9 @@ async fn look(
     );
     let parameters = &ListParams::default().labels(&ours);
     // What the cluster copies of itself for the clusterset is its own.
-    let others = clusters.iter().filter(|cluster| {
-        cluster.spec.sync_mode != Some(SyncMode::Pull) && cluster.name_any() != name.as_str()
-    });
+    let others = clusters
+        .iter()
+        .filter(|cluster| cluster.name_any() != name.as_str());
     let read = reach::each(
         hub,
         others,

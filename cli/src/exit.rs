@@ -200,7 +200,11 @@ fn unjoin(error: &UnjoinError) -> u8 {
 fn diff(error: &DiffError) -> u8 {
     match error {
         DiffError::File(_) | DiffError::Refused { .. } => USAGE,
-        DiffError::Ask(error) if ask(error) == USAGE => USAGE,
+        DiffError::Ask(error) | DiffError::Explain(ExplainError::Ask(error))
+            if ask(error) == USAGE =>
+        {
+            USAGE
+        }
         _ => NOT_ASKED,
     }
 }

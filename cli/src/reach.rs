@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use causeway::api::Cluster;
+use causeway::api::{Cluster, SyncMode};
 use causeway::target::{Target, TargetError};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
@@ -37,7 +37,8 @@ pub(crate) enum ReachError {
     Failed(String),
 }
 
-/// Asks all these members at once, each within 5 seconds: the answer of each by its name, or why there is none.
+/// Asks all these members at once, each within 5 seconds: the answer of each by its name, or why there is none. Those in Pull mode, whom the
+/// hub does not reach, are left out.
 pub(crate) async fn each<'a, T, F>(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &'a Cluster>,
@@ -48,7 +49,8 @@ where
     F: Future<Output = Result<T, AskError>>,
 {
     let ask = &ask;
-    let answers = clusters.map(|cluster| async move {
+    let pushed = clusters.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let answers = pushed.map(|cluster| async move {
         let answer = async {
             let member = connect(hub, cluster, allow_insecure).await?;
             Ok(ask(member).await?)

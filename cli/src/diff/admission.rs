@@ -4,7 +4,6 @@ use causeway::api::MultiClusterService;
 use http::header::{CONTENT_TYPE, WARNING};
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt as _;
-use kube::api::Api;
 use kube::client::Body;
 use kube::core::Status;
 use kube::{Error, Resource as _, ResourceExt as _};
@@ -13,6 +12,7 @@ use serde_json::Value;
 use super::DiffError;
 use super::file::Wanted;
 use crate::ask::{ApiServer, AskError};
+use crate::explain::gather;
 
 /// What kubectl apply remembers of the file that was applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -31,8 +31,7 @@ pub(crate) struct Admitted {
 /// Has the hub's API server say what it would store.
 pub(crate) async fn dry_run(hub: &ApiServer, wanted: &Wanted) -> Result<Admitted, DiffError> {
     let (namespace, name) = (&*wanted.key.namespace, &*wanted.key.name);
-    let api: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), namespace);
-    let stored = hub.ask(api.get_opt(name)).await?;
+    let stored = gather::wish(hub, &wanted.key).await?;
     let url = MultiClusterService::url_path(&(), Some(namespace));
     let parameters = "dryRun=All&fieldManager=kubectl-client-side-apply&fieldValidation=Strict";
     let request = match &stored {
@@ -62,9 +61,6 @@ pub(crate) async fn dry_run(hub: &ApiServer, wanted: &Wanted) -> Result<Admitted
                 message,
             })
         }
-        Err(AskError::NotFound { .. }) if stored.is_none() => Err(DiffError::NoApi {
-            kind: "MultiClusterService",
-        }),
         Err(error) => Err(error.into()),
     }
 }

@@ -2,20 +2,18 @@
 
 use std::time::Instant;
 
-use causeway::api::{Cluster, SyncMode};
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::{Failure, FailureKind, Identity, ServiceWork, TimePoint};
 use causeway_engine::preview::{HubLists, MemberLists, Members};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
 use super::DiffError;
 use crate::args::DiffArgs;
 use crate::ask::{ApiServer, AskError};
-use crate::explain::gather::held;
+use crate::explain::gather::{clusters, held};
 use crate::kubernetes_version::KubernetesVersion;
 use crate::{karmada, reach, say};
 
@@ -26,26 +24,23 @@ pub(super) async fn lists(
     args: &DiffArgs,
 ) -> Result<(HubLists, Members), DiffError> {
     let services: Api<Service> = Api::namespaced(hub.client.clone(), &key.namespace);
-    let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    let everything = ListParams::default();
     let (uid, service, clusters, works) = tokio::try_join!(
-        hub.uid(),
-        hub.ask(services.get_opt(&key.name)),
-        hub.ask(clusters.list(&everything)),
-        karmada::works(hub, Some(key)),
+        async { Ok(hub.uid().await?) },
+        async { Ok(hub.ask(services.get_opt(&key.name)).await?) },
+        async { Ok::<_, DiffError>(clusters(hub).await?) },
+        async { Ok(karmada::works(hub, Some(key)).await?) },
     )?;
     if works.is_none() {
         say::progress(
             "note: whether Karmada's own controllers manage it is not known, because you may not list Works on the hub",
         )?;
     }
-    let clusters = clusters.items;
-    let pushed = clusters
-        .iter()
-        .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
-    let read = reach::each(hub, pushed, args.allow_insecure_members, |member| {
-        lists_of(member, key)
-    });
+    let read = reach::each(
+        hub,
+        clusters.iter(),
+        args.allow_insecure_members,
+        |member| lists_of(member, key),
+    );
     let members = read.await.into_iter().filter_map(|(name, lists)| {
         let lists = lists.map_err(|why| Failure::new(FailureKind::Other, why.to_string()));
         Some((ClusterName::try_from(name.as_str()).ok()?, lists))

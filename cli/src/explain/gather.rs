@@ -1,6 +1,6 @@
 //! Reads what an explanation rests on, from the hub and from the members.
 
-use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
+use causeway::api::{Cluster, MultiClusterService, labels};
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -41,10 +41,7 @@ pub(crate) async fn scene(hub: &ApiServer, question: &Question<'_>) -> Result<Sc
     )?;
     // Without the hub's identity what another hub wrote cannot be told apart, and no more.
     let hub_uid = hub.uid().await.ok();
-    let pushed = clusters
-        .iter()
-        .filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
-    let members = reach::each(hub, pushed, question.allow_insecure, |member| {
+    let members = reach::each(hub, clusters.iter(), question.allow_insecure, |member| {
         held(member, &key)
     });
     let members = members.await;
@@ -62,7 +59,8 @@ pub(crate) async fn scene(hub: &ApiServer, question: &Question<'_>) -> Result<Sc
     })
 }
 
-async fn wish(
+/// The MultiClusterService of the service, if there is one.
+pub(crate) async fn wish(
     hub: &ApiServer,
     key: &ServiceKey,
 ) -> Result<Option<MultiClusterService>, ExplainError> {
@@ -74,7 +72,8 @@ async fn wish(
     }
 }
 
-async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, ExplainError> {
+/// Every Cluster of the hub.
+pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, ExplainError> {
     let api: Api<Cluster> = Api::all(hub.client.clone());
     match hub.ask(api.list(&ListParams::default())).await {
         Ok(list) => Ok(list.items),

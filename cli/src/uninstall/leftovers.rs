@@ -1,7 +1,7 @@
 //! What causeway wrote into members that nobody cleans: looked for, and said where there is any.
 
 use causeway::api::multicluster::ServiceImport;
-use causeway::api::{Cluster, SyncMode, labels};
+use causeway::api::{Cluster, labels};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
@@ -19,8 +19,7 @@ pub(super) async fn say(
 ) -> Result<(), UninstallError> {
     let uid = hub.uid().await?;
     let own = &format!("{}={uid}", labels::HUB);
-    let pushed = clusters.filter(|one| one.spec.sync_mode != Some(SyncMode::Pull));
-    let read = reach::each(hub, pushed, false, |member| has_any(member, own));
+    let read = reach::each(hub, clusters, false, |member| has_any(member, own));
     let (mut left, mut unread) = (Vec::new(), Vec::new());
     for (member, answer) in read.await {
         match answer {
