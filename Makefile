@@ -13,7 +13,7 @@ GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 KEEP ?=
 # ONLY=webhook measures that part, ONLY="controller start" a group of one.
 ONLY ?=
-# The random worlds of `make test` are always these; `make long` looks at new ones.
+# The random simulations of `make test` are always these; `make long` looks at new ones.
 SEED ?= 1645
 # T=600 soaks, or fuzzes each target, for ten minutes.
 T ?=
@@ -51,7 +51,7 @@ soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-certs --lib world
-	PROPTEST_CASES=4000 $(CARGO) test -p causeway-engine --lib worlds
+	PROPTEST_CASES=4000 $(CARGO) test -p causeway-engine --lib simulation
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture

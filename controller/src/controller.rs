@@ -1,4 +1,4 @@
-//! The one loop: folds in what happened, plans what is due, sends what may be written.
+//! The one loop: applies what happened, plans what is due, sends what may be written.
 
 mod members;
 mod misplaced;
@@ -31,9 +31,9 @@ use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::watch::Asks;
 
-/// Events folded in before what they mean is planned.
+/// Events applied before what they mean is planned.
 const TURN: usize = 256;
-/// How long items are planned before what was planned is sent and events are folded in.
+/// How long items are planned before what was planned is sent and events are applied.
 const PLANNING: Duration = Duration::from_millis(2);
 /// What the loop works with.
 pub struct Parts {
@@ -111,7 +111,7 @@ impl Controller {
                 }
                 Some(result) = self.writes.join_next(), if !self.writes.is_empty() => self.joined(result),
                 event = events.recv() => match event {
-                    Some(event) => self.fold(event),
+                    Some(event) => self.apply(event),
                     None => break,
                 },
                 () = self.queue.wait() => {}
@@ -137,7 +137,7 @@ impl Controller {
         self.note_leadership(leadership);
         for _ in 0..TURN {
             let Ok(event) = events.try_recv() else { break };
-            self.fold(event);
+            self.apply(event);
         }
         while let Some(result) = self.writes.try_join_next() {
             self.joined(result);
@@ -185,15 +185,15 @@ impl Controller {
         }
     }
 
-    fn fold(&mut self, event: Event) {
+    fn apply(&mut self, event: Event) {
         let now = clock::now();
         match event {
-            Event::Hub(event) => self.fold_hub(event, now),
+            Event::Hub(event) => self.apply_hub(event, now),
             Event::Member {
                 name,
                 generation,
                 event,
-            } => self.fold_member(&name, generation, event, now),
+            } => self.apply_member(&name, generation, event, now),
             Event::Asked { key, exists } => self.answered(key, exists),
             Event::Propagated { key, outcome } => self.propagated(&key, outcome),
         }
@@ -221,7 +221,7 @@ impl Controller {
             Item::Service(key) => self.reconcile_service(key, now),
             Item::Cluster(name) => {
                 let ttl = self.parts.settings.provider_ttl;
-                if let Some(lapse) = self.parts.index.note_lapse(name, ttl, now) {
+                if let Some(lapse) = self.parts.index.note_ttl(name, ttl, now) {
                     self.queue.at(item.clone(), lapse.instant);
                 }
                 let keeps = self.parts.keeps_clusters;
@@ -257,7 +257,7 @@ impl Controller {
         }
         self.look_up_binding(key, now.instant);
         let index = &mut self.parts.index;
-        index.lacks.note(key, outcome.lacks, now);
+        index.gaps.note(key, outcome.gaps, now);
         for Ahead { provider, copied } in &outcome.ahead {
             index.suspect_rollback(provider, key, copied, now);
         }

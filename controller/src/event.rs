@@ -7,7 +7,7 @@
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::model::{Failure, Generation, HubEvent, MemberEvent, Propagation};
 
-/// Events that wait to be folded in. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
+/// Events that wait to be applied. A watch that is faster waits for its turn: senders are let in one after the other, so no more than
 /// twice as many events of a member that floods come before one of another.
 pub const WAITING: usize = 256;
 

@@ -34,9 +34,9 @@ pub struct Metrics {
     unreadable: Counter,
 }
 
-/// How a member stands, for a person who looks at a graph.
+/// The state of a member in a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemberState {
+pub enum Connectivity {
     /// All that it holds is known.
     Synced,
     /// It is being listed.
@@ -45,7 +45,7 @@ pub enum MemberState {
     Unreachable,
 }
 
-impl MemberState {
+impl Connectivity {
     const ALL: [Self; 3] = [Self::Synced, Self::Syncing, Self::Unreachable];
 
     fn as_str(self) -> &'static str {
@@ -216,8 +216,8 @@ impl Metrics {
     }
 
     /// The member is in that state.
-    pub fn member_state(&self, cluster: &ClusterName, state: MemberState) {
-        for each in MemberState::ALL {
+    pub fn member_state(&self, cluster: &ClusterName, state: Connectivity) {
+        for each in Connectivity::ALL {
             let labels = StateLabels {
                 cluster: cluster.to_string(),
                 state: each.as_str(),
@@ -257,7 +257,7 @@ impl Metrics {
 
     /// The member is gone: nothing is shown of it any more.
     pub fn forget_member(&self, cluster: &ClusterName) {
-        for state in MemberState::ALL {
+        for state in Connectivity::ALL {
             self.member_state.remove(&StateLabels {
                 cluster: cluster.to_string(),
                 state: state.as_str(),
@@ -317,8 +317,8 @@ mod tests {
         metrics.conflicted("member1");
         metrics.propagated(Duration::from_millis(3));
         metrics.queue(2, Duration::from_millis(1_500));
-        metrics.member_state(member1, MemberState::Syncing);
-        metrics.member_state(member1, MemberState::Synced);
+        metrics.member_state(member1, Connectivity::Syncing);
+        metrics.member_state(member1, Connectivity::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
         metrics.withdrawals_held("member1", 12);
         metrics.leader(true);
@@ -351,7 +351,7 @@ mod tests {
         let metrics = Metrics::default();
         for cluster in ["member1", "member2"] {
             metrics.wrote(cluster, "Service", "create", None);
-            metrics.member_state(&member(cluster), MemberState::Synced);
+            metrics.member_state(&member(cluster), Connectivity::Synced);
             metrics.member_event(&member(cluster), Timestamp::UNIX_EPOCH);
             metrics.withdrawals_held(cluster, 12);
             metrics.conflicted(cluster);

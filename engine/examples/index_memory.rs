@@ -39,7 +39,7 @@ fn main() -> Anything<()> {
     let clusters: Vec<Cluster> = (0..members)
         .map(|number| serde_json::from_value(json!({"metadata": {"name": format!("member{number}")}, "spec": {"syncMode": "Push"}})))
         .collect::<Result<_, _>>()?;
-    index.fold_hub(HubEvent::Clusters(Signal::Listed(clusters)), now);
+    index.apply_hub(HubEvent::Clusters(Signal::Listed(clusters)), now);
     let start = resident()?;
     let (mut bytes, mut seconds) = (0, 0.0);
     let mut feed = |index: &mut Index,
@@ -59,7 +59,7 @@ fn main() -> Anything<()> {
                 let begun = Instant::now();
                 let slice: WireSlice = serde_json::from_str(&line)?;
                 let slice = ObservedSlice::from(slice);
-                index.fold_member(&name, MemberEvent::Slices(Signal::Applied(slice)), now);
+                index.apply_member(&name, MemberEvent::Slices(Signal::Applied(slice)), now);
                 seconds += begun.elapsed().as_secs_f64();
                 bytes += line.len();
             }

@@ -83,18 +83,18 @@ fn known(size: &Size) -> Anything<Index> {
         read::<Cluster>(json!({"metadata": meta(&member(cluster)), "spec": {"syncMode": "Push"}}))
     });
     let clusters = clusters.collect::<Anything<_>>()?;
-    index.fold_hub(HubEvent::WorksServed(false), now);
-    index.fold_hub(
+    index.apply_hub(HubEvent::WorksServed(false), now);
+    index.apply_hub(
         HubEvent::MultiClusterServices(Signal::Listed(Vec::new())),
         now,
     );
-    index.fold_hub(HubEvent::Services(Signal::Listed(Vec::new())), now);
-    index.fold_hub(HubEvent::Clusters(Signal::Listed(clusters)), now);
+    index.apply_hub(HubEvent::Services(Signal::Listed(Vec::new())), now);
+    index.apply_hub(HubEvent::Clusters(Signal::Listed(clusters)), now);
     for cluster in 0..size.clusters {
         let name = ClusterName::try_from(&*member(cluster))?;
         index.members.insert(name.clone(), Member::new(1));
         for event in told(cluster, size)? {
-            index.fold_member(&name, event, now);
+            index.apply_member(&name, event, now);
         }
     }
     Ok(index)
@@ -178,7 +178,7 @@ fn write_all(index: &mut Index, size: &Size, uids: &mut u64) -> Anything<usize> 
                 *uids += 1;
                 count += 1;
                 let ack = stored(write.operation(), *uids)?;
-                index.fold_ack(&lane, ack, now);
+                index.apply_ack(&lane, ack, now);
             }
         }
     }

@@ -23,12 +23,12 @@ use crate::index::clusterset::ImportView;
 use crate::index::member::{Member, Membership, NamespaceState};
 use crate::index::service::ServiceView;
 use crate::model::slice::{CopiedSlice, Path, Uid};
-use crate::model::{Lane, ObjectEvent, ObservedVersion, Operation, SliceId, Standing, Write};
+use crate::model::{Lane, MemberState, ObjectEvent, ObservedVersion, Operation, SliceId, Write};
 use crate::plan::clusterset::import::ImportPlan;
 use crate::plan::clusterset::{Clusterset, Imports};
-use crate::plan::copy::{CopyWish, Fit, WantedCopy};
-use crate::plan::service::{OwnService, ServiceWish};
-use crate::plan::{Desired, MemberWish, Members, publish};
+use crate::plan::copy::{DesiredCopies, Fit, WantedCopy};
+use crate::plan::service::{DesiredService, OwnService};
+use crate::plan::{Desired, DesiredMember, Members, publish};
 
 /// When a name that something else had is looked at again: what goes need not say which service it was in the way of.
 const TAKEN: Duration = Duration::from_secs(30);
@@ -53,15 +53,16 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
     }
     let native = match &desired.members {
-        Members::Wanted(wishes) if !unasked && unguarded.is_none() => Some(wishes),
+        Members::Wanted(members) if !unasked && unguarded.is_none() => Some(members),
         _ => None,
     };
     let derived = key.derived();
     let concerned = index.members.iter().filter(|(name, member)| {
-        let wanted = native.is_some_and(|wishes| wishes.contains_key(*name))
+        let wanted = native.is_some_and(|members| members.contains_key(*name))
             || desired.clusterset.imports.of(name).is_some()
             || desired.clusterset.published.contains_key(*name);
-        (wanted || member.holds_any(key, &derived)) && index.standing(name) == Standing::Synced
+        (wanted || member.holds_any(key, &derived))
+            && index.member_state(name) == MemberState::Synced
     });
     for (name, member) in concerned {
         let target = Target {
@@ -70,16 +71,20 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
             hub: &index.hub.uid,
             key,
         };
-        let leaves = native.is_some_and(|wishes| !wishes.contains_key(name));
-        let native_wish = native.and_then(|wishes| wishes.get(name));
-        let native_copies = native_wish.map(|wish| &wish.copies);
-        let imported_copies = desired.clusterset.imports.of(name).map(|wish| &wish.copies);
+        let leaves = native.is_some_and(|members| !members.contains_key(name));
+        let native_member = native.and_then(|members| members.get(name));
+        let native_copies = native_member.map(|desired| &desired.copies);
+        let imported_copies = desired
+            .clusterset
+            .imports
+            .of(name)
+            .map(|desired| &desired.copies);
         let mut copies = native_copies.into_iter().chain(imported_copies);
-        if copies.any(|wish| wish.taken_names(member, key).next().is_some()) {
+        if copies.any(|desired| desired.taken_names(member, key).next().is_some()) {
             diff.again_at = Some(moment.now.after(TAKEN));
         }
         let ahead = &mut diff.ahead;
-        let of_native = native.map(|_| target.native_writes(native_wish, ahead));
+        let of_native = native.map(|_| target.native_writes(native_member, ahead));
         let imported = target.clusterset_writes(&desired.clusterset, native.is_some(), ahead);
         let writes = target.in_namespace(of_native.unwrap_or_default(), imported, leaves);
         if !writes.is_empty() {
@@ -104,19 +109,19 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn native_writes(&self, wish: Option<&MemberWish>, ahead: &mut Vec<Ahead>) -> Vec<Write> {
-        let Some(wish) = wish else {
+    fn native_writes(&self, desired: Option<&DesiredMember>, ahead: &mut Vec<Ahead>) -> Vec<Write> {
+        let Some(desired) = desired else {
             let service = self
                 .member
                 .service(self.key)
                 .filter(|service| service.is_delivered_by(self.hub) && !service.deleting);
             let service = service.map(|service| delete_service(self.key, service));
             let service = service.or_else(|| self.release_service(self.key));
-            let copies = self.copy_writes(Path::Native, &CopyWish::default(), ahead);
+            let copies = self.copy_writes(Path::Native, &DesiredCopies::default(), ahead);
             return service.into_iter().chain(copies).collect();
         };
-        let service = self.service_write(self.key, &wish.service);
-        let copies = self.copy_writes(Path::Native, &wish.copies, ahead);
+        let service = self.service_write(self.key, &desired.service);
+        let copies = self.copy_writes(Path::Native, &desired.copies, ahead);
         service.into_iter().chain(copies).collect()
     }
 
@@ -128,24 +133,24 @@ impl<'a> Target<'a> {
         native: bool,
         ahead: &mut Vec<Ahead>,
     ) -> Vec<Write> {
-        let (Imports::Wanted(wishes), Membership::Part { exports, imports }) =
+        let (Imports::Wanted(members), Membership::Part { exports, imports }) =
             (&clusterset.imports, self.member.membership())
         else {
             return Vec::new();
         };
-        let wish = wishes.get(self.name);
-        let service = match wish.and_then(|wish| wish.service.as_ref()) {
+        let desired = members.get(self.name);
+        let service = match desired.and_then(|desired| desired.service.as_ref()) {
             Some(service) => self.service_write(&self.key.derived(), service),
             None => self
                 .derived_removal()
                 .or_else(|| self.release_service(&self.key.derived())),
         };
-        let none = CopyWish::default();
-        let copies = wish.map_or(&none, |wish| &wish.copies);
+        let none = DesiredCopies::default();
+        let copies = desired.map_or(&none, |desired| &desired.copies);
         let copies = self.copy_writes(Path::Clusterset, copies, ahead);
         let import = imports.and_then(|served| {
-            let wish = wish.map(|wish| &wish.import);
-            self.import_write(served.version, wish, native)
+            let desired = desired.map(|desired| &desired.import);
+            self.import_write(served.version, desired, native)
         });
         let export = exports
             .filter(|_| native)
@@ -197,8 +202,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn service_write(&self, key: &ServiceKey, wish: &ServiceWish) -> Option<Write> {
-        let ServiceWish::Own(own) = wish else {
+    fn service_write(&self, key: &ServiceKey, desired: &DesiredService) -> Option<Write> {
+        let DesiredService::Own(own) = desired else {
             return self.release_service(key);
         };
         match self.member.services.get(key) {
@@ -219,7 +224,7 @@ impl<'a> Target<'a> {
     fn import_write(
         &self,
         version: Version,
-        wish: Option<&ImportPlan>,
+        desired: Option<&ImportPlan>,
         native: bool,
     ) -> Option<Write> {
         let key = self.key.clone();
@@ -238,7 +243,7 @@ impl<'a> Target<'a> {
             Some(Path::Clusterset) => true,
             None => false,
         });
-        match (wish, known, ours) {
+        match (desired, known, ours) {
             (Some(ImportPlan::Own(own)), None, _) => {
                 let import = own.object(self.key, version, self.hub);
                 let create = Operation::CreateImport(version, key, import.into());
@@ -264,9 +269,14 @@ impl<'a> Target<'a> {
             && self.member.owns_behind_import(self.key, &derived, self.hub)
     }
 
-    fn copy_writes(&self, path: Path, wish: &CopyWish, ahead: &mut Vec<Ahead>) -> Vec<Write> {
+    fn copy_writes(
+        &self,
+        path: Path,
+        desired: &DesiredCopies,
+        ahead: &mut Vec<Ahead>,
+    ) -> Vec<Write> {
         let mut writes = Vec::new();
-        for (name, wanted) in &wish.wanted {
+        for (name, wanted) in &desired.wanted {
             let id = slice_id(self.key, path, name);
             match self.member.copy(self.key, name) {
                 None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
@@ -288,7 +298,7 @@ impl<'a> Target<'a> {
             }
         }
         for (name, copy) in self.own_copies(path) {
-            if wish.rejects(name, copy) {
+            if desired.rejects(name, copy) {
                 writes.push(delete_copy(self.key, name, copy));
             }
         }

@@ -1,4 +1,4 @@
-//! A world of one hub and some members without any server or clock: objects go in as watch events, writes come out of
+//! An environment of one hub and some members without any server or clock: objects go in as watch events, writes come out of
 //! the write_queue and are carried out, and time passes when a test says so.
 
 mod again;
@@ -21,16 +21,16 @@ pub(crate) use self::events::member_event;
 use self::events::{hub_event, signal};
 use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
-use crate::departure::Leftovers;
 use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::index::Index;
 use crate::index::quota::Quota;
 use crate::model::{
-    Dispatch, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, ObjectEvent, Signal,
-    Standing, TimePoint, Write, WriteResult,
+    Dispatch, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, MemberState, ObjectEvent,
+    Signal, TimePoint, Write, WriteResult,
 };
 use crate::plan::{Desired, Settings, plan};
 use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
+use crate::removal::Leftovers;
 use crate::seal::Seal;
 use crate::write_queue::{WriteLimits, WriteQueue};
 
@@ -48,13 +48,13 @@ const MEMBER_KINDS: [Kind; 5] = [
 
 /// Everything there is, and the controller's view of it.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Environment {
     pub(crate) index: Index,
     pub(crate) write_queue: WriteQueue,
     pub(crate) settings: Settings,
     pub(crate) hub: Server,
     pub(crate) members: BTreeMap<String, Server>,
-    /// What was written since the last [`World::forget_writes`], and the failures.
+    /// What was written since the last [`Environment::forget_writes`], and the failures.
     pub(crate) written: Vec<(String, Write)>,
     pub(crate) recorded: Vec<ObjectEvent>,
     /// Members that were seen out, and what may be left in them.
@@ -78,10 +78,10 @@ pub(crate) struct World {
     pub(crate) says_imports: bool,
 }
 
-/// A world with a hub that has listed nothing, at a fixed time.
-pub(crate) fn world() -> World {
+/// An environment with a hub that has listed nothing, at a fixed time.
+pub(crate) fn env() -> Environment {
     let wall: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
-    let mut world = World {
+    let mut env = Environment {
         index: Index::new(HUB_UID),
         write_queue: write_queue(),
         settings: Settings {
@@ -113,8 +113,8 @@ pub(crate) fn world() -> World {
         serves_works: Some(false),
         says_imports: true,
     };
-    world.list_hub();
-    world
+    env.list_hub();
+    env
 }
 
 fn write_queue() -> WriteQueue {
@@ -148,7 +148,7 @@ fn clock(server: &mut Server, now: TimePoint) -> &mut Server {
 }
 
 // What people and clusters do.
-impl World {
+impl Environment {
     fn list_hub(&mut self) {
         self.hub.untold.clear();
         if let Some(served) = self.serves_works {
@@ -162,17 +162,17 @@ impl World {
             let most = most.copied().unwrap_or(usize::MAX);
             let all = self.hub.all(kind).take(most).cloned().collect();
             self.index
-                .fold_hub(hub_event(kind, Signal::Listed(all)), self.now);
+                .apply_hub(hub_event(kind, Signal::Listed(all)), self.now);
         }
     }
 
     pub(crate) fn hear_hub(&mut self, event: HubEvent) -> &mut Self {
-        self.index.fold_hub(event, self.now);
+        self.index.apply_hub(event, self.now);
         self
     }
 
     pub(crate) fn hear(&mut self, cluster: &str, event: MemberEvent) -> &mut Self {
-        self.index.fold_member(&name(cluster), event, self.now);
+        self.index.apply_member(&name(cluster), event, self.now);
         self
     }
 
@@ -206,7 +206,7 @@ impl World {
         clock(self.members.get_mut(cluster).expect("a member"), self.now)
     }
 
-    /// Holds back what the watches of a member tell, until [`World::hear_again`].
+    /// Holds back what the watches of a member tell, until [`Environment::hear_again`].
     pub(crate) fn silence(&mut self, cluster: &str) -> &mut Self {
         self.silent.insert(cluster.to_owned());
         self
@@ -245,19 +245,19 @@ impl World {
 }
 
 // What the controller does.
-impl World {
+impl Environment {
     pub(crate) fn now(&self) -> TimePoint {
         self.now
     }
 
-    /// Folds in what the watches tell.
+    /// Applies what the watches tell.
     pub(crate) fn deliver(&mut self) -> bool {
         let mut any = false;
         while let Some(change) = self.hub.untold.pop_front() {
             any = true;
             let (kind, signal) = signal(change);
             if kind != Kind::Namespace {
-                self.index.fold_hub(hub_event(kind, signal), self.now);
+                self.index.apply_hub(hub_event(kind, signal), self.now);
             }
         }
         for (cluster, server) in &mut self.members {
@@ -268,7 +268,7 @@ impl World {
                 any = true;
                 let (kind, signal) = signal(change);
                 self.index
-                    .fold_member(&name(cluster), member_event(kind, signal), self.now);
+                    .apply_member(&name(cluster), member_event(kind, signal), self.now);
             }
         }
         any
@@ -350,7 +350,7 @@ impl World {
                         key,
                         now,
                     );
-                    self.index.lacks.note(key, outcome.lacks, now);
+                    self.index.gaps.note(key, outcome.gaps, now);
                     for Ahead { provider, copied } in &outcome.ahead {
                         self.index.suspect_rollback(provider, key, copied, now);
                     }
@@ -361,7 +361,7 @@ impl World {
                 }
                 Item::Cluster(name) => {
                     let ttl = self.settings.provider_ttl;
-                    let lapse = self.index.note_lapse(name, ttl, now);
+                    let lapse = self.index.note_ttl(name, ttl, now);
                     self.look_again(item.clone(), lapse.map(|at| at.instant));
                     let keeps = self.keeps_clusters;
                     match reconcile_cluster(&self.index, &mut self.write_queue, name, keeps, now) {
@@ -389,7 +389,7 @@ impl World {
         let index = &self.index;
         let open = |lane: &Lane| match lane {
             Lane::Hub => Some(0),
-            Lane::Member(name) => (index.standing(name) == Standing::Synced).then_some(1),
+            Lane::Member(name) => (index.member_state(name) == MemberState::Synced).then_some(1),
         };
         self.write_queue.ready(self.now.instant, open)
     }
@@ -432,7 +432,7 @@ impl World {
         }
         self.written.push((to, write.clone()));
         if let Ok(ack) = result.answer {
-            self.index.fold_ack(&lane, ack, self.now);
+            self.index.apply_ack(&lane, ack, self.now);
             self.recorded.extend_from_slice(write.events());
         }
         self.index.mark(item);

@@ -1,15 +1,15 @@
 //! What is known, per service key, of the hub and of every member.
 //!
-//! Events are folded in; nothing here talks to a server or reads a clock. What may have to be done
+//! Events are applied; nothing here talks to a server or reads a clock. What may have to be done
 //! anew is marked and taken by [`Index::take_marked`]. The index knows what is evidence: a member's
 //! slices count as known only once a complete, most-recent list of them was seen on a connection to
 //! the same cluster, and what was known stays known while a member cannot be reached.
 
 pub mod clusterset;
 pub mod finalizers;
+pub mod gaps;
 pub mod hub;
 mod initial_list;
-pub mod lacks;
 pub mod member;
 mod misplaced;
 mod others;
@@ -23,13 +23,13 @@ use std::time::Duration;
 use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 
+use self::gaps::Gaps;
 use self::hub::{Hub, McsView};
 use self::initial_list::recorded_sources::Heard;
-use self::lacks::Lacks;
 use self::member::{Configuration, DerivedRefusal, Member};
 use crate::model::{
-    Ack, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, Operation, Priority, Signal,
-    Standing, TimePoint, Write,
+    Ack, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, MemberState, Operation, Priority,
+    Signal, TimePoint, Write,
 };
 
 /// All that is known.
@@ -40,7 +40,7 @@ pub struct Index {
     /// The engaged members.
     pub members: BTreeMap<ClusterName, Member>,
     /// What consumers lack of services that Karmada carries.
-    pub lacks: Lacks,
+    pub gaps: Gaps,
     marked: HashMap<Item, Priority>,
     second_lists: HashSet<Lane>,
 }
@@ -51,7 +51,7 @@ impl Index {
         Self {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
-            lacks: Lacks::default(),
+            gaps: Gaps::default(),
             marked: HashMap::new(),
             second_lists: HashSet::new(),
         }
@@ -95,10 +95,10 @@ impl Index {
     fn mark_services_of(&mut self, name: &ClusterName) {
         let hub = &self.hub.uid;
         let takes_part = |mcs: &McsView| {
-            let named = |wish: &MultiClusterService| {
-                wish.providers.includes(name) || wish.consumers.includes(name)
+            let named = |spec: &MultiClusterService| {
+                spec.providers.includes(name) || spec.consumers.includes(name)
             };
-            mcs.deleting_since.is_some() || mcs.wish.as_ref().is_ok_and(named)
+            mcs.deleting_since.is_some() || mcs.spec.as_ref().is_ok_and(named)
         };
         let exposed = self.hub.multi_cluster_services.iter();
         let exposed = exposed.filter(|(_, mcs)| takes_part(mcs));
@@ -108,7 +108,7 @@ impl Index {
         let members = self.members.values();
         let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
         let all_known =
-            |(name, _): (&ClusterName, &Member)| self.standing(name) == Standing::Synced;
+            |(name, _): (&ClusterName, &Member)| self.member_state(name) == MemberState::Synced;
         let waiting = self.members.iter().all(all_known).then(|| {
             let members = self.members.values();
             members.flat_map(|member| member.own_clusterset_keys(hub))
@@ -124,10 +124,10 @@ impl Index {
         self.mark_all(names.into_iter().map(Item::Cluster), Priority::High);
     }
 
-    /// Folds in what the hub said.
-    pub fn fold_hub(&mut self, event: HubEvent, now: TimePoint) {
+    /// Applies what the hub said.
+    pub fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
         let heard = Heard::of_hub(&event);
-        let change = self.hub.fold(event, now);
+        let change = self.hub.apply(event, now);
         if let Some(heard) = heard {
             self.compare_hub(heard);
         }
@@ -141,8 +141,8 @@ impl Index {
         }
     }
 
-    /// Folds in what a member said.
-    pub fn fold_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
+    /// Applies what a member said.
+    pub fn apply_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
         let heard = Heard::of_member(&event);
         if matches!(event, MemberEvent::Identified(_)) {
             self.await_lists(name);
@@ -150,21 +150,21 @@ impl Index {
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
-        let stood = (member.standing(), member.membership());
+        let stood = (member.member_state(), member.membership());
         let (identity, held) = (member.identity.clone(), member.held());
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let is_list = matches!(
             event,
             MemberEvent::Slices(Signal::Listed(_)) | MemberEvent::Services(Signal::Listed(_))
         );
-        let changed = member.fold(event, now);
-        let stands = (member.standing(), member.membership());
+        let changed = member.apply(event, now);
+        let stands = (member.member_state(), member.membership());
         let is_new = member.identity != identity;
         if let Some(heard) = heard {
             self.compare_member(name, heard, now);
         }
         if is_new {
-            self.judge_duplicates();
+            self.find_duplicates();
         }
         if self.members.get(name).map(Member::held) != Some(held) {
             self.mark(Item::Cluster(name.clone()));
@@ -223,13 +223,13 @@ impl Index {
         members.any(|member| member.export(key).is_some())
     }
 
-    /// Folds in the answer to a write, ahead of the watch that will show the same.
-    pub fn fold_ack(&mut self, lane: &Lane, ack: Ack, now: TimePoint) {
+    /// Applies the answer to a write, ahead of the watch that will show the same.
+    pub fn apply_ack(&mut self, lane: &Lane, ack: Ack, now: TimePoint) {
         match lane {
-            Lane::Hub => self.hub.fold_ack(ack, now),
+            Lane::Hub => self.hub.apply_ack(ack, now),
             Lane::Member(name) => {
                 if let Some(member) = self.members.get_mut(name) {
-                    member.fold_ack(ack, now);
+                    member.apply_ack(ack, now);
                 }
             }
         }
@@ -289,7 +289,7 @@ impl Index {
 
     /// A member was engaged, perhaps as another cluster than before, or takes no part any more.
     pub fn note_engagement(&mut self, name: &ClusterName) {
-        self.judge_duplicates();
+        self.find_duplicates();
         self.mark(Item::Cluster(name.clone()));
         self.mark_all_services();
     }
@@ -298,13 +298,13 @@ impl Index {
     pub fn forget(&mut self, name: &ClusterName) {
         self.hub.clusters.remove(name);
         self.members.remove(name);
-        self.judge_duplicates();
+        self.find_duplicates();
         self.mark_all_services();
         self.mark_all_clusters();
     }
 
     /// A cluster that is joined twice counts once, under the name that was joined first.
-    pub fn judge_duplicates(&mut self) {
+    pub fn find_duplicates(&mut self) {
         let mut by_age: Vec<_> = self.members.keys().cloned().collect();
         by_age.sort_by_key(|name| {
             (
@@ -353,44 +353,46 @@ impl Index {
 
     /// Whether the endpoints that a member gave are given up because it has been out of reach for too long. Its exports
     /// count on, so that no import loses its addresses.
-    pub fn has_lapsed(&self, name: &ClusterName) -> bool {
-        self.members.get(name).is_some_and(|member| member.lapsed)
+    pub fn has_ttl_expired(&self, name: &ClusterName) -> bool {
+        self.members
+            .get(name)
+            .is_some_and(|member| member.ttl_expired)
     }
 
     /// Notes whether a member has been out of reach for longer than `ttl`; when to look again, if it may come to that.
-    pub fn note_lapse(
+    pub fn note_ttl(
         &mut self,
         name: &ClusterName,
         ttl: Option<Duration>,
         now: TimePoint,
     ) -> Option<TimePoint> {
-        let end = match (self.standing(name), ttl) {
-            (Standing::Unreachable { since, .. }, Some(ttl)) => Some(since.after(ttl)),
+        let end = match (self.member_state(name), ttl) {
+            (MemberState::Unreachable { since, .. }, Some(ttl)) => Some(since.after(ttl)),
             _ => None,
         };
-        let lapsed = end.is_some_and(|end| end <= now);
+        let ttl_expired = end.is_some_and(|end| end <= now);
         let member = self.members.get_mut(name)?;
-        if member.lapsed != lapsed {
-            member.lapsed = lapsed;
-            tracing::warn!(cluster = %name, lapsed, "whether the endpoints of a member out of reach are given up changed");
+        if member.ttl_expired != ttl_expired {
+            member.ttl_expired = ttl_expired;
+            tracing::warn!(cluster = %name, ttl_expired, "whether the endpoints of a member out of reach are given up changed");
             self.mark_all_services();
         }
         end.filter(|end| *end > now)
     }
 
     /// How the cluster of that name stands.
-    pub fn standing(&self, name: &ClusterName) -> Standing {
+    pub fn member_state(&self, name: &ClusterName) -> MemberState {
         let Some(cluster) = self.hub.clusters.get(name) else {
-            return Standing::NotJoined;
+            return MemberState::NotJoined;
         };
         if cluster.mode == SyncMode::Pull {
-            return Standing::LeftOut("pull mode".to_owned());
+            return MemberState::LeftOut("pull mode".to_owned());
         }
         match self.members.get(name) {
             Some(member) => member
                 .too_old()
-                .map_or_else(|| member.standing(), Standing::LeftOut),
-            None => Standing::Syncing,
+                .map_or_else(|| member.member_state(), MemberState::LeftOut),
+            None => MemberState::Syncing,
         }
     }
 

@@ -4,7 +4,6 @@
 //! turn of it for one item. [`model`] holds the words that cross the borders. What watches the API servers, carries out
 //! the writes and reads the clocks is the controller.
 
-pub mod departure;
 pub mod diff;
 pub mod evidence;
 pub mod fight;
@@ -15,5 +14,6 @@ pub mod model;
 pub mod plan;
 pub mod preview;
 pub mod reconcile;
+pub mod removal;
 pub mod seal;
 pub mod write_queue;

@@ -3,6 +3,7 @@
 pub mod beside;
 pub mod cluster;
 pub mod clusterset;
+pub mod condition_state;
 pub mod copy;
 mod desired;
 pub mod exposure;
@@ -12,7 +13,6 @@ pub mod release;
 pub mod service;
 mod settings;
 pub mod status;
-pub mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,21 +20,21 @@ use causeway::api::condition::reason;
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
 
-use self::copy::{CopyWish, Provider};
-pub use self::desired::{Beside, Desired, MemberWish, Members, Problem};
+use self::copy::{DesiredCopies, Provider};
+pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::release::Release;
-use self::service::ServiceWish;
+use self::service::DesiredService;
 pub use self::settings::Settings;
 use crate::index::Index;
+use crate::index::gaps::Gap;
 use crate::index::hub::McsView;
 use crate::index::hub::carrier::Carrier;
-use crate::index::lacks::Lack;
 use crate::index::member::Member;
 use crate::index::service::ServiceView;
 use crate::model::slice::Path;
-use crate::model::{Standing, TimePoint};
+use crate::model::{MemberState, TimePoint};
 
 /// Plans one service, both ways: under its own name, and under that of the clusterset.
 pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Desired {
@@ -85,9 +85,9 @@ fn native(
             };
         }
     };
-    match (&mcs.wish, work) {
-        (Ok(wish), _) if wish.exposure == ExposureType::CrossCluster => {
-            let exposed = exposure::expose(index, settings.service_grace, key, wish, now);
+    match (&mcs.spec, work) {
+        (Ok(spec), _) if spec.exposure == ExposureType::CrossCluster => {
+            let exposed = exposure::expose(index, settings.service_grace, key, spec, now);
             let plan = Native {
                 index,
                 key,
@@ -96,16 +96,16 @@ fn native(
                 publishes,
                 beside_karmada: work.is_some(),
             };
-            plan.cross_cluster(wish, work, now)
+            plan.cross_cluster(spec, work, now)
         }
         (_, Some(work)) => {
             let untouched = Desired::default();
             beside::say(index, key, work, untouched, BTreeSet::new(), now)
         }
         (Err(errors), None) => untouched(errors.to_string()),
-        (Ok(wish), None) => Desired {
+        (Ok(spec), None) => Desired {
             members: Members::Wanted(BTreeMap::new()),
-            placement: placement::place(index, wish),
+            placement: placement::place(index, spec),
             ..Desired::default()
         },
     }
@@ -136,17 +136,17 @@ impl Native<'_> {
     /// With the Work by which Karmada carries the service, if it does.
     fn cross_cluster(
         &self,
-        wish: &MultiClusterService,
+        spec: &MultiClusterService,
         work: Option<&str>,
         now: TimePoint,
     ) -> Desired {
-        let placement = placement::place(self.index, wish);
-        let mut lacks = BTreeSet::new();
+        let placement = placement::place(self.index, spec);
+        let mut gaps = BTreeSet::new();
         let members = match &self.exposed.state {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
             exposure::State::Service(service) => {
-                Members::Wanted(self.wishes(service, &placement, &mut lacks))
+                Members::Wanted(self.desired_members(service, &placement, &mut gaps))
             }
         };
         let desired = Desired {
@@ -157,45 +157,46 @@ impl Native<'_> {
             ..Desired::default()
         };
         match work {
-            Some(work) => beside::say(self.index, self.key, work, desired, lacks, now),
+            Some(work) => beside::say(self.index, self.key, work, desired, gaps, now),
             None => desired,
         }
     }
 
-    fn wishes(
+    fn desired_members(
         &self,
         hub_service: &ServiceView,
         placement: &Placement,
-        lacks: &mut BTreeSet<Lack>,
-    ) -> BTreeMap<ClusterName, MemberWish> {
+        gaps: &mut BTreeSet<Gap>,
+    ) -> BTreeMap<ClusterName, DesiredMember> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
         let providers = providers(self.index, self.key, placement, self.exposed);
         let targets = placement.targets.iter();
         let staying = targets.filter(|(name, _)| !self.index.hub.is_leaving(name));
-        let mut wishes = BTreeMap::new();
+        let mut members = BTreeMap::new();
         for (name, roles) in staying {
             let Some(member) = self.index.members.get(name) else {
                 continue;
             };
-            let mut wish = self.wish((name, member), *roles, hub_service, &owner, &providers);
+            let mut desired =
+                self.desired_member((name, member), *roles, hub_service, &owner, &providers);
             if self.beside_karmada && roles.consumer {
-                let found = beside::give_way(&mut wish, (name, member), self.key, &providers);
-                let is_known = self.index.standing(name) == Standing::Synced;
-                lacks.extend(found.into_iter().filter(|_| is_known));
+                let found = beside::give_way(&mut desired, (name, member), self.key, &providers);
+                let is_known = self.index.member_state(name) == MemberState::Synced;
+                gaps.extend(found.into_iter().filter(|_| is_known));
             }
-            wishes.insert(name.clone(), wish);
+            members.insert(name.clone(), desired);
         }
-        wishes
+        members
     }
 
-    fn wish(
+    fn desired_member(
         &self,
         (name, member): (&ClusterName, &Member),
         roles: Roles,
         hub_service: &ServiceView,
         owner: &str,
         providers: &[Provider<'_>],
-    ) -> MemberWish {
+    ) -> DesiredMember {
         let (index, key, exposed) = (self.index, self.key, self.exposed);
         let origin = copy::Origin {
             hub: &index.hub.uid,
@@ -213,12 +214,12 @@ impl Native<'_> {
             observed,
             release: Release::of(member),
         };
-        let service = service::wish(&site, hub_service, &exposed.ports, roles.provider, owner);
+        let service = service::desired(&site, hub_service, &exposed.ports, roles.provider, owner);
         let service = match self.beside_karmada {
             true => beside::leave(service),
             false => service,
         };
-        let (ports, trouble) = service.ports_offered(observed, key, &exposed.ports);
+        let (ports, problem) = service.ports_offered(observed, key, &exposed.ports);
         let consumer = copy::Consumer {
             name,
             ports: &ports,
@@ -227,16 +228,16 @@ impl Native<'_> {
         };
         let others = providers.iter().filter(|provider| provider.name != name);
         let copies = match &service {
-            ServiceWish::Own(_) | ServiceWish::Foreign if roles.consumer => {
+            DesiredService::Own(_) | DesiredService::Foreign if roles.consumer => {
                 copy::copies(&origin, &consumer, others)
             }
-            _ => CopyWish::default(),
+            _ => DesiredCopies::default(),
         };
-        MemberWish {
+        DesiredMember {
             service,
             offered: ports,
             copies,
-            trouble,
+            problem,
         }
     }
 }
@@ -249,7 +250,7 @@ fn providers<'a>(
 ) -> Vec<Provider<'a>> {
     let used = placement
         .providers()
-        .filter(|name| index.provides(name) && !index.has_lapsed(name));
+        .filter(|name| index.provides(name) && !index.has_ttl_expired(name));
     let provider = |name| {
         let member = index.members.get(name);
         let member = member.filter(|member| member.sources_are_known());

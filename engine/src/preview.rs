@@ -110,12 +110,12 @@ impl Index {
             HubEvent::MultiClusterServices(Signal::Confirmed),
         ]);
         for event in events {
-            index.fold_hub(event, now);
+            index.apply_hub(event, now);
         }
         for (name, member) in members {
             index.members.insert(name.clone(), Member::new(1));
             for event in member_events(member) {
-                index.fold_member(name, event, now);
+                index.apply_member(name, event, now);
             }
             index.note_engagement(name);
         }

@@ -6,18 +6,18 @@ use std::time::Instant;
 use causeway::domain::{ClusterName, ServiceKey};
 use serde_json::json;
 
-use crate::departure::{Departure, Leftovers, departure};
 use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::index::Index;
+use crate::index::gaps::Gap;
 use crate::index::hub::{ClusterView, McsView};
-use crate::index::lacks::Lack;
 use crate::index::member::{Member, NamespaceState};
 use crate::model::slice::Path;
 use crate::model::{Item, Lane, ObjectId, Operation, TimePoint, Write, status_patch};
 use crate::plan::clusterset::conditions;
-use crate::plan::copy::CopyWish;
-use crate::plan::status::{Progress, StatusWish, status};
+use crate::plan::copy::DesiredCopies;
+use crate::plan::status::{DesiredStatus, Progress, status};
 use crate::plan::{Desired, Members, Settings, cluster, plan};
+use crate::removal::{Leftovers, Removal, removal};
 use crate::write_queue::{Enqueued, WriteQueue};
 
 /// What came of looking at a service.
@@ -31,7 +31,7 @@ pub struct Outcome {
     /// time.
     pub ahead: Vec<Ahead>,
     /// What consumers lack of a service that Karmada carries: to be noted, for it is told only if it lasts.
-    pub lacks: BTreeSet<Lack>,
+    pub gaps: BTreeSet<Gap>,
     /// Nothing is left to be written into any member.
     pub settled: bool,
 }
@@ -70,11 +70,11 @@ pub fn reconcile_service(
     let fight = write_queue.next_fight_end(&item, now.instant);
     earlier(&mut outcome.again_at, fight);
     if !diff.writes.contains_key(&Lane::Hub)
-        && let Some((mcs, wish)) = hub_status(index, write_queue, key, &desired, &native, now)
+        && let Some((mcs, status)) = hub_status(index, write_queue, key, &desired, &native, now)
     {
-        let look_again = wish.again_at.map(|at| at.instant);
+        let look_again = status.again_at.map(|at| at.instant);
         earlier(&mut outcome.again_at, look_again);
-        let write = status_write(key, mcs, wish);
+        let write = status_write(key, mcs, status);
         diff.writes.insert(Lane::Hub, write.into_iter().collect());
     }
     let view = conditions::View {
@@ -102,7 +102,7 @@ fn hub_status<'a>(
     desired: &Desired,
     progress: &HashMap<ClusterName, Progress>,
     now: TimePoint,
-) -> Option<(&'a McsView, StatusWish)> {
+) -> Option<(&'a McsView, DesiredStatus)> {
     let mcs = index.hub.multi_cluster_services.get(key)?;
     if mcs.is_deleting() || desired.on_hold {
         return None;
@@ -110,8 +110,8 @@ fn hub_status<'a>(
     let item = Item::Service(key.clone());
     let conflict = write_queue.fights(&Lane::Hub, &item, now.instant).next();
     let conflict = conflict.map(|told| told.text(index.other_writer(&Lane::Hub, told.object)));
-    let wish = status(index, key, mcs, desired, progress, conflict, now);
-    Some((mcs, wish))
+    let status = status(index, key, mcs, desired, progress, conflict, now);
+    Some((mcs, status))
 }
 
 impl Outcome {
@@ -122,7 +122,7 @@ impl Outcome {
             again_at: again_at.map(|at| at.instant),
             ask_hub: diff.ask_hub,
             ahead: std::mem::take(&mut diff.ahead),
-            lacks: beside.flat_map(|beside| beside.lacks.clone()).collect(),
+            gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             settled: false,
         }
     }
@@ -203,7 +203,8 @@ impl<'a> Progresses<'a> {
         let members = self.index.members.iter();
         let concerned = members.filter(|(name, _)| {
             let writes = &self.diff.writes;
-            self.wish(name).is_some() || writes.contains_key(&Lane::Member((*name).clone()))
+            self.desired_copies(name).is_some()
+                || writes.contains_key(&Lane::Member((*name).clone()))
         });
         concerned
             .map(|(name, member)| (name.clone(), self.of(name, member)))
@@ -219,8 +220,8 @@ impl<'a> Progresses<'a> {
                 _ => progress.service_pending = true,
             }
         }
-        if let Some((service, copies)) = self.wish(name) {
-            progress.copies_trouble = in_the_way(copies, member, &self.index.hub.uid, self.key);
+        if let Some((service, copies)) = self.desired_copies(name) {
+            progress.copies_problem = in_the_way(copies, member, &self.index.hub.uid, self.key);
             progress.service_pending |= member
                 .services
                 .get(&service)
@@ -228,20 +229,20 @@ impl<'a> Progresses<'a> {
             let namespace = &self.key.namespace;
             if member.namespace(namespace) == NamespaceState::Terminating {
                 let text = format!("namespace {namespace} is being deleted there");
-                progress.service_trouble = Some(text);
+                progress.service_problem = Some(text);
             }
         }
-        self.note_troubles(&lane, &mut progress);
+        self.note_failed_writes(&lane, &mut progress);
         self.note_fights(&lane, &mut progress);
         progress
     }
 
     /// The Service and the copies that a member should hold.
-    fn wish(&self, name: &ClusterName) -> Option<(ServiceKey, &'a CopyWish)> {
+    fn desired_copies(&self, name: &ClusterName) -> Option<(ServiceKey, &'a DesiredCopies)> {
         match (self.path, &self.desired.members) {
             (Path::Native, Members::Untouched) => None,
-            (Path::Native, Members::Wanted(wishes)) => {
-                Some((self.key.clone(), &wishes.get(name)?.copies))
+            (Path::Native, Members::Wanted(members)) => {
+                Some((self.key.clone(), &members.get(name)?.copies))
             }
             (Path::Clusterset, _) => {
                 let wish = self.desired.clusterset.imports.of(name)?;
@@ -266,7 +267,12 @@ pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
 
 /// What has the names of copies and is not this hub's. Two hubs that share a member and expose the same service from the same
 /// provider want copies of the same names.
-fn in_the_way(wish: &CopyWish, member: &Member, hub: &str, key: &ServiceKey) -> Option<String> {
+fn in_the_way(
+    wish: &DesiredCopies,
+    member: &Member,
+    hub: &str,
+    key: &ServiceKey,
+) -> Option<String> {
     let others = wish.wanted.keys().filter(|name| {
         let copy = member.copy(key, name);
         copy.is_some_and(|copy| *copy.view.hub != *hub)
@@ -293,7 +299,7 @@ fn in_the_way(wish: &CopyWish, member: &Member, hub: &str, key: &ServiceKey) -> 
 }
 
 impl Progresses<'_> {
-    /// What is still to be written: a write whose answer was lost may have been carried out, and is then no trouble.
+    /// What is still to be written: a write whose answer was lost may have been carried out, and is then no problem.
     fn outstanding(&self, lane: &Lane) -> HashSet<&ObjectId> {
         let writes = self.diff.writes.get(lane).into_iter().flatten();
         writes
@@ -307,24 +313,24 @@ impl Progresses<'_> {
         let fights = self.write_queue.fights(lane, &item, self.now.instant);
         for told in fights.filter(|told| path_of(told.object, self.key) == Some(self.path)) {
             let text = told.text(self.index.other_writer(lane, told.object));
-            let (trouble, is_fought) = match told.object {
-                ObjectId::Slice(..) => (&mut progress.copies_trouble, &mut progress.copies_fought),
-                _ => (&mut progress.service_trouble, &mut progress.service_fought),
+            let (problem, is_fought) = match told.object {
+                ObjectId::Slice(..) => (&mut progress.copies_problem, &mut progress.copies_fought),
+                _ => (&mut progress.service_problem, &mut progress.service_fought),
             };
             *is_fought = true;
-            *trouble = Some(format!("has a write conflict: {text}"));
+            *problem = Some(format!("has a write conflict: {text}"));
         }
     }
 
-    fn note_troubles(&self, lane: &Lane, progress: &mut Progress) {
+    fn note_failed_writes(&self, lane: &Lane, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
         let mut slices = 0;
         let outstanding = self.outstanding(lane);
-        for (object, trouble) in self.write_queue.troubles(lane, &item) {
+        for (object, failed) in self.write_queue.failed(lane, &item) {
             if !outstanding.contains(object) {
                 continue;
             }
-            let failure = &trouble.failure;
+            let failure = &failed.failure;
             match object {
                 ObjectId::Slice(..) => {
                     slices += 1;
@@ -333,23 +339,23 @@ impl Progresses<'_> {
                     } else {
                         "EndpointSlices"
                     };
-                    progress.copies_trouble =
+                    progress.copies_problem =
                         Some(format!("{slices} {noun} cannot be written ({failure})"));
                 }
                 ObjectId::Namespace(name) => {
-                    progress.service_trouble = Some(format!(
+                    progress.service_problem = Some(format!(
                         "has no namespace {name}, and it cannot be made ({failure}); make it, or join the cluster \
                          with --allow-namespace-creation"
                     ));
                 }
                 ObjectId::Service(service) => {
-                    progress.service_trouble = Some(format!(
+                    progress.service_problem = Some(format!(
                         "Service {} cannot be written ({failure})",
                         service.name
                     ));
                 }
                 other => {
-                    progress.service_trouble = Some(format!(
+                    progress.service_problem = Some(format!(
                         "{} {} cannot be written ({failure})",
                         other.kind(),
                         self.key.name
@@ -361,17 +367,17 @@ impl Progresses<'_> {
 }
 
 /// The write of a status that says something new.
-fn status_write(key: &ServiceKey, mcs: &McsView, wish: StatusWish) -> Option<Write> {
-    if wish.conditions == mcs.conditions && wish.ingress == mcs.ingress {
+fn status_write(key: &ServiceKey, mcs: &McsView, status: DesiredStatus) -> Option<Write> {
+    if status.conditions == mcs.conditions && status.ingress == mcs.ingress {
         return None;
     }
-    let mut status = json!({ "conditions": wish.conditions });
-    if wish.ingress != mcs.ingress {
-        status["loadBalancer"] = json!({ "ingress": wish.ingress });
+    let mut fields = json!({ "conditions": status.conditions });
+    if status.ingress != mcs.ingress {
+        fields["loadBalancer"] = json!({ "ingress": status.ingress });
     }
-    let patch = status_patch(&mcs.resource_version, status);
+    let patch = status_patch(&mcs.resource_version, fields);
     let operation = Operation::PatchMultiClusterServiceStatus(key.clone(), patch);
-    Some(Write::new(operation).telling(wish.events))
+    Some(Write::new(operation).telling(status.events))
 }
 
 /// What came of looking at a member.
@@ -407,10 +413,10 @@ pub fn reconcile_cluster(
             .again_at
             .map_or(ClusterOutcome::Stays, ClusterOutcome::LookAgain);
     };
-    match departure(index, name, since, now) {
-        Departure::UnderWay(until) => return ClusterOutcome::LookAgain(until.instant),
-        Departure::Over(left) if cluster.gone => return ClusterOutcome::Gone(left),
-        Departure::Over(_) => {}
+    match removal(index, name, since, now) {
+        Removal::UnderWay(until) => return ClusterOutcome::LookAgain(until.instant),
+        Removal::Over(left) if cluster.gone => return ClusterOutcome::Gone(left),
+        Removal::Over(_) => {}
     }
     if cluster.finalizers.have_ours() {
         let patch = cluster.finalizers.without_ours(&cluster.resource_version);
@@ -424,12 +430,12 @@ pub fn reconcile_cluster(
 
 /// What a process that does not write makes of a member: it cleans nothing, and forgets a member that is gone once
 /// the leader has had its time.
-pub fn follow_departure(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
+pub fn follow_removal(index: &Index, name: &ClusterName, now: TimePoint) -> ClusterOutcome {
     let cluster = index.hub.clusters.get(name);
     match cluster.and_then(|cluster| Some((cluster, cluster.leaving_since?))) {
-        Some((cluster, since)) if cluster.gone => match departure(index, name, since, now) {
-            Departure::UnderWay(until) => ClusterOutcome::LookAgain(until.instant),
-            Departure::Over(left) => ClusterOutcome::Gone(left),
+        Some((cluster, since)) if cluster.gone => match removal(index, name, since, now) {
+            Removal::UnderWay(until) => ClusterOutcome::LookAgain(until.instant),
+            Removal::Over(left) => ClusterOutcome::Gone(left),
         },
         _ => ClusterOutcome::Stays,
     }
@@ -449,12 +455,12 @@ fn keep(
         let write = Write::new(Operation::PatchCluster(name.clone(), patch));
         return enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
     }
-    if let Some(wish) = cluster::status(index, name, now) {
-        let status = json!({
-            "kubernetesVersion": wish.kubernetes_version,
-            "conditions": wish.conditions,
+    if let Some(status) = cluster::status(index, name, now) {
+        let fields = json!({
+            "kubernetesVersion": status.kubernetes_version,
+            "conditions": status.conditions,
         });
-        let patch = status_patch(&cluster.resource_version, status);
+        let patch = status_patch(&cluster.resource_version, fields);
         let write = Write::new(Operation::PatchClusterStatus(name.clone(), patch));
         enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
     }

@@ -62,7 +62,7 @@ struct LaneState {
     of_items: HashMap<Item, BTreeSet<u64>>,
     next_place: u64,
     under_way: HashMap<ObjectId, UnderWay>,
-    troubles: HashMap<ObjectId, FailedWrite>,
+    failed: HashMap<ObjectId, FailedWrite>,
     started: HashMap<ObjectId, Instant>,
     tokens: f64,
     refilled: Option<Instant>,
@@ -91,7 +91,7 @@ pub struct Finished {
     /// Another write of the object was enqueued while it was under way, and is to be enqueued again.
     pub enqueued: bool,
     /// It failed, and not in a way that is likely to pass by itself in a moment.
-    pub is_trouble: bool,
+    pub is_persistent: bool,
     /// How many times in a row it has failed.
     pub attempts: u32,
     /// It was carried out, as it has been again and again: somebody changes it back each time.
@@ -101,7 +101,7 @@ pub struct Finished {
 impl Finished {
     /// How many times in a row it has failed, where that is not likely to pass by itself in a moment.
     pub fn lasting_attempts(&self) -> Option<u32> {
-        self.is_trouble.then_some(self.attempts)
+        self.is_persistent.then_some(self.attempts)
     }
 }
 
@@ -139,9 +139,9 @@ impl WriteQueue {
             return Enqueued::UnderWay;
         }
         let retry = state
-            .troubles
+            .failed
             .get(write.object())
-            .map(|trouble| trouble.retry_at);
+            .map(|failed| failed.retry_at);
         let unfold = state
             .started
             .get(write.object())
@@ -207,12 +207,12 @@ impl WriteQueue {
             self.note_idle(item);
         }
         let enqueued = under_way.unwrap_or_default().enqueued;
-        let trouble = self.note_answer(result, now);
+        let failed = self.note_answer(result, now);
         let mut finished = Finished {
-            retry_at: trouble.map(|trouble| trouble.retry_at),
+            retry_at: failed.map(|failed| failed.retry_at),
             enqueued,
-            is_trouble: trouble.is_some_and(FailedWrite::counts),
-            attempts: trouble.map_or(0, |trouble| trouble.attempts),
+            is_persistent: failed.is_some_and(FailedWrite::counts),
+            attempts: failed.map_or(0, |failed| failed.attempts),
             fight: None,
         };
         if finished.retry_at.is_none() {
@@ -242,45 +242,45 @@ impl WriteQueue {
                 Failure::new(FailureKind::Other, IGNORED)
             }
             Ok(_) => {
-                state.troubles.remove(write.object());
+                state.failed.remove(write.object());
                 return None;
             }
         };
         let attempts = state
-            .troubles
+            .failed
             .get(write.object())
-            .map_or(0, |trouble| trouble.attempts)
+            .map_or(0, |failed| failed.attempts)
             + 1;
         let retry_at = now + backoff(attempts);
-        let trouble = FailedWrite {
+        let failed = FailedWrite {
             attempts,
             failure,
             item: item.clone(),
             retry_at,
         };
-        let place = state.troubles.entry(write.object().clone());
-        Some(place.insert_entry(trouble).into_mut())
+        let place = state.failed.entry(write.object().clone());
+        Some(place.insert_entry(failed).into_mut())
     }
 
-    /// What could not be written for an item in a lane, and is trouble.
-    pub fn troubles(
+    /// What could not be written for an item in a lane, and is failed.
+    pub fn failed(
         &self,
         lane: &Lane,
         item: &Item,
     ) -> impl Iterator<Item = (&ObjectId, &FailedWrite)> {
-        let all = self.lanes.get(lane).map(|state| &state.troubles);
+        let all = self.lanes.get(lane).map(|state| &state.failed);
         all.into_iter()
             .flatten()
-            .filter(move |(_, trouble)| trouble.item == *item && trouble.counts())
+            .filter(move |(_, failed)| failed.item == *item && failed.counts())
     }
 
-    /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor is in trouble. What is
+    /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor is in failed. What is
     /// wanted still keeps its place, so that an object that changes all the time gets its turn.
     pub fn keep_only(&mut self, lane: &Lane, item: &Item, wanted: &HashSet<ObjectId>) {
         if let Some(state) = self.lanes.get_mut(lane) {
             state
-                .troubles
-                .retain(|object, trouble| trouble.item != *item || wanted.contains(object));
+                .failed
+                .retain(|object, failed| failed.item != *item || wanted.contains(object));
             state.withdraw(item, |write| !wanted.contains(write.object()));
         }
     }
@@ -308,7 +308,7 @@ impl WriteQueue {
     /// A member answers again, or is gone: its back-offs are void.
     pub fn reset(&mut self, lane: &Lane) {
         if let Some(state) = self.lanes.get_mut(lane) {
-            state.troubles.clear();
+            state.failed.clear();
         }
     }
 
@@ -330,7 +330,7 @@ impl LaneState {
             of_items: HashMap::new(),
             next_place: 0,
             under_way: HashMap::new(),
-            troubles: HashMap::new(),
+            failed: HashMap::new(),
             started: HashMap::new(),
             tokens: burst,
             refilled: None,

@@ -2,22 +2,22 @@
 
 use causeway::api;
 use causeway::domain::ClusterName;
-use causeway_engine::departure::Leftovers;
 use causeway_engine::index::member::{Configuration, Member};
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
-    Generation, HubEvent, Item, Lane, MemberEvent, ObjectEvent, Signal, Standing, TimePoint,
+    Generation, HubEvent, Item, Lane, MemberEvent, MemberState, ObjectEvent, Signal, TimePoint,
 };
-use causeway_engine::reconcile::{ClusterOutcome, follow_departure};
+use causeway_engine::reconcile::{ClusterOutcome, follow_removal};
+use causeway_engine::removal::Leftovers;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource as _;
 
 use super::{Controller, Parts, SourceChange};
 use crate::fleet::Outcome;
-use crate::metrics::MemberState;
+use crate::metrics::Connectivity;
 
 impl Controller {
-    pub(super) fn fold_hub(&mut self, event: HubEvent, now: TimePoint) {
+    pub(super) fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
         let event = match event {
             HubEvent::Secrets(namespace, signal) => {
                 for name in self.parts.fleet.note_secrets(&namespace, signal) {
@@ -32,7 +32,7 @@ impl Controller {
             _ => Default::default(),
         };
         let held_before = self.parts.index.hub.held();
-        self.parts.index.fold_hub(event, now);
+        self.parts.index.apply_hub(event, now);
         let held = self.parts.index.hub.held();
         if held != held_before {
             self.parts.metrics.withdrawals_held("hub", held);
@@ -45,7 +45,7 @@ impl Controller {
 
     /// Engages a member as its Cluster and its Secret are now, and notes what is wrong with them.
     pub(super) fn engage(&mut self, name: &ClusterName) {
-        let stood = self.parts.index.standing(name);
+        let stood = self.parts.index.member_state(name);
         let configuration = match self.parts.fleet.reconsider(name) {
             Outcome::Pending => return,
             Outcome::Unchanged => Configuration::Valid,
@@ -62,7 +62,7 @@ impl Controller {
             }
         };
         if self.parts.index.note_configuration(name, configuration) {
-            self.note_standing(name, &stood);
+            self.note_state(name, &stood);
         }
     }
 
@@ -85,7 +85,7 @@ impl Controller {
         index.note_engagement(name);
     }
 
-    pub(super) fn fold_member(
+    pub(super) fn apply_member(
         &mut self,
         name: &ClusterName,
         generation: Generation,
@@ -117,24 +117,24 @@ impl Controller {
             let member = controller.parts.index.members.get(name);
             member.map_or(0, Member::held)
         };
-        let (stood, held_before) = (self.parts.index.standing(name), held(self));
-        self.parts.index.fold_member(name, event, now);
+        let (stood, held_before) = (self.parts.index.member_state(name), held(self));
+        self.parts.index.apply_member(name, event, now);
         let held = held(self);
         if held != held_before {
             self.parts.metrics.withdrawals_held(name.as_str(), held);
             self.release(name, now);
         }
-        self.note_standing(name, &stood);
+        self.note_state(name, &stood);
     }
 
-    fn note_standing(&mut self, name: &ClusterName, stood: &Standing) {
-        let stands = self.parts.index.standing(name);
+    fn note_state(&mut self, name: &ClusterName, stood: &MemberState) {
+        let stands = self.parts.index.member_state(name);
         if stands == *stood {
             return;
         }
         tracing::info!(cluster = %name, ?stands, "a member changed");
-        self.parts.metrics.member_state(name, state_of(&stands));
-        if stands == Standing::Synced {
+        self.parts.metrics.member_state(name, connectivity(&stands));
+        if stands == MemberState::Synced {
             self.parts.write_queue.reset(&Lane::Member(name.clone()));
         }
     }
@@ -149,7 +149,7 @@ impl Controller {
 
     /// A follower cleans nothing; it forgets a member once the leader has had its time.
     pub(super) fn forget_if_gone(&mut self, name: &ClusterName, now: TimePoint) {
-        match follow_departure(&self.parts.index, name, now) {
+        match follow_removal(&self.parts.index, name, now) {
             ClusterOutcome::Stays => {}
             ClusterOutcome::LookAgain(at) => self.queue.at(Item::Cluster(name.clone()), at),
             ClusterOutcome::Gone(left) => self.forget(name, &left),
@@ -195,12 +195,12 @@ impl Controller {
     }
 }
 
-fn state_of(standing: &Standing) -> MemberState {
-    match standing {
-        Standing::Synced => MemberState::Synced,
-        Standing::Syncing | Standing::NotJoined => MemberState::Syncing,
-        Standing::Unreachable { .. } | Standing::Refused(_) | Standing::LeftOut(_) => {
-            MemberState::Unreachable
+fn connectivity(state: &MemberState) -> Connectivity {
+    match state {
+        MemberState::Synced => Connectivity::Synced,
+        MemberState::Syncing | MemberState::NotJoined => Connectivity::Syncing,
+        MemberState::Unreachable { .. } | MemberState::Refused(_) | MemberState::LeftOut(_) => {
+            Connectivity::Unreachable
         }
     }
 }

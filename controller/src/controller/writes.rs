@@ -1,4 +1,4 @@
-//! Writes are sent, and their answers folded in.
+//! Writes are sent, and their answers applied.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use causeway::api::condition::reason;
 use causeway_engine::fight::{Fight, told_text};
 use causeway_engine::model::slice::Path;
 use causeway_engine::model::{
-    Dispatch, Failure, Item, Lane, ObjectEvent, ObjectId, Priority, Standing, Write, WriteResult,
+    Dispatch, Failure, Item, Lane, MemberState, ObjectEvent, ObjectId, Priority, Write, WriteResult,
 };
 use causeway_engine::reconcile::path_of;
 use causeway_engine::write_queue::Finished;
@@ -33,7 +33,7 @@ impl Controller {
         } = &mut self.parts;
         let open = |lane: &Lane| match lane {
             Lane::Hub => Some(0),
-            Lane::Member(name) if index.standing(name) == Standing::Synced => {
+            Lane::Member(name) if index.member_state(name) == MemberState::Synced => {
                 fleet.client(name).map(|(_, generation)| generation)
             }
             Lane::Member(_) => None,
@@ -101,7 +101,7 @@ impl Controller {
                         .is_some_and(|member| member.generation == generation),
                 };
                 if current {
-                    self.parts.index.fold_ack(&lane, ack, now);
+                    self.parts.index.apply_ack(&lane, ack, now);
                 }
                 self.record(&lane, &item, write.object(), write.events().to_vec());
                 if let Some(fight) = finished.fight {

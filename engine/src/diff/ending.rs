@@ -7,7 +7,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 use super::comparison::{Diff, Moment, hub_write};
 use crate::index::Index;
 use crate::index::hub::McsView;
-use crate::model::{Lane, ObjectEvent, Standing};
+use crate::model::{Lane, MemberState, ObjectEvent};
 
 /// How long the clean-up may hold a MultiClusterService. Whatever keeps a member from being cleaned for longer (rights, a webhook
 /// of its own) keeps nobody from deleting an object of the hub; what is left is collected by its label whenever that can be done.
@@ -51,9 +51,9 @@ pub(super) fn hand_over(
     mcs: &McsView,
     moment: Moment,
 ) {
-    let is_clean = |name: &ClusterName| match index.standing(name) {
-        Standing::Synced => !holds(index, name, key),
-        Standing::LeftOut(_) => true,
+    let is_clean = |name: &ClusterName| match index.member_state(name) {
+        MemberState::Synced => !holds(index, name, key),
+        MemberState::LeftOut(_) => true,
         _ => false,
     };
     let guards = mcs.finalizers.have_ours() && !mcs.is_deleting();
@@ -66,13 +66,13 @@ pub(super) fn hand_over(
 /// Whether something of the service is to be cleaned in a member that answers, or may turn out to be in one that has not said
 /// yet what it holds. One that does not answer never holds up a deletion.
 fn is_waited_for(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
-    match index.standing(name) {
-        Standing::Synced => holds(index, name, key),
-        Standing::Syncing => true,
-        Standing::Unreachable { .. }
-        | Standing::Refused(_)
-        | Standing::LeftOut(_)
-        | Standing::NotJoined => false,
+    match index.member_state(name) {
+        MemberState::Synced => holds(index, name, key),
+        MemberState::Syncing => true,
+        MemberState::Unreachable { .. }
+        | MemberState::Refused(_)
+        | MemberState::LeftOut(_)
+        | MemberState::NotJoined => false,
     }
 }
 

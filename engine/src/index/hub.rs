@@ -81,7 +81,7 @@ pub struct McsView {
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// What it asks for, or why that cannot be understood.
-    pub wish: Result<MultiClusterService, FieldErrors>,
+    pub spec: Result<MultiClusterService, FieldErrors>,
     /// The conditions that its status holds.
     pub conditions: Vec<Condition>,
     /// The load balancers that its status holds.
@@ -164,23 +164,23 @@ impl Hub {
             .is_some_and(|cluster| cluster.leaving_since.is_some())
     }
 
-    pub(super) fn fold(&mut self, event: HubEvent, now: TimePoint) -> Change {
+    pub(super) fn apply(&mut self, event: HubEvent, now: TimePoint) -> Change {
         let mut change = Change::default();
         match event {
-            HubEvent::MultiClusterServices(signal) => self.fold_mcs(signal, now, &mut change),
-            HubEvent::Services(signal) => self.fold_services(signal, now, &mut change),
-            HubEvent::Clusters(signal) => self.fold_clusters(signal, now, &mut change),
-            HubEvent::WorksServed(served) => self.works.fold_served(served, now, &mut change),
+            HubEvent::MultiClusterServices(signal) => self.apply_mcs(signal, now, &mut change),
+            HubEvent::Services(signal) => self.apply_services(signal, now, &mut change),
+            HubEvent::Clusters(signal) => self.apply_clusters(signal, now, &mut change),
+            HubEvent::WorksServed(served) => self.works.apply_served(served, now, &mut change),
             HubEvent::Works(signal) => {
-                self.works.fold(signal, now, &mut change);
+                self.works.apply(signal, now, &mut change);
                 change.services.retain(|key| self.exposes(key));
             }
             HubEvent::ExportsServed(_) => self.exports = HubExports::default(),
-            HubEvent::Exports(signal) => self.exports.fold(signal),
+            HubEvent::Exports(signal) => self.exports.apply(signal),
             HubEvent::ImportsServed(served) => {
-                self.imports.fold_served(served, now, &mut change);
+                self.imports.apply_served(served, now, &mut change);
             }
-            HubEvent::Imports(signal) => self.imports.fold(signal, now, &mut change),
+            HubEvent::Imports(signal) => self.imports.apply(signal, now, &mut change),
             HubEvent::Secrets(..) => {}
         }
         if self.watches.each().iter().all(|watch| watch.listed) {
@@ -189,7 +189,7 @@ impl Hub {
         change
     }
 
-    fn fold_mcs(
+    fn apply_mcs(
         &mut self,
         signal: Signal<api::MultiClusterService>,
         now: TimePoint,
@@ -252,7 +252,7 @@ impl Hub {
         change.services.insert(key);
     }
 
-    fn fold_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
+    fn apply_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
         self.watches.services.note(&signal, now);
         match signal {
             Signal::Listed(objects) => {
@@ -335,7 +335,12 @@ impl Hub {
         }
     }
 
-    fn fold_clusters(&mut self, signal: Signal<api::Cluster>, now: TimePoint, change: &mut Change) {
+    fn apply_clusters(
+        &mut self,
+        signal: Signal<api::Cluster>,
+        now: TimePoint,
+        change: &mut Change,
+    ) {
         self.watches.clusters.note(&signal, now);
         match signal {
             Signal::Listed(objects) => {
@@ -411,8 +416,8 @@ impl Hub {
         }
     }
 
-    /// Folds in the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch tells of new objects.
-    pub(super) fn fold_ack(&mut self, ack: Ack, now: TimePoint) {
+    /// Applies the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch tells of new objects.
+    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) {
         match ack {
             Ack::MultiClusterService(object) => {
                 let known = key_of(&object.metadata)
@@ -457,7 +462,7 @@ impl McsView {
             generation: meta.generation.unwrap_or_default(),
             deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),
-            wish: MultiClusterService::try_from(object),
+            spec: MultiClusterService::try_from(object),
             conditions: status.conditions.unwrap_or_default(),
             ingress: status
                 .load_balancer

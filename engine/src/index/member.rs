@@ -40,7 +40,7 @@ use crate::model::slice::{
     CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, SourceVersion, Uid,
 };
 use crate::model::{
-    Ack, DeletedObject, Failure, Generation, Identity, MemberEvent, Signal, Standing, TimePoint,
+    Ack, DeletedObject, Failure, Generation, Identity, MemberEvent, MemberState, Signal, TimePoint,
 };
 
 /// EndpointSlices of discovery.k8s.io/v1 are there since this release.
@@ -58,7 +58,7 @@ pub struct Member {
     /// Who its Cluster says that it is: the UID of its kube-system namespace.
     pub recorded_uid: Option<String>,
     /// Whether what it provides is given up because it has been out of reach for too long.
-    pub lapsed: bool,
+    pub ttl_expired: bool,
     /// What is wrong with its Cluster or its Secret, if anything is.
     pub configuration: Configuration,
     /// Why it cannot be used, where a person has to act.
@@ -77,7 +77,7 @@ pub struct Member {
     missing: usize,
     missing_since: Option<TimePoint>,
     probe_failure: Option<Failure>,
-    troubled_since: Option<TimePoint>,
+    failing_since: Option<TimePoint>,
 }
 
 /// What the Cluster object and the Secret of a member are worth.
@@ -115,7 +115,7 @@ impl Member {
             identity: None,
             cluster_uid: None,
             recorded_uid: None,
-            lapsed: false,
+            ttl_expired: false,
             configuration: Configuration::default(),
             refusals: Refusals::default(),
             services: Objects::default(),
@@ -129,7 +129,7 @@ impl Member {
             missing: 0,
             missing_since: None,
             probe_failure: None,
-            troubled_since: None,
+            failing_since: None,
         }
     }
 
@@ -146,27 +146,27 @@ impl Member {
     }
 
     /// How the member stands.
-    pub fn standing(&self) -> Standing {
+    pub fn member_state(&self) -> MemberState {
         if let Configuration::Refused(why) = &self.configuration {
-            return Standing::Refused(why.clone());
+            return MemberState::Refused(why.clone());
         }
         if let Some(why) = self.refusals.first() {
-            return Standing::Refused(why.clone());
+            return MemberState::Refused(why.clone());
         }
         let failed = self.watches.each();
         let failure = self
             .probe_failure
             .as_ref()
             .or_else(|| failed.into_iter().find_map(|w| w.failure.as_ref()));
-        match (failure, self.troubled_since) {
-            (Some(why), Some(since)) => Standing::Unreachable {
+        match (failure, self.failing_since) {
+            (Some(why), Some(since)) => MemberState::Unreachable {
                 since,
                 why: why.to_string(),
             },
             _ if self.identity.is_some() && failed.iter().all(|watch| watch.listed) => {
-                Standing::Synced
+                MemberState::Synced
             }
-            _ => Standing::Syncing,
+            _ => MemberState::Syncing,
         }
     }
 
@@ -333,7 +333,7 @@ impl Member {
         exports.chain(imports)
     }
 
-    pub(super) fn fold(&mut self, event: MemberEvent, now: TimePoint) -> Changed {
+    pub(super) fn apply(&mut self, event: MemberEvent, now: TimePoint) -> Changed {
         let mut changed = Changed::default();
         // Whether the address answers is so whoever answers there.
         let of_anybody = matches!(event, MemberEvent::Identified(_) | MemberEvent::Probed(_));
@@ -352,7 +352,7 @@ impl Member {
             MemberEvent::Exports(signal) => {
                 self.clusterset.export_watch.note(&signal, now);
                 let exports = &mut self.clusterset.exports;
-                exports.fold(
+                exports.apply(
                     signal,
                     ExportView::read,
                     &mut self.tombstones,
@@ -363,7 +363,7 @@ impl Member {
             MemberEvent::Imports(signal) => {
                 self.clusterset.import_watch.note(&signal, now);
                 let imports = &mut self.clusterset.imports;
-                imports.fold(
+                imports.apply(
                     signal,
                     ImportView::read,
                     &mut self.tombstones,
@@ -374,25 +374,25 @@ impl Member {
                 self.watches.services.note(&signal, now);
                 let read = |service: &Service| ServiceView::read(service);
                 self.services
-                    .fold(signal, read, &mut self.tombstones, &mut changed.keys);
+                    .apply(signal, read, &mut self.tombstones, &mut changed.keys);
                 let foreign = changed.keys.iter().filter_map(ServiceKey::underived);
                 let foreign: Vec<_> = foreign.collect();
                 changed.keys.extend(foreign);
             }
-            MemberEvent::Slices(signal) => self.fold_slices(signal, &mut changed, now),
+            MemberEvent::Slices(signal) => self.apply_slices(signal, &mut changed, now),
             MemberEvent::Namespaces(signal) => {
                 self.watches.namespaces.note(&signal, now);
-                self.namespaces.fold(signal, &mut changed.namespaces);
+                self.namespaces.apply(signal, &mut changed.namespaces);
             }
         }
         let services = &self.services;
         let has = |key: &ServiceKey| services.view(key).is_some();
         self.clusterset.note_services(&changed.keys, has, now);
-        self.note_trouble(now);
+        self.note_failing(now);
         changed
     }
 
-    fn fold_slices(
+    fn apply_slices(
         &mut self,
         signal: Signal<ObservedSlice>,
         changed: &mut Changed,
@@ -405,7 +405,7 @@ impl Member {
             self.tombstones.add(&copy.uid.to_string());
         }
         let confirms = matches!(signal, Signal::Confirmed);
-        self.slices.fold(signal, changed);
+        self.slices.apply(signal, changed);
         if confirms {
             let shown = |key: &ServiceKey, uid: &Uid| self.slices.shown_version(key, uid);
             changed.keys.extend(self.rollbacks.confirm(shown, now));
@@ -437,28 +437,28 @@ impl Member {
         }
     }
 
-    fn note_trouble(&mut self, now: TimePoint) {
-        let troubled = self.probe_failure.is_some()
+    fn note_failing(&mut self, now: TimePoint) {
+        let is_failing = self.probe_failure.is_some()
             || self
                 .watches
                 .all()
                 .iter()
                 .any(|watch| watch.failure.is_some());
-        self.troubled_since = if troubled {
-            self.troubled_since.or(Some(now))
+        self.failing_since = if is_failing {
+            self.failing_since.or(Some(now))
         } else {
             None
         };
     }
 
-    pub(super) fn fold_ack(&mut self, ack: Ack, now: TimePoint) {
+    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) {
         match ack {
             Ack::Namespace(object) => self.namespaces.put(&object),
             Ack::Service(object) => {
                 if let (Some(key), Some(view)) =
                     (key_of(&object.metadata), ServiceView::read(&object))
                 {
-                    self.services.fold_ack(key, view, &self.tombstones, now);
+                    self.services.apply_ack(key, view, &self.tombstones, now);
                 }
             }
             Ack::ServiceExport(object) => {
@@ -466,7 +466,7 @@ impl Member {
                     (key_of(&object.metadata), ExportView::read(&object))
                 {
                     let exports = &mut self.clusterset.exports;
-                    exports.fold_ack(key, view, &self.tombstones, now);
+                    exports.apply_ack(key, view, &self.tombstones, now);
                 }
             }
             Ack::ServiceImport(object) => {
@@ -474,7 +474,7 @@ impl Member {
                     (key_of(&object.metadata), ImportView::read(&object))
                 {
                     let imports = &mut self.clusterset.imports;
-                    imports.fold_ack(key, view, &self.tombstones, now);
+                    imports.apply_ack(key, view, &self.tombstones, now);
                 }
             }
             Ack::Slice(object) => {
@@ -482,15 +482,15 @@ impl Member {
                 if let SliceRole::Copy(_, copy) = &slice.role
                     && !self.tombstones.contains(&copy.uid.to_string())
                 {
-                    self.slices.fold_ack(slice, now);
+                    self.slices.apply_ack(slice, now);
                 }
             }
-            Ack::Deleted(deleted) => self.fold_deleted_ack(&deleted),
+            Ack::Deleted(deleted) => self.apply_deleted_ack(&deleted),
             Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
         }
     }
 
-    fn fold_deleted_ack(&mut self, deleted: &DeletedObject) {
+    fn apply_deleted_ack(&mut self, deleted: &DeletedObject) {
         match deleted {
             DeletedObject::Service { key, uid } => self.services.note_deleted(key, uid),
             DeletedObject::ServiceExport { key, uid } => {

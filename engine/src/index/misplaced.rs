@@ -38,10 +38,10 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use crate::fixtures::objects::export;
-    use crate::fixtures::{HUB_UID, World, key, world};
+    use crate::fixtures::{Environment, HUB_UID, env, key};
 
-    fn said(world: &mut World) -> String {
-        let mut said: Vec<_> = world.index.take_misplaced_exports();
+    fn said(env: &mut Environment) -> String {
+        let mut said: Vec<_> = env.index.take_misplaced_exports();
         said.sort();
         let said = said.iter().map(|(key, _)| key.name.to_string());
         said.collect::<Vec<_>>().join(" ")
@@ -49,32 +49,32 @@ mod tests {
 
     #[test]
     fn an_export_on_a_hub_that_is_no_member_is_told_of_once() {
-        let mut world = world();
-        world.member("member1").on_hub(export("foo")).deliver();
-        assert_eq!(said(&mut world), "foo");
-        world.on_hub(export("foo")).on_hub(export("bar")).deliver();
-        assert_eq!(said(&mut world), "bar", "once each");
-        world.list_exports();
-        assert_eq!(said(&mut world), "");
-        world.off_hub(crate::fixtures::objects::Kind::Export, "foo");
-        world.on_hub(export("foo")).deliver();
-        assert_eq!(said(&mut world), "foo", "another object");
+        let mut env = env();
+        env.member("member1").on_hub(export("foo")).deliver();
+        assert_eq!(said(&mut env), "foo");
+        env.on_hub(export("foo")).on_hub(export("bar")).deliver();
+        assert_eq!(said(&mut env), "bar", "once each");
+        env.list_exports();
+        assert_eq!(said(&mut env), "");
+        env.off_hub(crate::fixtures::objects::Kind::Export, "foo");
+        env.on_hub(export("foo")).deliver();
+        assert_eq!(said(&mut env), "foo", "another object");
     }
 
     #[test]
     fn it_is_not_told_of_where_it_may_be_carried() {
-        let mut world = world();
-        world.hear_of_works(true).on_hub(export("foo")).deliver();
-        assert_eq!(said(&mut world), "", "Karmada's");
-        world.hear_works(false).silent_member("member1").deliver();
-        assert_eq!(said(&mut world), "", "member1 may be the hub");
-        world.identify("member1", HUB_UID, (1, 34));
-        assert_eq!(said(&mut world), "", "member1 is the hub");
-        world.list_exports();
-        world.off_hub(crate::fixtures::objects::Kind::Cluster, "member1");
-        world.deliver();
-        world.index.forget(&crate::fixtures::name("member1"));
-        assert_eq!(said(&mut world), "foo");
-        assert!(!world.index.is_exported(&key("foo")));
+        let mut env = env();
+        env.hear_of_works(true).on_hub(export("foo")).deliver();
+        assert_eq!(said(&mut env), "", "Karmada's");
+        env.hear_works(false).silent_member("member1").deliver();
+        assert_eq!(said(&mut env), "", "member1 may be the hub");
+        env.identify("member1", HUB_UID, (1, 34));
+        assert_eq!(said(&mut env), "", "member1 is the hub");
+        env.list_exports();
+        env.off_hub(crate::fixtures::objects::Kind::Cluster, "member1");
+        env.deliver();
+        env.index.forget(&crate::fixtures::name("member1"));
+        assert_eq!(said(&mut env), "foo");
+        assert!(!env.index.is_exported(&key("foo")));
     }
 }

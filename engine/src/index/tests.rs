@@ -2,24 +2,23 @@ use causeway::domain::ServiceKey;
 
 use super::*;
 use crate::fixtures::objects::{Kind, NAMESPACE, cluster, mcs, namespace, service, slice};
-use crate::fixtures::{World, key, name, world};
+use crate::fixtures::{Environment, env, key, name};
 
 /// Two exposed services in two members, and one that nobody exposes.
-fn three_services() -> World {
-    let mut world = world();
-    world.member("member1").member("member2");
+fn three_services() -> Environment {
+    let mut env = env();
+    env.member("member1").member("member2");
     for exposed in ["foo", "bar"] {
-        world
-            .on_hub(service(exposed).port("http", 80))
+        env.on_hub(service(exposed).port("http", 80))
             .on_hub(mcs(exposed));
     }
-    world.on_hub(service("quiet").port("http", 80)).settle();
-    world
+    env.on_hub(service("quiet").port("http", 80)).settle();
+    env
 }
 
-fn marked(world: &mut World) -> Vec<Item> {
-    world.deliver();
-    let mut marked: Vec<_> = world.index.take_marked().into_keys().collect();
+fn marked(env: &mut Environment) -> Vec<Item> {
+    env.deliver();
+    let mut marked: Vec<_> = env.index.take_marked().into_keys().collect();
     marked.sort();
     marked
 }
@@ -34,31 +33,28 @@ fn member_item(member: &str) -> Item {
 
 #[test]
 fn a_change_touches_the_service_that_it_concerns() {
-    let mut world = three_services();
-    world.on("member1", slice("foo-abc", "foo").endpoint("10.1.0.5"));
-    assert_eq!(marked(&mut world), [item("foo")]);
-    world.on_hub(service("bar").port("http", 81));
-    assert_eq!(marked(&mut world), [item("bar")]);
-    world.off("member2", Kind::Service, "foo");
-    assert_eq!(marked(&mut world), [item("foo")]);
-    world.on_hub(mcs("bar").providers(&["member1"]));
-    assert_eq!(marked(&mut world), [item("bar")]);
+    let mut env = three_services();
+    env.on("member1", slice("foo-abc", "foo").endpoint("10.1.0.5"));
+    assert_eq!(marked(&mut env), [item("foo")]);
+    env.on_hub(service("bar").port("http", 81));
+    assert_eq!(marked(&mut env), [item("bar")]);
+    env.off("member2", Kind::Service, "foo");
+    assert_eq!(marked(&mut env), [item("foo")]);
+    env.on_hub(mcs("bar").providers(&["member1"]));
+    assert_eq!(marked(&mut env), [item("bar")]);
 }
 
 #[test]
 fn what_nobody_exposes_touches_nothing() {
-    let mut world = three_services();
-    world
-        .on("member1", slice("quiet-abc", "quiet").endpoint("10.1.0.5"))
+    let mut env = three_services();
+    env.on("member1", slice("quiet-abc", "quiet").endpoint("10.1.0.5"))
         .on_hub(service("quiet").port("http", 81));
-    world.on("member1", namespace("elsewhere"));
-    assert_eq!(marked(&mut world), []);
-    world.on_hub(mcs("quiet"));
-    assert_eq!(marked(&mut world), [item("quiet")]);
+    env.on("member1", namespace("elsewhere"));
+    assert_eq!(marked(&mut env), []);
+    env.on_hub(mcs("quiet"));
+    assert_eq!(marked(&mut env), [item("quiet")]);
     assert_eq!(
-        world.index.members["member1"]
-            .sources(&key("quiet"))
-            .count(),
+        env.index.members["member1"].sources(&key("quiet")).count(),
         1,
         "it was kept all the while"
     );
@@ -66,30 +62,30 @@ fn what_nobody_exposes_touches_nothing() {
 
 #[test]
 fn a_namespace_touches_the_services_that_are_exposed_in_it() {
-    let mut world = three_services();
-    world.off("member1", Kind::Namespace, NAMESPACE);
-    assert_eq!(marked(&mut world), [item("bar"), item("foo")]);
+    let mut env = three_services();
+    env.off("member1", Kind::Namespace, NAMESPACE);
+    assert_eq!(marked(&mut env), [item("bar"), item("foo")]);
 }
 
 #[test]
 fn clusters_that_come_go_or_change_touch_every_exposed_service() {
-    let mut world = three_services();
-    world.on_hub(cluster("member3"));
+    let mut env = three_services();
+    env.on_hub(cluster("member3"));
     assert_eq!(
-        marked(&mut world),
+        marked(&mut env),
         [item("bar"), item("foo"), member_item("member3")]
     );
-    world.lose("member1");
+    env.lose("member1");
     assert_eq!(
-        marked(&mut world),
+        marked(&mut env),
         [item("bar"), item("foo"), member_item("member1")]
     );
-    world.lose("member1");
-    assert_eq!(marked(&mut world), []);
+    env.lose("member1");
+    assert_eq!(marked(&mut env), []);
     let touched = serde_json::json!({"metadata": {"labels": {"a": "b"}}});
-    world.on_hub(cluster("member2").with(touched));
+    env.on_hub(cluster("member2").with(touched));
     assert_eq!(
-        marked(&mut world),
+        marked(&mut env),
         [member_item("member2")],
         "a label changes no plan"
     );
@@ -97,18 +93,18 @@ fn clusters_that_come_go_or_change_touch_every_exposed_service() {
 
 #[test]
 fn leftovers_of_a_service_are_looked_at_too() {
-    let mut world = three_services();
-    world.off_hub(Kind::Service, "quiet").deliver();
-    world.lose("member2").off_hub(Kind::Mcs, "foo").settle();
-    assert!(world.index.owns_any(&key("foo")) && world.mcs("foo").is_none());
-    world.index.mark_all_services();
-    assert_eq!(marked(&mut world), [item("bar"), item("foo")]);
+    let mut env = three_services();
+    env.off_hub(Kind::Service, "quiet").deliver();
+    env.lose("member2").off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.index.owns_any(&key("foo")) && env.mcs("foo").is_none());
+    env.index.mark_all_services();
+    assert_eq!(marked(&mut env), [item("bar"), item("foo")]);
 }
 
 #[test]
 fn absence_means_nothing_before_the_hub_has_listed_everything() {
     let mut index = Index::new("hub-uid");
-    let now = world().now();
+    let now = env().now();
     let lists = [
         HubEvent::MultiClusterServices(crate::model::Signal::Listed(Vec::new())),
         HubEvent::Services(crate::model::Signal::Listed(Vec::new())),
@@ -116,17 +112,20 @@ fn absence_means_nothing_before_the_hub_has_listed_everything() {
     ];
     for list in lists {
         assert!(!index.hub.is_listed());
-        index.fold_hub(list, now);
+        index.apply_hub(list, now);
     }
     assert!(index.hub.is_listed());
 }
 
 #[test]
 fn a_member_that_was_forgotten_is_not_joined() {
-    let mut world = three_services();
-    world.index.forget(&name("member2"));
-    assert_eq!(world.index.standing(&name("member2")), Standing::NotJoined);
-    let all: BTreeMap<ServiceKey, _> = world
+    let mut env = three_services();
+    env.index.forget(&name("member2"));
+    assert_eq!(
+        env.index.member_state(&name("member2")),
+        MemberState::NotJoined
+    );
+    let all: BTreeMap<ServiceKey, _> = env
         .index
         .hub
         .multi_cluster_services
@@ -135,7 +134,7 @@ fn a_member_that_was_forgotten_is_not_joined() {
         .collect();
     assert_eq!(all.len(), 2);
     assert_eq!(
-        marked(&mut world),
+        marked(&mut env),
         [item("bar"), item("foo"), member_item("member1")]
     );
 }

@@ -9,38 +9,38 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::copy::Provider;
 use super::copy::give_way::{lags, ready};
-use super::desired::{Beside, Desired, MemberWish, Members, Problem};
+use super::desired::{Beside, Desired, DesiredMember, Members, Problem};
 use super::placement::Placement;
-use super::service::ServiceWish;
+use super::service::DesiredService;
 use crate::index::Index;
-use crate::index::lacks::Lack;
+use crate::index::gaps::Gap;
 use crate::index::member::Member;
 use crate::model::slice::Path;
-use crate::model::{Standing, TimePoint};
+use crate::model::{MemberState, TimePoint};
 
 /// Karmada is given so long before it is told what consumers lack.
 const PATIENCE: Duration = Duration::from_secs(30);
 const NAMED_AT_MOST: usize = 5;
 
 /// What is planned for a consumer beside Karmada: the Service that is there stays as it is, whosever it is.
-pub(super) fn leave(service: ServiceWish) -> ServiceWish {
+pub(super) fn leave(service: DesiredService) -> DesiredService {
     match service {
-        ServiceWish::Own(_) => ServiceWish::Foreign,
+        DesiredService::Own(_) => DesiredService::Foreign,
         other => other,
     }
 }
 
 /// Leaves the copies of a consumer to Karmada's slices; what it lacks then.
 pub(super) fn give_way(
-    wish: &mut MemberWish,
+    desired: &mut DesiredMember,
     (name, member): (&ClusterName, &Member),
     key: &ServiceKey,
     providers: &[Provider<'_>],
-) -> BTreeSet<Lack> {
+) -> BTreeSet<Gap> {
     let consumer = || name.clone();
-    let copies = &mut wish.copies;
+    let copies = &mut desired.copies;
     let undelivered = copies.give_way(member, key, key, Path::Native).into_iter();
-    let endpoints = undelivered.map(|lacked| Lack::Endpoints {
+    let endpoints = undelivered.map(|lacked| Gap::Endpoints {
         consumer: consumer(),
         provider: lacked.provider,
         slice: lacked.slice,
@@ -51,14 +51,14 @@ pub(super) fn give_way(
         let provider = provider.and_then(|provider| provider.member);
         provider.is_some_and(|provider| lags(slice, theirs, provider, key))
     });
-    let behind = behind.map(|(slice, _)| Lack::Behind {
+    let behind = behind.map(|(slice, _)| Gap::Behind {
         consumer: consumer(),
         slice: slice.clone(),
     });
-    let service = member.service(key).is_none().then(|| Lack::Service {
+    let service = member.service(key).is_none().then(|| Gap::Service {
         consumer: consumer(),
     });
-    let fit = wish.trouble.as_ref().map(|why| Lack::Fit {
+    let fit = desired.problem.as_ref().map(|why| Gap::Fit {
         consumer: consumer(),
         why: why.clone(),
     });
@@ -72,14 +72,14 @@ pub(super) fn say(
     key: &ServiceKey,
     work: &str,
     desired: Desired,
-    lacks: BTreeSet<Lack>,
+    gaps: BTreeSet<Gap>,
     now: TimePoint,
 ) -> Desired {
-    let until = |lack: &Lack| {
-        let since = index.lacks.since(key, lack).unwrap_or(now);
+    let until = |lack: &Gap| {
+        let since = index.gaps.since(key, lack).unwrap_or(now);
         since.after(PATIENCE)
     };
-    let (old, new): (Vec<_>, Vec<_>) = lacks.iter().partition(|lack| until(lack) <= now);
+    let (old, new): (Vec<_>, Vec<_>) = gaps.iter().partition(|lack| until(lack) <= now);
     let again_at = new.iter().map(|lack| until(lack)).min();
     let said = Said {
         index,
@@ -109,7 +109,7 @@ pub(super) fn say(
             reason: reason::MANAGED_BY_KARMADA,
             message,
         }),
-        beside: Some(Beside { lacks, wavers }),
+        beside: Some(Beside { gaps, wavers }),
         again_at: desired.again_at.into_iter().chain(again_at).min(),
         ..desired
     }
@@ -122,20 +122,20 @@ struct Said<'a> {
 }
 
 impl Said<'_> {
-    fn endpoints(&self, lacks: &[&Lack], wavers: bool) -> String {
-        let known = match (lacks, wavers, self.has_ready_endpoints()) {
+    fn endpoints(&self, gaps: &[&Gap], wavers: bool) -> String {
+        let known = match (gaps, wavers, self.has_ready_endpoints()) {
             ([], true, _) => "Not every ready endpoint is in every consumer yet".to_owned(),
             ([], false, true) => "Every ready endpoint is in every consumer".to_owned(),
             ([], false, false) => "No provider has a ready endpoint".to_owned(),
             _ => {
-                let lacks: Vec<_> = lacks.iter().map(|lack| words(self.key, lack)).collect();
-                let lacks = named(&lacks, "; ");
-                format!("Not every ready endpoint is in every consumer: {lacks}")
+                let gaps: Vec<_> = gaps.iter().map(|gap| words(self.key, gap)).collect();
+                let gaps = named(&gaps, "; ");
+                format!("Not every ready endpoint is in every consumer: {gaps}")
             }
         };
         let placement = self.placement;
         let parties = placement.providers().chain(placement.consumers());
-        let unknown = parties.filter(|name| self.index.standing(name) != Standing::Synced);
+        let unknown = parties.filter(|name| self.index.member_state(name) != MemberState::Synced);
         let unknown: BTreeSet<_> = unknown.map(ClusterName::as_str).collect();
         let unknown: Vec<_> = unknown.into_iter().collect();
         match unknown.is_empty() {
@@ -187,16 +187,16 @@ impl Said<'_> {
     }
 }
 
-fn words(key: &ServiceKey, lack: &Lack) -> String {
+fn words(key: &ServiceKey, lack: &Gap) -> String {
     match lack {
-        Lack::Service { consumer } => format!("{consumer} has no Service {}", key.name),
-        Lack::Fit { consumer, why } => format!("{consumer} {why}"),
-        Lack::Endpoints {
+        Gap::Service { consumer } => format!("{consumer} has no Service {}", key.name),
+        Gap::Fit { consumer, why } => format!("{consumer} {why}"),
+        Gap::Endpoints {
             consumer,
             provider,
             slice,
         } => format!("{consumer} lacks those of EndpointSlice {slice} of {provider}"),
-        Lack::Behind { consumer, slice } => {
+        Gap::Behind { consumer, slice } => {
             format!("Karmada's EndpointSlice {slice} in {consumer} is behind")
         }
     }

@@ -5,14 +5,14 @@ use causeway::api::labels;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::verdict::{Verdict, set};
+use super::condition_state::{ConditionState, set};
 use crate::index::Index;
 use crate::index::member::{Configuration, Member, Membership};
-use crate::model::{Standing, TimePoint};
+use crate::model::{MemberState, TimePoint};
 
 /// What a Cluster's status should say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ClusterStatusWish {
+pub struct DesiredClusterStatus {
     /// The version that the member gives.
     pub kubernetes_version: Option<String>,
     /// The conditions.
@@ -20,7 +20,7 @@ pub struct ClusterStatusWish {
 }
 
 /// Words the status of a member; `None` while nothing new can be said.
-pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<ClusterStatusWish> {
+pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<DesiredClusterStatus> {
     let cluster = index.hub.clusters.get(name)?;
     let identity = index
         .members
@@ -29,40 +29,33 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Clust
     let kubernetes_version = identity
         .map(|identity| identity.version.clone())
         .or_else(|| cluster.kubernetes_version.clone());
-    let standing = index.standing(name);
+    let state = index.member_state(name);
     // A process that has just started knows nothing against what was so.
     let was_ready = find(&cluster.conditions, READY).is_some_and(|ready| {
         ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
     });
-    let is_kept = was_ready && standing == Standing::Syncing;
+    let is_kept = was_ready && state == MemberState::Syncing;
     let words = match outdated(index, name) {
         Some(message) => Some((FALSE, reason::INVALID_CONFIGURATION, message)),
-        None => in_words(index, name, standing),
+        None => in_words(index, name, state),
     };
     let (status, reason, message) = words?;
     let ready = match status {
-        TRUE => Verdict::True,
-        _ if is_kept => Verdict::Unsettled,
-        _ => Verdict::False {
+        TRUE => ConditionState::True,
+        _ if is_kept => ConditionState::Unchanged,
+        _ => ConditionState::False {
             reason: reason.into(),
             message: message.clone(),
         },
     };
     let mut conditions = cluster.conditions.clone();
-    let mut put = |type_, text: (&str, &str), verdict: &Verdict| {
-        set(
-            &mut conditions,
-            type_,
-            text,
-            verdict,
-            cluster.generation,
-            now,
-        );
+    let mut put = |type_, text: (&str, &str), state: &ConditionState| {
+        set(&mut conditions, type_, text, state, cluster.generation, now);
     };
     put(READY, (reason, &message), &ready);
     let member = index.members.get(name);
-    if let Some((text, verdict)) = member.and_then(clusterset_api) {
-        put(CLUSTERSET_API, (reason::SERVED, &text), &verdict);
+    if let Some((text, state)) = member.and_then(clusterset_api) {
+        put(CLUSTERSET_API, (reason::SERVED, &text), &state);
     }
     let held = member.map_or(0, Member::held);
     if held > 0 || find(&cluster.conditions, LISTS_BELIEVED).is_some() {
@@ -73,13 +66,13 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Clust
             &believed(name, held),
         );
     }
-    let wish = ClusterStatusWish {
+    let desired = DesiredClusterStatus {
         kubernetes_version,
         conditions,
     };
-    let differs = wish.conditions != cluster.conditions
-        || wish.kubernetes_version != cluster.kubernetes_version;
-    differs.then_some(wish)
+    let differs = desired.conditions != cluster.conditions
+        || desired.kubernetes_version != cluster.kubernetes_version;
+    differs.then_some(desired)
 }
 
 /// What is wrong with the Cluster or the Secret of a member that stays engaged as it was.
@@ -96,18 +89,18 @@ fn outdated(index: &Index, name: &ClusterName) -> Option<String> {
 fn in_words(
     index: &Index,
     name: &ClusterName,
-    standing: Standing,
+    state: MemberState,
 ) -> Option<(&'static str, &'static str, String)> {
-    let words = match standing {
-        Standing::Synced => (TRUE, reason::SYNCED, watched(index, name)),
-        Standing::Syncing => {
+    let words = match state {
+        MemberState::Synced => (TRUE, reason::SYNCED, watched(index, name)),
+        MemberState::Syncing => {
             let message = "the first lists are not complete";
             (FALSE, reason::SYNCING, message.to_owned())
         }
-        Standing::Unreachable { why, .. } => (FALSE, reason::UNREACHABLE, why),
-        Standing::Refused(why) => (FALSE, reason::REFUSED, why),
-        Standing::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
-        Standing::NotJoined => return None,
+        MemberState::Unreachable { why, .. } => (FALSE, reason::UNREACHABLE, why),
+        MemberState::Refused(why) => (FALSE, reason::REFUSED, why),
+        MemberState::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
+        MemberState::NotJoined => return None,
     };
     Some(words)
 }
@@ -137,10 +130,10 @@ fn kept(name: &ClusterName, held: usize) -> String {
     )
 }
 
-fn believed(name: &ClusterName, held: usize) -> Verdict {
+fn believed(name: &ClusterName, held: usize) -> ConditionState {
     match held {
-        0 => Verdict::True,
-        held => Verdict::False {
+        0 => ConditionState::True,
+        held => ConditionState::False {
             reason: reason::LOSS_HELD.into(),
             message: kept(name, held),
         },
@@ -148,13 +141,13 @@ fn believed(name: &ClusterName, held: usize) -> Verdict {
 }
 
 /// Whether the member takes part in the clusterset, once that is known.
-fn clusterset_api(member: &Member) -> Option<(String, Verdict)> {
+fn clusterset_api(member: &Member) -> Option<(String, ConditionState)> {
     let not = |reason: &'static str, message| {
-        let verdict = Verdict::False {
+        let state = ConditionState::False {
             reason: reason.into(),
             message,
         };
-        (String::new(), verdict)
+        (String::new(), state)
     };
     Some(match member.membership() {
         Membership::Unknown => return None,
@@ -170,7 +163,7 @@ fn clusterset_api(member: &Member) -> Option<(String, Verdict)> {
                 "ServiceExport {exports} and ServiceImport {} are watched",
                 imports.version
             );
-            (text, Verdict::True)
+            (text, ConditionState::True)
         }
         Membership::Part { exports, imports } => {
             let missing = [

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-pub use self::desired::{Clusterset, ImportWish, Imports};
+pub use self::desired::{Clusterset, DesiredImport, Imports};
 use self::exports::Exports;
 use self::importer::{Importer, Source};
 use self::merge::{Constituent, Merged};
@@ -26,7 +26,7 @@ use super::copy::Provider;
 use super::settings::Settings;
 use crate::index::Index;
 use crate::index::member::Member;
-use crate::model::{Standing, TimePoint};
+use crate::model::{MemberState, TimePoint};
 
 /// Plans the clusterset's part of one service.
 pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Clusterset {
@@ -58,13 +58,13 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
         providers: providers(index, &exports, &constituents),
         importer: index.hub.importer(key, now),
     };
-    let wishes = wishes(index, key, &source);
-    let karmadas = karmada::said(index, key, source.importer, &wishes);
-    let karmada_again_at = karmada::again_at(source.importer, &wishes, now);
+    let imports = desired_imports(index, key, &source);
+    let karmadas = karmada::said(index, key, source.importer, &imports);
+    let karmada_again_at = karmada::again_at(source.importer, &imports, now);
     exporters.extend(unknown.into_iter().flatten());
     let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
     Clusterset {
-        imports: Imports::Wanted(wishes),
+        imports: Imports::Wanted(imports),
         // While an exporter is unknown its place is not known either.
         precedences: match unsure {
             true => BTreeMap::new(),
@@ -89,15 +89,15 @@ fn concerns(index: &Index, key: &ServiceKey) -> bool {
     })
 }
 
-fn wishes(
+fn desired_imports(
     index: &Index,
     key: &ServiceKey,
     source: &Source<'_>,
-) -> BTreeMap<ClusterName, ImportWish> {
-    let wish = |(name, member): (&ClusterName, &Member)| {
+) -> BTreeMap<ClusterName, DesiredImport> {
+    let desired = |(name, member): (&ClusterName, &Member)| {
         let left_out = matches!(
-            index.standing(name),
-            Standing::LeftOut(_) | Standing::NotJoined
+            index.member_state(name),
+            MemberState::LeftOut(_) | MemberState::NotJoined
         );
         if left_out || index.hub.is_leaving(name) {
             return None;
@@ -109,9 +109,9 @@ fn wishes(
             member,
             source,
         };
-        Some((name.clone(), importer.wish()?))
+        Some((name.clone(), importer.desired()?))
     };
-    index.members.iter().filter_map(wish).collect()
+    index.members.iter().filter_map(desired).collect()
 }
 
 /// Whose slices are copied: those of the valid exports, and whatever is there of clusters of which nothing is known.
@@ -136,7 +136,7 @@ fn providers<'a>(
         ranges: Arc::default(),
     });
     let all = valid.chain(unknown);
-    all.filter(|provider| !index.has_lapsed(provider.name))
+    all.filter(|provider| !index.has_ttl_expired(provider.name))
         .collect()
 }
 

@@ -120,7 +120,7 @@ pub struct Held {
 
 /// The copies that one member should hold one way, by name, and those that stay as they are.
 #[derive(Clone, Debug, Default)]
-pub struct CopyWish {
+pub struct DesiredCopies {
     /// The copies, by name.
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
     /// The copies that stay as they are.
@@ -129,7 +129,7 @@ pub struct CopyWish {
     pub refused: BTreeMap<ClusterName, Refused>,
 }
 
-impl CopyWish {
+impl DesiredCopies {
     /// No copy changes.
     pub fn hold_all() -> Self {
         let held = Held {
@@ -202,12 +202,12 @@ pub fn copies<'a>(
     origin: &Origin<'_>,
     consumer: &Consumer<'_>,
     providers: impl Iterator<Item = &'a Provider<'a>>,
-) -> CopyWish {
-    let mut wish = CopyWish::default();
+) -> DesiredCopies {
+    let mut desired = DesiredCopies::default();
     let import = origin.import.cloned().map(Arc::new);
     for provider in providers {
         let Some(member) = provider.member else {
-            wish.held.clusters.insert(provider.name.clone());
+            desired.held.clusters.insert(provider.name.clone());
             continue;
         };
         let recipe = Arc::new(Recipe::new(origin, provider, consumer));
@@ -215,8 +215,8 @@ pub fn copies<'a>(
         let sources = || member.sources(origin.key);
         let count = sources().count();
         if count > MOST_SLICES {
-            wish.held.clusters.insert(provider.name.clone());
-            wish.note_refused(provider.name, 0, count, || {
+            desired.held.clusters.insert(provider.name.clone());
+            desired.note_refused(provider.name, 0, count, || {
                 Some(format!(
                     "of a service no more than {MOST_SLICES} are carried"
                 ))
@@ -226,15 +226,15 @@ pub fn copies<'a>(
         let kept = KeptByKubernetes::of(|| sources().map(|(_, source)| &**source));
         for (name, source) in sources().filter(|(_, source)| !kept.says_all_of(source)) {
             if let Some(unfit) = Unfit::of(source) {
-                wish.pass_over(origin.path, provider.name, name, unfit);
+                desired.pass_over(origin.path, provider.name, name, unfit);
                 continue;
             }
             let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
             if is_behind(source, &provider.ports, consumer.ports) {
-                wish.held.copies.insert(copy_name);
+                desired.held.copies.insert(copy_name);
             } else if recipe.offers(source) {
                 let outcome = recipe.outcome(fingerprint, source);
-                wish.note_refused(provider.name, outcome.refused, 0, || {
+                desired.note_refused(provider.name, outcome.refused, 0, || {
                     recipe.first_refusal(source)
                 });
                 let copy = WantedCopy {
@@ -245,11 +245,11 @@ pub fn copies<'a>(
                     recipe: recipe.clone(),
                     import: import.clone(),
                 };
-                wish.wanted.insert(copy_name, copy);
+                desired.wanted.insert(copy_name, copy);
             }
         }
     }
-    wish
+    desired
 }
 
 /// What the slices say that Kubernetes keeps of a service, where others keep some of it too: one that says nothing else (somebody

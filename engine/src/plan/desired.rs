@@ -6,10 +6,10 @@ use causeway::api::condition::reason;
 use causeway::domain::{ClusterName, ServicePort};
 
 use super::clusterset::Clusterset;
-use super::copy::CopyWish;
+use super::copy::DesiredCopies;
 use super::placement::Placement;
-use super::service::ServiceWish;
-use crate::index::lacks::Lack;
+use super::service::DesiredService;
+use crate::index::gaps::Gap;
 use crate::model::TimePoint;
 
 /// What should be, for one service.
@@ -38,20 +38,20 @@ pub enum Members {
     #[default]
     Untouched,
     /// This, and in a member that is not listed nothing.
-    Wanted(BTreeMap<ClusterName, MemberWish>),
+    Wanted(BTreeMap<ClusterName, DesiredMember>),
 }
 
 /// What one member should hold for one service.
 #[derive(Clone, Debug)]
-pub struct MemberWish {
+pub struct DesiredMember {
     /// The Service.
-    pub service: ServiceWish,
+    pub service: DesiredService,
     /// The exposed ports of the Service, under the names that it has for them.
     pub offered: Vec<ServicePort>,
     /// The copies.
-    pub copies: CopyWish,
+    pub copies: DesiredCopies,
     /// Why the member cannot be served as asked, for a person.
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// What is wrong on the hub's side: the reason and message of ServiceApplied.
@@ -67,7 +67,7 @@ pub struct Problem {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
     /// What consumers lack.
-    pub lacks: BTreeSet<Lack>,
+    pub gaps: BTreeSet<Gap>,
     /// Whether some of that may be there in a moment: what was said before stays.
     pub wavers: bool,
 }

@@ -54,17 +54,17 @@ pub fn expose(
     index: &Index,
     grace: Duration,
     key: &ServiceKey,
-    wish: &MultiClusterService,
+    spec: &MultiClusterService,
     now: TimePoint,
 ) -> Exposed {
     let lost = index.hub.lost.get(key);
     if let Some(service) = index.hub.services.get(key) {
-        return expose_ports(index, grace, key, wish, service, now);
+        return expose_ports(index, grace, key, spec, service, now);
     }
     if let Some((service, since)) = lost.and_then(|lost| lost.service.as_ref()) {
         let until = since.after(grace);
         if now < until {
-            let ports = chosen(&wish.ports, &service.shape.ports, &[]);
+            let ports = chosen(&spec.ports, &service.shape.ports, &[]);
             let problem = Some(service_not_found(key, Some(until)));
             return Exposed {
                 state: State::Service(service.clone().into()),
@@ -100,7 +100,7 @@ fn expose_ports(
     index: &Index,
     grace: Duration,
     key: &ServiceKey,
-    wish: &MultiClusterService,
+    spec: &MultiClusterService,
     service: &ServiceView,
     now: TimePoint,
 ) -> Exposed {
@@ -115,10 +115,10 @@ fn expose_ports(
         return Exposed::nothing(State::Held, problem, None);
     }
     let live = service.ports();
-    let missing: Vec<&ExposedPort> = wish.ports.missing_from(&live).collect();
+    let missing: Vec<&ExposedPort> = spec.ports.missing_from(&live).collect();
     let state = State::Service(service.clone().into());
     if missing.is_empty() {
-        let ports = chosen(&wish.ports, &service.shape.ports, &[]);
+        let ports = chosen(&spec.ports, &service.shape.ports, &[]);
         return Exposed {
             state,
             ports,
@@ -133,7 +133,7 @@ fn expose_ports(
     }
     let held_until = held.iter().map(|(_, until)| *until).min();
     let held: Vec<_> = held.into_iter().map(|(shape, _)| shape).collect();
-    let ports = chosen(&wish.ports, &service.shape.ports, &held);
+    let ports = chosen(&spec.ports, &service.shape.ports, &held);
     let problem = port_not_found(key, &missing, service, held_until);
     if ports.is_empty() {
         return Exposed::nothing(State::Nothing, problem, None);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use causeway::domain::{ClusterName, MultiClusterService};
 
 use crate::index::Index;
-use crate::model::Standing;
+use crate::model::MemberState;
 
 /// Who takes part in a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,20 +44,20 @@ impl Placement {
 }
 
 /// Says who takes part: an empty list means every cluster that the hub knows.
-pub fn place(index: &Index, wish: &MultiClusterService) -> Placement {
+pub fn place(index: &Index, spec: &MultiClusterService) -> Placement {
     let mut placement = Placement::default();
     let known = index.hub.clusters.keys();
-    let named = wish.providers.named().chain(wish.consumers.named());
+    let named = spec.providers.named().chain(spec.consumers.named());
     for name in known.chain(named) {
         let roles = Roles {
-            provider: wish.providers.includes(name),
-            consumer: wish.consumers.includes(name),
+            provider: spec.providers.includes(name),
+            consumer: spec.consumers.includes(name),
         };
         if !roles.provider && !roles.consumer {
             continue;
         }
-        match index.standing(name) {
-            Standing::LeftOut(why) => {
+        match index.member_state(name) {
+            MemberState::LeftOut(why) => {
                 placement.left_out.insert(name.clone(), why);
             }
             _ => {

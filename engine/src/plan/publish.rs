@@ -9,11 +9,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::clusterset::exports::validity;
 use super::clusterset::merge::{ImportPort, ImportShape};
-use super::clusterset::{Clusterset, ImportWish, Imports, import};
-use super::copy::CopyWish;
-use super::desired::{Desired, MemberWish, Members};
+use super::clusterset::{Clusterset, DesiredImport, Imports, import};
+use super::copy::DesiredCopies;
+use super::desired::{Desired, DesiredMember, Members};
 use super::placement::Roles;
-use super::service::ServiceWish;
+use super::service::DesiredService;
 use crate::index::Index;
 use crate::index::member::{Member, NamespaceState};
 use crate::index::service::ServiceView;
@@ -22,7 +22,7 @@ use crate::model::slice::Path;
 /// Adds exports in the providers and imports in the consumers. The Service of the own name stands for the import: no other
 /// Service and no other copies are made.
 pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &mut Clusterset) {
-    let (Members::Wanted(wishes), Imports::Wanted(imports)) =
+    let (Members::Wanted(members), Imports::Wanted(imports)) =
         (&native.members, &mut clusterset.imports)
     else {
         return;
@@ -31,7 +31,7 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
         return;
     };
     let owner = format!("{NATIVE_OWNER}{}", mcs.uid);
-    for (name, wish) in wishes {
+    for (name, desired) in members {
         let roles = native.placement.targets.get(name).copied();
         let (roles, Some(member)) = (roles.unwrap_or_default(), index.members.get(name)) else {
             continue;
@@ -50,9 +50,9 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
             }
         }
         if goes_on(import)
-            && let Some(wish) = import_wish(key, member, wish, roles, &owner)
+            && let Some(desired) = desired_import(key, member, desired, roles, &owner)
         {
-            imports.entry(name.clone()).or_insert(wish);
+            imports.entry(name.clone()).or_insert(desired);
         }
     }
     if !imports.is_empty() {
@@ -62,30 +62,30 @@ pub fn publish(index: &Index, key: &ServiceKey, native: &Desired, clusterset: &m
     }
 }
 
-fn import_wish(
+fn desired_import(
     key: &ServiceKey,
     member: &Member,
-    wish: &MemberWish,
+    desired: &DesiredMember,
     roles: Roles,
     owner: &str,
-) -> Option<ImportWish> {
+) -> Option<DesiredImport> {
     let served = member.imports_followed()?;
     let active = member.namespace(&key.namespace) == NamespaceState::Active;
     let service = member.service(key).filter(|_| roles.consumer && active)?;
-    let shape = shape(service, wish)?;
-    Some(ImportWish {
+    let shape = shape(service, desired)?;
+    Some(DesiredImport {
         served,
         service: None,
         import: import::plan(served, &shape, owner, Some(service), None),
-        copies: CopyWish::default(),
-        trouble: None,
+        copies: DesiredCopies::default(),
+        problem: None,
         unresolved: None,
         karmadas: false,
     })
 }
 
 /// What the member's Service offers of the exposed ports; nothing where it stands for another service.
-fn shape(service: &ServiceView, wish: &MemberWish) -> Option<ImportShape> {
+fn shape(service: &ServiceView, desired: &DesiredMember) -> Option<ImportShape> {
     let port = |port: &causeway::domain::ServicePort| ImportPort {
         port: port.clone(),
         app_protocol: service
@@ -95,14 +95,14 @@ fn shape(service: &ServiceView, wish: &MemberWish) -> Option<ImportShape> {
             .find(|shape| shape.port.id == port.id)
             .and_then(|shape| shape.app_protocol.clone()),
     };
-    let preference = match &wish.service {
-        ServiceWish::Own(own) => own.shape.traffic_distribution.clone(),
-        ServiceWish::Foreign => service.shape.traffic_distribution.clone(),
-        ServiceWish::Conflict(_) => return None,
+    let preference = match &desired.service {
+        DesiredService::Own(own) => own.shape.traffic_distribution.clone(),
+        DesiredService::Foreign => service.shape.traffic_distribution.clone(),
+        DesiredService::Conflict(_) => return None,
     };
     Some(ImportShape {
         traffic_distribution: preference,
-        ..ImportShape::of(service, wish.offered.iter().map(port).collect())
+        ..ImportShape::of(service, desired.offered.iter().map(port).collect())
     })
 }
 

@@ -15,7 +15,7 @@ use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 
 /// The Service that a member should hold.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ServiceWish {
+pub enum DesiredService {
     /// Somebody else's, used as it is.
     Foreign,
     /// Another's is in the way, which stays as it is and gets no endpoints: why, for a person.
@@ -64,23 +64,23 @@ pub struct Site<'a> {
 /// Says which Service a member should hold, given the one that it has.
 ///
 /// A derived Service, of whichever hub, stands for another service: what reaches it is not to be mixed with this one's endpoints.
-pub fn wish(
+pub fn desired(
     site: &Site<'_>,
     hub_service: &ServiceView,
     ports: &[PortShape],
     provider: bool,
     owner: &str,
-) -> ServiceWish {
+) -> DesiredService {
     let (key, observed) = (site.key, site.observed);
     let of_other = observed.and_then(|service| service.derived_for.as_deref());
     if let Some(of) = of_other {
-        return ServiceWish::Conflict(format!(
+        return DesiredService::Conflict(format!(
             "has a Service {key} that stands for the imported service {of}; rename this service, or delete the ServiceExports of {of}"
         ));
     }
     let is_ours = |service: &ServiceView| service.is_delivered_by(site.hub);
     if !observed.is_none_or(is_ours) {
-        return ServiceWish::Foreign;
+        return DesiredService::Foreign;
     }
     let selector = if provider {
         hub_service.shape.selector.clone()
@@ -101,7 +101,7 @@ pub fn wish(
         owner: owner.to_owned(),
         derived: None,
     };
-    ServiceWish::Own(own.into())
+    DesiredService::Own(own.into())
 }
 
 /// A selector that matches nothing: with none at all the member's controllers would leave stale slices behind.
@@ -109,7 +109,7 @@ fn no_backends() -> BTreeMap<String, String> {
     [(labels::NO_LOCAL_BACKENDS.to_owned(), "true".to_owned())].into()
 }
 
-impl ServiceWish {
+impl DesiredService {
     /// The exposed ports that the member's Service offers, under the names that it has for them, and what is amiss.
     pub fn ports_offered(
         &self,
@@ -163,14 +163,14 @@ fn foreign_ports(
         .filter(|shape| !offered.iter().any(|port| port.id == shape.port.id))
         .map(|shape| shape.port.clone())
         .collect();
-    let trouble = (!missing.is_empty()).then(|| {
+    let problem = (!missing.is_empty()).then(|| {
         format!(
             "has a Service {key} of its own without {}; it has {}; add the port there or remove that Service",
             describe_ports(&missing),
             describe_ports(&ports)
         )
     });
-    (offered, trouble)
+    (offered, problem)
 }
 
 impl OwnService {

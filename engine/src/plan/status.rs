@@ -14,16 +14,16 @@ use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
-use super::verdict::{State, Text, Verdict, set, settled, tally, verdict};
-use super::{Desired, MemberWish, Members};
+use super::condition_state::{ConditionState, State, Text, set, settled, summarize, tally};
+use super::{Desired, DesiredMember, Members};
 use crate::index::Index;
 use crate::index::hub::McsView;
 use crate::index::member::Member;
-use crate::model::{ObjectEvent, Standing, TimePoint};
+use crate::model::{MemberState, ObjectEvent, TimePoint};
 
 /// What a status should say, and when time alone will change it.
 #[derive(Debug)]
-pub struct StatusWish {
+pub struct DesiredStatus {
     /// The conditions.
     pub conditions: Vec<Condition>,
     /// The load balancers' addresses.
@@ -42,9 +42,9 @@ pub struct Progress {
     /// Whether a write of a copy is outstanding.
     pub copies_pending: bool,
     /// Why the Service cannot be written.
-    pub service_trouble: Option<String>,
+    pub service_problem: Option<String>,
     /// Why copies cannot be written.
-    pub copies_trouble: Option<String>,
+    pub copies_problem: Option<String>,
     /// Whether somebody changes the Service back as often as it is written.
     pub service_fought: bool,
     /// Whether somebody changes copies back as often as they are written.
@@ -63,13 +63,13 @@ impl Progress {
     }
 
     /// What is in the way, the Service first.
-    pub fn trouble(&self) -> Option<String> {
-        let trouble = self.service_trouble.as_ref();
-        trouble.or(self.copies_trouble.as_ref()).cloned()
+    pub fn problem(&self) -> Option<String> {
+        let problem = self.service_problem.as_ref();
+        problem.or(self.copies_problem.as_ref()).cloned()
     }
 }
 
-/// A copy that no watch has shown for this long after it was written is trouble, and so is a slice that is not made.
+/// A copy that no watch has shown for this long after it was written is problem, and so is a slice that is not made.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// Words the status of a service; `conflict` is what is said of a fight over the MultiClusterService itself.
 pub fn status(
@@ -80,7 +80,7 @@ pub fn status(
     progress: &HashMap<ClusterName, Progress>,
     conflict: Option<String>,
     now: TimePoint,
-) -> StatusWish {
+) -> DesiredStatus {
     let view = View {
         index,
         key,
@@ -92,18 +92,18 @@ pub fn status(
     };
     let mut conditions = mcs.conditions.clone();
     let mut events = Vec::new();
-    let verdicts = view.verdicts();
-    for (type_, true_text, verdict) in &verdicts {
+    let states = view.states();
+    for (type_, true_text, state) in &states {
         events.extend(set(
             &mut conditions,
             type_,
             *true_text,
-            verdict,
+            state,
             mcs.generation,
             now,
         ));
     }
-    let ready = view.ready(&conditions, &verdicts);
+    let ready = view.ready(&conditions, &states);
     let message = view.ready_message();
     let true_text = (reason::READY, message.as_str());
     let said = set(
@@ -114,11 +114,11 @@ pub fn status(
         mcs.generation,
         now,
     );
-    let by_itself = |said: &ObjectEvent| verdicts.is_empty() || said.reason == reason::NO_PROVIDERS;
+    let by_itself = |said: &ObjectEvent| states.is_empty() || said.reason == reason::NO_PROVIDERS;
     events.extend(said.filter(by_itself));
     // Whoever notices a fight tells of it, once.
     events.retain(|said| said.reason != reason::WRITE_CONFLICT);
-    StatusWish {
+    DesiredStatus {
         conditions,
         ingress: view.ingress(),
         events,
@@ -152,13 +152,13 @@ struct View<'a> {
 impl View<'_> {
     fn exposure(&self) -> ExposureType {
         self.mcs
-            .wish
+            .spec
             .as_ref()
-            .map_or(ExposureType::CrossCluster, |wish| wish.exposure)
+            .map_or(ExposureType::CrossCluster, |spec| spec.exposure)
     }
 
     /// None where Karmada carries the service: the conditions are Karmada's to write then.
-    fn verdicts(&self) -> Vec<(&'static str, Text<'static>, Verdict)> {
+    fn states(&self) -> Vec<(&'static str, Text<'static>, ConditionState)> {
         if self.desired.karmadas_problem().is_some() {
             return Vec::new();
         }
@@ -176,7 +176,8 @@ impl View<'_> {
 
     /// Nothing is exposed because of the hub: what that means for the slices.
     fn withdrawn(&self) -> Option<&str> {
-        let nothing = matches!(&self.desired.members, Members::Wanted(wishes) if wishes.is_empty());
+        let nothing =
+            matches!(&self.desired.members, Members::Wanted(members) if members.is_empty());
         self.desired
             .problem
             .as_ref()
@@ -184,13 +185,13 @@ impl View<'_> {
             .map(|problem| problem.message.as_str())
     }
 
-    fn service_applied(&self) -> Verdict {
+    fn service_applied(&self) -> ConditionState {
         if let Some(problem) = &self.desired.problem {
             return problem.into();
         }
         if self.desired.placement.targets.is_empty() {
             let message = "no cluster takes part; join some with kubectl mcs join".to_owned();
-            return Verdict::False {
+            return ConditionState::False {
                 reason: reason::SERVICE_APPLIED_FAILED.into(),
                 message,
             };
@@ -208,7 +209,7 @@ impl View<'_> {
                 (name, state)
             });
         let failed = self.reason(reason::SERVICE_APPLIED_FAILED, |one| one.service_fought);
-        verdict(failed, [tally("clusters", states.collect())])
+        summarize(failed, [tally("clusters", states.collect())])
     }
 
     /// Why a condition does not hold.
@@ -219,9 +220,9 @@ impl View<'_> {
         }
     }
 
-    fn dispatched(&self) -> Verdict {
-        if let Some(verdict) = self.without_members(reason::DISPATCHED_FAILED) {
-            return verdict;
+    fn dispatched(&self) -> ConditionState {
+        if let Some(state) = self.without_members(reason::DISPATCHED_FAILED) {
+            return state;
         }
         let placement = &self.desired.placement;
         let providers = placement
@@ -232,15 +233,15 @@ impl View<'_> {
             .consumers()
             .map(|name| (name, self.dispatched_to(name)))
             .collect();
-        verdict(
+        summarize(
             self.reason(reason::DISPATCHED_FAILED, |one| one.copies_fought),
             [tally("providers", providers), tally("consumers", consumers)],
         )
     }
 
-    fn applied(&self) -> Verdict {
-        if let Some(verdict) = self.without_members(reason::APPLIED_FAILED) {
-            return verdict;
+    fn applied(&self) -> ConditionState {
+        if let Some(state) = self.without_members(reason::APPLIED_FAILED) {
+            return state;
         }
         let consumers = self
             .desired
@@ -249,19 +250,19 @@ impl View<'_> {
             .map(|name| (name, self.applied_in(name)))
             .collect();
         let failed = self.reason(reason::APPLIED_FAILED, |one| one.copies_fought);
-        verdict(failed, [tally("consumers", consumers)])
+        summarize(failed, [tally("consumers", consumers)])
     }
 
-    /// The verdict about slices where no member is planned for.
-    fn without_members(&self, reason: &'static str) -> Option<Verdict> {
+    /// The state about slices where no member is planned for.
+    fn without_members(&self, reason: &'static str) -> Option<ConditionState> {
         if let Some(message) = self.withdrawn() {
-            return Some(Verdict::False {
+            return Some(ConditionState::False {
                 reason: reason.into(),
                 message: message.to_owned(),
             });
         }
         match &self.desired.members {
-            Members::Untouched => Some(Verdict::Unsettled),
+            Members::Untouched => Some(ConditionState::Unchanged),
             Members::Wanted(_) => None,
         }
     }
@@ -270,20 +271,20 @@ impl View<'_> {
         self.index.members.get(name)
     }
 
-    fn wish(&self, name: &ClusterName) -> Option<&MemberWish> {
+    fn desired_member(&self, name: &ClusterName) -> Option<&DesiredMember> {
         match &self.desired.members {
-            Members::Wanted(wishes) => wishes.get(name),
+            Members::Wanted(members) => members.get(name),
             Members::Untouched => None,
         }
     }
 
     fn reachable(&self, name: &ClusterName) -> State {
-        match self.index.standing(name) {
-            Standing::Synced => State::Done,
-            Standing::Syncing => State::InProgress,
-            Standing::NotJoined => State::FailedWrite("is not joined".to_owned()),
-            Standing::Refused(why) | Standing::LeftOut(why) => State::FailedWrite(why),
-            Standing::Unreachable { since, why } => {
+        match self.index.member_state(name) {
+            MemberState::Synced => State::Done,
+            MemberState::Syncing => State::InProgress,
+            MemberState::NotJoined => State::FailedWrite("is not joined".to_owned()),
+            MemberState::Refused(why) | MemberState::LeftOut(why) => State::FailedWrite(why),
+            MemberState::Unreachable { since, why } => {
                 State::FailedWrite(format!("unreachable since {since:.0} ({why})"))
             }
         }
@@ -295,11 +296,13 @@ impl View<'_> {
             return reachable;
         }
         let progress = self.progress.get(name);
-        let wish_trouble = self.wish(name).and_then(|wish| wish.trouble.clone());
-        let trouble =
-            wish_trouble.or_else(|| progress.and_then(|progress| progress.service_trouble.clone()));
+        let planned_problem = self
+            .desired_member(name)
+            .and_then(|member| member.problem.clone());
+        let problem = planned_problem
+            .or_else(|| progress.and_then(|progress| progress.service_problem.clone()));
         settled(
-            trouble,
+            problem,
             progress.is_some_and(|progress| progress.service_pending),
         )
     }
@@ -352,10 +355,10 @@ impl View<'_> {
             return reachable;
         }
         let progress = self.progress.get(name);
-        let trouble = progress.and_then(|progress| progress.copies_trouble.clone());
+        let problem = progress.and_then(|progress| progress.copies_problem.clone());
         let pending =
             progress.is_some_and(|progress| progress.copies_pending || progress.service_pending);
-        settled(trouble, pending)
+        settled(problem, pending)
     }
 
     fn applied_in(&self, name: &ClusterName) -> State {
@@ -388,13 +391,13 @@ impl View<'_> {
     fn unseen_in(&self, name: &ClusterName) -> impl Iterator<Item = TimePoint> {
         let member = self.member(name);
         let copies = self
-            .wish(name)
+            .desired_member(name)
             .into_iter()
-            .flat_map(|wish| wish.copies.wanted.keys());
+            .flat_map(|member| member.copies.wanted.keys());
         copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since)
     }
 
-    /// When something that is under way begins to count as trouble.
+    /// When something that is under way begins to count as problem.
     fn patience_ends(&self) -> Option<TimePoint> {
         let placement = &self.desired.placement;
         let unseen = placement.consumers().flat_map(|name| self.unseen_in(name));

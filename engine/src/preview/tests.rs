@@ -2,12 +2,12 @@ use serde_json::Value;
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
-use crate::fixtures::{HUB_UID, World, key, world};
+use crate::fixtures::{Environment, HUB_UID, env, key};
 use crate::model::served::Served;
 
-/// The lists of a world, with the MultiClusterService as it would be stored.
-fn lists(world: &World, object: Object) -> (HubLists, Members) {
-    let all = |kind| world.hub.all(kind).cloned().collect();
+/// The lists of an environment, with the MultiClusterService as it would be stored.
+fn lists(env: &Environment, object: Object) -> (HubLists, Members) {
+    let all = |kind| env.hub.all(kind).cloned().collect();
     let hub = HubLists {
         uid: HUB_UID.to_owned(),
         multi_cluster_services: decode(vec![object.value]),
@@ -15,7 +15,7 @@ fn lists(world: &World, object: Object) -> (HubLists, Members) {
         clusters: decode(all(Kind::Cluster)),
         works: Some(Vec::new()),
     };
-    let members = world.members.iter().map(|(name, server)| {
+    let members = env.members.iter().map(|(name, server)| {
         let all = |kind| server.all(kind).cloned().collect();
         let lists = MemberLists {
             identity: Identity {
@@ -55,17 +55,17 @@ fn reached(services: &[Service], slices: &[EndpointSlice]) -> Vec<String> {
     all
 }
 
-fn provided() -> World {
-    let mut world = world();
+fn provided() -> Environment {
+    let mut env = env();
     for (member, address) in [("member1", "10.1.0.5"), ("member2", "10.2.0.5")] {
         let source = slice("foo-abc", "foo").port("http", 8080).endpoint(address);
-        world.member(member);
-        world.on(member, service("foo").port("http", 80));
-        world.on(member, source);
+        env.member(member);
+        env.on(member, service("foo").port("http", 80));
+        env.on(member, source);
     }
-    world.member("member3");
-    world.on_hub(service("foo").port("http", 80)).settle();
-    world
+    env.member("member3");
+    env.on_hub(service("foo").port("http", 80)).settle();
+    env
 }
 
 fn exposure(providers: &[&str], consumers: &[&str]) -> Object {
@@ -74,7 +74,7 @@ fn exposure(providers: &[&str], consumers: &[&str]) -> Object {
 
 #[test]
 fn a_preview_shows_what_the_controller_then_does() {
-    let mut world = provided();
+    let mut env = provided();
     for (providers, consumers) in [
         (&["member1"][..], &["member3"][..]),
         (&["member1", "member2"], &["member3"]),
@@ -83,11 +83,11 @@ fn a_preview_shows_what_the_controller_then_does() {
         (&["member1"], &["member2"]),
     ] {
         let wanted = exposure(providers, consumers);
-        let (hub, members) = lists(&world, wanted.clone());
+        let (hub, members) = lists(&env, wanted.clone());
         let settings = Settings::default();
-        let (_, after) = preview(hub, members, &settings, &key("foo"), world.now());
-        world.on_hub(wanted.clone()).settle();
-        let (_, then) = lists(&world, wanted);
+        let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
+        env.on_hub(wanted.clone()).settle();
+        let (_, then) = lists(&env, wanted);
         for (name, then) in then {
             let (then, after) = (then.expect("lists"), after[&name].as_ref().expect("lists"));
             assert_eq!(

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
-use crate::fixtures::{World, key, name, world};
+use crate::fixtures::{Environment, env, key, name};
 use crate::model::{Failure, FailureKind, MemberEvent, Signal};
 
 fn foo() -> Object {
@@ -18,33 +18,30 @@ fn source(address: &str) -> Object {
 }
 
 /// member1 and member2 provide `foo` to each other, on a hub whose Clusters are causeway's to keep or not.
-fn both(keeps_clusters: bool) -> World {
-    let mut world = world();
-    world.keeps_clusters = keeps_clusters;
-    world
-        .member("member1")
+fn both(keeps_clusters: bool) -> Environment {
+    let mut env = env();
+    env.keeps_clusters = keeps_clusters;
+    env.member("member1")
         .member("member2")
         .on_hub(foo())
         .on_hub(mcs("foo"));
-    world
-        .on("member1", source("10.1.0.5"))
+    env.on("member1", source("10.1.0.5"))
         .on("member2", source("10.2.0.5"))
         .settle();
-    assert!(world.is_ready("foo"));
-    world.forget_writes();
-    world
+    assert!(env.is_ready("foo"));
+    env.forget_writes();
+    env
 }
 
-fn stored(world: &World, cluster: &str) -> Value {
-    world
-        .hub
+fn stored(env: &Environment, cluster: &str) -> Value {
+    env.hub
         .get(Kind::Cluster, "", cluster)
         .expect("a Cluster")
         .clone()
 }
 
-fn ready(world: &World, cluster: &str) -> String {
-    let condition = stored(world, cluster)["status"]["conditions"][0].clone();
+fn ready(env: &Environment, cluster: &str) -> String {
+    let condition = stored(env, cluster)["status"]["conditions"][0].clone();
     let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     format!(
         "{} {} {}: {}",
@@ -57,144 +54,135 @@ fn ready(world: &World, cluster: &str) -> String {
 
 #[test]
 fn a_cluster_gets_finalizer_version_and_condition_where_they_are_causeways_to_keep() {
-    let mut world = both(true);
-    let cluster = stored(&world, "member1");
+    let mut env = both(true);
+    let cluster = stored(&env, "member1");
     assert_eq!(
         cluster["metadata"]["finalizers"],
         json!([labels::FINALIZER])
     );
     assert_eq!(cluster["status"]["kubernetesVersion"], "v1.34.0");
     assert_eq!(
-        ready(&world, "member1"),
+        ready(&env, "member1"),
         "Ready True Synced: Services and EndpointSlices are watched"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn clusters_of_karmada_are_not_written() {
-    let mut world = both(false);
-    world.lose("member1").settle();
+    let mut env = both(false);
+    env.lose("member1").settle();
     assert!(
-        world.log().iter().all(|line| !line.ends_with("Cluster")),
+        env.log().iter().all(|line| !line.ends_with("Cluster")),
         "{:?}",
-        world.log()
+        env.log()
     );
     assert_eq!(
-        stored(&world, "member1")["metadata"]["finalizers"],
+        stored(&env, "member1")["metadata"]["finalizers"],
         Value::Null
     );
 }
 
 #[test]
 fn a_clusters_condition_says_how_it_stands() {
-    let mut world = both(true);
-    world.silent_member("member3").settle();
+    let mut env = both(true);
+    env.silent_member("member3").settle();
     assert_eq!(
-        ready(&world, "member3"),
+        ready(&env, "member3"),
         "Ready False Syncing: the first lists are not complete"
     );
-    world.pass(Duration::from_secs(60)).lose("member1").settle();
+    env.pass(Duration::from_secs(60)).lose("member1").settle();
     assert_eq!(
-        ready(&world, "member1"),
+        ready(&env, "member1"),
         "Ready False Unreachable: connection refused"
     );
-    let since = stored(&world, "member1")["status"]["conditions"][0]["lastTransitionTime"].clone();
-    world.pass(Duration::from_secs(60));
-    world
-        .identify("member1", "uid-of-a-stranger", (1, 34))
+    let since = stored(&env, "member1")["status"]["conditions"][0]["lastTransitionTime"].clone();
+    env.pass(Duration::from_secs(60));
+    env.identify("member1", "uid-of-a-stranger", (1, 34))
         .settle();
     assert!(
-        ready(&world, "member1")
+        ready(&env, "member1")
             .starts_with("Ready False Refused: its API server is another cluster's now"),
         "{}",
-        ready(&world, "member1")
+        ready(&env, "member1")
     );
     assert_eq!(
-        stored(&world, "member1")["status"]["conditions"][0]["lastTransitionTime"],
+        stored(&env, "member1")["status"]["conditions"][0]["lastTransitionTime"],
         since
     );
-    world
-        .on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})))
+    env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})))
         .settle();
     assert_eq!(
-        ready(&world, "member2"),
+        ready(&env, "member2"),
         "Ready False Refused: takes no part: pull mode"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_cluster_says_what_is_kept_though_its_lists_lacked_it_and_when_that_is_over() {
-    let mut world = both(true);
-    let believed = |world: &World| {
-        let conditions = stored(world, "member1")["status"]["conditions"].clone();
+    let mut env = both(true);
+    let believed = |env: &Environment| {
+        let conditions = stored(env, "member1")["status"]["conditions"].clone();
         let conditions: Vec<Condition> = crate::fixtures::server::decode(conditions);
         let found = condition::find(&conditions, condition::LISTS_BELIEVED);
         found.map(|found| format!("{} {}: {}", found.status, found.reason, found.message))
     };
-    assert_eq!(believed(&world), None, "nothing was ever kept");
-    world
-        .hear("member1", MemberEvent::Slices(Signal::Held(12)))
+    assert_eq!(believed(&env), None, "nothing was ever kept");
+    env.hear("member1", MemberEvent::Slices(Signal::Held(12)))
         .settle();
     let kept = "its last lists lack 12 objects that were there or that copies were made from; they are kept until a second list \
                 says so too, or a person: kubectl mcs release member1";
-    assert_eq!(believed(&world), Some(format!("False LossHeld: {kept}")));
-    assert!(ready(&world, "member1").ends_with(&format!("; {kept}")));
-    world.list("member1").settle();
+    assert_eq!(believed(&env), Some(format!("False LossHeld: {kept}")));
+    assert!(ready(&env, "member1").ends_with(&format!("; {kept}")));
+    env.list("member1").settle();
     let over = "True Believed: nothing is kept that the last lists lacked";
-    assert_eq!(believed(&world).as_deref(), Some(over));
-    world.assert_at_rest();
+    assert_eq!(believed(&env).as_deref(), Some(over));
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_member_that_leaves_is_cleaned_first_and_then_what_it_gave_is_withdrawn() {
     for keeps_clusters in [true, false] {
-        let mut world = both(keeps_clusters);
-        world.off_hub(Kind::Cluster, "member1").settle();
-        assert!(
-            world.service("member1", "foo").is_none() && world.copies("member1", "foo").is_empty()
-        );
-        assert_eq!(world.copies("member2", "foo"), []);
-        assert!(world.hub.get(Kind::Cluster, "", "member1").is_none());
-        assert_eq!(
-            world.seen_out,
-            [("member1".to_owned(), Leftovers::default())]
-        );
-        let log = world.log();
+        let mut env = both(keeps_clusters);
+        env.off_hub(Kind::Cluster, "member1").settle();
+        assert!(env.service("member1", "foo").is_none() && env.copies("member1", "foo").is_empty());
+        assert_eq!(env.copies("member2", "foo"), []);
+        assert!(env.hub.get(Kind::Cluster, "", "member1").is_none());
+        assert_eq!(env.seen_out, [("member1".to_owned(), Leftovers::default())]);
+        let log = env.log();
         let at = |line: &str| log.iter().position(|other| other == line);
         assert!(
             at("member1 delete Service") < at("member2 delete EndpointSlice"),
             "{log:?}"
         );
-        assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
-        world.assert_at_rest();
+        assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn a_member_that_cannot_be_cleaned_in_time_leaves_with_a_list_of_leftovers() {
     for keeps_clusters in [true, false] {
-        let mut world = both(keeps_clusters);
-        world.server("member1").refuses =
+        let mut env = both(keeps_clusters);
+        env.server("member1").refuses =
             Some((Kind::Slice, Failure::new(FailureKind::Forbidden, "no")));
-        world
-            .off_hub(Kind::Cluster, "member1")
+        env.off_hub(Kind::Cluster, "member1")
             .pass(Duration::from_secs(29));
-        assert_eq!(world.seen_out, []);
+        assert_eq!(env.seen_out, []);
         assert_eq!(
-            world.addresses("member2", "foo"),
+            env.addresses("member2", "foo"),
             ["10.1.0.5"],
             "it still provides"
         );
-        world.pass(Duration::from_secs(2));
-        let (left, leftovers) = &world.seen_out[0];
+        env.pass(Duration::from_secs(2));
+        let (left, leftovers) = &env.seen_out[0];
         assert_eq!(
             (left.as_str(), &leftovers.services),
             ("member1", &vec![key("foo")])
         );
-        assert_eq!(world.copies("member2", "foo"), []);
-        assert!(world.hub.get(Kind::Cluster, "", "member1").is_none());
+        assert_eq!(env.copies("member2", "foo"), []);
+        assert!(env.hub.get(Kind::Cluster, "", "member1").is_none());
     }
 }
 
@@ -204,7 +192,7 @@ const JUST_NOW: Duration = Duration::from_secs(1);
 
 #[test]
 fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_is_left_is_named() {
-    type Change = fn(&mut World);
+    type Change = fn(&mut Environment);
     /// What, how, how long ago, whether the member leaves at once, the services named, and why.
     type Row<'a> = (
         &'a str,
@@ -214,17 +202,17 @@ fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_i
         &'a Vec<ServiceKey>,
         &'a str,
     );
-    let lost = |world: &mut World| {
-        world.lose("member1");
+    let lost = |env: &mut Environment| {
+        env.lose("member1");
     };
-    let lost_at_the_start = |world: &mut World| {
-        world.lose("member1").restart();
+    let lost_at_the_start = |env: &mut Environment| {
+        env.lose("member1").restart();
     };
-    let unheard = |world: &mut World| {
-        world.silence("member1").restart().engage("member1");
+    let unheard = |env: &mut Environment| {
+        env.silence("member1").restart().engage("member1");
     };
-    let refused = |world: &mut World| {
-        world.identify("member1", "uid-of-a-stranger", (1, 34));
+    let refused = |env: &mut Environment| {
+        env.identify("member1", "uid-of-a-stranger", (1, 34));
     };
     let none = Vec::new();
     let some = vec![key("foo")];
@@ -279,137 +267,125 @@ fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_i
         ),
     ];
     for (what, change, ago, at_once, services, why) in rows {
-        let mut world = both(true);
-        change(&mut world);
-        world.pass(ago).off_hub(Kind::Cluster, "member1").settle();
-        assert_eq!(world.seen_out.len(), usize::from(at_once), "{what}");
-        let copies = world.copies("member2", "foo").len();
+        let mut env = both(true);
+        change(&mut env);
+        env.pass(ago).off_hub(Kind::Cluster, "member1").settle();
+        assert_eq!(env.seen_out.len(), usize::from(at_once), "{what}");
+        let copies = env.copies("member2", "foo").len();
         assert_eq!(copies, usize::from(!at_once), "{what}");
-        world.pass(LONG_AGO);
-        let (_, left) = &world.seen_out[0];
+        env.pass(LONG_AGO);
+        let (_, left) = &env.seen_out[0];
         assert_eq!(&left.services, services, "{what}");
         let note = left.note(&name("member1"), "hub-uid").unwrap_or_default();
         assert!(
             note.contains(why) && note.contains("mcs.causeway.dev/hub=hub-uid"),
             "{what}: {note}"
         );
-        assert_eq!(world.copies("member2", "foo"), [], "{what}");
+        assert_eq!(env.copies("member2", "foo"), [], "{what}");
         assert!(
-            world.hub.get(Kind::Cluster, "", "member1").is_none(),
+            env.hub.get(Kind::Cluster, "", "member1").is_none(),
             "{what}"
         );
-        assert!(world.service("member1", "foo").is_some(), "{what}");
+        assert!(env.service("member1", "foo").is_some(), "{what}");
     }
 }
 
 #[test]
 fn a_member_that_is_heard_again_in_time_is_cleaned_before_it_leaves() {
     for restarted in [true, false] {
-        let mut world = both(true);
+        let mut env = both(true);
         if restarted {
             // Its Cluster was deleted while nobody was there to clean the member.
-            world
-                .off_hub(Kind::Cluster, "member1")
+            env.off_hub(Kind::Cluster, "member1")
                 .silence("member1")
                 .restart();
-            world.engage("member1");
+            env.engage("member1");
         } else {
-            world.lose("member1").off_hub(Kind::Cluster, "member1");
+            env.lose("member1").off_hub(Kind::Cluster, "member1");
         }
-        world.settle();
-        assert!(world.hub.get(Kind::Cluster, "", "member1").is_some());
-        world
-            .hear_again("member1")
+        env.settle();
+        assert!(env.hub.get(Kind::Cluster, "", "member1").is_some());
+        env.hear_again("member1")
             .identify("member1", "uid-of-member1", (1, 34));
-        world.list("member1").settle();
-        assert!(
-            world.service("member1", "foo").is_none() && world.copies("member1", "foo").is_empty()
-        );
-        assert_eq!(
-            world.seen_out,
-            [("member1".to_owned(), Leftovers::default())]
-        );
-        assert_eq!(world.copies("member2", "foo"), []);
+        env.list("member1").settle();
+        assert!(env.service("member1", "foo").is_none() && env.copies("member1", "foo").is_empty());
+        assert_eq!(env.seen_out, [("member1".to_owned(), Leftovers::default())]);
+        assert_eq!(env.copies("member2", "foo"), []);
     }
 }
 
 #[test]
 fn a_late_answer_does_not_bring_a_leaving_cluster_back() {
-    let mut world = both(true);
-    world.off_hub(Kind::Cluster, "member1").deliver();
-    let leaving: causeway::api::Cluster =
-        crate::fixtures::server::decode(stored(&world, "member1"));
+    let mut env = both(true);
+    env.off_hub(Kind::Cluster, "member1").deliver();
+    let leaving: causeway::api::Cluster = crate::fixtures::server::decode(stored(&env, "member1"));
     let gone = crate::model::Signal::Deleted(leaving.clone());
-    let now = world.now();
-    world
-        .index
-        .fold_hub(crate::model::HubEvent::Clusters(gone), now);
-    world
-        .index
-        .fold_ack(&Lane::Hub, crate::model::Ack::Cluster(leaving.into()), now);
-    assert!(world.index.hub.clusters["member1"].gone);
-    world.index.forget(&name("member1"));
-    assert!(!world.index.hub.clusters.contains_key("member1"));
+    let now = env.now();
+    env.index
+        .apply_hub(crate::model::HubEvent::Clusters(gone), now);
+    env.index
+        .apply_ack(&Lane::Hub, crate::model::Ack::Cluster(leaving.into()), now);
+    assert!(env.index.hub.clusters["member1"].gone);
+    env.index.forget(&name("member1"));
+    assert!(!env.index.hub.clusters.contains_key("member1"));
 }
 
 #[test]
 fn a_finalizer_of_somebody_else_holds_the_cluster_and_not_causeway() {
-    let mut world = both(true);
+    let mut env = both(true);
     let theirs = json!({"metadata": {"finalizers": [labels::FINALIZER, "somebody.else/one"]}});
-    world
-        .on_hub(cluster("member1").with(theirs))
+    env.on_hub(cluster("member1").with(theirs))
         .off_hub(Kind::Cluster, "member1")
         .settle();
     assert_eq!(
-        stored(&world, "member1")["metadata"]["finalizers"],
+        stored(&env, "member1")["metadata"]["finalizers"],
         json!(["somebody.else/one"])
     );
-    assert!(world.service("member1", "foo").is_none());
+    assert!(env.service("member1", "foo").is_none());
     assert_eq!(
-        world.addresses("member2", "foo"),
+        env.addresses("member2", "foo"),
         ["10.1.0.5"],
         "it is not gone yet"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn an_outcome_says_when_to_look_again() {
-    let mut world = both(false);
-    let look = |world: &mut World| {
-        let now = world.now();
+    let mut env = both(false);
+    let look = |env: &mut Environment| {
+        let now = env.now();
         reconcile_service(
-            &world.index,
-            &mut world.write_queue,
-            &world.settings,
+            &env.index,
+            &mut env.write_queue,
+            &env.settings,
             &key("foo"),
             now,
         )
     };
-    let outcome = look(&mut world);
+    let outcome = look(&mut env);
     assert!(outcome.again_at.is_none() && outcome.settled && !outcome.ask_hub);
-    world.off_hub(Kind::Service, "foo").deliver();
-    let outcome = look(&mut world);
+    env.off_hub(Kind::Service, "foo").deliver();
+    let outcome = look(&mut env);
     assert_eq!(
         outcome.again_at,
-        Some(world.now().instant + crate::fixtures::GRACE)
+        Some(env.now().instant + crate::fixtures::GRACE)
     );
-    world.on_hub(foo().port("grpc", 81)).deliver();
-    assert!(!look(&mut world).settled, "ports are to be written");
+    env.on_hub(foo().port("grpc", 81)).deliver();
+    assert!(!look(&mut env).settled, "ports are to be written");
 }
 
 #[test]
 fn a_member_that_hangs_holds_up_no_other() {
-    let mut world = both(false);
-    world
-        .member("member3")
+    let mut env = both(false);
+    env.member("member3")
         .on_hub(mcs("foo").providers(&["member1"]))
         .settle();
-    world.forget_writes().server("member3").refuses = Some((Kind::Slice, Failure::timeout()));
-    world.on("member1", source("10.1.0.9")).work();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.9"]);
-    world.pass(Duration::from_secs(120));
-    let tries = world
+    env.forget_writes().server("member3").refuses = Some((Kind::Slice, Failure::timeout()));
+    env.on("member1", source("10.1.0.9")).work();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.9"]);
+    env.pass(Duration::from_secs(120));
+    let tries = env
         .log()
         .iter()
         .filter(|line| line.starts_with("member3"))
@@ -422,43 +398,42 @@ fn a_member_that_hangs_holds_up_no_other() {
 
 #[test]
 fn a_write_whose_answer_came_too_late_and_was_carried_out_all_the_same_is_no_trouble() {
-    let mut world = both(false);
-    world.server("member2").refuses = Some((Kind::Slice, Failure::timeout()));
-    world.on("member1", source("10.1.0.9")).work();
+    let mut env = both(false);
+    env.server("member2").refuses = Some((Kind::Slice, Failure::timeout()));
+    env.on("member1", source("10.1.0.9")).work();
     assert_eq!(
-        world.says("foo", "Ready"),
+        env.says("foo", "Ready"),
         "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member2 1 EndpointSlice cannot be \
          written (no answer in time)"
     );
-    let late = world.writes("foo", "member2");
-    let server = world.server("member2");
+    let late = env.writes("foo", "member2");
+    let server = env.server("member2");
     server.refuses = None;
     for write in &late {
         server.apply(write).expect("the server takes it");
     }
-    world.pass(Duration::from_secs(1));
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    env.pass(Duration::from_secs(1));
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
 
 #[test]
 fn the_endpoints_of_a_member_out_of_reach_are_given_up_only_after_a_provider_ttl() {
     const HOUR: Duration = Duration::from_secs(3600);
     for (ttl, given_up) in [(None, false), (Some(HOUR), true)] {
-        let mut world = both(false);
-        world.settings.provider_ttl = ttl;
-        world.lose("member1").pass(HOUR / 2);
-        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-        world.pass(HOUR);
+        let mut env = both(false);
+        env.settings.provider_ttl = ttl;
+        env.lose("member1").pass(HOUR / 2);
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+        env.pass(HOUR);
         let left: &[&str] = if given_up { &[] } else { &["10.1.0.5"] };
-        assert_eq!(world.addresses("member2", "foo"), left, "{ttl:?}");
+        assert_eq!(env.addresses("member2", "foo"), left, "{ttl:?}");
         assert!(
-            world
-                .says("foo", "Ready")
+            env.says("foo", "Ready")
                 .contains("member1 unreachable since")
         );
-        world.list("member1").settle();
-        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-        world.pass(Duration::from_secs(1));
-        assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+        env.list("member1").settle();
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+        env.pass(Duration::from_secs(1));
+        assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
     }
 }

@@ -1,4 +1,4 @@
-//! An object that could not be written: when it is tried again, and from when on that is trouble to be told of.
+//! An object that could not be written: when it is tried again, and from when on that is a problem to be told of.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ pub struct FailedWrite {
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(30);
-/// A conflict means that a watch is about to tell something; only one that stays is trouble.
+/// A conflict means that a watch is about to tell something; only one that stays is failed.
 const PATIENCE_WITH_CONFLICTS: u32 = 4;
 /// The address of a deleted Service is free soon; three seconds later it is somebody else's.
 const PATIENCE_WITH_ADDRESSES: u32 = 6;

@@ -2,7 +2,7 @@ use causeway::domain::ServiceKey;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::{name, world};
+use crate::fixtures::{env, name};
 use crate::model::slice::Path;
 use crate::model::{Ack, Operation, SliceId, TimePoint};
 
@@ -24,7 +24,7 @@ struct Desk {
 fn desk(limits: WriteLimits) -> Desk {
     Desk {
         write_queue: WriteQueue::new(limits),
-        now: world().now(),
+        now: env().now(),
     }
 }
 
@@ -106,11 +106,11 @@ impl Desk {
         finished.retry_at.map(|at| at - self.now.instant)
     }
 
-    fn troubles(&self, member: &str, service: &str) -> Vec<(ObjectId, u32)> {
+    fn failed(&self, member: &str, service: &str) -> Vec<(ObjectId, u32)> {
         let (lane, item) = (lane(member), item(service));
-        let troubles = self.write_queue.troubles(&lane, &item);
-        troubles
-            .map(|(object, trouble)| (object.clone(), trouble.attempts))
+        let failed = self.write_queue.failed(&lane, &item);
+        failed
+            .map(|(object, failed)| (object.clone(), failed.attempts))
             .collect()
     }
 
@@ -251,7 +251,7 @@ fn the_pause_after_failures_doubles_per_object_up_to_half_a_minute() {
 fn a_success_ends_the_trouble() {
     let mut desk = wide();
     let pause = desk.fail("member1", "a", FailureKind::Forbidden, 3);
-    assert_eq!(desk.troubles("member1", "a"), [(object("a"), 3)]);
+    assert_eq!(desk.failed("member1", "a"), [(object("a"), 3)]);
     assert_eq!(
         desk.enqueue("member1", "a", "x"),
         Enqueued::Later(desk.now.instant + pause)
@@ -260,7 +260,7 @@ fn a_success_ends_the_trouble() {
     desk.enqueue("member1", "a", "x");
     let dispatch = desk.ready().remove(0);
     desk.finish(&dispatch, fine(&dispatch));
-    assert_eq!(desk.troubles("member1", "a"), []);
+    assert_eq!(desk.failed("member1", "a"), []);
     assert_eq!(
         desk.fail("member1", "b", FailureKind::Forbidden, 1),
         100 * MS
@@ -272,10 +272,10 @@ fn a_conflict_is_trouble_only_when_it_stays() {
     for kind in [FailureKind::Conflict, FailureKind::AlreadyExists] {
         let mut desk = wide();
         let pause = desk.fail("member1", "a", kind, 3);
-        assert_eq!(desk.troubles("member1", "a"), []);
+        assert_eq!(desk.failed("member1", "a"), []);
         desk.wait(pause);
         desk.fail("member1", "a", kind, 1);
-        assert_eq!(desk.troubles("member1", "a"), [(object("a"), 4)]);
+        assert_eq!(desk.failed("member1", "a"), [(object("a"), 4)]);
     }
 }
 
@@ -283,18 +283,14 @@ fn a_conflict_is_trouble_only_when_it_stays() {
 fn trouble_is_told_of_the_item_and_the_lane_that_have_it() {
     let mut desk = wide();
     desk.fail("member1", "a", FailureKind::Forbidden, 1);
-    assert_eq!(desk.troubles("member1", "b"), []);
-    assert_eq!(desk.troubles("member2", "a"), []);
+    assert_eq!(desk.failed("member1", "b"), []);
+    assert_eq!(desk.failed("member2", "a"), []);
     desk.write_queue
         .keep_only(&lane("member1"), &item("b"), &HashSet::new());
-    assert_eq!(desk.troubles("member1", "a").len(), 1);
+    assert_eq!(desk.failed("member1", "a").len(), 1);
     desk.write_queue
         .keep_only(&lane("member1"), &item("a"), &HashSet::new());
-    assert_eq!(
-        desk.troubles("member1", "a"),
-        [],
-        "it is not wanted any more"
-    );
+    assert_eq!(desk.failed("member1", "a"), [], "it is not wanted any more");
 }
 
 #[test]
@@ -306,13 +302,13 @@ fn a_write_that_changed_nothing_is_not_repeated_at_once() {
             serde_json::from_value(service(version)).expect("a Service"),
         ))
     };
-    for (version, troubled) in [("6", false), ("5", true)] {
+    for (version, is_failing) in [("6", false), ("5", true)] {
         let write = patch("a", json!({"metadata": {"resourceVersion": "5"}}));
         desk.write_queue
             .enqueue(&lane("member1"), &item("a"), write, desk.now.instant);
         let dispatch = desk.ready().remove(0);
-        assert_eq!(desk.finish(&dispatch, ack(version)).is_some(), troubled);
-        assert_eq!(desk.troubles("member1", "a").len(), usize::from(troubled));
+        assert_eq!(desk.finish(&dispatch, ack(version)).is_some(), is_failing);
+        assert_eq!(desk.failed("member1", "a").len(), usize::from(is_failing));
         desk.wait(100 * MS);
     }
 }
@@ -413,7 +409,7 @@ fn lost_leadership_leaves_nothing_waiting_and_nothing_under_way() {
     desk.fail("member2", "a", FailureKind::Refused, 5);
     desk.write_queue.clear();
     assert!(desk.ready().is_empty() && !desk.write_queue.is_busy_with(&item("a")));
-    assert_eq!(desk.troubles("member2", "a"), []);
+    assert_eq!(desk.failed("member2", "a"), []);
     assert_eq!(
         desk.finish(&dispatch, failure(FailureKind::Timeout)),
         None,
@@ -483,7 +479,7 @@ fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
         let expected = Finished {
             retry_at: None,
             enqueued: meanwhile,
-            is_trouble: false,
+            is_persistent: false,
             attempts: 0,
             fight: None,
         };

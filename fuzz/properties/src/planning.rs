@@ -45,10 +45,10 @@ pub fn holds(input: &[u8]) {
         return;
     };
     let mut object = document["object"].clone();
-    let mut world = World::new(&document);
+    let mut env = Environment::new(&document);
     if let Ok(stored) = serde_json::from_value(stored(&object)) {
-        world.store(stored);
-        world.plan_anything();
+        env.store(stored);
+        env.plan_anything();
     }
     let case = Case::read(&document);
     if let Some(change) = case.change(&object, None) {
@@ -76,8 +76,8 @@ pub fn holds(input: &[u8]) {
         return;
     }
     let object = serde_json::from_value(stored(&object)).expect("what is accepted decodes");
-    world.store(object);
-    world.plan_accepted(&change);
+    env.store(object);
+    env.plan_accepted(&change);
 }
 
 /// The object as the API server stores it: with an identity.
@@ -135,15 +135,15 @@ fn mutated(change: &Change, mut object: Value) -> Value {
 }
 
 /// An index with a hub and members that say what the document has them say.
-pub(crate) struct World {
+pub(crate) struct Environment {
     pub(crate) index: Index,
     settings: Settings,
     service_is_stored: bool,
 }
 
-impl World {
+impl Environment {
     pub(crate) fn new(document: &Value) -> Self {
-        let mut world = Self {
+        let mut env = Self {
             index: Index::new("hub-uid"),
             settings: Settings {
                 protection: Protection::new("causeway-system", []),
@@ -160,7 +160,7 @@ impl World {
         let service = serde_json::from_value::<Service>(service)
             .ok()
             .filter(|_| spec.is_object());
-        world.service_is_stored = service.as_ref().is_some_and(is_possible);
+        env.service_is_stored = service.as_ref().is_some_and(is_possible);
         let clusters: BTreeSet<ClusterName> = document["hub"]["clusters"]
             .as_array()
             .into_iter()
@@ -173,15 +173,15 @@ impl World {
             let cluster = json!({"metadata": metadata, "spec": {"syncMode": "Push"}});
             serde_json::from_value(cluster).expect("a Cluster")
         });
-        world.hear_hub(HubEvent::WorksServed(false));
-        world.hear_hub(HubEvent::Clusters(Signal::Listed(objects.collect())));
-        world.hear_hub(HubEvent::Services(Signal::Listed(
+        env.hear_hub(HubEvent::WorksServed(false));
+        env.hear_hub(HubEvent::Clusters(Signal::Listed(objects.collect())));
+        env.hear_hub(HubEvent::Services(Signal::Listed(
             service.into_iter().collect(),
         )));
         for name in &clusters {
-            world.join(name, &document["members"][name.as_str()]);
+            env.join(name, &document["members"][name.as_str()]);
         }
-        world
+        env
     }
 
     fn join(&mut self, name: &ClusterName, member: &Value) {
@@ -223,11 +223,11 @@ impl World {
     }
 
     pub(crate) fn hear_hub(&mut self, event: HubEvent) {
-        self.index.fold_hub(event, now());
+        self.index.apply_hub(event, now());
     }
 
     pub(crate) fn hear(&mut self, name: &ClusterName, event: MemberEvent) {
-        self.index.fold_member(name, event, now());
+        self.index.apply_member(name, event, now());
     }
 
     fn store(&mut self, object: api::MultiClusterService) {
@@ -240,8 +240,8 @@ impl World {
         let desired = plan(&self.index, &self.settings, &key, now());
         // One that is being deleted asks for nothing, whatever it says.
         let object = self.index.hub.multi_cluster_services.get(&key);
-        let wish = object.filter(|mcs| !mcs.is_deleting()).map(|mcs| &mcs.wish);
-        if let Some(Err(errors)) = wish {
+        let spec = object.filter(|mcs| !mcs.is_deleting()).map(|mcs| &mcs.spec);
+        if let Some(Err(errors)) = spec {
             assert!(
                 !errors.to_string().is_empty() && desired.problem.is_some(),
                 "unreadable, and nobody is told"
@@ -251,9 +251,9 @@ impl World {
                 "unreadable, and acted upon"
             );
         }
-        if let (Some(Ok(wish)), Members::Wanted(members)) = (wish, &desired.members) {
-            let strangers = members.keys().find(|name| !is_asked_for(wish, name));
-            assert_eq!(strangers, None, "a member that nobody asked for: {wish:?}");
+        if let (Some(Ok(spec)), Members::Wanted(members)) = (spec, &desired.members) {
+            let strangers = members.keys().find(|name| !is_asked_for(spec, name));
+            assert_eq!(strangers, None, "a member that nobody asked for: {spec:?}");
         }
         let moment = Moment {
             now: now(),
@@ -269,10 +269,10 @@ impl World {
 
     fn plan_accepted(&self, change: &Change) {
         let key = ServiceKey::new(NAMESPACE, NAME);
-        let wish = &self.index.hub.multi_cluster_services[&key].wish;
+        let spec = &self.index.hub.multi_cluster_services[&key].spec;
         assert!(
-            wish.is_ok(),
-            "accepted, and the controller cannot read it: {wish:?}"
+            spec.is_ok(),
+            "accepted, and the controller cannot read it: {spec:?}"
         );
         let desired = self.plan_anything();
         if self.service_is_stored && !change.dry_run {
@@ -284,8 +284,8 @@ impl World {
     }
 }
 
-fn is_asked_for(wish: &MultiClusterService, name: &ClusterName) -> bool {
-    [&wish.providers, &wish.consumers]
+fn is_asked_for(spec: &MultiClusterService, name: &ClusterName) -> bool {
+    [&spec.providers, &spec.consumers]
         .iter()
         .any(|clusters| match clusters {
             ClusterSelection::All => true,

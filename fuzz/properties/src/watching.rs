@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
-use crate::planning::World;
+use crate::planning::Environment;
 use crate::server::client;
 
 /// More would be a mass loss when they are gone again, which a watch waits to believe.
@@ -33,7 +33,7 @@ const HANGS: Duration = Duration::from_secs(30);
 const LISTED: &str = "listed";
 const TOLD: &str = "told";
 
-/// Panics where an odd object ends a watch or hides others, or where what is told cannot be folded in and planned.
+/// Panics where an odd object ends a watch or hides others, or where what is told cannot be applied and planned.
 pub fn holds(input: &[u8]) {
     let Some(document) = crate::document(input) else {
         return;
@@ -60,16 +60,16 @@ pub fn holds(input: &[u8]) {
         }
         _ => return,
     };
-    let mut world = World::new(&json!({
+    let mut env = Environment::new(&json!({
         "hub": {"service": {"ports": [{"name": "http", "port": 80}]}, "clusters": ["member1", "member2"]},
     }));
     let name = ClusterName::try_from("member1").expect("a name");
     for heard in heard {
         match heard {
-            Heard::Hub(event) => world.hear_hub(event),
-            Heard::Member(event) => world.hear(&name, event),
+            Heard::Hub(event) => env.hear_hub(event),
+            Heard::Member(event) => env.hear(&name, event),
         }
-        world.plan_anything();
+        env.plan_anything();
     }
 }
 

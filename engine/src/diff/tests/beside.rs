@@ -12,8 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const ALL: &str = "Every ready endpoint is in every consumer";
 
 /// What Ready says between who carries the service and what to do.
-fn said(world: &World) -> String {
-    let ready = world.says("foo", "Ready");
+fn said(env: &Environment) -> String {
+    let ready = env.says("foo", "Ready");
     let said = ready
         .strip_prefix(BESIDE)
         .and_then(|rest| rest.strip_suffix(REMEDY));
@@ -35,123 +35,102 @@ fn second(address: &str) -> Object {
 }
 
 /// Karmada writes over the Service in that member, and keeps the labels that it finds there.
-fn overwritten(world: &mut World, member: &str) {
-    let value = world.service(member, "foo").cloned().expect("the Service");
+fn overwritten(env: &mut Environment, member: &str) {
+    let value = env.service(member, "foo").cloned().expect("the Service");
     let kind = Kind::Service;
     let managed = json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}},
         "spec": {"selector": {labels::NO_LOCAL_BACKENDS: null, "app": "foo"}}});
-    world.on(member, Object { kind, value }.with(managed));
+    env.on(member, Object { kind, value }.with(managed));
 }
 
 /// Causeway has delivered foo, of two slices, and Karmada begins to.
-fn taken_over() -> World {
-    let mut world = provided();
-    world.on("member1", second("10.1.0.7")).settle();
-    world
-        .forget_writes()
+fn taken_over() -> Environment {
+    let mut env = provided();
+    env.on("member1", second("10.1.0.7")).settle();
+    env.forget_writes()
         .hear_works(true)
         .on_hub(work("member1", "foo-5d5d", "foo"))
         .settle();
-    world
+    env
 }
 
-fn addresses(world: &World) -> Vec<String> {
-    world.addresses("member2", "foo")
+fn addresses(env: &Environment) -> Vec<String> {
+    env.addresses("member2", "foo")
 }
 
 #[test]
 fn copies_are_kept_up_to_date_until_karmadas_slice_of_the_same_source_has_every_ready_endpoint() {
-    let mut world = taken_over();
-    assert_eq!(
-        world.log(),
-        ["hub patch MultiClusterService"],
-        "Ready alone"
-    );
-    world.on("member1", source("10.1.0.6")).settle();
-    assert_eq!(addresses(&world), ["10.1.0.6", "10.1.0.7"]);
+    let mut env = taken_over();
+    assert_eq!(env.log(), ["hub patch MultiClusterService"], "Ready alone");
+    env.on("member1", source("10.1.0.6")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7"]);
 
     // A slice that is behind replaces nothing, nor does one with other ports, or of another source.
-    world
-        .on("member2", karmadas("foo-abc", "10.1.0.5"))
-        .settle();
-    assert_eq!(addresses(&world), ["10.1.0.5", "10.1.0.6", "10.1.0.7"]);
+    env.on("member2", karmadas("foo-abc", "10.1.0.5")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.5", "10.1.0.6", "10.1.0.7"]);
     let other_ports = json!({"ports": [{"name": "web", "port": 8080, "protocol": "TCP"}]});
-    world
-        .on("member2", karmadas("foo-abc", "10.1.0.6").with(other_ports))
+    env.on("member2", karmadas("foo-abc", "10.1.0.6").with(other_ports))
         .settle();
-    assert_eq!(addresses(&world), ["10.1.0.6", "10.1.0.6", "10.1.0.7"]);
-    world
-        .on("member2", karmadas("foo-abc", "10.1.0.6"))
-        .settle();
-    assert_eq!(addresses(&world), ["10.1.0.6", "10.1.0.7"]);
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.6", "10.1.0.7"]);
+    env.on("member2", karmadas("foo-abc", "10.1.0.6")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7"]);
 
     // What is withdrawn does not come back when Karmada's is behind for a moment, or gone, and neither does another process bring it.
-    world.on("member1", source("10.1.0.8")).settle();
-    assert_eq!(addresses(&world), ["10.1.0.6", "10.1.0.7"]);
-    world.restart().settle();
-    assert_eq!(addresses(&world), ["10.1.0.6", "10.1.0.7"]);
-    world.on("member2", karmadas("foo-abc", "10.1.0.8"));
-    world
-        .on("member2", karmadas("foo-def", "10.1.0.7"))
-        .settle();
-    let copies = world.copies("member2", "foo").into_iter();
+    env.on("member1", source("10.1.0.8")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7"]);
+    env.restart().settle();
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7"]);
+    env.on("member2", karmadas("foo-abc", "10.1.0.8"));
+    env.on("member2", karmadas("foo-def", "10.1.0.7")).settle();
+    let copies = env.copies("member2", "foo").into_iter();
     let names: Vec<_> = copies.filter_map(|copy| copy.metadata.name).collect();
     assert_eq!(names, ["member1-foo-abc", "member1-foo-def"], "Karmada's");
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn endpoints_that_are_not_ready_are_not_waited_for() {
-    let mut world = taken_over();
+    let mut env = taken_over();
     let waiting = json!({"addresses": ["10.1.0.9"], "conditions": {"ready": false}});
     let source = second("10.1.0.7").endpoint_with(waiting);
-    world.on("member1", source).settle();
-    world
-        .on("member2", karmadas("foo-def", "10.1.0.7"))
-        .settle();
-    assert_eq!(addresses(&world), ["10.1.0.5", "10.1.0.7"]);
+    env.on("member1", source).settle();
+    env.on("member2", karmadas("foo-def", "10.1.0.7")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.5", "10.1.0.7"]);
 }
 
 #[test]
 fn nothing_is_begun_beside_karmada() {
-    let mut world = taken_over();
+    let mut env = taken_over();
     let third = slice("foo-ghi", "foo")
         .port("http", 8080)
         .endpoint("10.1.0.9");
-    world.on("member1", third).settle();
-    assert_eq!(addresses(&world), ["10.1.0.5", "10.1.0.7"]);
-    world
-        .member("member3")
+    env.on("member1", third).settle();
+    assert_eq!(addresses(&env), ["10.1.0.5", "10.1.0.7"]);
+    env.member("member3")
         .on_hub(
             mcs("foo")
                 .providers(&["member1"])
                 .consumers(&["member2", "member3"]),
         )
         .settle();
-    assert!(
-        world.service("member3", "foo").is_none(),
-        "{:?}",
-        world.log()
-    );
-    assert_eq!(world.copies("member3", "foo"), []);
+    assert!(env.service("member3", "foo").is_none(), "{:?}", env.log());
+    assert_eq!(env.copies("member3", "foo"), []);
     // A copy that somebody deletes is Karmada's to replace.
-    let copy = world.copies("member2", "foo").remove(0);
-    world.off("member2", Kind::Slice, &copy.metadata.name.expect("a name"));
-    world.settle();
-    assert_eq!(addresses(&world), ["10.1.0.7"]);
+    let copy = env.copies("member2", "foo").remove(0);
+    env.off("member2", Kind::Slice, &copy.metadata.name.expect("a name"));
+    env.settle();
+    assert_eq!(addresses(&env), ["10.1.0.7"]);
 }
 
 #[test]
 fn a_source_that_is_gone_is_withdrawn_and_one_that_is_unknown_is_not() {
-    let mut world = taken_over();
-    world.off("member1", Kind::Slice, "foo-def").settle();
-    assert_eq!(addresses(&world), ["10.1.0.5"]);
-    world.lose("member1").settle();
-    world
-        .on("member2", karmadas("foo-xyz", "10.1.0.9"))
-        .settle();
-    assert_eq!(addresses(&world), ["10.1.0.5", "10.1.0.9"]);
-    let unknown = said(&world);
+    let mut env = taken_over();
+    env.off("member1", Kind::Slice, "foo-def").settle();
+    assert_eq!(addresses(&env), ["10.1.0.5"]);
+    env.lose("member1").settle();
+    env.on("member2", karmadas("foo-xyz", "10.1.0.9")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.5", "10.1.0.9"]);
+    let unknown = said(&env);
     let expected =
         "Every ready endpoint is in every consumer, as far as is known: member1 cannot be asked";
     assert!(unknown.starts_with(expected), "{unknown}");
@@ -159,103 +138,92 @@ fn a_source_that_is_gone_is_withdrawn_and_one_that_is_unknown_is_not() {
 
 #[test]
 fn services_stay_as_they_are_until_they_are_karmadas_and_at_the_end_nothing_of_causeways_is_left() {
-    let mut world = taken_over();
-    world.forget_writes();
+    let mut env = taken_over();
+    env.forget_writes();
     // A change of the hub's Service is Karmada's to carry.
-    world.on_hub(foo().port("web", 81)).settle();
-    let touched = |world: &World| {
-        world
-            .log()
+    env.on_hub(foo().port("web", 81)).settle();
+    let touched = |env: &Environment| {
+        env.log()
             .iter()
             .any(|line| line.ends_with("Service") && !line.starts_with("hub"))
     };
-    assert!(!touched(&world), "{:?}", world.log());
-    world.on_hub(foo()).settle();
+    assert!(!touched(&env), "{:?}", env.log());
+    env.on_hub(foo()).settle();
     let left = "What causeway made stays until Karmada's stands in its place: \
          its Service in member1, member2; EndpointSlices in member2";
-    assert_eq!(said(&world), format!("{ALL}. {left}"));
+    assert_eq!(said(&env), format!("{ALL}. {left}"));
 
     for member in ["member1", "member2"] {
-        overwritten(&mut world, member);
-        world.settle();
-        let meta = &world.service(member, "foo").expect("the Service")["metadata"];
+        overwritten(&mut env, member);
+        env.settle();
+        let meta = &env.service(member, "foo").expect("the Service")["metadata"];
         assert!(meta["labels"][labels::HUB].is_null(), "{meta}");
     }
     assert_eq!(
-        finalizers(&world),
+        finalizers(&env),
         json!([labels::FINALIZER]),
         "copies are left"
     );
-    world.on("member2", karmadas("foo-abc", "10.1.0.5"));
-    world
-        .on("member2", karmadas("foo-def", "10.1.0.7"))
-        .settle();
-    assert_eq!(finalizers(&world), json!([]));
-    assert_eq!(said(&world), ALL);
-    world.assert_at_rest();
+    env.on("member2", karmadas("foo-abc", "10.1.0.5"));
+    env.on("member2", karmadas("foo-def", "10.1.0.7")).settle();
+    assert_eq!(finalizers(&env), json!([]));
+    assert_eq!(said(&env), ALL);
+    env.assert_at_rest();
 
-    world.forget_writes().off_hub(Kind::Mcs, "foo").settle();
-    assert_eq!(world.log(), Vec::<String>::new());
-    assert!(world.mcs("foo").is_none());
+    env.forget_writes().off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(env.log(), Vec::<String>::new());
+    assert!(env.mcs("foo").is_none());
 }
 
 #[test]
 fn while_a_member_may_still_hold_something_the_finalizer_stays() {
-    let mut world = taken_over();
-    world.lose("member2");
-    overwritten(&mut world, "member1");
-    world.pass(PATIENCE);
-    assert_eq!(finalizers(&world), json!([labels::FINALIZER]));
+    let mut env = taken_over();
+    env.lose("member2");
+    overwritten(&mut env, "member1");
+    env.pass(PATIENCE);
+    assert_eq!(finalizers(&env), json!([labels::FINALIZER]));
 }
 
 #[test]
 fn karmada_that_is_behind_for_a_moment_is_not_told_of_and_one_that_stays_behind_is() {
-    let mut world = taken_over();
-    overwritten(&mut world, "member1");
-    overwritten(&mut world, "member2");
-    world.on("member2", karmadas("foo-abc", "10.1.0.5"));
-    world
-        .on("member2", karmadas("foo-def", "10.1.0.7"))
-        .settle();
-    assert_eq!(said(&world), ALL);
-    world.forget_writes();
-    world.on("member1", source("10.1.0.6")).pass(PATIENCE / 2);
-    world
-        .on("member2", karmadas("foo-abc", "10.1.0.6"))
-        .settle();
-    world.pass(PATIENCE + PATIENCE);
-    assert_eq!(world.log(), Vec::<String>::new());
+    let mut env = taken_over();
+    overwritten(&mut env, "member1");
+    overwritten(&mut env, "member2");
+    env.on("member2", karmadas("foo-abc", "10.1.0.5"));
+    env.on("member2", karmadas("foo-def", "10.1.0.7")).settle();
+    assert_eq!(said(&env), ALL);
+    env.forget_writes();
+    env.on("member1", source("10.1.0.6")).pass(PATIENCE / 2);
+    env.on("member2", karmadas("foo-abc", "10.1.0.6")).settle();
+    env.pass(PATIENCE + PATIENCE);
+    assert_eq!(env.log(), Vec::<String>::new());
 
-    world.on("member1", source("10.1.0.8"));
-    world
-        .off("member1", Kind::Slice, "foo-def")
+    env.on("member1", source("10.1.0.8"));
+    env.off("member1", Kind::Slice, "foo-def")
         .pass(PATIENCE + PATIENCE);
     let behind = "Not every ready endpoint is in every consumer: \
          member2 lacks those of EndpointSlice foo-abc of member1; \
          Karmada's EndpointSlice member1-foo-abc in member2 is behind; \
          Karmada's EndpointSlice member1-foo-def in member2 is behind";
-    assert_eq!(said(&world), behind);
-    assert_eq!(world.log(), ["hub patch MultiClusterService"]);
-    world.restart().pass(PATIENCE + PATIENCE);
-    assert_eq!(said(&world), behind);
+    assert_eq!(said(&env), behind);
+    assert_eq!(env.log(), ["hub patch MultiClusterService"]);
+    env.restart().pass(PATIENCE + PATIENCE);
+    assert_eq!(said(&env), behind);
 
-    world.on("member2", karmadas("foo-abc", "10.1.0.8"));
-    world
-        .off("member2", Kind::Slice, "member1-foo-def")
-        .settle();
-    assert_eq!(said(&world), ALL);
+    env.on("member2", karmadas("foo-abc", "10.1.0.8"));
+    env.off("member2", Kind::Slice, "member1-foo-def").settle();
+    assert_eq!(said(&env), ALL);
 }
 
 #[test]
 fn a_service_whose_providers_have_no_ready_endpoint_is_not_said_to_be_served() {
-    let mut world = taken_over();
-    world.off("member1", Kind::Slice, "foo-def");
+    let mut env = taken_over();
+    env.off("member1", Kind::Slice, "foo-def");
     let waiting = json!({"addresses": ["10.1.0.5"], "conditions": {"ready": false}});
     let empty = slice("foo-abc", "foo").port("http", 8080);
-    world
-        .on("member1", empty.endpoint_with(waiting))
+    env.on("member1", empty.endpoint_with(waiting))
         .pass(PATIENCE);
-    let none = said(&world);
+    let none = said(&env);
     assert!(
         none.starts_with("No provider has a ready endpoint. What"),
         "{none}"
@@ -264,37 +232,32 @@ fn a_service_whose_providers_have_no_ready_endpoint_is_not_said_to_be_served() {
 
 #[test]
 fn the_works_are_gone_in_the_midst_of_it_and_causeway_carries_the_service_again() {
-    let mut world = taken_over();
-    world
-        .on("member2", karmadas("foo-abc", "10.1.0.5"))
-        .settle();
-    world.off_karmada("member1", "foo-5d5d").settle();
-    world
-        .off("member2", Kind::Slice, "member1-foo-abc")
-        .settle();
-    assert_eq!(addresses(&world), ["10.1.0.5", "10.1.0.7"]);
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
-    assert_eq!(finalizers(&world), json!([labels::FINALIZER]));
-    world.assert_at_rest();
+    let mut env = taken_over();
+    env.on("member2", karmadas("foo-abc", "10.1.0.5")).settle();
+    env.off_karmada("member1", "foo-5d5d").settle();
+    env.off("member2", Kind::Slice, "member1-foo-abc").settle();
+    assert_eq!(addresses(&env), ["10.1.0.5", "10.1.0.7"]);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+    assert_eq!(finalizers(&env), json!([labels::FINALIZER]));
+    env.assert_at_rest();
 }
 
 #[test]
 fn what_was_published_for_it_stays_and_nothing_more_is_published() {
     for begun in [true, false] {
-        let mut world = world();
-        world.settings.publish_exports = true;
-        world.member("member1").member("member2").on_hub(foo());
-        world.on("member1", source("10.1.0.5"));
+        let mut env = env();
+        env.settings.publish_exports = true;
+        env.member("member1").member("member2").on_hub(foo());
+        env.on("member1", source("10.1.0.5"));
         if begun {
-            world.on_hub(exposure()).settle();
+            env.on_hub(exposure()).settle();
         }
-        world
-            .hear_works(true)
+        env.hear_works(true)
             .on_hub(work("member1", "foo-5d5d", "foo"))
             .on_hub(exposure())
             .settle();
         for (member, kind) in [("member1", Kind::Export), ("member2", Kind::Import)] {
-            let there = world.members[member].get(kind, "shop", "foo").is_some();
+            let there = env.members[member].get(kind, "shop", "foo").is_some();
             assert_eq!(there, begun, "{member} {kind:?}");
         }
     }
@@ -302,10 +265,10 @@ fn what_was_published_for_it_stays_and_nothing_more_is_published() {
 
 #[test]
 fn a_persons_export_of_it_is_carried_as_ever() {
-    let mut world = taken_over();
-    world.on("member1", export("foo")).settle();
+    let mut env = taken_over();
+    env.on("member1", export("foo")).settle();
     assert_eq!(
-        world.addresses("member2", "derived-foo"),
+        env.addresses("member2", "derived-foo"),
         ["10.1.0.5", "10.1.0.7"]
     );
 }

@@ -10,11 +10,11 @@ fn entry(manager: &str, operation: &str, fields: Value) -> Value {
 }
 
 /// Somebody writes over member2's object, as its API server stores it then.
-fn over(world: &mut World, kind: Kind, name: &str, part: &Value) {
-    let there = world.members["member2"].get(kind, "shop", name);
+fn over(env: &mut Environment, kind: Kind, name: &str, part: &Value) {
+    let there = env.members["member2"].get(kind, "shop", name);
     let mut value = there.cloned().expect("the object is there");
     json_patch::merge(&mut value, part);
-    world.on("member2", Object { kind, value });
+    env.on("member2", Object { kind, value });
 }
 
 /// Everything by which an apply is known, and the marks on the object in the end.
@@ -41,19 +41,16 @@ fn a_delivered_service_that_somebody_applies_over_is_theirs_and_used_where_its_p
                                    "selector": {"app": "theirs"}}});
     spec["spec"]["sessionAffinity"] = json!("ClientIP");
     for apply in applies() {
-        let mut world = provided();
-        over(&mut world, Kind::Service, "foo", &spec);
-        over(&mut world, Kind::Service, "foo", &apply);
-        world.forget_writes().settle();
-        let to_service = world
+        let mut env = provided();
+        over(&mut env, Kind::Service, "foo", &spec);
+        over(&mut env, Kind::Service, "foo", &apply);
+        env.forget_writes().settle();
+        let to_service = env
             .written
             .iter()
             .filter(|(to, write)| to == "member2" && write.object().kind() == "Service");
         assert_eq!(to_service.count(), 1, "the marks go in one write: {apply}");
-        let theirs = world
-            .service("member2", "foo")
-            .expect("the Service")
-            .clone();
+        let theirs = env.service("member2", "foo").expect("the Service").clone();
         assert_eq!(theirs["spec"]["ports"], spec["spec"]["ports"], "{apply}");
         assert_eq!(
             theirs["spec"]["selector"],
@@ -72,37 +69,33 @@ fn a_delivered_service_that_somebody_applies_over_is_theirs_and_used_where_its_p
             labels::MANAGER
         );
         assert!(
-            world
-                .recorded
+            env.recorded
                 .iter()
                 .any(|event| event.reason == "ServiceTakenOver"),
             "{apply}"
         );
-        let copy = world.copies("member2", "foo").remove(0);
+        let copy = env.copies("member2", "foo").remove(0);
         assert_eq!(
             copy.ports.expect("ports")[0].name.as_deref(),
             Some("web"),
             "{apply}"
         );
-        assert!(world.is_ready("foo"));
-        world.assert_at_rest();
-        world.restart().assert_at_rest();
+        assert!(env.is_ready("foo"));
+        env.assert_at_rest();
+        env.restart().assert_at_rest();
         // Ports that do not fit are told, and left.
         let other = json!({"spec": {"ports": [{"name": "web", "port": 81, "protocol": "TCP", "targetPort": 81}]}});
-        over(&mut world, Kind::Service, "foo", &other);
-        world.settle();
-        let applied = world.says("foo", "ServiceApplied");
+        over(&mut env, Kind::Service, "foo", &other);
+        env.settle();
+        let applied = env.says("foo", "ServiceApplied");
         assert!(
             applied.contains("member2 has a Service shop/foo of its own without http 80/TCP"),
             "{applied}"
         );
-        let theirs = world
-            .service("member2", "foo")
-            .expect("the Service")
-            .clone();
-        world.off_hub(Kind::Mcs, "foo").settle();
-        assert!(world.mcs("foo").is_none(), "{apply}");
-        assert_eq!(world.service("member2", "foo"), Some(&theirs), "{apply}");
+        let theirs = env.service("member2", "foo").expect("the Service").clone();
+        env.off_hub(Kind::Mcs, "foo").settle();
+        assert!(env.mcs("foo").is_none(), "{apply}");
+        assert_eq!(env.service("member2", "foo"), Some(&theirs), "{apply}");
     }
 }
 
@@ -135,14 +128,14 @@ fn what_is_only_edited_or_labelled_stays_causeways_and_is_put_right() {
         entry("causeway", "Apply", spec()),
         of_status,
     ] {
-        let mut world = provided();
-        let before = world.service("member2", "foo").expect("the Service")["spec"].clone();
+        let mut env = provided();
+        let before = env.service("member2", "foo").expect("the Service")["spec"].clone();
         let mut part = entries(other);
         part["metadata"]["labels"] = json!({"team": "a"});
         part["spec"] = json!({"selector": {"app": "broken"}, "sessionAffinity": "ClientIP"});
-        over(&mut world, Kind::Service, "foo", &part);
-        world.settle();
-        let service = world.service("member2", "foo").expect("the Service");
+        over(&mut env, Kind::Service, "foo", &part);
+        env.settle();
+        let service = env.service("member2", "foo").expect("the Service");
         assert_eq!(service["spec"]["selector"], before["selector"], "{part}");
         assert_eq!(
             service["spec"]["sessionAffinity"], before["sessionAffinity"],
@@ -150,45 +143,44 @@ fn what_is_only_edited_or_labelled_stays_causeways_and_is_put_right() {
         );
         assert_eq!(service["metadata"]["labels"]["team"], "a");
         assert_eq!(service["metadata"]["labels"][labels::HUB], HUB_UID);
-        world.assert_at_rest();
-        world.off_hub(Kind::Mcs, "foo").settle();
-        assert!(world.service("member2", "foo").is_none(), "{part}");
+        env.assert_at_rest();
+        env.off_hub(Kind::Mcs, "foo").settle();
+        assert!(env.service("member2", "foo").is_none(), "{part}");
     }
 }
 
 #[test]
 fn what_the_claimant_applied_of_causeways_marks_stays() {
-    let mut world = provided();
+    let mut env = provided();
     let labels = json!({labels::HUB: HUB_UID, labels::MANAGED_BY: labels::MANAGER});
     let text = json!({"metadata": {"labels": labels}}).to_string();
     let apply = json!({"metadata": {"annotations": {labels::LAST_APPLIED: text}}});
-    over(&mut world, Kind::Service, "foo", &apply);
-    world.forget_writes().settle();
-    let wrote = world
+    over(&mut env, Kind::Service, "foo", &apply);
+    env.forget_writes().settle();
+    let wrote = env
         .log()
         .into_iter()
         .filter(|line| line.starts_with("member2"));
     assert_eq!(wrote.collect::<Vec<_>>(), Vec::<String>::new());
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert!(world.mcs("foo").is_none());
-    assert!(world.service("member2", "foo").is_some());
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.mcs("foo").is_none());
+    assert!(env.service("member2", "foo").is_some());
 }
 
 #[test]
 fn an_import_that_somebody_applies_over_is_theirs_and_a_derived_service_is_in_the_way() {
     for apply in applies() {
-        let mut world = world();
-        world.member("member1").member("member2");
-        world
-            .on("member1", foo())
+        let mut env = env();
+        env.member("member1").member("member2");
+        env.on("member1", foo())
             .on("member1", source("10.1.0.5"))
             .on("member1", export("foo"))
             .settle();
         let spec = json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}]}});
-        over(&mut world, Kind::Import, "foo", &spec);
-        over(&mut world, Kind::Import, "foo", &apply);
-        world.forget_writes().settle();
-        let theirs = world.members["member2"]
+        over(&mut env, Kind::Import, "foo", &spec);
+        over(&mut env, Kind::Import, "foo", &apply);
+        env.forget_writes().settle();
+        let theirs = env.members["member2"]
             .get(Kind::Import, "shop", "foo")
             .expect("the import")
             .clone();
@@ -198,11 +190,11 @@ fn an_import_that_somebody_applies_over_is_theirs_and_a_derived_service_is_in_th
             "{apply}"
         );
         assert_eq!(
-            world.addresses("member2", "derived-foo"),
+            env.addresses("member2", "derived-foo"),
             ["10.1.0.5"],
             "{apply}"
         );
-        let to_import = world
+        let to_import = env
             .written
             .iter()
             .filter(|(to, write)| to == "member2" && write.object().kind() == "ServiceImport")
@@ -214,25 +206,23 @@ fn an_import_that_somebody_applies_over_is_theirs_and_a_derived_service_is_in_th
             "first the marks, then the status: {apply}"
         );
         assert!(theirs["status"].is_null(), "{apply}");
-        world.assert_at_rest();
-        over(&mut world, Kind::Service, "derived-foo", &apply);
-        world.settle();
+        env.assert_at_rest();
+        over(&mut env, Kind::Service, "derived-foo", &apply);
+        env.settle();
         // Karmada's own controllers bring endpoints of their own; until then causeway's stay.
         let by_karmada = !apply["metadata"]["labels"][labels::KARMADA_MANAGED].is_null();
-        let has_copies = !world.addresses("member2", "derived-foo").is_empty();
+        let has_copies = !env.addresses("member2", "derived-foo").is_empty();
         assert_eq!(has_copies, by_karmada, "{apply}");
-        world.off("member1", Kind::Export, "foo").settle();
-        let left = world.members["member2"]
+        env.off("member1", Kind::Export, "foo").settle();
+        let left = env.members["member2"]
             .get(Kind::Import, "shop", "foo")
             .expect("the import");
         assert_eq!(left["spec"], theirs["spec"], "{apply}");
-        let derived = world
-            .service("member2", "derived-foo")
-            .expect("the Service");
+        let derived = env.service("member2", "derived-foo").expect("the Service");
         assert!(
             derived["metadata"]["labels"][labels::HUB].is_null(),
             "{apply}"
         );
-        world.assert_at_rest();
+        env.assert_at_rest();
     }
 }

@@ -15,38 +15,36 @@ const LITTLE: Duration = Duration::from_secs(10);
 #[test]
 fn a_step_of_the_clock_neither_ends_the_grace_of_a_service_nor_prolongs_it() {
     for step in STEPS {
-        let mut world = provided();
-        world.off_hub(Kind::Service, "foo").settle();
-        world.set_clock(step).pass(GRACE - LITTLE);
-        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"], "{step}");
+        let mut env = provided();
+        env.off_hub(Kind::Service, "foo").settle();
+        env.set_clock(step).pass(GRACE - LITTLE);
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"], "{step}");
         assert!(
-            world
-                .says("foo", "Ready")
+            env.says("foo", "Ready")
                 .contains("kept until 2026-01-01T00:05")
         );
-        world.pass(LITTLE);
-        assert_eq!(world.copies("member2", "foo"), [], "{step}");
+        env.pass(LITTLE);
+        assert_eq!(env.copies("member2", "foo"), [], "{step}");
     }
 }
 
 #[test]
 fn a_step_of_the_clock_neither_ends_the_ttl_of_a_provider_nor_prolongs_it() {
     for step in STEPS {
-        let mut world = provided();
-        world.settings.provider_ttl = Some(TTL);
-        world.lose("member1").settle();
-        world.set_clock(step).pass(TTL - LITTLE);
-        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"], "{step}");
+        let mut env = provided();
+        env.settings.provider_ttl = Some(TTL);
+        env.lose("member1").settle();
+        env.set_clock(step).pass(TTL - LITTLE);
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"], "{step}");
         assert!(
-            world
-                .says("foo", "Ready")
+            env.says("foo", "Ready")
                 .contains("unreachable since 2026-01-01T00:00:0"),
             "{}",
-            world.says("foo", "Ready")
+            env.says("foo", "Ready")
         );
-        world.pass(LITTLE);
+        env.pass(LITTLE);
         assert_eq!(
-            world.addresses("member2", "foo"),
+            env.addresses("member2", "foo"),
             Vec::<String>::new(),
             "{step}"
         );
@@ -56,30 +54,29 @@ fn a_step_of_the_clock_neither_ends_the_ttl_of_a_provider_nor_prolongs_it() {
 #[test]
 fn a_step_of_the_clock_neither_ends_the_time_of_a_finalizer_nor_prolongs_it() {
     for step in STEPS {
-        let mut world = provided();
-        world
-            .silent_member("member3")
+        let mut env = provided();
+        env.silent_member("member3")
             .off_hub(Kind::Mcs, "foo")
             .settle();
-        world.set_clock(step).pass(Duration::from_secs(50));
-        assert!(world.mcs("foo").is_some(), "{step}");
-        world.pass(LITTLE);
-        assert!(world.mcs("foo").is_none(), "{step}");
+        env.set_clock(step).pass(Duration::from_secs(50));
+        assert!(env.mcs("foo").is_some(), "{step}");
+        env.pass(LITTLE);
+        assert!(env.mcs("foo").is_none(), "{step}");
     }
 }
 
 #[test]
 fn a_step_of_the_clock_neither_ends_the_time_of_a_member_that_leaves_nor_prolongs_it() {
     for step in STEPS {
-        let mut world = provided();
-        world.keeps_clusters = true;
-        world.pass(LITTLE);
+        let mut env = provided();
+        env.keeps_clusters = true;
+        env.pass(LITTLE);
         let refusal = Failure::new(FailureKind::Forbidden, "no");
-        world.server("member2").refuses = Some((Kind::Slice, refusal));
-        world.off_hub(Kind::Cluster, "member2").settle();
-        world.set_clock(step).pass(Duration::from_secs(25));
-        assert_eq!(world.seen_out, [], "{step}");
-        world.pass(LITTLE);
-        assert_eq!(world.seen_out.len(), 1, "{step}");
+        env.server("member2").refuses = Some((Kind::Slice, refusal));
+        env.off_hub(Kind::Cluster, "member2").settle();
+        env.set_clock(step).pass(Duration::from_secs(25));
+        assert_eq!(env.seen_out, [], "{step}");
+        env.pass(LITTLE);
+        assert_eq!(env.seen_out.len(), 1, "{step}");
     }
 }

@@ -9,14 +9,14 @@ use crate::model::Item;
 const HELD: Duration = Duration::from_secs(61);
 
 /// The hub was asked, and has no MultiClusterService.
-fn confirm(world: &mut World) -> &mut World {
-    world.index.hub.confirmed_gone.insert(key("foo"));
-    world.index.mark(Item::Service(key("foo")));
-    world.pass(HELD)
+fn confirm(env: &mut Environment) -> &mut Environment {
+    env.index.hub.confirmed_gone.insert(key("foo"));
+    env.index.mark(Item::Service(key("foo")));
+    env.pass(HELD)
 }
 
-fn is_clean(world: &World, cluster: &str) -> bool {
-    world.service(cluster, "foo").is_none() && world.copies(cluster, "foo").is_empty()
+fn is_clean(env: &Environment, cluster: &str) -> bool {
+    env.service(cluster, "foo").is_none() && env.copies(cluster, "foo").is_empty()
 }
 
 fn forbids(kind: Kind) -> Option<(Kind, Failure)> {
@@ -26,77 +26,74 @@ fn forbids(kind: Kind) -> Option<(Kind, Failure)> {
 #[test]
 fn nothing_that_a_member_refuses_holds_up_a_deletion_for_long() {
     for kind in [Kind::Service, Kind::Slice] {
-        let mut world = provided();
-        world.server("member2").refuses = forbids(kind);
-        world.off_hub(Kind::Mcs, "foo").pass(HELD / 2);
-        assert!(world.mcs("foo").is_some(), "{kind:?}: it has its time");
-        assert!(is_clean(&world, "member1"));
-        world.pass(HELD / 2);
-        assert!(world.mcs("foo").is_none(), "{kind:?}");
-        let notes: Vec<_> = world
+        let mut env = provided();
+        env.server("member2").refuses = forbids(kind);
+        env.off_hub(Kind::Mcs, "foo").pass(HELD / 2);
+        assert!(env.mcs("foo").is_some(), "{kind:?}: it has its time");
+        assert!(is_clean(&env, "member1"));
+        env.pass(HELD / 2);
+        assert!(env.mcs("foo").is_none(), "{kind:?}");
+        let notes: Vec<_> = env
             .recorded
             .iter()
             .map(|one| (one.warning, &*one.reason))
             .collect();
         assert_eq!(notes, [(true, "LeftoversRemain")], "{kind:?}");
-        let note = &world.recorded[0].note;
+        let note = &env.recorded[0].note;
         assert!(note.contains("left in member2:"), "{note}");
-        world.server("member2").refuses = None;
-        confirm(&mut world);
-        assert!(is_clean(&world, "member2"), "{kind:?}");
-        world.assert_at_rest();
+        env.server("member2").refuses = None;
+        confirm(&mut env);
+        assert!(is_clean(&env, "member2"), "{kind:?}");
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn a_deletion_that_a_process_finds_has_its_time_from_then_on() {
-    let mut world = provided();
-    world.server("member2").refuses = forbids(Kind::Slice);
-    world.off_hub(Kind::Mcs, "foo").pass(HELD / 2).restart();
-    world.pass(HELD / 2);
-    assert!(world.mcs("foo").is_some());
-    world.pass(HELD / 2);
-    assert!(world.mcs("foo").is_none());
+    let mut env = provided();
+    env.server("member2").refuses = forbids(Kind::Slice);
+    env.off_hub(Kind::Mcs, "foo").pass(HELD / 2).restart();
+    env.pass(HELD / 2);
+    assert!(env.mcs("foo").is_some());
+    env.pass(HELD / 2);
+    assert!(env.mcs("foo").is_none());
 }
 
 #[test]
 fn a_member_that_is_not_engaged_yet_is_waited_for() {
-    let mut world = provided();
-    world.off_hub(Kind::Mcs, "foo").restart();
-    world.index.members.remove(&name("member2"));
-    world.settle();
-    assert!(world.mcs("foo").is_some(), "its Secret may be read next");
-    world
-        .engage("member2")
+    let mut env = provided();
+    env.off_hub(Kind::Mcs, "foo").restart();
+    env.index.members.remove(&name("member2"));
+    env.settle();
+    assert!(env.mcs("foo").is_some(), "its Secret may be read next");
+    env.engage("member2")
         .identify("member2", "uid-of-member2", (1, 34))
         .list("member2")
         .settle();
-    assert!(world.mcs("foo").is_none() && is_clean(&world, "member2"));
+    assert!(env.mcs("foo").is_none() && is_clean(&env, "member2"));
 }
 
 #[test]
 fn in_a_namespace_that_is_long_on_its_way_out_what_is_wanted_no_more_is_deleted_and_nothing_is_made()
  {
     let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
-    let mut world = provided();
-    world
-        .on("member2", namespace("shop").with(held))
+    let mut env = provided();
+    env.on("member2", namespace("shop").with(held))
         .off("member2", Kind::Namespace, "shop");
     let more = slice("foo-def", "foo")
         .port("http", 8080)
         .endpoint("10.1.0.6");
-    world.on("member1", more).pass(HELD);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-    let writes = |world: &World| {
-        world
-            .log()
+    env.on("member1", more).pass(HELD);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    let writes = |env: &Environment| {
+        env.log()
             .iter()
             .filter(|line| line.starts_with("member2"))
             .count()
     };
-    assert_eq!(writes(&world), 0, "{:?}", world.log());
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert!(world.mcs("foo").is_none() && is_clean(&world, "member2"));
-    assert_eq!(writes(&world), 2, "{:?}", world.log());
-    world.assert_at_rest();
+    assert_eq!(writes(&env), 0, "{:?}", env.log());
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.mcs("foo").is_none() && is_clean(&env, "member2"));
+    assert_eq!(writes(&env), 2, "{:?}", env.log());
+    env.assert_at_rest();
 }

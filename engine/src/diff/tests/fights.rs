@@ -7,11 +7,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Somebody patches the selector of the Service of member2, as its API server stores it then.
-fn flip(world: &mut World) {
-    let value = world
-        .service("member2", "foo")
-        .cloned()
-        .expect("the Service");
+fn flip(env: &mut Environment) {
+    let value = env.service("member2", "foo").cloned().expect("the Service");
     let kind = Kind::Service;
     let theirs = json!({
         "metadata": {"managedFields": [
@@ -22,15 +19,15 @@ fn flip(world: &mut World) {
         ]},
         "spec": {"selector": {labels::NO_LOCAL_BACKENDS: null, "app": "theirs"}},
     });
-    world.on("member2", Object { kind, value }.with(theirs));
+    env.on("member2", Object { kind, value }.with(theirs));
 }
 
-fn selector(world: &World) -> &Value {
-    &world.service("member2", "foo").expect("the Service")["spec"]["selector"]
+fn selector(env: &Environment) -> &Value {
+    &env.service("member2", "foo").expect("the Service")["spec"]["selector"]
 }
 
-fn to_services(world: &World) -> usize {
-    let log = world.log();
+fn to_services(env: &Environment) -> usize {
+    let log = env.log();
     log.iter()
         .filter(|line| *line == "member2 patch Service")
         .count()
@@ -38,113 +35,108 @@ fn to_services(world: &World) -> usize {
 
 #[test]
 fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_and_that_is_told() {
-    let mut world = provided();
+    let mut env = provided();
     for _ in 0..60 {
-        flip(&mut world);
-        world.pass(SECOND);
+        flip(&mut env);
+        env.pass(SECOND);
     }
-    assert_eq!(to_services(&world), 6, "once, and five times more");
+    assert_eq!(to_services(&env), 6, "once, and five times more");
     let text = "False WriteConflict: 1 of 2 clusters: member2 has a write conflict: Service foo is changed by kubectl-patch as often as \
                 causeway puts it back, so causeway leaves it as it is for a while; stop one of the two, or leave the Service to the \
                 other: kubectl -n shop label service foo mcs.causeway.dev/hub-";
-    assert_eq!(world.says("foo", "Ready"), text);
-    assert_eq!(world.says("foo", "ServiceApplied"), text);
+    assert_eq!(env.says("foo", "Ready"), text);
+    assert_eq!(env.says("foo", "ServiceApplied"), text);
     assert!(
-        world
-            .says("foo", "EndpointSliceDispatched")
+        env.says("foo", "EndpointSliceDispatched")
             .starts_with("True")
     );
     assert!(
-        world
-            .recorded
+        env.recorded
             .iter()
             .all(|said| said.reason != "WriteConflict")
     );
     // What else there is to do is done.
-    world.on("member1", source("10.1.0.9")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.9"]);
-    world.assert_at_rest();
+    env.on("member1", source("10.1.0.9")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.9"]);
+    env.assert_at_rest();
 
     // It goes on: one more try, then for twice as long.
     for _ in 0..CONFLICT_PAUSE.as_secs() {
-        flip(&mut world);
-        world.pass(SECOND);
+        flip(&mut env);
+        env.pass(SECOND);
     }
-    assert!((1..=2).contains(&to_services(&world)), "{:?}", world.log());
-    assert_eq!(world.says("foo", "Ready"), text);
+    assert!((1..=2).contains(&to_services(&env)), "{:?}", env.log());
+    assert_eq!(env.says("foo", "Ready"), text);
 
     // The other stops, and causeway puts it right; that is said once it stays.
-    world.pass(CONFLICT_PAUSE + CONFLICT_PAUSE);
-    assert_eq!(
-        *selector(&world),
-        json!({labels::NO_LOCAL_BACKENDS: "true"})
-    );
-    world.pass(MINUTE);
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
-    world.assert_at_rest();
+    env.pass(CONFLICT_PAUSE + CONFLICT_PAUSE);
+    assert_eq!(*selector(&env), json!({labels::NO_LOCAL_BACKENDS: "true"}));
+    env.pass(MINUTE);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+    env.assert_at_rest();
 }
 
 #[test]
 fn what_is_desired_may_change_as_often_as_it_likes() {
-    let mut world = provided();
+    let mut env = provided();
     for round in 0..100 {
-        world.on("member1", source(&format!("10.1.0.{}", 5 + round % 2)));
-        world.pass(SECOND);
+        env.on("member1", source(&format!("10.1.0.{}", 5 + round % 2)));
+        env.pass(SECOND);
     }
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.6"]);
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"]);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
 
 #[test]
 fn a_copy_that_somebody_deletes_again_and_again_is_left_to_them_until_its_source_changes() {
-    let mut world = provided();
+    let mut env = provided();
     for _ in 0..20 {
-        if let Some(copy) = world.copies("member2", "foo").pop() {
-            world.off("member2", Kind::Slice, &copy.metadata.name.expect("a name"));
+        if let Some(copy) = env.copies("member2", "foo").pop() {
+            env.off("member2", Kind::Slice, &copy.metadata.name.expect("a name"));
         }
-        world.pass(SECOND);
+        env.pass(SECOND);
     }
-    assert_eq!(world.copies("member2", "foo"), []);
-    let ready = world.says("foo", "Ready");
+    assert_eq!(env.copies("member2", "foo"), []);
+    let ready = env.says("foo", "Ready");
     assert!(ready.starts_with("False WriteConflict: 1 of 1 consumers: member2 has a write conflict: EndpointSlice member1-foo-abc-"));
     assert!(ready.contains("is changed by somebody else"), "{ready}");
-    world.on("member1", source("10.1.0.9")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.9"]);
-    world.pass(CONFLICT_PAUSE + MINUTE);
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    env.on("member1", source("10.1.0.9")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.9"]);
+    env.pass(CONFLICT_PAUSE + MINUTE);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
 
 #[test]
 fn a_finalizer_that_somebody_takes_off_again_and_again_is_told_of() {
-    let mut world = provided();
+    let mut env = provided();
     for _ in 0..20 {
         let without = json!({"metadata": {"finalizers": []}});
-        world.on_hub(exposure().with(without)).pass(SECOND);
+        env.on_hub(exposure().with(without)).pass(SECOND);
     }
-    let ready = world.says("foo", "Ready");
+    let ready = env.says("foo", "Ready");
     assert!(
         ready.starts_with(
             "False WriteConflict: MultiClusterService foo is changed by somebody else"
         ),
         "{ready}"
     );
-    assert_eq!(finalizers(&world), json!([]));
-    world.pass(CONFLICT_PAUSE + MINUTE + MINUTE);
-    assert_eq!(finalizers(&world), json!([labels::FINALIZER]));
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    assert_eq!(finalizers(&env), json!([]));
+    env.pass(CONFLICT_PAUSE + MINUTE + MINUTE);
+    assert_eq!(finalizers(&env), json!([labels::FINALIZER]));
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
 
 #[test]
 fn a_status_that_somebody_changes_again_and_again_is_left_alone() {
-    let mut world = provided();
+    let mut env = provided();
     for _ in 0..60 {
         let theirs = json!([{"type": "ServiceApplied", "status": "False", "reason": "Theirs", "message": "",
             "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         let mut object = exposure().with(json!({"status": {"conditions": theirs}}));
-        object.value["metadata"]["finalizers"] = finalizers(&world);
-        world.on_hub(object).pass(SECOND);
+        object.value["metadata"]["finalizers"] = finalizers(&env);
+        env.on_hub(object).pass(SECOND);
     }
-    assert!(world.log().len() <= 14, "{:?}", world.log());
-    world.pass(CONFLICT_PAUSE * 4);
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    assert!(env.log().len() <= 14, "{:?}", env.log());
+    env.pass(CONFLICT_PAUSE * 4);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }

@@ -3,16 +3,16 @@
 use super::*;
 
 /// The copy in member2, as it is stored.
-fn copy(world: &World) -> Value {
-    let name = world.copies("member2", "foo")[0].metadata.name.clone();
+fn copy(env: &Environment) -> Value {
+    let name = env.copies("member2", "foo")[0].metadata.name.clone();
     let name = name.expect("a name");
-    let stored = world.members["member2"].get(Kind::Slice, "shop", &name);
+    let stored = env.members["member2"].get(Kind::Slice, "shop", &name);
     stored.expect("a copy").clone()
 }
 
-fn put(world: &mut World, value: Value) {
+fn put(env: &mut Environment, value: Value) {
     let kind = Kind::Slice;
-    world.on("member2", Object { kind, value }).settle();
+    env.on("member2", Object { kind, value }).settle();
 }
 
 #[test]
@@ -24,29 +24,29 @@ fn a_copy_that_lost_labels_is_taken_back_and_kept_up() {
         labels::SOURCE_CLUSTER,
     ];
     for lost in [&all[..1], &all[1..2], &all[2..3], &all[1..], &all[..]] {
-        let mut world = provided();
-        let whole = copy(&world);
+        let mut env = provided();
+        let whole = copy(&env);
         let mut stripped = whole.clone();
         for label in lost {
             let labels = stripped["metadata"]["labels"].as_object_mut();
             labels.expect("labels").remove(*label);
         }
-        put(&mut world, stripped.clone());
+        put(&mut env, stripped.clone());
         assert_eq!(
-            copy(&world)["metadata"]["labels"],
+            copy(&env)["metadata"]["labels"],
             whole["metadata"]["labels"],
             "{lost:?}"
         );
-        assert_eq!(world.log(), ["member2 update EndpointSlice"], "{lost:?}");
+        assert_eq!(env.log(), ["member2 update EndpointSlice"], "{lost:?}");
         // The same while nobody looked.
-        world.silence("member2");
-        put(&mut world, stripped);
-        world.hear_again("member2").restart().settle();
-        world.on("member1", source("10.1.0.6")).settle();
-        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.6"], "{lost:?}");
-        assert!(world.is_ready("foo"));
-        assert_eq!(world.listed_again, 0);
-        world.assert_at_rest();
+        env.silence("member2");
+        put(&mut env, stripped);
+        env.hear_again("member2").restart().settle();
+        env.on("member1", source("10.1.0.6")).settle();
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"], "{lost:?}");
+        assert!(env.is_ready("foo"));
+        assert_eq!(env.listed_again, 0);
+        env.assert_at_rest();
     }
 }
 
@@ -62,48 +62,42 @@ fn what_has_a_copys_name_is_told_of_and_left_alone_and_no_member_is_listed_again
         .clone()
         .with(json!({"metadata": {"annotations": {labels::OWNER: "MultiClusterService/other"}}}));
     for theirs in [of_kubernetes, foreign, bare, of_another] {
-        let mut world = world();
-        world.member("member1").member("member2").on_hub(foo());
-        world
-            .on("member2", theirs.endpoint("10.9.0.9"))
+        let mut env = env();
+        env.member("member1").member("member2").on_hub(foo());
+        env.on("member2", theirs.endpoint("10.9.0.9"))
             .on("member1", source("10.1.0.5"))
             .on_hub(exposure())
             .pass(Duration::from_secs(600));
-        let said = world.says("foo", "Ready");
+        let said = env.says("foo", "Ready");
         let remedy = format!(
             "False EndpointSliceDispatchedFailed: 1 of 1 consumers: member2 has an EndpointSlice {name} that is not \
              causeway's, in the way of a copy; kubectl -n shop delete endpointslice {name}"
         );
         assert_eq!(said, remedy);
         assert!(
-            !world
-                .log()
-                .iter()
-                .any(|line| line.contains("EndpointSlice")),
+            !env.log().iter().any(|line| line.contains("EndpointSlice")),
             "{:?}",
-            world.log()
+            env.log()
         );
-        assert_eq!(world.listed_again, 0);
-        world.assert_at_rest();
-        world
-            .off("member2", Kind::Slice, name)
+        assert_eq!(env.listed_again, 0);
+        env.assert_at_rest();
+        env.off("member2", Kind::Slice, name)
             .pass(Duration::from_secs(31));
-        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-        assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
-        world.assert_at_rest();
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+        assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn an_api_server_that_says_for_ever_that_something_is_there_is_listed_again_less_and_less_often() {
-    let mut world = world();
-    world.member("member1").member("member2").on_hub(foo());
+    let mut env = env();
+    env.member("member1").member("member2").on_hub(foo());
     let there = Failure::new(FailureKind::AlreadyExists, "already exists");
-    world.server("member2").refuses = Some((Kind::Slice, there));
-    world
-        .on("member1", source("10.1.0.5"))
+    env.server("member2").refuses = Some((Kind::Slice, there));
+    env.on("member1", source("10.1.0.5"))
         .on_hub(exposure())
         .pass(Duration::from_secs(3600));
-    let listed = world.listed_again;
+    let listed = env.listed_again;
     assert!((2..=6).contains(&listed), "{listed}");
 }

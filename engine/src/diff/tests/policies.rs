@@ -12,45 +12,41 @@ fn by_policy(label: &str) -> Object {
     foo().with(json!({"metadata": {"labels": {label: "an-id"}}}))
 }
 
-fn beside(world: &World) -> Vec<String> {
+fn beside(env: &Environment) -> Vec<String> {
     let foo = key("foo");
-    let members = world.index.beside_policy(&foo);
+    let members = env.index.beside_policy(&foo);
     members.map(ToString::to_string).collect()
 }
 
 #[test]
 fn the_hub_is_asked_only_where_a_policy_claims_a_service_that_causeway_delivered() {
-    let mut world = provided();
-    assert_eq!(beside(&world), Vec::<String>::new());
+    let mut env = provided();
+    assert_eq!(beside(&env), Vec::<String>::new());
     for label in labels::POLICY_IDS {
-        world.on_hub(by_policy(label)).settle();
-        assert_eq!(beside(&world), ["member1", "member2"], "{label}");
+        env.on_hub(by_policy(label)).settle();
+        assert_eq!(beside(&env), ["member1", "member2"], "{label}");
     }
-    let value = world
-        .service("member2", "foo")
-        .cloned()
-        .expect("the Service");
+    let value = env.service("member2", "foo").cloned().expect("the Service");
     let kind = Kind::Service;
     let karmadas = json!({"metadata": {"labels": {labels::KARMADA_MANAGED: "true"}}});
-    world
-        .on("member2", Object { kind, value }.with(karmadas))
+    env.on("member2", Object { kind, value }.with(karmadas))
         .settle();
-    assert_eq!(beside(&world), ["member1"]);
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert_eq!(beside(&world), Vec::<String>::new());
+    assert_eq!(beside(&env), ["member1"]);
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(beside(&env), Vec::<String>::new());
 }
 
 #[test]
 fn a_service_that_karmada_cannot_propagate_stays_ready_and_says_what_to_do() {
-    let mut world = provided();
-    world.on_hub(by_policy(labels::POLICY_IDS[0])).settle();
+    let mut env = provided();
+    env.on_hub(by_policy(labels::POLICY_IDS[0])).settle();
     // member3 has a Service of somebody else's, which is no concern of causeway's.
     let clusters = [name("member2"), name("member3")].into();
-    world.index.hub.refused.insert(key("foo"), clusters);
-    world.index.mark(crate::model::Item::Service(key("foo")));
-    world.settle();
-    assert_eq!(world.says("foo", "Ready"), format!("{READY}{ADVICE}"));
-    world.assert_at_rest();
-    world.on_hub(foo()).settle();
-    assert_eq!(world.says("foo", "Ready"), READY);
+    env.index.hub.refused.insert(key("foo"), clusters);
+    env.index.mark(crate::model::Item::Service(key("foo")));
+    env.settle();
+    assert_eq!(env.says("foo", "Ready"), format!("{READY}{ADVICE}"));
+    env.assert_at_rest();
+    env.on_hub(foo()).settle();
+    assert_eq!(env.says("foo", "Ready"), READY);
 }

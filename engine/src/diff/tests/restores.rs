@@ -9,8 +9,8 @@ use crate::model::Signal;
 /// Longer than a second list takes to come.
 const CONFIRMED: Duration = Duration::from_secs(35);
 
-fn source_version(world: &World) -> u64 {
-    let copies = world.copies("member2", "foo");
+fn source_version(env: &Environment) -> u64 {
+    let copies = env.copies("member2", "foo");
     let annotations = copies[0]
         .metadata
         .annotations
@@ -22,82 +22,82 @@ fn source_version(world: &World) -> u64 {
     version.parse().expect("a number")
 }
 
-/// A world in which copies were made of a state of member1 that is to be lost.
-fn outrun() -> (World, Snapshot) {
-    let mut world = provided();
-    let snapshot = world.server("member1").snapshot();
+/// An environment in which copies were made of a state of member1 that is to be lost.
+fn outrun() -> (Environment, Snapshot) {
+    let mut env = provided();
+    let snapshot = env.server("member1").snapshot();
     for number in 6..16 {
         let address = format!("10.1.0.{number}");
-        world.on("member1", source(&address)).settle();
+        env.on("member1", source(&address)).settle();
     }
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
-    (world, snapshot)
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
+    (env, snapshot)
 }
 
 #[test]
 fn copies_follow_a_provider_that_was_restored_once_a_second_list_confirms_it() {
-    let (mut world, snapshot) = outrun();
-    world.restore("member1", snapshot);
-    world.on("member1", source("10.1.0.77")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
-    world.pass(CONFIRMED);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
-    world.on("member1", source("10.1.0.78")).settle();
+    let (mut env, snapshot) = outrun();
+    env.restore("member1", snapshot);
+    env.on("member1", source("10.1.0.77")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
+    env.pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.77"]);
+    env.on("member1", source("10.1.0.78")).settle();
     assert_eq!(
-        world.addresses("member2", "foo"),
+        env.addresses("member2", "foo"),
         ["10.1.0.78"],
         "lower versions are the truth from then on"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_controller_that_starts_after_the_restore_finds_out_by_the_copies() {
-    let (mut world, snapshot) = outrun();
-    world.server("member1").restore(snapshot);
-    world.on("member1", source("10.1.0.77"));
-    world.restart().settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
-    world.pass(CONFIRMED);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
-    world.restart().settle();
-    world.on("member1", source("10.1.0.78")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.78"]);
-    world.pass(CONFIRMED).assert_at_rest();
+    let (mut env, snapshot) = outrun();
+    env.server("member1").restore(snapshot);
+    env.on("member1", source("10.1.0.77"));
+    env.restart().settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
+    env.pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.77"]);
+    env.restart().settle();
+    env.on("member1", source("10.1.0.78")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.78"]);
+    env.pass(CONFIRMED).assert_at_rest();
 }
 
 #[test]
 fn copies_that_hold_the_same_get_the_versions_of_the_restored_store() {
-    let (mut world, snapshot) = outrun();
-    world.restore("member1", snapshot);
-    world.on("member1", source("10.1.0.15")).settle();
-    world.forget_writes().pass(CONFIRMED);
-    assert_eq!(world.log(), ["member2 update EndpointSlice"]);
-    assert!(source_version(&world) < 110, "{}", source_version(&world));
-    world.on("member1", source("10.1.0.78")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.78"]);
+    let (mut env, snapshot) = outrun();
+    env.restore("member1", snapshot);
+    env.on("member1", source("10.1.0.15")).settle();
+    env.forget_writes().pass(CONFIRMED);
+    assert_eq!(env.log(), ["member2 update EndpointSlice"]);
+    assert!(source_version(&env) < 110, "{}", source_version(&env));
+    env.on("member1", source("10.1.0.78")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.78"]);
 }
 
 #[test]
 fn a_consumer_that_is_heard_after_the_others_follows_too() {
-    let (mut world, snapshot) = outrun();
-    world.lose("member2").restore("member1", snapshot);
-    world.on("member1", source("10.1.0.77")).pass(CONFIRMED);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
-    world.list("member2").pass(CONFIRMED);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
+    let (mut env, snapshot) = outrun();
+    env.lose("member2").restore("member1", snapshot);
+    env.on("member1", source("10.1.0.77")).pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
+    env.list("member2").pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.77"]);
 }
 
 #[test]
 fn an_index_that_is_merely_behind_replaces_nothing_newer() {
-    let mut world = provided();
-    let at_first = source_version(&world);
-    world.silence("member1").on("member1", source("10.1.0.6"));
-    let newest = world.server("member1").snapshot();
+    let mut env = provided();
+    let at_first = source_version(&env);
+    env.silence("member1").on("member1", source("10.1.0.6"));
+    let newest = env.server("member1").snapshot();
     // Another process, that knew more, has written the copy.
-    world.hear_again("member1").settle();
-    assert!(source_version(&world) > at_first);
-    let copied = world.server("member2").snapshot();
+    env.hear_again("member1").settle();
+    assert!(source_version(&env) > at_first);
+    let copied = env.server("member2").snapshot();
     let mut behind = provided();
     behind.server("member2").restore(copied);
     behind.silence("member1");
@@ -115,53 +115,47 @@ fn an_index_that_is_merely_behind_replaces_nothing_newer() {
 
 #[test]
 fn a_doubt_that_arose_while_a_list_was_under_way_waits_for_the_next() {
-    let (mut world, snapshot) = outrun();
-    world.server("member1").restore(snapshot);
-    world.on("member1", source("10.1.0.77"));
-    world.list("member1").settle();
-    world
-        .hear("member1", member_event(Kind::Slice, Signal::Confirmed))
+    let (mut env, snapshot) = outrun();
+    env.server("member1").restore(snapshot);
+    env.on("member1", source("10.1.0.77"));
+    env.list("member1").settle();
+    env.hear("member1", member_event(Kind::Slice, Signal::Confirmed))
         .settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.15"]);
-    world.pass(CONFIRMED);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.77"]);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
+    env.pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.77"]);
 }
 
 #[test]
 fn what_a_restored_hub_lists_is_believed_whatever_its_versions() {
-    let mut world = provided();
-    world.keeps_clusters = true;
-    world.settle();
-    let snapshot = world.hub.snapshot();
+    let mut env = provided();
+    env.keeps_clusters = true;
+    env.settle();
+    let snapshot = env.hub.snapshot();
     for round in 0..10 {
         let name = json!({"metadata": {"annotations": {"round": round.to_string()}}});
-        world
-            .on_hub(cluster("member1").with(name.clone()))
+        env.on_hub(cluster("member1").with(name.clone()))
             .on_hub(foo().with(name.clone()))
             .on_hub(exposure().with(name))
             .settle();
     }
-    world.restore_hub(snapshot).settle();
+    env.restore_hub(snapshot).settle();
     let drained = json!({"metadata": {"annotations": {labels::WITHDRAW: "true"}}});
-    world
-        .on_hub(cluster("member1").with(drained))
-        .pass(CONFIRMED);
-    assert_eq!(world.addresses("member2", "foo"), Vec::<String>::new());
+    env.on_hub(cluster("member1").with(drained)).pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), Vec::<String>::new());
     let served = json!({"metadata": {"annotations": {labels::WITHDRAW: null}}});
-    world.on_hub(cluster("member1").with(served)).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-    world
-        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member1"]))
+    env.on_hub(cluster("member1").with(served)).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member1"]))
         .settle();
-    assert_eq!(world.addresses("member2", "foo"), Vec::<String>::new());
-    world.off_hub(Kind::Cluster, "member1").pass(CONFIRMED);
+    assert_eq!(env.addresses("member2", "foo"), Vec::<String>::new());
+    env.off_hub(Kind::Cluster, "member1").pass(CONFIRMED);
     assert!(
-        world
-            .index
+        env.index
             .hub
             .clusters
             .keys()
             .all(|known| known.as_str() != "member1")
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }

@@ -30,7 +30,7 @@ impl HubExports {
         !self.unsaid.is_empty()
     }
 
-    pub(super) fn fold(&mut self, signal: Signal<HubExport>) {
+    pub(super) fn apply(&mut self, signal: Signal<HubExport>) {
         match signal {
             Signal::Listed(exports) => {
                 let before = std::mem::take(self);

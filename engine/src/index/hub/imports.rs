@@ -35,7 +35,7 @@ impl HubImports {
         self.of_derived.get(key).cloned()
     }
 
-    pub(super) fn fold_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
+    pub(super) fn apply_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
         *self = Self {
             served: Some(served),
             since: Some(now),
@@ -44,7 +44,7 @@ impl HubImports {
         change.placement = true;
     }
 
-    pub(super) fn fold(&mut self, signal: Signal<HubImport>, now: TimePoint, change: &mut Change) {
+    pub(super) fn apply(&mut self, signal: Signal<HubImport>, now: TimePoint, change: &mut Change) {
         let were_known = self.are_known();
         self.watch.note(&signal, now);
         match signal {

@@ -40,7 +40,7 @@ impl Works {
     }
 
     /// Whether Works are served was told. With their definition the Works are gone; with another one come others.
-    pub(super) fn fold_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
+    pub(super) fn apply_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
         *self = Self {
             served: Some(served),
             since: Some(now),
@@ -49,7 +49,7 @@ impl Works {
         change.placement = true;
     }
 
-    pub(super) fn fold(
+    pub(super) fn apply(
         &mut self,
         signal: Signal<ServiceWork>,
         now: TimePoint,

@@ -4,52 +4,50 @@ use causeway::api::labels;
 use serde_json::json;
 
 use crate::fixtures::objects::{Kind, cluster, export, mcs, service, slice};
-use crate::fixtures::{World, key, name, world};
+use crate::fixtures::{Environment, env, key, name};
 
 const EARLY: Duration = Duration::from_secs(20);
 const LATER: Duration = Duration::from_secs(31);
 
 /// So many services that member1 provides and the other members consume.
-fn exposing(services: usize) -> World {
-    let mut world = world();
-    world.member("member1").member("member2").member("member3");
+fn exposing(services: usize) -> Environment {
+    let mut env = env();
+    env.member("member1").member("member2").member("member3");
     for number in 0..services {
         let name = format!("s{number:02}");
         let source = slice(&format!("{name}-abc"), &name);
-        world
-            .on_hub(service(&name).port("http", 80))
+        env.on_hub(service(&name).port("http", 80))
             .on_hub(mcs(&name).providers(&["member1"]))
             .on("member1", service(&name).port("http", 80))
             .on("member1", source.port("http", 8080).endpoint("10.1.0.5"));
     }
-    world.settle().forget_writes();
-    world
+    env.settle().forget_writes();
+    env
 }
 
 /// So many services that member1 exports.
-fn exporting(services: usize) -> World {
-    let mut world = world();
-    world.member("member1").member("member2");
+fn exporting(services: usize) -> Environment {
+    let mut env = env();
+    env.member("member1").member("member2");
     for number in 0..services {
         let name = format!("s{number:02}");
         let source = slice(&format!("{name}-abc"), &name);
-        world
-            .on("member1", service(&name).port("http", 80))
+        env.on("member1", service(&name).port("http", 80))
             .on("member1", export(&name))
             .on("member1", source.port("http", 8080).endpoint("10.1.0.5"));
     }
-    world.settle().forget_writes();
-    world
+    env.settle().forget_writes();
+    env
 }
 
 /// What was written into members.
-fn written(world: &World) -> Vec<String> {
-    let log = world.log().into_iter();
+fn written(env: &Environment) -> Vec<String> {
+    let log = env.log().into_iter();
     log.filter(|line| !line.starts_with("hub")).collect()
 }
 
-fn deletions(world: &World) -> usize {
-    let log = world.log();
+fn deletions(env: &Environment) -> usize {
+    let log = env.log();
     log.iter().filter(|line| line.contains(" delete ")).count()
 }
 
@@ -67,144 +65,128 @@ fn a_first_list_that_lacks_much_of_what_copies_were_made_from_is_believed_when_a
         (60, 48, false),
         (60, 47, true),
     ] {
-        let mut world = exposing(services);
-        world
-            .forgets("member1", Kind::Slice, left)
+        let mut env = exposing(services);
+        env.forgets("member1", Kind::Slice, left)
             .restart()
             .pass(EARLY);
         let case = format!("{left} of {services}");
         let lost = 2 * (services - left);
-        assert_eq!(deletions(&world), if held { 0 } else { lost }, "{case}");
-        let member = &world.index.members["member1"];
+        assert_eq!(deletions(&env), if held { 0 } else { lost }, "{case}");
+        let member = &env.index.members["member1"];
         assert_eq!(
             member.held(),
             if held { services - left } else { 0 },
             "{case}"
         );
-        world.pass(LATER);
-        assert_eq!(deletions(&world), lost, "{case}");
-        assert_eq!(world.index.members["member1"].held(), 0, "{case}");
-        world.assert_at_rest();
+        env.pass(LATER);
+        assert_eq!(deletions(&env), lost, "{case}");
+        assert_eq!(env.index.members["member1"].held(), 0, "{case}");
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn what_a_first_list_lacked_and_a_second_one_holds_was_never_gone() {
-    let mut world = exposing(12);
-    world
-        .forgets("member1", Kind::Slice, 0)
-        .restart()
-        .pass(EARLY);
-    world.remembers().pass(LATER);
-    assert_eq!(written(&world), Vec::<String>::new());
-    world.assert_at_rest();
-    world.off("member1", Kind::Slice, "s00-abc").settle();
-    assert_eq!(
-        deletions(&world),
-        2,
-        "a deletion that is seen counts at once"
-    );
+    let mut env = exposing(12);
+    env.forgets("member1", Kind::Slice, 0).restart().pass(EARLY);
+    env.remembers().pass(LATER);
+    assert_eq!(written(&env), Vec::<String>::new());
+    env.assert_at_rest();
+    env.off("member1", Kind::Slice, "s00-abc").settle();
+    assert_eq!(deletions(&env), 2, "a deletion that is seen counts at once");
 }
 
 #[test]
 fn it_does_not_matter_who_is_heard_first() {
     for late in ["member1", "member2"] {
-        let mut world = exposing(12);
-        world
-            .lose(late)
-            .forgets("member1", Kind::Slice, 0)
-            .restart();
-        world.settle().list(late).pass(EARLY);
-        let from = |member: &str| world.copies(member, "s00").len();
+        let mut env = exposing(12);
+        env.lose(late).forgets("member1", Kind::Slice, 0).restart();
+        env.settle().list(late).pass(EARLY);
+        let from = |member: &str| env.copies(member, "s00").len();
         assert_eq!((from("member2"), from("member3")), (1, 1), "{late}");
-        world.remembers().pass(LATER);
-        assert_eq!(written(&world), Vec::<String>::new(), "{late}");
+        env.remembers().pass(LATER);
+        assert_eq!(written(&env), Vec::<String>::new(), "{late}");
     }
 }
 
 #[test]
 fn a_member_that_is_engaged_anew_is_compared_anew() {
-    let mut world = exposing(12);
-    world.pass(LATER).forgets("member1", Kind::Slice, 0);
-    world.index.await_lists(&name("member1"));
-    world.list("member1").pass(EARLY);
-    assert_eq!(deletions(&world), 0);
-    world.remembers().pass(LATER);
-    assert_eq!(written(&world), Vec::<String>::new());
+    let mut env = exposing(12);
+    env.pass(LATER).forgets("member1", Kind::Slice, 0);
+    env.index.await_lists(&name("member1"));
+    env.list("member1").pass(EARLY);
+    assert_eq!(deletions(&env), 0);
+    env.remembers().pass(LATER);
+    assert_eq!(written(&env), Vec::<String>::new());
 }
 
 #[test]
 fn exports_that_copies_name_and_a_first_list_lacks_are_held() {
     for (left, held) in [(0, true), (1, true), (2, false)] {
-        let mut world = exporting(12);
-        world
-            .forgets("member1", Kind::Export, left)
+        let mut env = exporting(12);
+        env.forgets("member1", Kind::Export, left)
             .restart()
             .pass(EARLY);
-        assert_eq!(deletions(&world) == 0, held, "{left}");
-        world.remembers().pass(LATER);
-        assert_eq!(deletions(&world) == 0, held, "{left}");
+        assert_eq!(deletions(&env) == 0, held, "{left}");
+        env.remembers().pass(LATER);
+        assert_eq!(deletions(&env) == 0, held, "{left}");
     }
 }
 
 #[test]
 fn a_cluster_that_copies_name_and_the_hubs_first_list_lacks_is_unknown() {
-    let mut world = exposing(1);
-    world.forgets("hub", Kind::Cluster, 0).restart();
-    world.remembers().on_hub(cluster("member2")).pass(EARLY);
-    assert_eq!(deletions(&world), 0);
-    assert_eq!(world.index.hub.held(), 1);
-    world.pass(LATER);
-    assert_eq!((written(&world), world.index.hub.held()), (Vec::new(), 0));
+    let mut env = exposing(1);
+    env.forgets("hub", Kind::Cluster, 0).restart();
+    env.remembers().on_hub(cluster("member2")).pass(EARLY);
+    assert_eq!(deletions(&env), 0);
+    assert_eq!(env.index.hub.held(), 1);
+    env.pass(LATER);
+    assert_eq!((written(&env), env.index.hub.held()), (Vec::new(), 0));
 
-    world
-        .off_hub(Kind::Cluster, "member1")
-        .restart()
-        .pass(EARLY);
-    assert_eq!(deletions(&world), 0);
-    world.pass(LATER);
-    assert_eq!(deletions(&world), 2, "two lists lack it");
+    env.off_hub(Kind::Cluster, "member1").restart().pass(EARLY);
+    assert_eq!(deletions(&env), 0);
+    env.pass(LATER);
+    assert_eq!(deletions(&env), 2, "two lists lack it");
 }
 
 #[test]
 fn many_services_that_the_hubs_first_list_lacks_are_not_asked_for_before_a_second_list() {
     for (services, left, held) in [(12, 2, false), (12, 1, true), (12, 0, true), (3, 0, false)] {
-        let mut world = exposing(services);
-        world.forgets("hub", Kind::Mcs, left).restart().pass(EARLY);
+        let mut env = exposing(services);
+        env.forgets("hub", Kind::Mcs, left).restart().pass(EARLY);
         let asked = if held { 0 } else { services - left };
-        assert_eq!(world.asked.len(), asked, "{left} of {services}");
-        world.pass(LATER);
-        assert_eq!(world.asked.len(), services - left, "{left} of {services}");
-        assert!(!world.asked.contains(&key("s00")) || left == 0);
-        world.remembers().restart().pass(LATER);
-        assert_eq!(deletions(&world), 0, "nobody said that there are none");
+        assert_eq!(env.asked.len(), asked, "{left} of {services}");
+        env.pass(LATER);
+        assert_eq!(env.asked.len(), services - left, "{left} of {services}");
+        assert!(!env.asked.contains(&key("s00")) || left == 0);
+        env.remembers().restart().pass(LATER);
+        assert_eq!(deletions(&env), 0, "nobody said that there are none");
     }
 }
 
 #[test]
 fn what_is_there_although_a_first_list_lacks_it_is_found_by_a_second_one() {
     for kind in [Kind::Service, Kind::Slice] {
-        let mut world = exposing(2);
-        world.forgets("member2", kind, 0).restart().pass(EARLY);
+        let mut env = exposing(2);
+        env.forgets("member2", kind, 0).restart().pass(EARLY);
         let source = slice("s00-abc", "s00").port("http", 8080);
-        world.remembers().on("member1", source.endpoint("10.1.0.6"));
-        world.pass(4 * LATER);
-        assert_eq!(world.addresses("member2", "s00"), ["10.1.0.6"], "{kind:?}");
-        world.assert_at_rest();
+        env.remembers().on("member1", source.endpoint("10.1.0.6"));
+        env.pass(4 * LATER);
+        assert_eq!(env.addresses("member2", "s00"), ["10.1.0.6"], "{kind:?}");
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn what_was_held_when_a_person_released_it_is_released_and_nothing_that_is_lost_later() {
-    let mut world = exposing(24);
-    world
-        .forgets("member1", Kind::Slice, 12)
+    let mut env = exposing(24);
+    env.forgets("member1", Kind::Slice, 12)
         .restart()
         .pass(EARLY);
     let (member, second) = (name("member1"), Duration::from_secs(1));
-    let held = world.index.members["member1"].held_since();
+    let held = env.index.members["member1"].held_since();
     let held = held.expect("something is held");
-    let now = world.now();
+    let now = env.now();
     for (said, released) in [
         (held.wall - second, false),
         (held.wall, true),
@@ -215,22 +197,22 @@ fn what_was_held_when_a_person_released_it_is_released_and_nothing_that_is_lost_
         let annotations = json!({labels::RELEASE: said.to_string()});
         let released_so =
             cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
-        world.on_hub(released_so).deliver();
-        assert_eq!(world.index.is_released(&member, now), released, "{said}");
+        env.on_hub(released_so).deliver();
+        assert_eq!(env.index.is_released(&member, now), released, "{said}");
     }
     let annotations = json!({labels::RELEASE: now.to_string()});
     let said = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
-    world.on_hub(said).pass(2 * second);
-    world.forgets("member1", Kind::Slice, 2).list("member1");
-    let member1 = &world.index.members["member1"];
+    env.on_hub(said).pass(2 * second);
+    env.forgets("member1", Kind::Slice, 2).list("member1");
+    let member1 = &env.index.members["member1"];
     assert_eq!(member1.held(), 22);
     assert!(
-        !world.index.is_released(&member, world.now()),
+        !env.index.is_released(&member, env.now()),
         "more is lost since"
     );
-    world.remembers().list("member1");
+    env.remembers().list("member1");
     assert!(
-        !world.index.is_released(&member, world.now()),
+        !env.index.is_released(&member, env.now()),
         "nothing is held"
     );
 }

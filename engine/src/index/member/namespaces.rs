@@ -28,7 +28,7 @@ impl Namespaces {
         known.unwrap_or(NamespaceState::Missing)
     }
 
-    pub(super) fn fold(&mut self, signal: Signal<Namespace>, changed: &mut HashSet<Box<str>>) {
+    pub(super) fn apply(&mut self, signal: Signal<Namespace>, changed: &mut HashSet<Box<str>>) {
         match signal {
             Signal::Listed(objects) => {
                 let old = std::mem::take(&mut self.0);

@@ -97,8 +97,8 @@ impl<V: View> Objects<V> {
         self.0.iter().map(|(key, written)| (key, &written.view))
     }
 
-    /// Folds in what a watch tells; what changed is named by the keys of the objects and by those of their services.
-    pub(super) fn fold<K: Resource>(
+    /// Applies what a watch tells; what changed is named by the keys of the objects and by those of their services.
+    pub(super) fn apply<K: Resource>(
         &mut self,
         signal: Signal<K>,
         read: impl Fn(&K) -> Option<V>,
@@ -176,8 +176,8 @@ impl<V: View> Objects<V> {
         self.0.insert(key, written);
     }
 
-    /// Folds in what a write was answered with, ahead of the watch.
-    pub(super) fn fold_ack(
+    /// Applies what a write was answered with, ahead of the watch.
+    pub(super) fn apply_ack(
         &mut self,
         key: ServiceKey,
         mut view: V,

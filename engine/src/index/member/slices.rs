@@ -72,7 +72,7 @@ impl Slices {
         source.map(|(_, source)| source.version.resource_version)
     }
 
-    pub(super) fn fold(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
+    pub(super) fn apply(&mut self, signal: Signal<ObservedSlice>, changed: &mut Changed) {
         match signal {
             Signal::Listed(slices) => {
                 let old_sources = std::mem::take(&mut self.sources);
@@ -242,7 +242,7 @@ impl Slices {
         }
     }
 
-    pub(super) fn fold_ack(&mut self, slice: ObservedSlice, now: TimePoint) {
+    pub(super) fn apply_ack(&mut self, slice: ObservedSlice, now: TimePoint) {
         let SliceRole::Copy(key, copy) = slice.role else {
             return;
         };

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::exports::{Validity, is_by_person};
 use super::import::{ImportPlan, OwnImport};
-use super::{Clusterset, ImportWish, Imports, merge, precedence};
+use super::{Clusterset, DesiredImport, Imports, merge, precedence};
 use crate::index::Index;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
-use crate::model::{ObjectEvent, Operation, Standing, TimePoint, Write, status_patch};
+use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
+use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
 use crate::plan::copy::Refused;
 use crate::plan::status::Progress;
-use crate::plan::verdict::{State, Verdict, set, settled, tally, verdict};
 
 /// An exported service, as its exports and imports are to tell of it.
 pub struct View<'a> {
@@ -51,17 +51,17 @@ impl View<'_> {
         });
         let imports = match &self.clusterset.imports {
             Imports::Untouched => None,
-            Imports::Wanted(wishes) => Some(wishes.iter()),
+            Imports::Wanted(imports) => Some(imports.iter()),
         };
-        let imports = imports.into_iter().flatten().filter_map(|(name, wish)| {
-            let write = self.import_status(self.member(name)?, wish)?;
+        let imports = imports.into_iter().flatten().filter_map(|(name, desired)| {
+            let write = self.import_status(self.member(name)?, desired)?;
             Some((name.clone(), write))
         });
         exports.chain(imports).collect()
     }
 
     fn member(&self, name: &ClusterName) -> Option<&Member> {
-        let synced = self.index.standing(name) == Standing::Synced;
+        let synced = self.index.member_state(name) == MemberState::Synced;
         self.index.members.get(name).filter(|_| synced)
     }
 
@@ -90,9 +90,9 @@ impl View<'_> {
         validity: Validity,
     ) -> (Vec<Condition>, Vec<ObjectEvent>) {
         let mut conditions = export.conditions.clone();
-        let mut put = |type_: &str, text: (&str, &str), verdict: &Verdict| {
+        let mut put = |type_: &str, text: (&str, &str), state: &ConditionState| {
             let generation = export.generation;
-            set(&mut conditions, type_, text, verdict, generation, self.now)
+            set(&mut conditions, type_, text, state, generation, self.now)
         };
         let mut sentence = format!("Service {} can be exported", self.key);
         if let Some(left_out) = merge::left_out(&export.spec) {
@@ -100,14 +100,14 @@ impl View<'_> {
         }
         let valid = self.valid(name, validity);
         let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
-        let (text, verdict) = self.conflict(export, validity);
+        let (text, state) = self.conflict(export, validity);
         let text = (text.0.as_str(), text.1.as_str());
-        let of_conflict = put(names::CONFLICT, text, &verdict);
+        let of_conflict = put(names::CONFLICT, text, &state);
         // That there never was a conflict is no news.
-        let is_news =
-            verdict == Verdict::True || names::find(&export.conditions, names::CONFLICT).is_some();
+        let is_news = state == ConditionState::True
+            || names::find(&export.conditions, names::CONFLICT).is_some();
         let of_conflict = of_conflict.filter(|_| is_news).map(|event| ObjectEvent {
-            warning: verdict == Verdict::True,
+            warning: state == ConditionState::True,
             ..event
         });
         let ready = self.ready(export, validity);
@@ -116,7 +116,7 @@ impl View<'_> {
             text.push_str(&format!("; not carried: {}", refused.of(name)));
         }
         let own = self.clusterset.imports.of(name);
-        if let Some(why) = own.and_then(|wish| wish.unresolved.as_ref()) {
+        if let Some(why) = own.and_then(|desired| desired.unresolved.as_ref()) {
             text.push_str(&format!("; {name} {why}"));
         }
         let of_ready = put(names::READY, (because, &text), &ready);
@@ -133,28 +133,28 @@ impl View<'_> {
 
     /// What of the endpoints of an exporter no importing cluster is given.
     fn refused(&self, name: &ClusterName) -> Option<&Refused> {
-        let Imports::Wanted(wishes) = &self.clusterset.imports else {
+        let Imports::Wanted(imports) = &self.clusterset.imports else {
             return None;
         };
-        let mut wishes = wishes.values();
-        wishes.find_map(|wish| wish.copies.refused.get(name))
+        let mut imports = imports.values();
+        imports.find_map(|desired| desired.copies.refused.get(name))
     }
 
-    fn valid(&self, name: &ClusterName, validity: Validity) -> Verdict {
+    fn valid(&self, name: &ClusterName, validity: Validity) -> ConditionState {
         let key = self.key;
         match validity {
             Validity::Valid
             | Validity::Forbidden
             | Validity::Withdrawn
-            | Validity::BeyondQuota(_) => Verdict::True,
-            Validity::Leaving => Verdict::Unsettled,
-            Validity::NoService => Verdict::False {
+            | Validity::BeyondQuota(_) => ConditionState::True,
+            Validity::Leaving => ConditionState::Unchanged,
+            Validity::NoService => ConditionState::False {
                 reason: reason::NO_SERVICE.into(),
                 message: format!(
                     "{name} has no Service {key}; make it, or delete the ServiceExport"
                 ),
             },
-            Validity::InvalidServiceType => Verdict::False {
+            Validity::InvalidServiceType => ConditionState::False {
                 reason: reason::INVALID_SERVICE_TYPE.into(),
                 message: format!(
                     "Service {key} is an ExternalName and has no endpoints; export a Service with a selector"
@@ -164,21 +164,25 @@ impl View<'_> {
     }
 
     /// Whether there is a conflict, and of what. While an exporter is unknown, one that was found stays.
-    fn conflict(&self, export: &ExportView, validity: Validity) -> ((String, String), Verdict) {
+    fn conflict(
+        &self,
+        export: &ExportView,
+        validity: Validity,
+    ) -> ((String, String), ConditionState) {
         let is_valid = validity == Validity::Valid;
         let found = is_valid.then(|| merge::conflict_text(&self.clusterset.conflicts));
         let was_found = names::is_true(&export.conditions, names::CONFLICT);
         match found.flatten() {
             _ if self.clusterset.unsure && is_valid && was_found => {
-                (Default::default(), Verdict::Unsettled)
+                (Default::default(), ConditionState::Unchanged)
             }
-            Some(text) => (text, Verdict::True),
+            Some(text) => (text, ConditionState::True),
             None => {
                 let message = match validity {
                     Validity::Leaving => "the service is not exported any more",
                     _ => "all exports of the service agree",
                 };
-                let agreed = Verdict::False {
+                let agreed = ConditionState::False {
                     reason: reason::NO_CONFLICTS.into(),
                     message: message.to_owned(),
                 };
@@ -187,8 +191,8 @@ impl View<'_> {
         }
     }
 
-    fn ready(&self, export: &ExportView, validity: Validity) -> Verdict {
-        let not_ready = |reason: &'static str, message: String| Verdict::False {
+    fn ready(&self, export: &ExportView, validity: Validity) -> ConditionState {
+        let not_ready = |reason: &'static str, message: String| ConditionState::False {
             reason: reason.into(),
             message,
         };
@@ -240,11 +244,11 @@ impl View<'_> {
             true => reason::WRITE_CONFLICT,
             false => reason::FAILED,
         };
-        let verdict = verdict(failed, [tally("clusters", states.collect())]);
+        let state = summarize(failed, [tally("clusters", states.collect())]);
         let is_new = names::find(&export.conditions, names::READY)
             .is_none_or(|ready| ready.reason != reason::EXPORTED);
-        match verdict {
-            Verdict::Unsettled if is_new => {
+        match state {
+            ConditionState::Unchanged if is_new => {
                 not_ready(reason::PENDING, "the service is being exported".to_owned())
             }
             other => other,
@@ -258,23 +262,23 @@ impl View<'_> {
             let text = format!("does not show its ServiceExports and ServiceImports ({why})");
             return Some(State::FailedWrite(text));
         }
-        let wish = self.clusterset.imports.of(name)?;
+        let desired = self.clusterset.imports.of(name)?;
         let progress = self.progress.get(name);
-        let trouble = wish.trouble.clone();
-        let trouble = trouble.or_else(|| progress.and_then(Progress::trouble));
-        let pending =
-            progress.is_some_and(Progress::is_pending) || matches!(&wish.import, ImportPlan::Later);
-        Some(settled(trouble, pending))
+        let problem = desired.problem.clone();
+        let problem = problem.or_else(|| progress.and_then(Progress::problem));
+        let pending = progress.is_some_and(Progress::is_pending)
+            || matches!(&desired.import, ImportPlan::Later);
+        Some(settled(problem, pending))
     }
 
-    fn import_status(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
-        let ImportPlan::Own(own) = &wish.import else {
-            return self.status_taken_back(member, wish);
+    fn import_status(&self, member: &Member, desired: &DesiredImport) -> Option<Write> {
+        let ImportPlan::Own(own) = &desired.import else {
+            return self.status_taken_back(member, desired);
         };
         let hub = &self.index.hub.uid;
         let import = member.import(self.key);
         let import = import.filter(|import| !import.deleting && own.is_met_by(import, hub))?;
-        let status = self.import_status_wanted(wish, own, import);
+        let status = self.import_status_wanted(desired, own, import);
         let stored = &import.status;
         let is_said = stored.clusters == status.clusters
             && stored.endpoint_slice_objects == status.endpoint_slice_objects
@@ -283,21 +287,21 @@ impl View<'_> {
         // An empty list is not sent by itself, and what is not sent stays.
         status_value["clusters"] = json!(status.clusters);
         let patch = status_patch(&import.resource_version, status_value);
-        (!is_said).then(|| self.patch_import_status(wish, patch))
+        (!is_said).then(|| self.patch_import_status(desired, patch))
     }
 
     /// Nobody keeps up what causeway said of an import that is a person's by now, so it is taken back; once, for then there is no status
     /// any more. What else is to be taken off it goes first: two writes of one version would be in each other's way.
-    fn status_taken_back(&self, member: &Member, wish: &ImportWish) -> Option<Write> {
+    fn status_taken_back(&self, member: &Member, desired: &DesiredImport) -> Option<Write> {
         let import = member.import(self.key)?;
         let is_persons = import.hub.is_none() && import.marks.is_none() && !import.deleting;
         let is_stale = import.is_status_ours && import.status != ServiceImportStatus::default();
         let patch = status_patch(&import.resource_version, Value::Null);
-        (is_persons && is_stale).then(|| self.patch_import_status(wish, patch))
+        (is_persons && is_stale).then(|| self.patch_import_status(desired, patch))
     }
 
-    fn patch_import_status(&self, wish: &ImportWish, patch: Value) -> Write {
-        let version = wish.served.version;
+    fn patch_import_status(&self, desired: &DesiredImport, patch: Value) -> Write {
+        let version = desired.served.version;
         Write::new(Operation::PatchImportStatus(
             version,
             self.key.clone(),
@@ -307,18 +311,18 @@ impl View<'_> {
 
     fn import_status_wanted(
         &self,
-        wish: &ImportWish,
+        desired: &DesiredImport,
         own: &OwnImport,
         import: &ImportView,
     ) -> ServiceImportStatus {
-        let fields = wish.served.fields;
+        let fields = desired.served.fields;
         let exporters = self.clusterset.exporters.iter();
         let clusters = exporters.map(|name| ExportingCluster {
             cluster: name.to_string(),
         });
         let ready = match &own.unready {
-            None => Verdict::True,
-            Some(unready) => Verdict::False {
+            None => ConditionState::True,
+            Some(unready) => ConditionState::False {
                 reason: unready.reason.into(),
                 message: unready.message.clone(),
             },
@@ -344,7 +348,7 @@ impl View<'_> {
 }
 
 /// Whether a member has exports that do not say yet that it is taken out.
-pub fn has_unsaid_departure(index: &Index, name: &ClusterName) -> bool {
+pub fn has_unreported_removal(index: &Index, name: &ClusterName) -> bool {
     let member = index.members.get(name);
     let member = member.filter(|member| member.exports_followed().is_some());
     let Some(member) = member else {

@@ -10,8 +10,8 @@ use super::import::ImportPlan;
 use super::merge::Conflict;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
-use crate::plan::copy::CopyWish;
-use crate::plan::service::ServiceWish;
+use crate::plan::copy::DesiredCopies;
+use crate::plan::service::DesiredService;
 
 /// What should be of an exported service.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ pub enum Imports {
     /// Whatever they hold now.
     Untouched,
     /// This, and in a member that is not listed nothing.
-    Wanted(BTreeMap<ClusterName, ImportWish>),
+    Wanted(BTreeMap<ClusterName, DesiredImport>),
 }
 
 impl Default for Imports {
@@ -65,28 +65,28 @@ impl Default for Imports {
 
 impl Imports {
     /// What that member should hold.
-    pub fn of(&self, name: &ClusterName) -> Option<&ImportWish> {
+    pub fn of(&self, name: &ClusterName) -> Option<&DesiredImport> {
         match self {
             Self::Untouched => None,
-            Self::Wanted(wishes) => wishes.get(name),
+            Self::Wanted(imports) => imports.get(name),
         }
     }
 }
 
 /// What one member should hold of an imported service.
 #[derive(Clone, Debug)]
-pub struct ImportWish {
+pub struct DesiredImport {
     /// How the member serves imports.
     pub served: ServedImports,
     /// The Service that stands for the imported one; none where the member has none of its address families, or where the
     /// Service of the own name does.
-    pub service: Option<ServiceWish>,
+    pub service: Option<DesiredService>,
     /// The import.
     pub import: ImportPlan,
     /// The copies.
-    pub copies: CopyWish,
+    pub copies: DesiredCopies,
     /// Why the member cannot be served as asked, for a person.
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
     /// Why the clusterset's name does not lead to the service in the member, where everything else is as asked.
     pub unresolved: Option<String>,
     /// Whether it is left to Karmada's own controllers.

@@ -15,7 +15,7 @@ use crate::index::member::Member;
 use crate::index::quota::BeyondQuota;
 use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::Path;
-use crate::model::{Standing, TimePoint};
+use crate::model::{MemberState, TimePoint};
 use crate::plan::settings::Settings;
 use crate::seal::Seal;
 
@@ -82,7 +82,7 @@ pub fn gather<'a>(
     };
     let mut found = Vec::new();
     for (name, cluster) in &index.hub.clusters {
-        let out = matches!(index.standing(name), Standing::LeftOut(_));
+        let out = matches!(index.member_state(name), MemberState::LeftOut(_));
         let drained = cluster.withdrawn;
         if cluster.mode == SyncMode::Pull || out || !(index.provides(name) || drained) {
             continue;

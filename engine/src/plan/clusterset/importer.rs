@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use causeway::api::ownership;
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::desired::ImportWish;
+use super::desired::DesiredImport;
 use super::exports;
 use super::import::{self, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
@@ -14,9 +14,9 @@ use crate::index::hub::carrier::Importer as By;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
-use crate::plan::copy::{self, Consumer, CopyWish, Origin, Provider};
+use crate::plan::copy::{self, Consumer, DesiredCopies, Origin, Provider};
 use crate::plan::release::Release;
-use crate::plan::service::ServiceWish;
+use crate::plan::service::DesiredService;
 
 /// What is imported, as the exports say it.
 pub(super) struct Source<'a> {
@@ -41,7 +41,7 @@ pub(super) struct Importer<'a> {
 
 impl Importer<'_> {
     /// What the member should hold; nothing where it does not import.
-    pub(super) fn wish(&self) -> Option<ImportWish> {
+    pub(super) fn desired(&self) -> Option<DesiredImport> {
         let served = self.member.imports_followed()?;
         if self.member.namespace(&self.key.namespace) != NamespaceState::Active {
             return None;
@@ -91,22 +91,22 @@ impl Importer<'_> {
 
     /// What becomes of what is left of an import of which no record says how it was: it stays while an exporter is unknown, but
     /// for copies that would be another Service's by now.
-    fn left_over(&self, served: ServedImports) -> Option<ImportWish> {
+    fn left_over(&self, served: ServedImports) -> Option<DesiredImport> {
         let (key, derived) = (self.key, self.key.derived());
         let hub = &self.index.hub.uid;
         let is_held = self.source.unknown.is_some_and(|all| !all.is_empty());
         let is_there =
             self.member.import(key).is_some() || self.member.owns_clusterset(key, &derived, hub);
         let service = self.member.service(&derived);
-        (is_held && is_there).then(|| ImportWish {
+        (is_held && is_there).then(|| DesiredImport {
             served,
             service: None,
             import: ImportPlan::Later,
             copies: match service.is_none_or(|service| service.is_derived_for(key, hub)) {
-                true => CopyWish::hold_all(),
-                false => CopyWish::default(),
+                true => DesiredCopies::hold_all(),
+                false => DesiredCopies::default(),
             },
-            trouble: None,
+            problem: None,
             unresolved: None,
             karmadas: false,
         })
@@ -118,7 +118,7 @@ impl Importer<'_> {
         shape: &ImportShape,
         owner: &str,
         is_foreign: bool,
-    ) -> ImportWish {
+    ) -> DesiredImport {
         let unsupported = matches!(
             self.member.derived_refusal(self.key),
             Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
@@ -133,14 +133,14 @@ impl Importer<'_> {
         let offered = service
             .as_ref()
             .map(|service| service.ports_offered(observed, &derived, &ports));
-        let (ports, trouble) = offered.unwrap_or_default();
+        let (ports, problem) = offered.unwrap_or_default();
         let unready = match &service {
             None => Some(Unready::unsupported(&shape.ip_families)),
-            Some(ServiceWish::Conflict(why)) => Some(Unready::conflict(why)),
+            Some(DesiredService::Conflict(why)) => Some(Unready::conflict(why)),
             Some(_) => None,
         };
         let copies = |consumer: &Consumer<'_>| match &service {
-            Some(ServiceWish::Conflict(_)) => CopyWish::default(),
+            Some(DesiredService::Conflict(_)) => DesiredCopies::default(),
             _ => self.copies(served, owner, &derived.name, consumer),
         };
         let preference = service
@@ -160,12 +160,12 @@ impl Importer<'_> {
         if self.source.importer == By::Karmada {
             copies.yield_to_karmada(self.member, self.key, &derived, Path::Clusterset);
         }
-        ImportWish {
+        DesiredImport {
             served,
             copies,
             service,
             import,
-            trouble,
+            problem,
             unresolved: self.unresolved(shape),
             karmadas: false,
         }
@@ -189,11 +189,11 @@ impl Importer<'_> {
         Some(format!("{why}; there: {remedy}"))
     }
 
-    fn service(&self, shape: &ImportShape, derived: &ServiceKey, owner: &str) -> ServiceWish {
+    fn service(&self, shape: &ImportShape, derived: &ServiceKey, owner: &str) -> DesiredService {
         let hub = &self.index.hub.uid;
         let observed = self.member.service(derived);
         if let Some(other) = observed.filter(|service| !service.is_derived_for(self.key, hub)) {
-            return ServiceWish::Conflict(import::conflict(self.key, derived, other, hub));
+            return DesiredService::Conflict(import::conflict(self.key, derived, other, hub));
         }
         let import = self
             .member
@@ -209,7 +209,7 @@ impl Importer<'_> {
             addresses.unwrap_or_default(),
             Release::of(self.member),
         );
-        ServiceWish::Own(own.into())
+        DesiredService::Own(own.into())
     }
 
     fn are_refused(&self, addresses: &[String]) -> bool {
@@ -228,13 +228,13 @@ impl Importer<'_> {
         owner: &str,
         service: &str,
         consumer: &Consumer<'_>,
-    ) -> CopyWish {
+    ) -> DesiredCopies {
         let Some(import) = self
             .member
             .import(self.key)
             .filter(|import| !import.deleting)
         else {
-            return CopyWish::hold_all();
+            return DesiredCopies::hold_all();
         };
         let reference = import::owner_reference(self.key, served.version, import);
         let origin = Origin {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::desired::ImportWish;
+use super::desired::DesiredImport;
 use super::import::ImportPlan;
 use super::importer::Importer;
 use super::merge::ImportShape;
@@ -21,9 +21,9 @@ use crate::index::hub::carrier::Importer as By;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
-use crate::plan::copy::{Consumer, CopyWish};
+use crate::plan::copy::{Consumer, DesiredCopies};
 use crate::plan::release::Release;
-use crate::plan::service::ServiceWish;
+use crate::plan::service::DesiredService;
 
 /// When copies that are left to Karmada's slices are looked at again: what comes need not say which service it is of.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ impl Importer<'_> {
         served: ServedImports,
         shape: &ImportShape,
         owner: &str,
-    ) -> Option<ImportWish> {
+    ) -> Option<DesiredImport> {
         let derived = self.key.derived();
         let by = self.source.importer;
         let (import, copies) = match self.member.service(&derived) {
@@ -44,17 +44,17 @@ impl Importer<'_> {
                 copies.give_way(self.member, self.key, &derived, Path::Clusterset);
                 (ImportPlan::Foreign, copies)
             }
-            None if by == By::Karmada => (ImportPlan::Foreign, CopyWish::hold_all()),
-            None if matches!(by, By::Unknown(_)) => (ImportPlan::Later, CopyWish::hold_all()),
+            None if by == By::Karmada => (ImportPlan::Foreign, DesiredCopies::hold_all()),
+            None if matches!(by, By::Unknown(_)) => (ImportPlan::Later, DesiredCopies::hold_all()),
             _ => return None,
         };
-        Some(ImportWish {
+        Some(DesiredImport {
             served,
             service: None,
             karmadas: import == ImportPlan::Foreign,
             import,
             copies,
-            trouble: None,
+            problem: None,
             unresolved: None,
         })
     }
@@ -67,11 +67,16 @@ impl Importer<'_> {
     }
 
     /// What copies there would be, behind the Service that Karmada has there.
-    fn copies_beside(&self, served: ServedImports, shape: &ImportShape, owner: &str) -> CopyWish {
+    fn copies_beside(
+        &self,
+        served: ServedImports,
+        shape: &ImportShape,
+        owner: &str,
+    ) -> DesiredCopies {
         let derived = self.key.derived();
         let observed = self.member.service(&derived);
         let ports: Vec<_> = shape.ports.iter().map(super::import::port_shape).collect();
-        let theirs = ServiceWish::Foreign;
+        let theirs = DesiredService::Foreign;
         let (ports, _) = theirs.ports_offered(observed, &derived, &ports);
         let consumer = Consumer {
             name: self.name,
@@ -88,13 +93,13 @@ pub(super) fn said(
     index: &Index,
     key: &ServiceKey,
     by: By,
-    wishes: &BTreeMap<ClusterName, ImportWish>,
+    imports: &BTreeMap<ClusterName, DesiredImport>,
 ) -> Option<String> {
     let names = |karmadas: bool| -> Vec<&str> {
-        let is_one = |(name, wish): &(&ClusterName, &ImportWish)| {
-            wish.karmadas == karmadas && index.hub.clusters.contains_key(*name)
+        let is_one = |(name, import): &(&ClusterName, &DesiredImport)| {
+            import.karmadas == karmadas && index.hub.clusters.contains_key(*name)
         };
-        let those = wishes.iter().filter(is_one);
+        let those = imports.iter().filter(is_one);
         those.map(|(name, _)| name.as_str()).collect()
     };
     let (left, own) = (names(true), names(false));
@@ -124,15 +129,15 @@ pub(super) fn said(
 /// When time alone may change what is left to Karmada.
 pub(super) fn again_at(
     by: By,
-    wishes: &BTreeMap<ClusterName, ImportWish>,
+    imports: &BTreeMap<ClusterName, DesiredImport>,
     now: TimePoint,
 ) -> Option<TimePoint> {
     let waits = match by {
         By::Unknown(until) => until,
         By::Causeway | By::Karmada => None,
     };
-    let mut left = wishes.values().filter(|wish| wish.karmadas);
-    let gives_way = left.any(|wish| !wish.copies.wanted.is_empty());
+    let mut left = imports.values().filter(|import| import.karmadas);
+    let gives_way = left.any(|import| !import.copies.wanted.is_empty());
     let looks = gives_way.then(|| now.after(AGAIN));
     waits.into_iter().chain(looks).min()
 }

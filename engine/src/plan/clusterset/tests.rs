@@ -4,7 +4,7 @@ mod members;
 mod names;
 mod quota;
 mod records;
-mod worlds;
+mod simulation;
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, export, import, mcs, namespace, service, slice,
 };
 use crate::fixtures::server::decode;
-use crate::fixtures::{GRACE, World, world};
+use crate::fixtures::{Environment, GRACE, env};
 use crate::model::served::{ImportFields, Served, ServedImports};
 use crate::model::{Failure, FailureKind, MemberEvent};
 
@@ -31,36 +31,35 @@ fn source(name: &str, address: &str) -> Object {
 }
 
 /// `foo` runs in member1 and member2; member1 exports it.
-fn exported() -> World {
-    let mut world = world();
+fn exported() -> Environment {
+    let mut env = env();
     for member in ["member1", "member2", "member3"] {
-        world.member(member);
+        env.member(member);
     }
-    world
-        .on("member1", foo())
+    env.on("member1", foo())
         .on("member1", source("foo-abc", "10.1.0.5"))
         .on("member2", foo())
         .on("member2", source("foo-def", "10.2.0.5"))
         .on("member1", export("foo"))
         .settle();
-    world
+    env
 }
 
-fn get<'a>(world: &'a World, cluster: &str, kind: Kind, name: &str) -> Option<&'a Value> {
-    world.members[cluster].get(kind, NAMESPACE, name)
+fn get<'a>(env: &'a Environment, cluster: &str, kind: Kind, name: &str) -> Option<&'a Value> {
+    env.members[cluster].get(kind, NAMESPACE, name)
 }
 
-fn imported<'a>(world: &'a World, cluster: &str) -> &'a Value {
-    get(world, cluster, Kind::Import, "foo").expect("an import")
+fn imported<'a>(env: &'a Environment, cluster: &str) -> &'a Value {
+    get(env, cluster, Kind::Import, "foo").expect("an import")
 }
 
-fn derived<'a>(world: &'a World, cluster: &str) -> &'a Value {
-    get(world, cluster, Kind::Service, "derived-foo").expect("a derived Service")
+fn derived<'a>(env: &'a Environment, cluster: &str) -> &'a Value {
+    get(env, cluster, Kind::Service, "derived-foo").expect("a derived Service")
 }
 
 /// `Status Reason: message` of a condition of an export.
-fn says(world: &World, cluster: &str, type_: &str) -> String {
-    let export = get(world, cluster, Kind::Export, "foo").expect("an export");
+fn says(env: &Environment, cluster: &str, type_: &str) -> String {
+    let export = get(env, cluster, Kind::Export, "foo").expect("an export");
     let conditions: Vec<Condition> = match &export["status"]["conditions"] {
         Value::Null => Vec::new(),
         all => decode(all.clone()),
@@ -70,10 +69,10 @@ fn says(world: &World, cluster: &str, type_: &str) -> String {
     })
 }
 
-fn everything(world: &World) -> Vec<String> {
+fn everything(env: &Environment) -> Vec<String> {
     let kinds = [Kind::Service, Kind::Slice, Kind::Import];
     let mut all = Vec::new();
-    for (cluster, server) in &world.members {
+    for (cluster, server) in &env.members {
         for kind in kinds {
             let own = server.all(kind).filter(|object| {
                 object["metadata"]["labels"][labels::MANAGED_BY] == labels::MANAGER
@@ -89,9 +88,9 @@ fn everything(world: &World) -> Vec<String> {
 
 #[test]
 fn an_export_is_imported_into_every_cluster_with_its_address_and_its_endpoints() {
-    let mut world = exported();
+    let mut env = exported();
     for member in ["member1", "member2", "member3"] {
-        let (import, derived) = (imported(&world, member), derived(&world, member));
+        let (import, derived) = (imported(&env, member), derived(&env, member));
         assert_eq!(import["spec"]["type"], "ClusterSetIP");
         assert_eq!(import["spec"]["ips"], derived["spec"]["clusterIPs"]);
         assert_eq!(import["spec"]["ipFamilies"], json!(["IPv4"]));
@@ -105,42 +104,42 @@ fn an_export_is_imported_into_every_cluster_with_its_address_and_its_endpoints()
         );
         assert_eq!(import["status"]["endpointSliceObjects"], "Present");
         assert_eq!(
-            world.addresses(member, "derived-foo"),
+            env.addresses(member, "derived-foo"),
             ["10.1.0.5"],
             "{member}"
         );
-        assert!(world.addresses(member, "foo").is_empty(), "{member}");
-        let copy = &world.copies(member, "derived-foo")[0];
+        assert!(env.addresses(member, "foo").is_empty(), "{member}");
+        let copy = &env.copies(member, "derived-foo")[0];
         let owners = copy.metadata.owner_references.clone().expect("an owner");
         assert_eq!(json!(owners[0].uid), import["metadata"]["uid"]);
         let label = |name: &str| copy.metadata.labels.as_ref().map(|all| all[name].as_str());
         assert_eq!(label(labels::MULTICLUSTER_SERVICE_NAME), Some("foo"));
         assert_eq!(label(labels::SOURCE_CLUSTER), Some("member1"));
     }
-    assert_eq!(derived(&world, "member3")["spec"]["selector"], Value::Null);
-    assert!(says(&world, "member1", "Valid").starts_with("True Valid"));
-    assert!(says(&world, "member1", "Ready").starts_with("True Exported"));
-    assert!(says(&world, "member1", "Conflict").starts_with("False NoConflicts"));
-    world.assert_at_rest();
+    assert_eq!(derived(&env, "member3")["spec"]["selector"], Value::Null);
+    assert!(says(&env, "member1", "Valid").starts_with("True Valid"));
+    assert!(says(&env, "member1", "Ready").starts_with("True Exported"));
+    assert!(says(&env, "member1", "Conflict").starts_with("False NoConflicts"));
+    env.assert_at_rest();
 }
 
 #[test]
 fn an_endpoint_change_costs_one_write_in_each_cluster() {
-    let mut world = exported();
-    world.forget_writes();
-    world.on("member1", source("foo-abc", "10.1.0.6")).settle();
+    let mut env = exported();
+    env.forget_writes();
+    env.on("member1", source("foo-abc", "10.1.0.6")).settle();
     assert_eq!(
-        world.log(),
+        env.log(),
         ["member1", "member2", "member3"].map(|name| format!("{name} update EndpointSlice"))
     );
 }
 
 #[test]
 fn an_import_is_whole_in_its_first_version_and_written_once() {
-    let mut world = exported();
-    world.forget_writes();
-    world.member("member4").settle();
-    let mut writes: Vec<_> = world
+    let mut env = exported();
+    env.forget_writes();
+    env.member("member4").settle();
+    let mut writes: Vec<_> = env
         .log()
         .into_iter()
         .filter(|line| line.starts_with("member4"))
@@ -161,59 +160,56 @@ fn an_import_is_whole_in_its_first_version_and_written_once() {
 
 #[test]
 fn what_is_exported_no_more_leaves_nothing_behind() {
-    let mut world = exported();
-    assert_eq!(everything(&world).len(), 9, "{:?}", everything(&world));
-    world.off("member1", Kind::Export, "foo").settle();
-    assert_eq!(everything(&world), Vec::<String>::new());
-    world.assert_at_rest();
+    let mut env = exported();
+    assert_eq!(everything(&env).len(), 9, "{:?}", everything(&env));
+    env.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(everything(&env), Vec::<String>::new());
+    env.assert_at_rest();
 }
 
 #[test]
 fn an_external_name_is_refused_in_the_condition() {
-    let mut world = exported();
+    let mut env = exported();
     let external = json!({"spec": {"type": "ExternalName", "externalName": "example.com"}});
-    world.on("member1", foo().with(external)).settle();
-    assert!(says(&world, "member1", "Valid").starts_with("False InvalidServiceType"));
-    assert!(says(&world, "member1", "Ready").starts_with("False Failed"));
-    assert_eq!(everything(&world), Vec::<String>::new());
+    env.on("member1", foo().with(external)).settle();
+    assert!(says(&env, "member1", "Valid").starts_with("False InvalidServiceType"));
+    assert!(says(&env, "member1", "Ready").starts_with("False Failed"));
+    assert_eq!(everything(&env), Vec::<String>::new());
 }
 
 #[test]
 fn a_conflict_stands_on_every_export_and_the_oldest_wins() {
-    let mut world = exported();
-    world.pass(Duration::from_secs(2));
-    world
-        .on("member2", foo().headless())
+    let mut env = exported();
+    env.pass(Duration::from_secs(2));
+    env.on("member2", foo().headless())
         .on("member2", export("foo"))
         .settle();
     for member in ["member1", "member2"] {
-        let text = says(&world, member, "Conflict");
+        let text = says(&env, member, "Conflict");
         assert!(text.starts_with("True TypeConflict"), "{member}: {text}");
         assert!(
             text.contains("member1") && text.contains("member2"),
             "{text}"
         );
     }
-    assert_eq!(imported(&world, "member3")["spec"]["type"], "ClusterSetIP");
-    world.off("member1", Kind::Export, "foo").settle();
-    assert_eq!(imported(&world, "member3")["spec"]["type"], "Headless");
-    assert_eq!(imported(&world, "member3")["spec"]["ips"], Value::Null);
-    assert_eq!(derived(&world, "member3")["spec"]["clusterIP"], "None");
-    assert!(says(&world, "member2", "Conflict").starts_with("False"));
-    world.assert_at_rest();
+    assert_eq!(imported(&env, "member3")["spec"]["type"], "ClusterSetIP");
+    env.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(imported(&env, "member3")["spec"]["type"], "Headless");
+    assert_eq!(imported(&env, "member3")["spec"]["ips"], Value::Null);
+    assert_eq!(derived(&env, "member3")["spec"]["clusterIP"], "None");
+    assert!(says(&env, "member2", "Conflict").starts_with("False"));
+    env.assert_at_rest();
 }
 
 #[test]
 fn traffic_for_a_port_goes_only_to_clusters_that_expose_it() {
-    let mut world = exported();
-    world.pass(Duration::from_secs(2));
-    world
-        .on("member2", service("foo").port("http", 8081))
+    let mut env = exported();
+    env.pass(Duration::from_secs(2));
+    env.on("member2", service("foo").port("http", 8081))
         .on("member2", export("foo"))
         .settle();
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
-    world
-        .on("member2", service("foo").port("web", 8081))
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    env.on("member2", service("foo").port("web", 8081))
         .on(
             "member2",
             slice("foo-def", "foo")
@@ -221,7 +217,7 @@ fn traffic_for_a_port_goes_only_to_clusters_that_expose_it() {
                 .endpoint("10.2.0.5"),
         )
         .settle();
-    let copies = world.copies("member3", "derived-foo");
+    let copies = env.copies("member3", "derived-foo");
     let ports: Vec<_> = copies
         .iter()
         .flat_map(|copy| copy.ports.iter().flatten())
@@ -232,47 +228,42 @@ fn traffic_for_a_port_goes_only_to_clusters_that_expose_it() {
 
 #[test]
 fn labels_and_annotations_come_from_the_export_alone_and_go_with_it() {
-    let mut world = exported();
+    let mut env = exported();
     let labelled = |part: Value| export("foo").with(json!({ "spec": part }));
-    world
-        .on(
-            "member1",
-            labelled(
-                json!({"exportedLabels": {"team": "a"}, "exportedAnnotations": {"note": "b"}}),
-            ),
-        )
-        .settle();
-    let meta = imported(&world, "member3")["metadata"].clone();
+    env.on(
+        "member1",
+        labelled(json!({"exportedLabels": {"team": "a"}, "exportedAnnotations": {"note": "b"}})),
+    )
+    .settle();
+    let meta = imported(&env, "member3")["metadata"].clone();
     assert_eq!(meta["labels"]["team"], "a");
     assert_eq!(meta["annotations"]["note"], "b");
     let theirs = json!({"metadata": {"labels": {"theirs": "kept"}}});
-    let mut marked = imported(&world, "member3").clone();
+    let mut marked = imported(&env, "member3").clone();
     json_patch::merge(&mut marked, &theirs);
-    world
-        .on(
-            "member3",
-            Object {
-                kind: Kind::Import,
-                value: marked,
-            },
-        )
-        .settle();
-    world
-        .on(
-            "member1",
-            labelled(json!({"exportedLabels": null, "exportedAnnotations": null})),
-        )
-        .settle();
-    let meta = imported(&world, "member3")["metadata"].clone();
+    env.on(
+        "member3",
+        Object {
+            kind: Kind::Import,
+            value: marked,
+        },
+    )
+    .settle();
+    env.on(
+        "member1",
+        labelled(json!({"exportedLabels": null, "exportedAnnotations": null})),
+    )
+    .settle();
+    let meta = imported(&env, "member3")["metadata"].clone();
     assert_eq!(meta["labels"]["team"], Value::Null);
     assert_eq!(meta["annotations"]["note"], Value::Null);
     assert_eq!(meta["labels"]["theirs"], "kept");
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn what_an_export_names_and_cannot_be_carried_is_said_in_valid_while_it_lasts() {
-    let mut world = exported();
+    let mut env = exported();
     let named = |names: &[&str]| {
         let all: serde_json::Map<_, _> = names
             .iter()
@@ -295,16 +286,16 @@ fn what_an_export_names_and_cannot_be_carried_is_said_in_valid_while_it_lasts() 
         ),
     ] {
         let object = named(&names);
-        world.off("member1", Kind::Export, "foo").settle();
-        world.on("member1", object).settle();
+        env.off("member1", Kind::Export, "foo").settle();
+        env.on("member1", object).settle();
         assert_eq!(
-            says(&world, "member1", "Valid"),
+            says(&env, "member1", "Valid"),
             format!("True Valid: {can}{left_out}")
         );
-        world.assert_at_rest();
+        env.assert_at_rest();
     }
     let much = json!({"spec": {"exportedAnnotations": {"a": "x".repeat(250 * 1024)}}});
-    world.on("member1", export("foo").with(much)).settle();
+    env.on("member1", export("foo").with(much)).settle();
     let expected = format!("True Valid: {can}; not carried: annotation a (beyond 240 KiB in all)");
-    assert_eq!(says(&world, "member1", "Valid"), expected);
+    assert_eq!(says(&env, "member1", "Valid"), expected);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::{CopyWish, Fit, WantedCopy};
+use super::{DesiredCopies, Fit, WantedCopy};
 use crate::index::member::Member;
 use crate::model::slice::{KarmadasSlice, Path, SlicePort, SourceEndpoint, SourceSlice};
 
@@ -19,7 +19,7 @@ pub struct Undelivered {
     pub slice: Arc<str>,
 }
 
-impl CopyWish {
+impl DesiredCopies {
     /// Leaves the endpoints to Karmada's slices behind `service`: no copy is made that is not there, and one goes once Karmada's slice
     /// of the same source stands in the consumer with every ready endpoint that the copy has. What is neither in a copy nor in
     /// Karmada's slice is told.

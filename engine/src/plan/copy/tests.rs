@@ -6,24 +6,20 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, service, slice};
-use crate::fixtures::{World, name, world};
+use crate::fixtures::{Environment, env, name};
 
 mod unfit;
 
 /// `foo` with one port, that member1 provides to member2 by these slices.
-fn provided(hub_service: Object, slices: impl IntoIterator<Item = Object>) -> World {
-    let mut world = world();
-    world
-        .member("member1")
-        .member("member2")
-        .on_hub(hub_service);
+fn provided(hub_service: Object, slices: impl IntoIterator<Item = Object>) -> Environment {
+    let mut env = env();
+    env.member("member1").member("member2").on_hub(hub_service);
     for slice in slices {
-        world.on("member1", slice);
+        env.on("member1", slice);
     }
-    world
-        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
-    world
+    env
 }
 
 fn foo() -> Object {
@@ -34,8 +30,8 @@ fn abc() -> Object {
     slice("foo-abc", "foo").port("http", 8080)
 }
 
-fn only_copy(world: &World) -> EndpointSlice {
-    let mut copies = world.copies("member2", "foo");
+fn only_copy(env: &Environment) -> EndpointSlice {
+    let mut copies = env.copies("member2", "foo");
     assert_eq!(copies.len(), 1);
     copies.remove(0)
 }
@@ -55,8 +51,8 @@ fn a_copy_keeps_addresses_hostname_zone_conditions_and_ports_alone() {
     let source = abc().endpoint_with(endpoint).with(
         json!({"ports": [{"name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "h2c"}]}),
     );
-    let world = provided(foo(), [source]);
-    let copy = only_copy(&world);
+    let env = provided(foo(), [source]);
+    let copy = only_copy(&env);
     let kept = json!([{
         "addresses": ["10.1.0.5"], "hostname": "foo-0", "zone": "a",
         "conditions": {"ready": false, "serving": true, "terminating": true},
@@ -71,15 +67,15 @@ fn a_copy_keeps_addresses_hostname_zone_conditions_and_ports_alone() {
 
 #[test]
 fn a_copy_says_where_it_comes_from_and_on_whose_behalf() {
-    let world = provided(foo(), [abc().endpoint("10.1.0.5")]);
-    let meta = only_copy(&world).metadata;
-    let source = world.members["member1"]
+    let env = provided(foo(), [abc().endpoint("10.1.0.5")]);
+    let meta = only_copy(&env).metadata;
+    let source = env.members["member1"]
         .get(crate::fixtures::objects::Kind::Slice, "shop", "foo-abc")
         .expect("a source");
     let version = |field: &str| source["metadata"][field].as_str().expect("text").to_owned();
     let owner = format!(
         "MultiClusterService/{}",
-        world.mcs("foo").expect("it is there")["metadata"]["uid"]
+        env.mcs("foo").expect("it is there")["metadata"]["uid"]
             .as_str()
             .expect("a UID")
     );
@@ -191,7 +187,7 @@ fn whoever_keeps_a_slice_it_is_a_source_unless_a_multi_cluster_controller_import
     ] {
         let native = provided(foo(), [source.clone()]);
         assert_eq!(native.copies("member2", "foo").len(), copies, "{source:?}");
-        let mut exported = world();
+        let mut exported = env();
         exported.member("member1").member("member2");
         exported
             .on("member1", foo())
@@ -219,56 +215,56 @@ fn what_somebody_wrote_as_endpoints_and_as_a_slice_too_is_carried_once() {
         (by_hand("10.1.0.7", 8080), 2),
         (by_hand("10.1.0.6", 8081), 2),
     ] {
-        let mut world = provided(foo(), [mirrored.clone(), other.clone()]);
-        assert_eq!(world.copies("member2", "foo").len(), copies, "{other:?}");
-        world.off("member1", Kind::Slice, "foo-abc").settle();
-        assert_eq!(world.copies("member2", "foo").len(), 1, "{other:?}");
-        world.assert_at_rest();
+        let mut env = provided(foo(), [mirrored.clone(), other.clone()]);
+        assert_eq!(env.copies("member2", "foo").len(), copies, "{other:?}");
+        env.off("member1", Kind::Slice, "foo-abc").settle();
+        assert_eq!(env.copies("member2", "foo").len(), 1, "{other:?}");
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn copies_are_no_sources_though_everybody_provides_and_consumes() {
-    let mut world = world();
-    world.member("member1").member("member2").member("member3");
-    world.on_hub(foo()).on_hub(mcs("foo"));
+    let mut env = env();
+    env.member("member1").member("member2").member("member3");
+    env.on_hub(foo()).on_hub(mcs("foo"));
     for (member, address) in [
         ("member1", "10.1.0.5"),
         ("member2", "10.2.0.5"),
         ("member3", "10.3.0.5"),
     ] {
-        world.on(
+        env.on(
             member,
             slice("foo-abc", "foo").port("http", 8080).endpoint(address),
         );
     }
-    world.settle();
+    env.settle();
     let sorted = |cluster| {
-        let mut all = world.addresses(cluster, "foo");
+        let mut all = env.addresses(cluster, "foo");
         all.sort();
         all
     };
     assert_eq!(sorted("member1"), ["10.2.0.5", "10.3.0.5"]);
     assert_eq!(sorted("member2"), ["10.1.0.5", "10.3.0.5"]);
     assert_eq!(sorted("member3"), ["10.1.0.5", "10.2.0.5"]);
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn ports_fit_by_protocol_and_number_and_bear_the_consumers_names() {
-    let mut world = world();
-    world.member("member1").member("member2").member("member3");
+    let mut env = env();
+    env.member("member1").member("member2").member("member3");
     let hub_service = service("foo")
         .protocol_port("dns", 53, "UDP")
         .protocol_port("dns-tcp", 53, "TCP");
-    world.on(
+    env.on(
         "member1",
         service("foo")
             .protocol_port("u", 53, "UDP")
             .protocol_port("t", 53, "TCP")
             .port("extra", 99),
     );
-    world.on(
+    env.on(
         "member2",
         service("foo")
             .protocol_port("tcp", 53, "TCP")
@@ -278,18 +274,16 @@ fn ports_fit_by_protocol_and_number_and_bear_the_consumers_names() {
         .protocol_port("u", 5353, "UDP")
         .protocol_port("t", 5354, "TCP")
         .port("extra", 9999);
-    world
-        .on("member1", source.endpoint("10.1.0.5"))
+    env.on("member1", source.endpoint("10.1.0.5"))
         .on_hub(hub_service);
-    world
-        .on_hub(
-            mcs("foo")
-                .providers(&["member1"])
-                .consumers(&["member2", "member3"]),
-        )
-        .settle();
+    env.on_hub(
+        mcs("foo")
+            .providers(&["member1"])
+            .consumers(&["member2", "member3"]),
+    )
+    .settle();
     let ports = |cluster| {
-        let copies = world.copies(cluster, "foo");
+        let copies = env.copies(cluster, "foo");
         let ports = copies[0].ports.clone().unwrap_or_default();
         ports
             .into_iter()
@@ -309,44 +303,40 @@ fn ports_fit_by_protocol_and_number_and_bear_the_consumers_names() {
 #[test]
 fn a_slice_of_which_no_port_is_exposed_has_no_copy_and_one_without_ports_has() {
     let hub_service = foo().port("grpc", 81);
-    let mut world = world();
-    world
-        .member("member1")
-        .member("member2")
-        .on_hub(hub_service);
-    world.on("member1", service("foo").port("http", 80).port("grpc", 81));
-    world.on(
+    let mut env = env();
+    env.member("member1").member("member2").on_hub(hub_service);
+    env.on("member1", service("foo").port("http", 80).port("grpc", 81));
+    env.on(
         "member1",
         slice("foo-http", "foo")
             .port("http", 8080)
             .endpoint("10.1.0.5"),
     );
-    world.on(
+    env.on(
         "member1",
         slice("foo-both", "foo")
             .port("http", 8080)
             .port("grpc", 8081)
             .endpoint("10.1.0.6"),
     );
-    world.on(
+    env.on(
         "member1",
         slice("foo-grpc", "foo")
             .port("grpc", 8081)
             .endpoint("10.1.0.7"),
     );
-    world.on("member1", slice("foo-none", "foo"));
-    world
-        .on_hub(
-            mcs("foo")
-                .port("http", 80)
-                .providers(&["member1"])
-                .consumers(&["member2"]),
-        )
-        .settle();
-    let mut addresses = world.addresses("member2", "foo");
+    env.on("member1", slice("foo-none", "foo"));
+    env.on_hub(
+        mcs("foo")
+            .port("http", 80)
+            .providers(&["member1"])
+            .consumers(&["member2"]),
+    )
+    .settle();
+    let mut addresses = env.addresses("member2", "foo");
     addresses.sort();
     assert_eq!(addresses, ["10.1.0.5", "10.1.0.6"]);
-    let copies = world.copies("member2", "foo");
+    let copies = env.copies("member2", "foo");
     assert_eq!(copies.len(), 3);
     assert!(copies.iter().all(|copy| {
         copy.ports
@@ -358,23 +348,21 @@ fn a_slice_of_which_no_port_is_exposed_has_no_copy_and_one_without_ports_has() {
 
 #[test]
 fn the_only_port_may_have_no_name() {
-    let mut world = world();
-    world
-        .member("member1")
+    let mut env = env();
+    env.member("member1")
         .member("member2")
         .on_hub(service("foo").port("", 80));
-    world.on(
+    env.on(
         "member1",
         slice("foo-abc", "foo").port("", 8080).endpoint("10.1.0.5"),
     );
-    world
-        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
     assert_eq!(
-        json_of(&only_copy(&world).ports),
+        json_of(&only_copy(&env).ports),
         json!([{"name": "", "port": 8080, "protocol": "TCP"}])
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
@@ -391,11 +379,11 @@ fn under_a_preference_every_endpoint_bears_hints_of_its_own() {
         (json!("PreferSameZone"), zones.clone(), Value::Null),
         (json!("PreferSameNode"), zones.clone(), remote),
     ] {
-        let mut world = provided(
+        let mut env = provided(
             foo().with(json!({"spec": {"trafficDistribution": preference}})),
             [source()],
         );
-        let endpoints = json_of(&only_copy(&world).endpoints);
+        let endpoints = json_of(&only_copy(&env).endpoints);
         for (index, for_zones) in for_zones.iter().enumerate() {
             assert_eq!(
                 endpoints[index]["hints"]["forZones"], *for_zones,
@@ -406,102 +394,97 @@ fn under_a_preference_every_endpoint_bears_hints_of_its_own() {
                 "{preference}"
             );
         }
-        world.assert_at_rest();
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn hints_follow_the_preference_of_the_consumers_own_service() {
-    let mut world = world();
-    world.member("member1").member("member2").on_hub(foo());
-    world.on(
+    let mut env = env();
+    env.member("member1").member("member2").on_hub(foo());
+    env.on(
         "member2",
         foo().with(json!({"spec": {"trafficDistribution": "PreferClose"}})),
     );
-    world.on("member1", abc().endpoint("10.1.0.5"));
-    world
-        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
+    env.on("member1", abc().endpoint("10.1.0.5"));
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
     assert_eq!(
-        json_of(&only_copy(&world).endpoints[0].hints),
+        json_of(&only_copy(&env).endpoints[0].hints),
         json!({"forZones": [{"name": "member1.remote"}]})
     );
 }
 
 #[test]
 fn an_address_that_no_consumer_may_be_given_is_dropped_and_said() {
-    let mut world = provided(foo(), [abc().endpoint("127.0.0.1").endpoint("10.1.0.5")]);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    let mut env = provided(foo(), [abc().endpoint("127.0.0.1").endpoint("10.1.0.5")]);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     let carried = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";
     assert_eq!(
-        world.says("foo", "Ready"),
+        env.says("foo", "Ready"),
         format!(
             "{carried}; not carried: 1 endpoint of member1 (127.0.0.1 does not lead to another node)"
         )
     );
     let ranges = json!({"metadata": {"annotations": {labels::ENDPOINT_CIDRS: "10.1.1.0/24"}}});
-    world.on_hub(cluster("member1").with(ranges)).settle();
-    world.pass(Duration::from_secs(1));
-    assert_eq!(world.addresses("member2", "foo"), [""; 0]);
+    env.on_hub(cluster("member1").with(ranges)).settle();
+    env.pass(Duration::from_secs(1));
+    assert_eq!(env.addresses("member2", "foo"), [""; 0]);
     assert_eq!(
-        world.says("foo", "Ready"),
+        env.says("foo", "Ready"),
         format!(
             "{carried}; not carried: 2 endpoints of member1 (127.0.0.1 does not lead to another node)"
         )
     );
     let source = abc().endpoint("10.1.0.5").endpoint("10.1.1.5");
-    world.on("member1", source).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.1.5"]);
+    env.on("member1", source).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.1.5"]);
 }
 
 #[test]
 fn one_changed_endpoint_costs_one_write_in_each_consumer_and_none_elsewhere() {
-    let mut world = world();
-    world
-        .member("member1")
+    let mut env = env();
+    env.member("member1")
         .member("member2")
         .member("member3")
         .on_hub(foo());
-    world.on("member1", abc().endpoint("10.1.0.5")).on(
+    env.on("member1", abc().endpoint("10.1.0.5")).on(
         "member1",
         slice("foo-other", "foo")
             .port("http", 8080)
             .endpoint("10.1.0.9"),
     );
-    world
-        .on_hub(
-            mcs("foo")
-                .providers(&["member1"])
-                .consumers(&["member2", "member3"]),
-        )
-        .settle();
-    world
-        .forget_writes()
+    env.on_hub(
+        mcs("foo")
+            .providers(&["member1"])
+            .consumers(&["member2", "member3"]),
+    )
+    .settle();
+    env.forget_writes()
         .on("member1", abc().endpoint("10.1.0.6"))
         .settle();
     assert_eq!(
-        world.log(),
+        env.log(),
         [
             "member2 update EndpointSlice",
             "member3 update EndpointSlice"
         ]
     );
     assert!(
-        world
-            .addresses("member3", "foo")
+        env.addresses("member3", "foo")
             .contains(&"10.1.0.6".to_owned())
     );
 }
 
 #[test]
 fn a_new_version_of_a_source_that_says_nothing_new_costs_nothing() {
-    let mut world = provided(foo(), [abc().endpoint("10.1.0.5")]);
-    world.forget_writes().on(
+    let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
+    env.forget_writes().on(
         "member1",
         abc()
             .endpoint("10.1.0.5")
             .with(json!({"metadata": {"annotations": {"touched": "yes"}}})),
     );
-    world.settle();
-    assert_eq!(world.log(), Vec::<String>::new());
+    env.settle();
+    assert_eq!(env.log(), Vec::<String>::new());
 }

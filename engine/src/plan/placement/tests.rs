@@ -6,46 +6,45 @@ use causeway::api::labels;
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
-use crate::fixtures::{World, name, world};
+use crate::fixtures::{Environment, env, name};
 
 fn foo() -> Object {
     service("foo").port("http", 80)
 }
 
 /// Three members with pods of `foo` each, at `10.<n>.0.5`.
-fn three() -> World {
-    let mut world = world();
+fn three() -> Environment {
+    let mut env = env();
     for (member, address) in [
         ("member1", "10.1.0.5"),
         ("member2", "10.2.0.5"),
         ("member3", "10.3.0.5"),
     ] {
-        world.member(member).on(
+        env.member(member).on(
             member,
             slice("foo-abc", "foo").port("http", 8080).endpoint(address),
         );
     }
-    world.on_hub(foo());
-    world
+    env.on_hub(foo());
+    env
 }
 
-fn place_them(world: &mut World, providers: &[&str], consumers: &[&str]) {
-    world
-        .on_hub(mcs("foo").providers(providers).consumers(consumers))
+fn place_them(env: &mut Environment, providers: &[&str], consumers: &[&str]) {
+    env.on_hub(mcs("foo").providers(providers).consumers(consumers))
         .settle();
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 /// What each member has: p for a Service with pods, c for one without, and the addresses from elsewhere.
-fn picture(world: &World) -> Vec<String> {
+fn picture(env: &Environment) -> Vec<String> {
     ["member1", "member2", "member3"]
         .map(|cluster| {
-            let role = match world.service(cluster, "foo") {
+            let role = match env.service(cluster, "foo") {
                 None => "-",
                 Some(service) if service["spec"]["selector"] == json!({"app": "foo"}) => "p",
                 Some(_) => "c",
             };
-            let mut addresses = world.addresses(cluster, "foo");
+            let mut addresses = env.addresses(cluster, "foo");
             addresses.sort();
             format!("{role} {}", addresses.join(" "))
                 .trim_end()
@@ -84,29 +83,28 @@ fn every_change_of_roles_ends_as_if_it_had_always_been_so() {
     ];
     for (from_providers, from_consumers, from) in roles {
         for (to_providers, to_consumers, to) in roles {
-            let mut world = three();
-            place_them(&mut world, from_providers, from_consumers);
-            assert_eq!(picture(&world), from);
-            place_them(&mut world, to_providers, to_consumers);
-            assert_eq!(picture(&world), to, "after {from:?}");
-            assert!(world.is_ready("foo"));
+            let mut env = three();
+            place_them(&mut env, from_providers, from_consumers);
+            assert_eq!(picture(&env), from);
+            place_them(&mut env, to_providers, to_consumers);
+            assert_eq!(picture(&env), to, "after {from:?}");
+            assert!(env.is_ready("foo"));
         }
     }
 }
 
 #[test]
 fn a_change_of_roles_touches_only_whom_it_concerns() {
-    let mut world = three();
-    place_them(&mut world, &["member1"], &["member2"]);
-    world
-        .forget_writes()
+    let mut env = three();
+    place_them(&mut env, &["member1"], &["member2"]);
+    env.forget_writes()
         .on_hub(
             mcs("foo")
                 .providers(&["member1"])
                 .consumers(&["member2", "member3"]),
         )
         .settle();
-    let members: Vec<_> = world
+    let members: Vec<_> = env
         .log()
         .into_iter()
         .filter(|line| !line.starts_with("hub"))
@@ -115,15 +113,14 @@ fn a_change_of_roles_touches_only_whom_it_concerns() {
         members,
         ["member3 create Service", "member3 create EndpointSlice"]
     );
-    world
-        .forget_writes()
+    env.forget_writes()
         .on_hub(
             mcs("foo")
                 .providers(&["member1", "member3"])
                 .consumers(&["member2"]),
         )
         .settle();
-    let mut members: Vec<_> = world
+    let mut members: Vec<_> = env
         .log()
         .into_iter()
         .filter(|line| !line.starts_with("hub"))
@@ -141,84 +138,82 @@ fn a_change_of_roles_touches_only_whom_it_concerns() {
 
 #[test]
 fn who_joins_takes_part_at_once_where_no_list_says_otherwise() {
-    let mut world = three();
-    place_them(&mut world, &["member1"], &[]);
+    let mut env = three();
+    place_them(&mut env, &["member1"], &[]);
     let message = |clusters| {
         format!("True Ready: shop/foo can be reached from {clusters} clusters, backed by 1 cluster")
     };
-    world.silent_member("member4").settle();
+    env.silent_member("member4").settle();
     assert_eq!(
-        world.says("foo", "Ready"),
+        env.says("foo", "Ready"),
         message(3),
         "nothing is said of member4 before it is so"
     );
-    world
-        .identify("member4", "uid-of-member4", (1, 34))
+    env.identify("member4", "uid-of-member4", (1, 34))
         .list("member4")
         .settle();
-    assert_eq!(world.addresses("member4", "foo"), ["10.1.0.5"]);
-    assert_eq!(world.says("foo", "Ready"), message(4));
+    assert_eq!(env.addresses("member4", "foo"), ["10.1.0.5"]);
+    assert_eq!(env.says("foo", "Ready"), message(4));
 }
 
 #[test]
 fn a_cluster_that_nobody_joined_counts_as_not_done_and_takes_nothing_from_the_others() {
-    let mut world = three();
-    place_them(&mut world, &["member1", "member9"], &["member2", "member8"]);
-    assert_eq!(picture(&world), ["p", "c 10.1.0.5", "-"]);
+    let mut env = three();
+    place_them(&mut env, &["member1", "member9"], &["member2", "member8"]);
+    assert_eq!(picture(&env), ["p", "c 10.1.0.5", "-"]);
     let message =
         "False ServiceAppliedFailed: 2 of 4 clusters: member8 is not joined; member9 is not joined";
-    assert_eq!(world.says("foo", "Ready"), message);
-    world.member("member8").member("member9").on(
+    assert_eq!(env.says("foo", "Ready"), message);
+    env.member("member8").member("member9").on(
         "member9",
         slice("foo-x", "foo")
             .port("http", 8080)
             .endpoint("10.9.0.5"),
     );
-    world.settle();
-    assert_eq!(world.addresses("member8", "foo"), ["10.1.0.5", "10.9.0.5"]);
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    env.settle();
+    assert_eq!(env.addresses("member8", "foo"), ["10.1.0.5", "10.9.0.5"]);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
 
 #[test]
 fn pull_mode_and_old_members_are_named_and_left_out() {
-    let mut world = three();
-    world.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
-    world
-        .silent_member("member4")
+    let mut env = three();
+    env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+    env.silent_member("member4")
         .identify("member4", "uid-of-4", (1, 20))
         .list("member4");
-    place_them(&mut world, &["member1"], &[]);
-    assert_eq!(picture(&world), ["p", "-", "c 10.1.0.5"]);
-    assert!(world.service("member4", "foo").is_none());
+    place_them(&mut env, &["member1"], &[]);
+    assert_eq!(picture(&env), ["p", "-", "c 10.1.0.5"]);
+    assert!(env.service("member4", "foo").is_none());
     let message = "True Ready: shop/foo can be reached from 2 clusters, backed by 1 cluster; left out: member2 (pull mode), \
                    member4 (Kubernetes v1.20.0 is older than 1.21)";
-    assert_eq!(world.says("foo", "Ready"), message);
-    let left_out = world.plan("foo").placement.left_out;
+    assert_eq!(env.says("foo", "Ready"), message);
+    let left_out = env.plan("foo").placement.left_out;
     assert_eq!(
         left_out.into_keys().collect::<Vec<_>>(),
         [name("member2"), name("member4")]
     );
-    world.identify("member4", "uid-of-4", (1, 21)).settle();
-    assert!(world.service("member4", "foo").is_some());
+    env.identify("member4", "uid-of-4", (1, 21)).settle();
+    assert!(env.service("member4", "foo").is_some());
 }
 
 #[test]
 fn what_a_drained_member_provides_is_used_no_more_and_it_still_consumes() {
-    let mut world = three();
-    place_them(&mut world, &[], &[]);
+    let mut env = three();
+    place_them(&mut env, &[], &[]);
     let drained = |value: serde_json::Value| {
         cluster("member1").with(json!({"metadata": {"annotations": {labels::WITHDRAW: value}}}))
     };
-    world.on_hub(drained(json!("true"))).settle();
+    env.on_hub(drained(json!("true"))).settle();
     assert_eq!(
-        picture(&world),
+        picture(&env),
         ["p 10.2.0.5 10.3.0.5", "p 10.3.0.5", "p 10.2.0.5"]
     );
     let message = "True Ready: shop/foo can be reached from 3 clusters, backed by 2 clusters; left out: member1 (withdrawn)";
-    assert_eq!(world.says("foo", "Ready"), message);
-    world.on_hub(drained(json!("false"))).settle();
+    assert_eq!(env.says("foo", "Ready"), message);
+    env.on_hub(drained(json!("false"))).settle();
     assert_eq!(
-        picture(&world),
+        picture(&env),
         [
             "p 10.2.0.5 10.3.0.5",
             "p 10.1.0.5 10.3.0.5",
@@ -229,82 +224,82 @@ fn what_a_drained_member_provides_is_used_no_more_and_it_still_consumes() {
 
 #[test]
 fn a_service_whose_only_provider_is_drained_is_not_ready_and_nothing_else_is_said() {
-    let mut world = three();
-    place_them(&mut world, &["member1"], &["member2", "member3"]);
-    let others = |world: &World| {
+    let mut env = three();
+    place_them(&mut env, &["member1"], &["member2", "member3"]);
+    let others = |env: &Environment| {
         [
             "ServiceApplied",
             "EndpointSliceDispatched",
             "EndpointSliceApplied",
         ]
-        .map(|type_| world.condition("foo", type_))
+        .map(|type_| env.condition("foo", type_))
     };
-    let before = others(&world);
-    world.forget_writes();
+    let before = others(&env);
+    env.forget_writes();
     let drained = |value: &str| {
         cluster("member1").with(json!({"metadata": {"annotations": {labels::WITHDRAW: value}}}))
     };
-    world.on_hub(drained("true")).settle();
-    assert_eq!(world.addresses("member2", "foo"), Vec::<String>::new());
+    env.on_hub(drained("true")).settle();
+    assert_eq!(env.addresses("member2", "foo"), Vec::<String>::new());
     let message = "False NoProviders: no cluster backs shop/foo: member1 (withdrawn)";
-    assert_eq!(world.says("foo", "Ready"), message);
-    let told: Vec<_> = world.recorded.iter().map(|one| &*one.reason).collect();
+    assert_eq!(env.says("foo", "Ready"), message);
+    let told: Vec<_> = env.recorded.iter().map(|one| &*one.reason).collect();
     assert_eq!(told, ["NoProviders"]);
-    assert_eq!(others(&world), before);
-    world.assert_at_rest();
-    world.on_hub(drained("false")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
-    assert_eq!(others(&world), before);
+    assert_eq!(others(&env), before);
+    env.assert_at_rest();
+    env.on_hub(drained("false")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
+    assert_eq!(others(&env), before);
 }
 
 #[test]
 fn a_service_that_only_clusters_provide_that_take_no_part_is_not_ready() {
-    let mut world = three();
-    world.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
-    place_them(&mut world, &["member2"], &["member1"]);
+    let mut env = three();
+    env.on_hub(cluster("member2").with(json!({"spec": {"syncMode": "Pull"}})));
+    place_them(&mut env, &["member2"], &["member1"]);
     let message = "False NoProviders: no cluster backs shop/foo: member2 (pull mode)";
-    assert_eq!(world.says("foo", "Ready"), message);
+    assert_eq!(env.says("foo", "Ready"), message);
 }
 
 #[test]
 fn a_service_whose_only_provider_is_given_up_says_so() {
     const HOUR: Duration = Duration::from_secs(3600);
-    let mut world = three();
-    world.settings.provider_ttl = Some(HOUR);
-    place_them(&mut world, &["member1"], &["member2"]);
-    world.lose("member1").pass(HOUR / 2);
-    let unreachable = world.says("foo", "Ready");
+    let mut env = three();
+    env.settings.provider_ttl = Some(HOUR);
+    place_them(&mut env, &["member1"], &["member2"]);
+    env.lose("member1").pass(HOUR / 2);
+    let unreachable = env.says("foo", "Ready");
     assert!(
         unreachable.ends_with("(connection refused)"),
         "{unreachable}"
     );
-    world.pass(HOUR);
+    env.pass(HOUR);
     let given_up = format!(
         "{unreachable}; no cluster backs shop/foo: member1 (out of reach for longer than --provider-ttl)"
     );
-    assert_eq!(world.says("foo", "Ready"), given_up);
+    assert_eq!(env.says("foo", "Ready"), given_up);
 }
 
 #[test]
 fn both_lists_may_name_one_member() {
-    let mut world = three();
-    place_them(&mut world, &["member1"], &["member1"]);
+    let mut env = three();
+    place_them(&mut env, &["member1"], &["member1"]);
     let roles = Roles {
         provider: true,
         consumer: true,
     };
     assert_eq!(
-        world.plan("foo").placement.targets,
+        env.plan("foo").placement.targets,
         [(name("member1"), roles)].into()
     );
 }
 
 #[test]
 fn the_whole_service_goes_with_its_multi_cluster_service() {
-    let mut world = three();
-    place_them(&mut world, &[], &[]);
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert_eq!(picture(&world), ["-", "-", "-"]);
-    assert!(world.mcs("foo").is_none());
+    let mut env = three();
+    place_them(&mut env, &[], &[]);
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(picture(&env), ["-", "-", "-"]);
+    assert!(env.mcs("foo").is_none());
 }

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixtures::objects::{Kind, export, mcs, service, slice};
-use crate::fixtures::{World, world};
+use crate::fixtures::{Environment, env};
 
 /// What API servers of that release drop of what is sent to them, by the releases' own sources.
 fn dropped(release: (u32, u32)) -> Vec<(Kind, &'static str)> {
@@ -21,12 +21,11 @@ fn dropped(release: (u32, u32)) -> Vec<(Kind, &'static str)> {
 }
 
 /// `foo`, provided by a member of the newest release and consumed by one of an older one, by its own name and that of the clusterset.
-fn consumed(release: (u32, u32)) -> World {
-    let mut world = world();
-    world.member("member1").silent_member("member2");
-    world.server("member2").drops = dropped(release);
-    world
-        .identify("member2", "uid-of-member2", release)
+fn consumed(release: (u32, u32)) -> Environment {
+    let mut env = env();
+    env.member("member1").silent_member("member2");
+    env.server("member2").drops = dropped(release);
+    env.identify("member2", "uid-of-member2", release)
         .list("member2");
     let foo = || {
         let policy = json!({"spec": {"trafficDistribution": "PreferSameNode", "internalTrafficPolicy": "Local"}});
@@ -40,25 +39,22 @@ fn consumed(release: (u32, u32)) -> World {
         .port("http", 8080)
         .endpoint_with(terminating)
         .endpoint("10.1.0.6");
-    world
-        .on_hub(foo())
-        .on("member1", foo())
-        .on("member1", source);
-    world.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]));
-    world.on("member1", export("foo")).settle();
-    world
+    env.on_hub(foo()).on("member1", foo()).on("member1", source);
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]));
+    env.on("member1", export("foo")).settle();
+    env
 }
 
 #[test]
 fn what_a_release_drops_is_not_planned_for_it_so_that_nothing_is_written_twice() {
     for minor in 21..=36 {
-        let mut world = consumed((1, minor));
+        let mut env = consumed((1, minor));
         assert!(
-            world.is_ready("foo"),
+            env.is_ready("foo"),
             "1.{minor}: {}",
-            world.says("foo", "Ready")
+            env.says("foo", "Ready")
         );
-        let export = world.members["member1"]
+        let export = env.members["member1"]
             .get(Kind::Export, "shop", "foo")
             .expect("the export");
         assert_eq!(
@@ -67,18 +63,17 @@ fn what_a_release_drops_is_not_planned_for_it_so_that_nothing_is_written_twice()
         );
         for name in ["foo", "derived-foo"] {
             assert_eq!(
-                world.addresses("member2", name),
+                env.addresses("member2", name),
                 ["10.1.0.5", "10.1.0.6"],
                 "1.{minor}"
             );
         }
-        world
-            .forget_writes()
+        env.forget_writes()
             .pass(std::time::Duration::from_secs(120));
-        assert_eq!(world.log(), Vec::<String>::new(), "1.{minor}");
-        world.assert_at_rest();
-        world.restart().settle();
-        world.assert_at_rest();
+        assert_eq!(env.log(), Vec::<String>::new(), "1.{minor}");
+        env.assert_at_rest();
+        env.restart().settle();
+        env.assert_at_rest();
     }
 }
 
@@ -114,12 +109,12 @@ fn what_a_release_stores_is_planned_for_it() {
             json!({"forZones": [{"name": "a"}], "forNodes": [{"name": "member1.remote"}]}),
         ),
     ] {
-        let world = consumed(release);
-        let copies = world.copies("member2", "derived-foo");
+        let env = consumed(release);
+        let copies = env.copies("member2", "derived-foo");
         let endpoint = serde_json::to_value(&copies[0].endpoints[0]).expect("JSON");
         assert_eq!(endpoint["conditions"], conditions, "{release:?}");
         assert_eq!(endpoint["hints"], hints, "{release:?}");
-        let derived = &world.service("member2", "derived-foo").expect("a Service")["spec"];
+        let derived = &env.service("member2", "derived-foo").expect("a Service")["spec"];
         assert_eq!(derived["internalTrafficPolicy"], policy, "{release:?}");
         assert_eq!(derived["trafficDistribution"], preference, "{release:?}");
     }
@@ -127,13 +122,12 @@ fn what_a_release_stores_is_planned_for_it() {
 
 #[test]
 fn a_member_that_is_upgraded_gets_what_it_stores_from_then_on() {
-    let mut world = consumed((1, 21));
-    world.server("member2").drops.clear();
-    world
-        .identify("member2", "uid-of-member2", (1, 22))
+    let mut env = consumed((1, 21));
+    env.server("member2").drops.clear();
+    env.identify("member2", "uid-of-member2", (1, 22))
         .list("member2")
         .settle();
-    let copies = world.copies("member2", "foo");
+    let copies = env.copies("member2", "foo");
     let conditions = copies[0].endpoints[0]
         .conditions
         .clone()
@@ -142,7 +136,7 @@ fn a_member_that_is_upgraded_gets_what_it_stores_from_then_on() {
         (conditions.serving, conditions.terminating),
         (Some(true), Some(true))
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]

@@ -3,28 +3,27 @@ use serde_json::{Value, json};
 use causeway::api::labels;
 
 use crate::fixtures::objects::{Kind, Object, mcs, namespace, service, slice};
-use crate::fixtures::{World, world};
+use crate::fixtures::{Environment, env};
 
 /// A hub Service `foo` that member1 provides to member2.
-fn exposed(hub_service: Object) -> World {
-    let mut world = world();
-    world.member("member1").member("member2");
-    world.on_hub(hub_service);
-    world.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]));
-    world.settle();
-    world
+fn exposed(hub_service: Object) -> Environment {
+    let mut env = env();
+    env.member("member1").member("member2");
+    env.on_hub(hub_service);
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]));
+    env.settle();
+    env
 }
 
 /// member1 provides `foo` to everybody.
-fn provide(world: &mut World) {
-    world.on(
+fn provide(env: &mut Environment) {
+    env.on(
         "member1",
         slice("foo-abc", "foo")
             .port("http", 8080)
             .endpoint("10.1.0.5"),
     );
-    world
-        .on_hub(foo())
+    env.on_hub(foo())
         .on_hub(mcs("foo").providers(&["member1"]))
         .settle();
 }
@@ -33,8 +32,8 @@ fn foo() -> Object {
     service("foo").port("http", 80)
 }
 
-fn spec(world: &World, cluster: &str) -> Value {
-    world.service(cluster, "foo").expect("a Service")["spec"].clone()
+fn spec(env: &Environment, cluster: &str) -> Value {
+    env.service(cluster, "foo").expect("a Service")["spec"].clone()
 }
 
 #[test]
@@ -44,9 +43,9 @@ fn ports_affinity_distribution_and_unready_addresses_are_copied() {
         "sessionAffinity": "ClientIP", "sessionAffinityConfig": config, "trafficDistribution": "PreferClose",
         "publishNotReadyAddresses": true, "ports": [{"name": "http", "port": 80, "targetPort": "web", "appProtocol": "h2c"}],
     });
-    let mut world = exposed(foo().with(json!({"spec": part})));
+    let mut env = exposed(foo().with(json!({"spec": part})));
     for cluster in ["member1", "member2"] {
-        let spec = spec(&world, cluster);
+        let spec = spec(&env, cluster);
         assert_eq!(spec["sessionAffinity"], "ClientIP");
         assert_eq!(spec["sessionAffinityConfig"], config);
         assert_eq!(spec["trafficDistribution"], "PreferClose");
@@ -54,7 +53,7 @@ fn ports_affinity_distribution_and_unready_addresses_are_copied() {
         let port = json!([{"name": "http", "port": 80, "protocol": "TCP", "targetPort": "web", "appProtocol": "h2c"}]);
         assert_eq!(spec["ports"], port);
     }
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
@@ -68,9 +67,9 @@ fn nothing_else_is_copied() {
             "ipFamilies": ["IPv6"], "healthCheckNodePort": 30001, "allocateLoadBalancerNodePorts": false,
             "ports": [{"name": "http", "port": 80, "nodePort": 30000}],
         }}));
-    let world = exposed(hub_service);
+    let env = exposed(hub_service);
     for cluster in ["member1", "member2"] {
-        let service = world.service(cluster, "foo").expect("a Service");
+        let service = env.service(cluster, "foo").expect("a Service");
         let known = [
             "clusterIP",
             "clusterIPs",
@@ -113,39 +112,39 @@ fn dual_stack_is_preferred_where_it_is_required() {
         (json!("PreferDualStack"), "PreferDualStack"),
         (json!("RequireDualStack"), "PreferDualStack"),
     ] {
-        let mut world = exposed(foo().with(json!({"spec": {"ipFamilyPolicy": asked}})));
-        assert_eq!(spec(&world, "member2")["ipFamilyPolicy"], given, "{asked}");
-        world.assert_at_rest();
+        let mut env = exposed(foo().with(json!({"spec": {"ipFamilyPolicy": asked}})));
+        assert_eq!(spec(&env, "member2")["ipFamilyPolicy"], given, "{asked}");
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn providers_select_pods_and_mere_consumers_select_nothing() {
-    let mut world = world();
-    world.member("member1").member("member2").member("member3");
-    world.on_hub(foo());
-    world.on_hub(
+    let mut env = env();
+    env.member("member1").member("member2").member("member3");
+    env.on_hub(foo());
+    env.on_hub(
         mcs("foo")
             .providers(&["member1", "member3"])
             .consumers(&["member2", "member3"]),
     );
-    world.settle();
-    assert_eq!(spec(&world, "member1")["selector"], json!({"app": "foo"}));
-    assert_eq!(spec(&world, "member3")["selector"], json!({"app": "foo"}));
+    env.settle();
+    assert_eq!(spec(&env, "member1")["selector"], json!({"app": "foo"}));
+    assert_eq!(spec(&env, "member3")["selector"], json!({"app": "foo"}));
     assert_eq!(
-        spec(&world, "member2")["selector"],
+        spec(&env, "member2")["selector"],
         json!({labels::NO_LOCAL_BACKENDS: "true"})
     );
 }
 
 #[test]
 fn a_service_bears_its_hub_its_owner_and_its_manager() {
-    let world = exposed(foo());
-    let uid = world.mcs("foo").expect("it is there")["metadata"]["uid"]
+    let env = exposed(foo());
+    let uid = env.mcs("foo").expect("it is there")["metadata"]["uid"]
         .as_str()
         .expect("a UID")
         .to_owned();
-    let meta = &world.service("member2", "foo").expect("a Service")["metadata"];
+    let meta = &env.service("member2", "foo").expect("a Service")["metadata"];
     let owner = format!("MultiClusterService/{uid}");
     assert_eq!(
         meta["labels"],
@@ -171,13 +170,12 @@ fn only_the_listed_ports_are_exposed() {
             &["http", "dns"],
         ),
     ] {
-        let mut world = world();
-        world
-            .member("member1")
+        let mut env = env();
+        env.member("member1")
             .on_hub(hub_service.clone())
             .on_hub(listed)
             .settle();
-        let spec = spec(&world, "member1");
+        let spec = spec(&env, "member1");
         let names: Vec<_> = spec["ports"]
             .as_array()
             .expect("ports")
@@ -185,21 +183,21 @@ fn only_the_listed_ports_are_exposed() {
             .map(|port| port["name"].clone())
             .collect();
         assert_eq!(names, exposed);
-        world.assert_at_rest();
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn a_change_of_the_hubs_service_changes_the_members() {
-    let mut world = exposed(foo().with(
+    let mut env = exposed(foo().with(
         json!({"spec": {"sessionAffinity": "ClientIP", "trafficDistribution": "PreferClose"}}),
     ));
-    let address = spec(&world, "member1")["clusterIP"].clone();
+    let address = spec(&env, "member1")["clusterIP"].clone();
     let changed = foo()
         .port("metrics", 90)
         .with(json!({"spec": {"selector": {"app": null, "tier": "web"}}}));
-    world.on_hub(changed).settle();
-    let spec = spec(&world, "member1");
+    env.on_hub(changed).settle();
+    let spec = spec(&env, "member1");
     assert_eq!(spec["selector"], json!({"tier": "web"}));
     assert_eq!(spec["ports"].as_array().map(Vec::len), Some(2));
     assert_eq!(spec["sessionAffinity"], "None");
@@ -208,51 +206,50 @@ fn a_change_of_the_hubs_service_changes_the_members() {
         (&Value::Null, &Value::Null)
     );
     assert_eq!(spec["clusterIP"], address);
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn what_a_person_changes_in_a_members_copy_is_changed_back() {
-    let mut world = exposed(foo());
-    world.on(
+    let mut env = exposed(foo());
+    env.on(
         "member2",
         service("foo")
             .port("http", 8888)
             .with(json!({"metadata": {"labels": {labels::HUB: "hub-uid"}}})),
     );
-    world.settle();
-    assert_eq!(spec(&world, "member2")["ports"][0]["port"], 80);
-    world.off("member2", Kind::Service, "foo").settle();
-    assert_eq!(spec(&world, "member2")["ports"][0]["port"], 80);
+    env.settle();
+    assert_eq!(spec(&env, "member2")["ports"][0]["port"], 80);
+    env.off("member2", Kind::Service, "foo").settle();
+    assert_eq!(spec(&env, "member2")["ports"][0]["port"], 80);
 }
 
 #[test]
 fn a_foreign_service_is_used_as_it_is() {
-    let mut world = world();
-    world.member("member1").member("member2");
+    let mut env = env();
+    env.member("member1").member("member2");
     let theirs = service("foo").port("web", 80).port("admin", 9000);
-    world.on("member2", theirs).on(
+    env.on("member2", theirs).on(
         "member1",
         slice("foo-abc", "foo")
             .port("http", 8080)
             .endpoint("10.1.0.5"),
     );
-    world
-        .on_hub(foo())
+    env.on_hub(foo())
         .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
         .settle();
-    assert_eq!(spec(&world, "member2")["selector"], json!({"app": "foo"}));
-    let copies = world.copies("member2", "foo");
+    assert_eq!(spec(&env, "member2")["selector"], json!({"app": "foo"}));
+    let copies = env.copies("member2", "foo");
     let ports = copies[0].ports.as_deref().unwrap_or_default();
     assert_eq!(ports.len(), 1);
     assert_eq!(
         (ports[0].name.as_deref(), ports[0].port),
         (Some("web"), Some(8080))
     );
-    assert!(world.is_ready("foo"));
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert!(world.service("member2", "foo").is_some());
-    assert_eq!(world.copies("member2", "foo"), []);
+    assert!(env.is_ready("foo"));
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.service("member2", "foo").is_some());
+    assert_eq!(env.copies("member2", "foo"), []);
 }
 
 #[test]
@@ -275,60 +272,57 @@ fn a_foreign_service_that_does_not_fit_is_reported_with_a_remedy() {
              ExternalName; remove or rename it",
         ),
     ] {
-        let mut world = world();
-        world
-            .member("member1")
+        let mut env = env();
+        env.member("member1")
             .member("member2")
             .on("member2", theirs);
-        world.on(
+        env.on(
             "member1",
             slice("foo-abc", "foo")
                 .port("http", 8080)
                 .endpoint("10.1.0.5"),
         );
-        world
-            .on_hub(foo())
+        env.on_hub(foo())
             .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
             .settle();
-        assert_eq!(world.says("foo", "ServiceApplied"), message);
-        assert_eq!(world.copies("member2", "foo"), []);
-        world.off("member2", Kind::Service, "foo").settle();
-        assert!(world.is_ready("foo"));
-        assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+        assert_eq!(env.says("foo", "ServiceApplied"), message);
+        assert_eq!(env.copies("member2", "foo"), []);
+        env.off("member2", Kind::Service, "foo").settle();
+        assert!(env.is_ready("foo"));
+        assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     }
 }
 
 #[test]
 fn another_hubs_service_is_foreign() {
-    let mut world = world();
-    world.member("member1").member("member2");
+    let mut env = env();
+    env.member("member1").member("member2");
     let theirs = service("foo")
         .port("http", 80)
         .with(json!({"metadata": {"labels": {labels::HUB: "other-hub"}}}));
-    world
-        .on("member2", theirs)
+    env.on("member2", theirs)
         .on_hub(foo())
         .on_hub(mcs("foo"))
         .settle();
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert!(world.service("member1", "foo").is_none());
-    let left = world.service("member2", "foo").expect("a Service");
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.service("member1", "foo").is_none());
+    let left = env.service("member2", "foo").expect("a Service");
     assert_eq!(
         left["metadata"]["labels"],
         json!({labels::HUB: "other-hub"})
     );
     assert!(
-        world.log().iter().all(|line| !line.starts_with("member2")),
+        env.log().iter().all(|line| !line.starts_with("member2")),
         "{:?}",
-        world.log()
+        env.log()
     );
 }
 
 #[test]
 fn headless_becomes_headless_and_a_flip_makes_it_anew_once_it_is_gone() {
-    let mut world = exposed(foo().headless());
-    assert_eq!(spec(&world, "member2")["clusterIP"], "None");
-    world.assert_at_rest();
+    let mut env = exposed(foo().headless());
+    assert_eq!(spec(&env, "member2")["clusterIP"], "None");
+    env.assert_at_rest();
     for (flipped, note) in [
         (
             foo(),
@@ -340,12 +334,11 @@ fn headless_becomes_headless_and_a_flip_makes_it_anew_once_it_is_gone() {
         ),
     ] {
         let headless = flipped.value["spec"]["clusterIP"] == "None";
-        world
-            .forget_writes()
+        env.forget_writes()
             .off_hub(Kind::Service, "foo")
             .on_hub(flipped);
-        world.silence("member2").settle();
-        let log = world.log();
+        env.silence("member2").settle();
+        let log = env.log();
         assert_eq!(
             log.iter()
                 .filter(|line| *line == "member2 delete Service")
@@ -357,43 +350,42 @@ fn headless_becomes_headless_and_a_flip_makes_it_anew_once_it_is_gone() {
             !log.contains(&"member2 create Service".to_owned()),
             "it was not seen gone: {log:?}"
         );
-        world.hear_again("member2").settle();
-        assert!(world.log().contains(&"member2 create Service".to_owned()));
-        assert_eq!(spec(&world, "member2")["clusterIP"] == "None", headless);
-        let said = world
+        env.hear_again("member2").settle();
+        assert!(env.log().contains(&"member2 create Service".to_owned()));
+        assert_eq!(spec(&env, "member2")["clusterIP"] == "None", headless);
+        let said = env
             .recorded
             .iter()
             .filter(|one| one.reason == "ServiceRecreated");
         assert!(
             said.clone().any(|one| one.warning && one.note == note),
             "{:?}",
-            world.recorded
+            env.recorded
         );
         assert_eq!(said.count(), 2, "one for each member");
-        world.assert_at_rest();
+        env.assert_at_rest();
     }
 }
 
 #[test]
 fn a_missing_namespace_is_made_and_never_deleted() {
-    let mut world = world();
-    world
-        .member("member1")
+    let mut env = env();
+    env.member("member1")
         .member("member2")
         .off("member2", Kind::Namespace, "shop");
-    provide(&mut world);
-    let made = world.members["member2"]
+    provide(&mut env);
+    let made = env.members["member2"]
         .get(Kind::Namespace, "", "shop")
         .expect("a namespace");
     assert_eq!(
         made["metadata"]["labels"],
         json!({labels::MANAGED_BY: "causeway"})
     );
-    assert!(world.service("member2", "foo").is_some() && world.is_ready("foo"));
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert!(world.service("member2", "foo").is_none());
+    assert!(env.service("member2", "foo").is_some() && env.is_ready("foo"));
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.service("member2", "foo").is_none());
     assert!(
-        world.members["member2"]
+        env.members["member2"]
             .get(Kind::Namespace, "", "shop")
             .is_some()
     );
@@ -401,60 +393,56 @@ fn a_missing_namespace_is_made_and_never_deleted() {
 
 #[test]
 fn a_terminating_namespace_waits() {
-    let mut world = world();
+    let mut env = env();
     let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
-    world
-        .member("member1")
+    env.member("member1")
         .member("member2")
         .on("member2", namespace("shop").with(held));
-    world.off("member2", Kind::Namespace, "shop");
-    provide(&mut world);
+    env.off("member2", Kind::Namespace, "shop");
+    provide(&mut env);
     assert!(
-        world.log().iter().all(|line| !line.starts_with("member2")),
+        env.log().iter().all(|line| !line.starts_with("member2")),
         "{:?}",
-        world.log()
+        env.log()
     );
     let message = "False ServiceAppliedFailed: 1 of 2 clusters: member2 namespace shop is being deleted there";
-    assert_eq!(world.says("foo", "ServiceApplied"), message);
-    world.on(
+    assert_eq!(env.says("foo", "ServiceApplied"), message);
+    env.on(
         "member2",
         namespace("shop").with(json!({"metadata": {"finalizers": []}})),
     );
-    world.settle();
-    assert!(world.is_ready("foo"), "{}", world.says("foo", "Ready"));
+    env.settle();
+    assert!(env.is_ready("foo"), "{}", env.says("foo", "Ready"));
 }
 
 #[test]
 fn a_hub_that_is_its_own_member_keeps_its_service() {
-    let mut world = world();
-    world
-        .member("own")
+    let mut env = env();
+    env.member("own")
         .member("member2")
         .on("own", foo())
         .on_hub(foo());
-    world.on(
+    env.on(
         "own",
         slice("foo-abc", "foo")
             .port("http", 8080)
             .endpoint("10.1.0.5"),
     );
-    world
-        .on_hub(
-            mcs("foo")
-                .providers(&["own"])
-                .consumers(&["own", "member2"]),
-        )
-        .settle();
+    env.on_hub(
+        mcs("foo")
+            .providers(&["own"])
+            .consumers(&["own", "member2"]),
+    )
+    .settle();
     assert_eq!(
-        world
-            .log()
+        env.log()
             .iter()
             .filter(|line| line.starts_with("own"))
             .count(),
         0,
         "{:?}",
-        world.log()
+        env.log()
     );
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-    assert!(world.is_ready("foo"));
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    assert!(env.is_ready("foo"));
 }

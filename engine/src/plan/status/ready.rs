@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
 use crate::model::propagation::advice;
+use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
-use crate::plan::verdict::{Text, Verdict};
 use crate::plan::{Members, Problem};
 
 impl View<'_> {
@@ -18,9 +18,9 @@ impl View<'_> {
     pub(super) fn ready(
         &self,
         conditions: &[Condition],
-        verdicts: &[(&'static str, Text<'static>, Verdict)],
-    ) -> Verdict {
-        let not_ready = |reason: &'static str, message: String| Verdict::False {
+        states: &[(&'static str, Text<'static>, ConditionState)],
+    ) -> ConditionState {
+        let not_ready = |reason: &'static str, message: String| ConditionState::False {
             reason: reason.into(),
             message,
         };
@@ -30,44 +30,44 @@ impl View<'_> {
         if let Some(problem) = self.desired.karmadas_problem() {
             return self.beside_karmada(problem);
         }
-        let found = verdicts
+        let found = states
             .iter()
             .map(|(type_, _, _)| names::find(conditions, type_));
-        let standing: Vec<_> = found.flatten().collect();
-        if let Some(failed) = standing.iter().find(|one| one.status != TRUE) {
+        let stored: Vec<_> = found.flatten().collect();
+        if let Some(failed) = stored.iter().find(|one| one.status != TRUE) {
             let mut message = failed.message.clone();
-            if let Some(why) = self.without_providers().filter(|_| self.has_lapsed()) {
+            if let Some(why) = self.without_providers().filter(|_| self.has_ttl_expired()) {
                 message.push_str(&format!("; {why}"));
             }
-            return Verdict::False {
+            return ConditionState::False {
                 reason: failed.reason.clone().into(),
                 message,
             };
         }
-        let settled = verdicts
+        let settled = states
             .iter()
-            .all(|(_, _, verdict)| *verdict == Verdict::True);
+            .all(|(_, _, state)| *state == ConditionState::True);
         let is_current = |one: &&Condition| one.observed_generation == Some(self.mcs.generation);
-        let current = standing.len() == verdicts.len() && standing.iter().all(is_current);
+        let current = stored.len() == states.len() && stored.iter().all(is_current);
         let was_ready = names::is_true(&self.mcs.conditions, names::READY);
         if settled || (current && !was_ready) {
             match self.without_providers() {
                 Some(message) => not_ready(reason::NO_PROVIDERS, message),
-                None => Verdict::True,
+                None => ConditionState::True,
             }
         } else {
-            Verdict::Unsettled
+            ConditionState::Unchanged
         }
     }
 
     /// What is said of a service that Karmada carries stays as long as it may be so again in a moment.
-    fn beside_karmada(&self, problem: &Problem) -> Verdict {
+    fn beside_karmada(&self, problem: &Problem) -> ConditionState {
         let beside = self.desired.beside.as_ref();
         let said = names::find(&self.mcs.conditions, names::READY);
         let said = said.filter(|ready| ready.reason == problem.reason);
         let is_current = |ready: &Condition| ready.observed_generation == Some(self.mcs.generation);
         match beside.is_some_and(|beside| beside.wavers) && said.is_some_and(is_current) {
-            true => Verdict::Unsettled,
+            true => ConditionState::Unchanged,
             false => problem.into(),
         }
     }
@@ -86,22 +86,22 @@ impl View<'_> {
         })
     }
 
-    fn has_lapsed(&self) -> bool {
+    fn has_ttl_expired(&self) -> bool {
         let mut providers = self.desired.placement.providers();
-        providers.any(|name| self.index.has_lapsed(name))
+        providers.any(|name| self.index.has_ttl_expired(name))
     }
 
     /// The providers whose endpoints are used.
     fn used(&self) -> impl Iterator<Item = &ClusterName> {
         let providers = self.desired.placement.providers();
-        providers.filter(|name| self.index.provides(name) && !self.index.has_lapsed(name))
+        providers.filter(|name| self.index.provides(name) && !self.index.has_ttl_expired(name))
     }
 
     /// The clusters that take no part, and why.
     fn left_out(&self) -> Vec<String> {
         let placement = &self.desired.placement;
         let unused = placement.providers().filter_map(|name| {
-            let why = match (self.index.provides(name), self.index.has_lapsed(name)) {
+            let why = match (self.index.provides(name), self.index.has_ttl_expired(name)) {
                 (false, _) => self.not_provided(name),
                 (true, true) => "out of reach for longer than --provider-ttl",
                 (true, false) => return None,
@@ -158,12 +158,12 @@ impl View<'_> {
 
     /// The endpoints that no consumer is given, whoever it is.
     fn refused(&self) -> Vec<String> {
-        let Members::Wanted(wishes) = &self.desired.members else {
+        let Members::Wanted(members) = &self.desired.members else {
             return Vec::new();
         };
-        let all: BTreeMap<_, _> = wishes
+        let all: BTreeMap<_, _> = members
             .values()
-            .flat_map(|wish| &wish.copies.refused)
+            .flat_map(|member| &member.copies.refused)
             .collect();
         let worded = |(name, refused): (&ClusterName, &Refused)| refused.of(name);
         all.into_iter().map(worded).collect()

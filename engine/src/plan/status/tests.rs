@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
-use crate::fixtures::{World, key, name, world};
+use crate::fixtures::{Environment, env, key, name};
 use crate::model::{Failure, FailureKind};
 
 mod load_balancer;
@@ -32,29 +32,26 @@ fn exposure() -> Object {
 }
 
 /// member1 provides `foo` to member2 and member3, and all is well.
-fn ready() -> World {
-    let mut world = world();
-    world
-        .member("member1")
+fn ready() -> Environment {
+    let mut env = env();
+    env.member("member1")
         .member("member2")
         .member("member3")
         .on_hub(foo());
-    world
-        .on("member1", source("10.1.0.5"))
+    env.on("member1", source("10.1.0.5"))
         .on_hub(exposure())
         .settle();
-    assert!(world.is_ready("foo"), "{}", world.says("foo", names::READY));
-    world.forget_writes();
-    world
+    assert!(env.is_ready("foo"), "{}", env.says("foo", names::READY));
+    env.forget_writes();
+    env
 }
 
-fn all(world: &World) -> [String; 4] {
-    TYPES.map(|type_| world.says("foo", type_))
+fn all(env: &Environment) -> [String; 4] {
+    TYPES.map(|type_| env.says("foo", type_))
 }
 
-fn status_writes(world: &World) -> usize {
-    world
-        .log()
+fn status_writes(env: &Environment) -> usize {
+    env.log()
         .iter()
         .filter(|line| *line == "hub patch MultiClusterService")
         .count()
@@ -66,15 +63,15 @@ fn minute() -> Duration {
 
 #[test]
 fn what_is_done_reads_as_karmada_writes_it() {
-    let world = ready();
+    let env = ready();
     let expected = [
         "True ServiceAppliedSucceed: Service is propagated to target clusters.",
         "True EndpointSliceDispatchedSucceed: EndpointSlice are dispatched successfully",
         "True EndpointSliceAppliedSuccess: EndpointSlices are propagated to target clusters.",
         "True Ready: shop/foo can be reached from 2 clusters, backed by 1 cluster",
     ];
-    assert_eq!(all(&world), expected);
-    let order = world.mcs("foo").expect("it is there")["status"]["conditions"].clone();
+    assert_eq!(all(&env), expected);
+    let order = env.mcs("foo").expect("it is there")["status"]["conditions"].clone();
     let order: Vec<_> = order
         .as_array()
         .expect("conditions")
@@ -86,83 +83,78 @@ fn what_is_done_reads_as_karmada_writes_it() {
 
 #[test]
 fn an_unreachable_consumer_is_named_and_what_it_holds_still_counts_as_applied() {
-    let mut world = ready();
-    world.lose("member3").settle();
+    let mut env = ready();
+    env.lose("member3").settle();
     let expected = [
         "False ServiceAppliedFailed: 1 of 3 clusters: member3 unreachable since 2026-01-01T00:00:01Z (connection refused)",
         "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member3 unreachable since 2026-01-01T00:00:01Z (connection refused)",
         "True EndpointSliceAppliedSuccess: EndpointSlices are propagated to target clusters.",
         "False ServiceAppliedFailed: 1 of 3 clusters: member3 unreachable since 2026-01-01T00:00:01Z (connection refused)",
     ];
-    assert_eq!(all(&world), expected);
-    world.forget_writes().pass(minute() * 60);
+    assert_eq!(all(&env), expected);
+    env.forget_writes().pass(minute() * 60);
     assert_eq!(
-        status_writes(&world),
+        status_writes(&env),
         0,
-        "the text stays the same while the trouble does"
+        "the text stays the same while the problem does"
     );
-    world.list("member3").settle();
+    env.list("member3").settle();
     assert!(
-        TYPES.iter().all(|type_| world
+        TYPES.iter().all(|type_| env
             .condition("foo", type_)
             .is_some_and(|one| one.status == TRUE)),
         "{:?}",
-        all(&world)
+        all(&env)
     );
 }
 
 #[test]
 fn an_unreachable_provider_is_named_though_its_copies_stay() {
-    let mut world = ready();
-    world.lose("member1").settle();
+    let mut env = ready();
+    env.lose("member1").settle();
     let dispatched = "False EndpointSliceDispatchedFailed: 1 of 1 providers: member1 unreachable since 2026-01-01T00:00:01Z \
                       (connection refused)";
     assert_eq!(
-        world.says("foo", names::ENDPOINT_SLICE_DISPATCHED),
+        env.says("foo", names::ENDPOINT_SLICE_DISPATCHED),
         dispatched
     );
     assert_eq!(
-        world.says("foo", names::ENDPOINT_SLICE_APPLIED),
+        env.says("foo", names::ENDPOINT_SLICE_APPLIED),
         "True EndpointSliceAppliedSuccess: EndpointSlices are propagated to target clusters."
     );
 }
 
 #[test]
 fn a_consumer_that_never_got_anything_is_not_applied_while_it_is_unreachable() {
-    let mut world = world();
-    world
-        .member("member1")
+    let mut env = env();
+    env.member("member1")
         .member("member2")
         .member("member3")
         .on_hub(foo())
         .lose("member3");
-    world
-        .on("member1", source("10.1.0.5"))
+    env.on("member1", source("10.1.0.5"))
         .on_hub(exposure())
         .settle();
     let applied = "False EndpointSliceAppliedFailed: 1 of 2 consumers: member3 unreachable since 2026-01-01T00:00:00Z \
                    (connection refused)";
-    assert_eq!(world.says("foo", names::ENDPOINT_SLICE_APPLIED), applied);
+    assert_eq!(env.says("foo", names::ENDPOINT_SLICE_APPLIED), applied);
 }
 
 #[test]
 fn nothing_is_said_of_members_that_are_still_listing() {
-    let mut world = world();
-    world
-        .member("member1")
+    let mut env = env();
+    env.member("member1")
         .member("member2")
         .silent_member("member3")
         .on_hub(foo());
-    world
-        .on("member1", source("10.1.0.5"))
+    env.on("member1", source("10.1.0.5"))
         .on_hub(exposure())
         .settle();
-    assert_eq!(all(&world), ["unknown"; 4]);
-    world
-        .identify("member3", "uid-of-member3", (1, 34))
+    assert_eq!(all(&env), ["unknown"; 4]);
+    env.identify("member3", "uid-of-member3", (1, 34))
         .list("member3")
         .settle();
-    assert!(world.is_ready("foo"));
+    assert!(env.is_ready("foo"));
 }
 
 #[test]
@@ -200,71 +192,65 @@ fn a_failed_write_is_trouble_of_the_member_that_refuses_it() {
             "False ServiceAppliedFailed: 1 of 3 clusters: member3 Service foo cannot be written (quota exceeded)",
         ),
     ] {
-        let mut world = world();
-        world
-            .member("member1")
+        let mut env = env();
+        env.member("member1")
             .member("member2")
             .member("member3")
             .on_hub(foo());
-        world.server("member3").refuses = Some((kind, denied()));
-        world
-            .on("member1", source("10.1.0.5"))
+        env.server("member3").refuses = Some((kind, denied()));
+        env.on("member1", source("10.1.0.5"))
             .on_hub(exposure())
             .settle();
-        assert_eq!(world.says("foo", condition), message);
+        assert_eq!(env.says("foo", condition), message);
         assert_eq!(
-            world.addresses("member2", "foo"),
+            env.addresses("member2", "foo"),
             ["10.1.0.5"],
-            "member3's trouble stays there"
+            "member3's problem stays there"
         );
-        world.server("member3").refuses = None;
-        world.pass(minute());
-        assert!(world.is_ready("foo"));
+        env.server("member3").refuses = None;
+        env.pass(minute());
+        assert!(env.is_ready("foo"));
     }
 }
 
 #[test]
 fn nothing_flaps_while_writes_are_in_progress() {
-    let mut world = ready();
+    let mut env = ready();
     for round in 0..20 {
-        world
-            .on("member1", source(&format!("10.1.0.{round}")))
+        env.on("member1", source(&format!("10.1.0.{round}")))
             .pass(Duration::from_millis(30));
     }
-    world.settle();
-    assert_eq!(status_writes(&world), 0, "{:?}", world.log());
+    env.settle();
+    assert_eq!(status_writes(&env), 0, "{:?}", env.log());
     assert!(
-        world.log().len() > 4 && world.log().len() <= 16,
+        env.log().len() > 4 && env.log().len() <= 16,
         "ten a second in each consumer: {:?}",
-        world.log()
+        env.log()
     );
-    assert!(world.recorded.is_empty());
+    assert!(env.recorded.is_empty());
 }
 
 #[test]
 fn ready_of_a_new_generation_is_not_said_before_it_is_so() {
-    let mut world = ready();
-    world.member("member4").settle();
-    let before = all(&world);
-    world
-        .silence("member4")
+    let mut env = ready();
+    env.member("member4").settle();
+    let before = all(&env);
+    env.silence("member4")
         .on_hub(exposure().consumers(&["member2", "member3", "member4"]))
         .settle();
-    assert_eq!(all(&world), before, "member4's watch has shown nothing yet");
+    assert_eq!(all(&env), before, "member4's watch has shown nothing yet");
     assert_eq!(
-        world
-            .condition("foo", names::READY)
+        env.condition("foo", names::READY)
             .and_then(|one| one.observed_generation),
         Some(1)
     );
-    world.hear_again("member4").settle();
+    env.hear_again("member4").settle();
     assert_eq!(
-        world.says("foo", names::READY),
+        env.says("foo", names::READY),
         "True Ready: shop/foo can be reached from 3 clusters, backed by 1 cluster"
     );
     assert_eq!(
-        world
-            .condition("foo", names::READY)
+        env.condition("foo", names::READY)
             .and_then(|one| one.observed_generation),
         Some(2)
     );
@@ -272,78 +258,68 @@ fn ready_of_a_new_generation_is_not_said_before_it_is_so() {
 
 #[test]
 fn ready_names_the_first_that_does_not_hold_also_while_others_are_under_way() {
-    let mut world = ready();
-    world.server("member3").refuses =
-        Some((Kind::Slice, Failure::new(FailureKind::Forbidden, "no")));
-    world
-        .lose("member2")
+    let mut env = ready();
+    env.server("member3").refuses = Some((Kind::Slice, Failure::new(FailureKind::Forbidden, "no")));
+    env.lose("member2")
         .on("member1", source("10.1.0.6"))
         .settle();
     assert!(
-        world
-            .says("foo", names::READY)
+        env.says("foo", names::READY)
             .starts_with("False ServiceAppliedFailed: 1 of 3 clusters: member2 unreachable")
     );
-    world.silence("member2").list("member2").settle();
+    env.silence("member2").list("member2").settle();
     let message = "False EndpointSliceDispatchedFailed: 1 of 2 consumers: member3 1 EndpointSlice cannot be written (no)";
-    assert_eq!(world.says("foo", names::READY), message);
+    assert_eq!(env.says("foo", names::READY), message);
 }
 
 #[test]
 fn a_slice_that_is_not_seen_back_for_half_a_minute_is_trouble_and_not_before() {
-    let mut world = ready();
-    world
-        .silence("member3")
+    let mut env = ready();
+    env.silence("member3")
         .on("member1", source("10.1.0.6"))
         .pass(Duration::from_secs(29));
-    assert_eq!(status_writes(&world), 0);
-    world.settle();
+    assert_eq!(status_writes(&env), 0);
+    env.settle();
     let applied = "False EndpointSliceAppliedFailed: 1 of 2 consumers: member3 1 EndpointSlices were written and are not seen back";
-    assert_eq!(world.says("foo", names::ENDPOINT_SLICE_APPLIED), applied);
-    let dispatched = world.says("foo", names::ENDPOINT_SLICE_DISPATCHED);
+    assert_eq!(env.says("foo", names::ENDPOINT_SLICE_APPLIED), applied);
+    let dispatched = env.says("foo", names::ENDPOINT_SLICE_DISPATCHED);
     assert!(dispatched.starts_with("True"));
-    world.hear_again("member3").settle();
-    assert!(world.is_ready("foo"));
+    env.hear_again("member3").settle();
+    assert!(env.is_ready("foo"));
 }
 
 #[test]
 fn a_slice_that_a_new_list_shows_is_seen_back() {
-    let mut world = ready();
-    world
-        .silence("member3")
+    let mut env = ready();
+    env.silence("member3")
         .on("member1", source("10.1.0.6"))
         .pass(Duration::from_secs(31));
-    assert!(!world.is_ready("foo"));
-    world.hear_again("member3").list("member3").settle();
-    assert!(world.is_ready("foo"), "{}", world.says("foo", names::READY));
+    assert!(!env.is_ready("foo"));
+    env.hear_again("member3").list("member3").settle();
+    assert!(env.is_ready("foo"), "{}", env.says("foo", names::READY));
 }
 
 #[test]
 fn a_provider_without_a_slice_is_not_dispatched_after_half_a_minute() {
-    let mut world = world();
-    world
-        .member("member1")
+    let mut env = env();
+    env.member("member1")
         .member("member2")
         .member("member3")
         .on_hub(foo())
         .on_hub(exposure());
-    world.pass(Duration::from_secs(29));
-    assert_eq!(
-        world.says("foo", names::ENDPOINT_SLICE_DISPATCHED),
-        "unknown"
-    );
-    world.pass(Duration::from_secs(2));
+    env.pass(Duration::from_secs(29));
+    assert_eq!(env.says("foo", names::ENDPOINT_SLICE_DISPATCHED), "unknown");
+    env.pass(Duration::from_secs(2));
     let message = "False EndpointSliceDispatchedFailed: 1 of 1 providers: member1 has no EndpointSlice of Service foo";
-    assert_eq!(world.says("foo", names::READY), message);
-    world.on("member1", source("10.1.0.5")).settle();
-    assert!(world.is_ready("foo"));
+    assert_eq!(env.says("foo", names::READY), message);
+    env.on("member1", source("10.1.0.5")).settle();
+    assert!(env.is_ready("foo"));
 }
 
 #[test]
 fn a_false_message_names_the_clusters_shortest_first_and_not_too_many() {
-    let mut world = world();
-    world
-        .member("member1")
+    let mut env = env();
+    env.member("member1")
         .on_hub(foo())
         .on("member1", source("10.1.0.5"));
     let names = [
@@ -355,66 +331,60 @@ fn a_false_message_names_the_clusters_shortest_first_and_not_too_many() {
         "member-with-a-long-name",
         "ee4",
     ];
-    world
-        .on_hub(mcs("foo").providers(&["member1"]).consumers(&names))
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&names))
         .settle();
     let message = "False ServiceAppliedFailed: 7 of 8 clusters: a8 is not joined; a9 is not joined; bb7 is not joined; cc6 is \
                    not joined; dd5 is not joined; and 2 more";
-    assert_eq!(world.says("foo", super::names::READY), message);
+    assert_eq!(env.says("foo", super::names::READY), message);
 }
 
 #[test]
 fn nobody_to_serve_is_said() {
-    let mut world = world();
-    world.on_hub(foo()).on_hub(mcs("foo")).settle();
+    let mut env = env();
+    env.on_hub(foo()).on_hub(mcs("foo")).settle();
     let message =
         "False ServiceAppliedFailed: no cluster takes part; join some with kubectl mcs join";
-    assert_eq!(world.says("foo", names::READY), message);
+    assert_eq!(env.says("foo", names::READY), message);
 }
 
 #[test]
 fn the_transition_time_moves_with_the_status_alone_and_the_generation_always() {
-    let mut world = ready();
-    let since = |world: &World| {
-        world
-            .condition("foo", names::READY)
+    let mut env = ready();
+    let since = |env: &Environment| {
+        env.condition("foo", names::READY)
             .expect("Ready")
             .last_transition_time
             .0
     };
-    let generation = |world: &World| {
-        world
-            .condition("foo", names::SERVICE_APPLIED)
+    let generation = |env: &Environment| {
+        env.condition("foo", names::SERVICE_APPLIED)
             .and_then(|one| one.observed_generation)
     };
-    let first = since(&world);
-    assert_eq!(generation(&world), Some(1));
-    world
-        .pass(minute())
+    let first = since(&env);
+    assert_eq!(generation(&env), Some(1));
+    env.pass(minute())
         .on_hub(exposure().consumers(&["member2"]))
         .settle();
     assert_eq!(
-        (since(&world), generation(&world)),
+        (since(&env), generation(&env)),
         (first, Some(2)),
         "the message moved, the status did not"
     );
-    assert!(world.says("foo", names::READY).contains("from 1 cluster,"));
-    world.pass(minute()).lose("member2").settle();
-    let second = since(&world);
+    assert!(env.says("foo", names::READY).contains("from 1 cluster,"));
+    env.pass(minute()).lose("member2").settle();
+    let second = since(&env);
     assert_eq!(
         second,
-        world
-            .now()
+        env.now()
             .wall
             .saturating_sub(k8s_openapi::jiff::SignedDuration::from_secs(1))
             .expect("a time")
     );
-    world
-        .pass(minute())
+    env.pass(minute())
         .on_hub(exposure().consumers(&["member2", "member9"]))
         .settle();
     assert_eq!(
-        since(&world),
+        since(&env),
         second,
         "False for another reason is still False"
     );
@@ -422,12 +392,11 @@ fn the_transition_time_moves_with_the_status_alone_and_the_generation_always() {
 
 #[test]
 fn every_transition_is_recorded_once() {
-    let mut world = ready();
-    world.lose("member3").settle();
-    world.pass(minute() * 10);
-    let reasons = |world: &World| {
-        world
-            .recorded
+    let mut env = ready();
+    env.lose("member3").settle();
+    env.pass(minute() * 10);
+    let reasons = |env: &Environment| {
+        env.recorded
             .iter()
             .map(|one| (one.warning, one.reason.clone()))
             .collect::<Vec<_>>()
@@ -436,67 +405,65 @@ fn every_transition_is_recorded_once() {
         (true, "ServiceAppliedFailed".to_owned()),
         (true, "EndpointSliceDispatchedFailed".to_owned()),
     ];
-    assert_eq!(reasons(&world), warnings);
+    assert_eq!(reasons(&env), warnings);
     assert!(
-        world.recorded[0]
+        env.recorded[0]
             .note
             .starts_with("1 of 3 clusters: member3 unreachable")
     );
-    world.forget_writes().list("member3").settle();
+    env.forget_writes().list("member3").settle();
     let news = [
         (false, "ServiceAppliedSucceed".to_owned()),
         (false, "EndpointSliceDispatchedSucceed".to_owned()),
     ];
-    assert_eq!(reasons(&world), news);
+    assert_eq!(reasons(&env), news);
 }
 
 #[test]
 fn a_status_that_says_nothing_new_is_not_written() {
-    let mut world = ready();
+    let mut env = ready();
     for _ in 0..5 {
-        world.index.mark_all_services();
-        world.pass(minute());
+        env.index.mark_all_services();
+        env.pass(minute());
     }
-    assert_eq!(world.log(), Vec::<String>::new());
-    world.restart().pass(minute());
-    assert_eq!(world.log(), Vec::<String>::new());
+    assert_eq!(env.log(), Vec::<String>::new());
+    env.restart().pass(minute());
+    assert_eq!(env.log(), Vec::<String>::new());
 }
 
 #[test]
 fn conditions_that_others_keep_stay() {
-    let mut world = world();
+    let mut env = env();
     let theirs = json!({"type": "Theirs", "status": "Unknown", "reason": "R", "message": "m", "lastTransitionTime": "2025-01-01T00:00:00Z"});
-    world
-        .member("member1")
+    env.member("member1")
         .on_hub(foo())
         .on("member1", source("10.1.0.5"));
-    world
-        .on_hub(mcs("foo").with(json!({"status": {"conditions": [theirs]}})))
+    env.on_hub(mcs("foo").with(json!({"status": {"conditions": [theirs]}})))
         .settle();
-    assert!(world.is_ready("foo"));
-    assert_eq!(world.says("foo", "Theirs"), "Unknown R: m");
+    assert!(env.is_ready("foo"));
+    assert_eq!(env.says("foo", "Theirs"), "Unknown R: m");
 }
 
 #[test]
 fn progress_of_an_unplanned_member_is_none() {
-    let world = ready();
-    let mcs = &world.index.hub.multi_cluster_services[&key("foo")];
+    let env = ready();
+    let mcs = &env.index.hub.multi_cluster_services[&key("foo")];
     let mut progress = HashMap::new();
     progress.insert(
         name("member9"),
         Progress {
-            service_trouble: Some("x".to_owned()),
+            service_problem: Some("x".to_owned()),
             ..Progress::default()
         },
     );
-    let wish = status(
-        &world.index,
+    let status = status(
+        &env.index,
         &key("foo"),
         mcs,
-        &world.plan("foo"),
+        &env.plan("foo"),
         &progress,
         None,
-        world.now(),
+        env.now(),
     );
-    assert!(names::is_true(&wish.conditions, names::READY) && wish.events.is_empty());
+    assert!(names::is_true(&status.conditions, names::READY) && status.events.is_empty());
 }

@@ -28,7 +28,7 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
     let applied = |id: &str, of: &str| Told::Applied(work(id, of));
     let deleted = |id: &str| Told::Deleted(work(id, ""));
     let (mut works, mut change) = (Works::default(), Change::default());
-    works.fold_served(true, now(), &mut change);
+    works.apply_served(true, now(), &mut change);
     for (step, (told, foo, bar, concerned)) in [
         (listed(&[("b", "foo")]), "b", "", "foo"),
         (applied("c", "foo"), "b", "", ""),
@@ -48,7 +48,7 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
     .enumerate()
     {
         let mut change = Change::default();
-        works.fold(told, now(), &mut change);
+        works.apply(told, now(), &mut change);
         let first = |name: &str| {
             let first = works.of_service.get(&key(name)).and_then(BTreeSet::first);
             first.map(|id| id.to_string()).unwrap_or_default()
@@ -73,7 +73,7 @@ fn works_are_waited_for_from_when_the_hub_is_listed_or_their_definition_came() {
     assert_eq!(hub.carrier(&key("foo"), at(1000)), Carrier::Unknown(None));
     hub.listed_since = Some(at(10));
     let served = |hub: &mut Hub, served, now| {
-        hub.fold(HubEvent::WorksServed(served), now);
+        hub.apply(HubEvent::WorksServed(served), now);
     };
     for (now, carrier, hides) in [
         (at(69), Carrier::Unknown(Some(at(70))), false),
@@ -90,7 +90,7 @@ fn works_are_waited_for_from_when_the_hub_is_listed_or_their_definition_came() {
         hub.carrier(&key("foo"), at(100)),
         Carrier::Unknown(Some(at(150)))
     );
-    hub.fold(
+    hub.apply(
         HubEvent::Works(Signal::Listed(vec![work("a", "foo")])),
         at(100),
     );

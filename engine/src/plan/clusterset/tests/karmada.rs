@@ -35,51 +35,50 @@ fn collected(name: &str, address: &str) -> Object {
 }
 
 /// A hub with Karmada, and foo in member1 of three, exported by nobody.
-fn beside_karmada() -> World {
-    let mut world = world();
-    world.hear_works(true);
+fn beside_karmada() -> Environment {
+    let mut env = env();
+    env.hear_works(true);
     for member in ["member1", "member2", "member3"] {
-        world.member(member);
+        env.member(member);
     }
-    world
-        .on("member1", foo())
+    env.on("member1", foo())
         .on("member1", source("foo-abc", "10.1.0.5"))
         .settle();
-    world
+    env
 }
 
 /// Somebody makes a ServiceImport on the hub, and Karmada a Service.
-fn import_on_hub(world: &mut World) {
-    world.on_hub(import_foo()).on_hub(derived_foo()).settle();
+fn import_on_hub(env: &mut Environment) {
+    env.on_hub(import_foo()).on_hub(derived_foo()).settle();
 }
 
 /// The writes to members, but for the statuses of exports.
-fn to_members(world: &World) -> Vec<String> {
-    let log = world.log().into_iter();
+fn to_members(env: &Environment) -> Vec<String> {
+    let log = env.log().into_iter();
     log.filter(|line| !line.starts_with("hub") && !line.ends_with("patch ServiceExport"))
         .collect()
 }
 
 #[test]
 fn an_export_that_karmada_only_propagated_is_carried() {
-    let mut world = beside_karmada();
-    world.on("member1", karmadas(export("foo"))).settle();
+    let mut env = beside_karmada();
+    env.on("member1", karmadas(export("foo"))).settle();
     // So is one whose import Karmada only propagated, its own controllers being switched off.
-    world.on_hub(import_foo()).settle();
-    world.on("member2", karmadas(import_foo())).settle();
+    env.on_hub(import_foo()).settle();
+    env.on("member2", karmadas(import_foo())).settle();
     for member in ["member1", "member2", "member3"] {
-        assert_eq!(world.addresses(member, "derived-foo"), ["10.1.0.5"]);
+        assert_eq!(env.addresses(member, "derived-foo"), ["10.1.0.5"]);
     }
-    assert!(says(&world, "member1", "Ready").starts_with("True Exported"));
+    assert!(says(&env, "member1", "Ready").starts_with("True Exported"));
 }
 
 #[test]
 fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said() {
-    let mut world = beside_karmada();
-    import_on_hub(&mut world);
-    world.on("member1", karmadas(export("foo"))).settle();
-    assert_eq!(to_members(&world), Vec::<String>::new());
-    let told = says(&world, "member1", "Ready");
+    let mut env = beside_karmada();
+    import_on_hub(&mut env);
+    env.on("member1", karmadas(export("foo"))).settle();
+    assert_eq!(to_members(&env), Vec::<String>::new());
+    let told = says(&env, "member1", "Ready");
     assert!(told.starts_with(TOLD), "{told}");
     assert!(
         told.contains("leaves it to them in member1, member2, member3"),
@@ -91,151 +90,139 @@ fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said
     );
 
     // Karmada delivers it, and causeway leaves that alone, also after a restart.
-    world
-        .on("member2", karmadas(import_foo()))
+    env.on("member2", karmadas(import_foo()))
         .on("member2", karmadas(derived_foo()))
         .on("member2", collected("foo-abc", "10.1.0.5"))
         .settle();
-    assert_eq!(to_members(&world), Vec::<String>::new());
-    world.assert_at_rest();
-    world.restart().settle();
-    assert_eq!(to_members(&world), Vec::<String>::new());
+    assert_eq!(to_members(&env), Vec::<String>::new());
+    env.assert_at_rest();
+    env.restart().settle();
+    assert_eq!(to_members(&env), Vec::<String>::new());
 
     // Once that is given up, causeway imports it, whatever goes first.
-    world
-        .off_hub(Kind::Import, "foo")
+    env.off_hub(Kind::Import, "foo")
         .off_hub(Kind::Service, "derived-foo");
-    world.settle();
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    env.settle();
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
     assert_eq!(
-        world.addresses("member2", "derived-foo"),
+        env.addresses("member2", "derived-foo"),
         Vec::<String>::new()
     );
-    world.off("member2", Kind::Slice, "imported-member1-foo-abc");
-    world.off("member2", Kind::Service, "derived-foo").settle();
-    world.off("member2", Kind::Import, "foo").settle();
-    assert_eq!(world.addresses("member2", "derived-foo"), ["10.1.0.5"]);
-    let ready = says(&world, "member1", "Ready");
+    env.off("member2", Kind::Slice, "imported-member1-foo-abc");
+    env.off("member2", Kind::Service, "derived-foo").settle();
+    env.off("member2", Kind::Import, "foo").settle();
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+    let ready = says(&env, "member1", "Ready");
     assert_eq!(
         ready,
         "True Exported: the service is exported to the clusterset"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn what_causeway_imported_first_is_kept_up_beside_karmadas_and_that_is_said() {
-    let mut world = beside_karmada();
-    world.on("member1", karmadas(export("foo"))).settle();
-    let before = everything(&world);
-    world.forget_writes();
-    import_on_hub(&mut world);
-    assert_eq!(everything(&world), before);
-    assert_eq!(to_members(&world), Vec::<String>::new());
-    let told = says(&world, "member1", "Ready");
+    let mut env = beside_karmada();
+    env.on("member1", karmadas(export("foo"))).settle();
+    let before = everything(&env);
+    env.forget_writes();
+    import_on_hub(&mut env);
+    assert_eq!(everything(&env), before);
+    assert_eq!(to_members(&env), Vec::<String>::new());
+    let told = says(&env, "member1", "Ready");
     assert!(told.starts_with(TOLD), "{told}");
     assert!(
         told.contains("goes on in member1, member2, member3"),
         "{told}"
     );
-    world.on("member1", source("foo-abc", "10.1.0.6")).settle();
+    env.on("member1", source("foo-abc", "10.1.0.6")).settle();
     for member in ["member1", "member2", "member3"] {
-        assert_eq!(world.addresses(member, "derived-foo"), ["10.1.0.6"]);
+        assert_eq!(env.addresses(member, "derived-foo"), ["10.1.0.6"]);
     }
-    let before = everything(&world);
+    let before = everything(&env);
     // A cluster that comes later is not begun with.
-    world.member("member4").settle();
-    assert!(get(&world, "member4", Kind::Service, "derived-foo").is_none());
-    world.restart().settle();
-    assert_eq!(everything(&world), before);
+    env.member("member4").settle();
+    assert!(get(&env, "member4", Kind::Service, "derived-foo").is_none());
+    env.restart().settle();
+    assert_eq!(everything(&env), before);
 }
 
 #[test]
 fn of_each_source_there_is_one_carrier_behind_a_service_of_causeways() {
-    let mut world = beside_karmada();
-    let addresses = |world: &World| world.addresses("member2", "derived-foo");
-    world
-        .on("member1", source("foo-def", "10.1.0.7"))
+    let mut env = beside_karmada();
+    let addresses = |env: &Environment| env.addresses("member2", "derived-foo");
+    env.on("member1", source("foo-def", "10.1.0.7"))
         .on("member1", karmadas(export("foo")))
         .settle();
-    import_on_hub(&mut world);
-    world
-        .on("member2", collected("foo-abc", "10.1.0.4"))
-        .settle();
-    assert_eq!(addresses(&world), ["10.1.0.5", "10.1.0.7"], "it is behind");
-    world.forget_writes();
-    world
-        .on("member2", collected("foo-abc", "10.1.0.5"))
-        .settle();
-    assert_eq!(addresses(&world), ["10.1.0.7"]);
-    assert_eq!(to_members(&world), ["member2 delete EndpointSlice"]);
+    import_on_hub(&mut env);
+    env.on("member2", collected("foo-abc", "10.1.0.4")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.5", "10.1.0.7"], "it is behind");
+    env.forget_writes();
+    env.on("member2", collected("foo-abc", "10.1.0.5")).settle();
+    assert_eq!(addresses(&env), ["10.1.0.7"]);
+    assert_eq!(to_members(&env), ["member2 delete EndpointSlice"]);
     // Karmada may be behind for a moment; what it has no slice of is copied as ever.
-    world
-        .on("member1", source("foo-abc", "10.1.0.6"))
+    env.on("member1", source("foo-abc", "10.1.0.6"))
         .on("member1", source("foo-ghi", "10.1.0.8"))
         .settle();
-    assert_eq!(addresses(&world), ["10.1.0.7", "10.1.0.8"]);
-    world.restart().settle();
-    assert_eq!(addresses(&world), ["10.1.0.7", "10.1.0.8"]);
+    assert_eq!(addresses(&env), ["10.1.0.7", "10.1.0.8"]);
+    env.restart().settle();
+    assert_eq!(addresses(&env), ["10.1.0.7", "10.1.0.8"]);
     // The ServiceImport goes from the hub, and causeway carries all of it before Karmada takes its slices away.
-    world.off_hub(Kind::Import, "foo").settle();
-    assert_eq!(addresses(&world), ["10.1.0.6", "10.1.0.7", "10.1.0.8"]);
+    env.off_hub(Kind::Import, "foo").settle();
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7", "10.1.0.8"]);
 }
 
 #[test]
 fn copies_behind_what_karmada_overwrote_stay_until_its_own_slices_stand_there() {
-    let mut world = beside_karmada();
-    world
-        .on("member1", source("foo-def", "10.1.0.7"))
+    let mut env = beside_karmada();
+    env.on("member1", source("foo-def", "10.1.0.7"))
         .on("member1", karmadas(export("foo")))
         .settle();
-    import_on_hub(&mut world);
+    import_on_hub(&mut env);
     for (kind, name) in [(Kind::Import, "foo"), (Kind::Service, "derived-foo")] {
-        let value = get(&world, "member2", kind, name)
+        let value = get(&env, "member2", kind, name)
             .cloned()
             .expect("it is there");
-        world.on("member2", karmadas(Object { kind, value }));
+        env.on("member2", karmadas(Object { kind, value }));
     }
-    world.on("member1", source("foo-abc", "10.1.0.6")).settle();
-    let service = derived(&world, "member2").clone();
+    env.on("member1", source("foo-abc", "10.1.0.6")).settle();
+    let service = derived(&env, "member2").clone();
     assert!(
         service["metadata"]["labels"][labels::HUB].is_null(),
         "{service}"
     );
-    let addresses = |world: &World| world.addresses("member2", "derived-foo");
-    assert_eq!(addresses(&world), ["10.1.0.6", "10.1.0.7"]);
-    world
-        .on("member2", collected("foo-def", "10.1.0.7"))
+    let addresses = |env: &Environment| env.addresses("member2", "derived-foo");
+    assert_eq!(addresses(&env), ["10.1.0.6", "10.1.0.7"]);
+    env.on("member2", collected("foo-def", "10.1.0.7"))
         .pass(AWAITED);
-    assert_eq!(addresses(&world), ["10.1.0.6"]);
-    world
-        .on("member2", collected("foo-abc", "10.1.0.6"))
+    assert_eq!(addresses(&env), ["10.1.0.6"]);
+    env.on("member2", collected("foo-abc", "10.1.0.6"))
         .pass(AWAITED);
-    assert_eq!(addresses(&world), Vec::<String>::new());
-    assert_eq!(*derived(&world, "member2"), service);
-    world.assert_at_rest();
+    assert_eq!(addresses(&env), Vec::<String>::new());
+    assert_eq!(*derived(&env, "member2"), service);
+    env.assert_at_rest();
 }
 
 #[test]
 fn while_it_is_not_known_what_karmada_imports_nothing_is_begun_and_nothing_withdrawn() {
-    let mut world = beside_karmada();
-    world.on("member1", export("foo")).settle();
-    world.says_imports = false;
-    world.restart();
+    let mut env = beside_karmada();
+    env.on("member1", export("foo")).settle();
+    env.says_imports = false;
+    env.restart();
     let bar = slice("bar-abc", "bar")
         .port("http", 8080)
         .endpoint("10.1.0.9");
-    world
-        .on("member1", source("foo-abc", "10.1.0.6"))
+    env.on("member1", source("foo-abc", "10.1.0.6"))
         .on("member1", service("bar").port("http", 80))
         .on("member1", bar)
         .on("member1", export("bar"))
         .pass(AWAITED / 2);
-    assert_eq!(world.addresses("member2", "derived-foo"), ["10.1.0.6"]);
-    assert!(get(&world, "member2", Kind::Service, "derived-bar").is_none());
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.6"]);
+    assert!(get(&env, "member2", Kind::Service, "derived-bar").is_none());
     // A hub that does not say is not waited for for ever.
     let failure = Failure::new(FailureKind::Forbidden, "no");
-    world.hear_hub(HubEvent::Imports(crate::model::Signal::Failed(failure)));
-    world.pass(AWAITED);
-    assert_eq!(world.addresses("member2", "derived-bar"), ["10.1.0.9"]);
+    env.hear_hub(HubEvent::Imports(crate::model::Signal::Failed(failure)));
+    env.pass(AWAITED);
+    assert_eq!(env.addresses("member2", "derived-bar"), ["10.1.0.9"]);
 }

@@ -1,20 +1,20 @@
 use super::*;
-use crate::departure::Leftovers;
+use crate::removal::Leftovers;
 
 #[test]
 fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
+    let mut env = exported();
+    env.off("member1", Kind::Export, "foo").settle();
     let made = import("foo").with(json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}));
-    world.on("member2", made).settle();
-    let before = imported(&world, "member2").clone();
-    assert_eq!(derived(&world, "member2")["spec"]["ports"][0]["port"], 80);
-    world.on("member1", export("foo")).settle();
-    assert_eq!(*imported(&world, "member2"), before);
-    let elsewhere = says(&world, "member1", "Ready");
-    world.on("member2", export("foo")).settle();
-    let ready = says(&world, "member2", "Ready");
-    let address = derived(&world, "member2")["spec"]["clusterIP"]
+    env.on("member2", made).settle();
+    let before = imported(&env, "member2").clone();
+    assert_eq!(derived(&env, "member2")["spec"]["ports"][0]["port"], 80);
+    env.on("member1", export("foo")).settle();
+    assert_eq!(*imported(&env, "member2"), before);
+    let elsewhere = says(&env, "member1", "Ready");
+    env.on("member2", export("foo")).settle();
+    let ready = says(&env, "member2", "Ready");
+    let address = derived(&env, "member2")["spec"]["clusterIP"]
         .as_str()
         .expect("an address")
         .to_owned();
@@ -26,22 +26,20 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
     );
     let exported = "True Exported: the service is exported to the clusterset";
     assert_eq!(elsewhere, exported, "it is no other cluster's");
-    assert_eq!(says(&world, "member1", "Ready"), exported);
+    assert_eq!(says(&env, "member1", "Ready"), exported);
     let resolved = json!({"spec": {"ips": [address]}});
-    let mut value = imported(&world, "member2").clone();
+    let mut value = imported(&env, "member2").clone();
     json_patch::merge(&mut value, &resolved);
-    world
-        .on(
-            "member2",
-            Object {
-                kind: Kind::Import,
-                value,
-            },
-        )
-        .settle();
-    assert_eq!(says(&world, "member2", "Ready"), exported);
-    world
-        .off("member2", Kind::Export, "foo")
+    env.on(
+        "member2",
+        Object {
+            kind: Kind::Import,
+            value,
+        },
+    )
+    .settle();
+    assert_eq!(says(&env, "member2", "Ready"), exported);
+    env.off("member2", Kind::Export, "foo")
         .on(
             "member2",
             Object {
@@ -50,174 +48,171 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
             },
         )
         .settle();
-    let before = imported(&world, "member2").clone();
-    let copies = world.copies("member2", "derived-foo");
+    let before = imported(&env, "member2").clone();
+    let copies = env.copies("member2", "derived-foo");
     let port = copies[0].ports.as_ref().expect("ports")[0].clone();
     assert_eq!((port.name.as_deref(), port.port), (Some(""), Some(8080)));
-    world.off("member2", Kind::Import, "foo").settle();
+    env.off("member2", Kind::Import, "foo").settle();
     assert_ne!(
-        imported(&world, "member2")["metadata"]["uid"],
+        imported(&env, "member2")["metadata"]["uid"],
         before["metadata"]["uid"]
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_cluster_without_the_services_address_family_says_so_in_its_import() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
+    let mut env = exported();
+    env.off("member1", Kind::Export, "foo").settle();
     let text = "Service \"derived-foo\" is invalid: spec.ipFamilies[0]: Invalid value: \"IPv6\": not configured on this cluster";
     let failure = Failure::new(FailureKind::Invalid, text);
-    world.server("member3").refuses = Some((Kind::Service, failure));
-    world.on("member1", export("foo")).settle();
-    assert!(get(&world, "member3", Kind::Service, "derived-foo").is_none());
-    let import = imported(&world, "member3");
+    env.server("member3").refuses = Some((Kind::Service, failure));
+    env.on("member1", export("foo")).settle();
+    assert!(get(&env, "member3", Kind::Service, "derived-foo").is_none());
+    let import = imported(&env, "member3");
     assert_eq!(import["spec"]["ips"], Value::Null);
     assert_eq!(
         import["status"]["conditions"][0]["reason"],
         "IPFamilyNotSupported"
     );
     assert_eq!(
-        imported(&world, "member2")["status"]["conditions"][0]["reason"],
+        imported(&env, "member2")["status"]["conditions"][0]["reason"],
         "Ready"
     );
 }
 
 #[test]
 fn a_service_that_is_exposed_and_exported_is_reached_both_ways() {
-    let mut world = exported();
-    world.on_hub(foo());
-    world
-        .on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
+    let mut env = exported();
+    env.on_hub(foo());
+    env.on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
         .settle();
-    assert_eq!(world.addresses("member3", "foo"), ["10.2.0.5"]);
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
-    world.off("member1", Kind::Export, "foo").settle();
-    assert_eq!(world.addresses("member3", "foo"), ["10.2.0.5"]);
-    assert!(get(&world, "member3", Kind::Import, "foo").is_none());
-    world.on("member1", export("foo")).settle();
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert!(world.addresses("member3", "foo").is_empty());
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    assert_eq!(env.addresses("member3", "foo"), ["10.2.0.5"]);
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    env.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(env.addresses("member3", "foo"), ["10.2.0.5"]);
+    assert!(get(&env, "member3", Kind::Import, "foo").is_none());
+    env.on("member1", export("foo")).settle();
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(env.addresses("member3", "foo").is_empty());
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
     assert!(
-        world.mcs("foo").is_none(),
+        env.mcs("foo").is_none(),
         "the finalizer does not wait for what is exported"
     );
 }
 
 #[test]
 fn what_is_exposed_is_published_as_exports_where_that_is_asked_for() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
-    world.settings.publish_exports = true;
-    world.on_hub(foo());
-    world
-        .on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
+    let mut env = exported();
+    env.off("member1", Kind::Export, "foo").settle();
+    env.settings.publish_exports = true;
+    env.on_hub(foo());
+    env.on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
         .settle();
-    let import = imported(&world, "member3").clone();
-    let own = get(&world, "member3", Kind::Service, "foo").expect("the Service");
+    let import = imported(&env, "member3").clone();
+    let own = get(&env, "member3", Kind::Service, "foo").expect("the Service");
     assert_eq!(import["spec"]["ips"], own["spec"]["clusterIPs"]);
     assert_eq!(
         import["status"]["clusters"],
         json!([{"cluster": "member2"}])
     );
-    assert!(says(&world, "member2", "Ready").starts_with("True Exported"));
-    let copy = &world.copies("member3", "foo")[0];
+    assert!(says(&env, "member2", "Ready").starts_with("True Exported"));
+    let copy = &env.copies("member3", "foo")[0];
     let label = copy
         .metadata
         .labels
         .as_ref()
         .map(|all| &all[labels::MULTICLUSTER_SERVICE_NAME]);
     assert_eq!(label.map(String::as_str), Some("foo"));
-    assert!(get(&world, "member3", Kind::Service, "derived-foo").is_none());
-    world.assert_at_rest();
-    world.on("member1", export("foo")).settle();
+    assert!(get(&env, "member3", Kind::Service, "derived-foo").is_none());
+    env.assert_at_rest();
+    env.on("member1", export("foo")).settle();
     assert!(
-        get(&world, "member2", Kind::Export, "foo").is_none(),
+        get(&env, "member2", Kind::Export, "foo").is_none(),
         "a person's export alone counts"
     );
     assert_eq!(
-        imported(&world, "member3")["spec"]["ips"],
-        derived(&world, "member3")["spec"]["clusterIPs"]
+        imported(&env, "member3")["spec"]["ips"],
+        derived(&env, "member3")["spec"]["clusterIPs"]
     );
-    world.off("member1", Kind::Export, "foo").settle();
+    env.off("member1", Kind::Export, "foo").settle();
     assert_eq!(
-        imported(&world, "member3")["spec"]["ips"],
+        imported(&env, "member3")["spec"]["ips"],
         import["spec"]["ips"]
     );
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert_eq!(everything(&world), Vec::<String>::new());
-    assert!(world.mcs("foo").is_none());
-    world.assert_at_rest();
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(everything(&env), Vec::<String>::new());
+    assert!(env.mcs("foo").is_none());
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
-    let mut world = exported();
+    let mut env = exported();
     let of = |names: &str| {
         let annotations = json!({labels::EXPORT_NAMESPACES: names});
         cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
     };
-    world.on_hub(of("bank, bar")).settle();
-    assert_eq!(everything(&world), Vec::<String>::new());
-    let ready = says(&world, "member1", "Ready");
+    env.on_hub(of("bank, bar")).settle();
+    assert_eq!(everything(&env), Vec::<String>::new());
+    let ready = says(&env, "member1", "Ready");
     assert!(
         ready.starts_with("False Failed: the hub does not let"),
         "{ready}"
     );
-    world.on_hub(of("bank,shop")).settle();
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
-    assert!(says(&world, "member1", "Ready").starts_with("True"));
+    env.on_hub(of("bank,shop")).settle();
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    assert!(says(&env, "member1", "Ready").starts_with("True"));
 }
 
 #[test]
 fn revoked_rights_bind_a_cluster_that_was_not_heard_since_the_start() {
-    let mut world = exported();
+    let mut env = exported();
     let of = |names: &str| {
         let annotations = json!({labels::EXPORT_NAMESPACES: names});
         cluster("member1").with(json!({"metadata": {"annotations": annotations}}))
     };
-    let before = everything(&world);
-    world.lose("member1").restart();
-    world.on_hub(of("bank,shop")).settle();
-    assert_eq!(everything(&world), before, "the rights still allow it");
-    world.on_hub(of("bank")).settle();
-    let left = everything(&world);
+    let before = everything(&env);
+    env.lose("member1").restart();
+    env.on_hub(of("bank,shop")).settle();
+    assert_eq!(everything(&env), before, "the rights still allow it");
+    env.on_hub(of("bank")).settle();
+    let left = everything(&env);
     let of_others = left.iter().filter(|object| !object.starts_with("member1"));
     assert_eq!(of_others.collect::<Vec<_>>(), Vec::<&String>::new());
-    world.introduce("member1").list("member1").settle();
-    assert_eq!(everything(&world), Vec::<String>::new());
-    world.assert_at_rest();
+    env.introduce("member1").list("member1").settle();
+    assert_eq!(everything(&env), Vec::<String>::new());
+    env.assert_at_rest();
 }
 
 #[test]
 fn an_export_in_a_protected_namespace_is_refused_in_its_condition() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
-    world.settings.protection = Protection::new(NAMESPACE, []);
-    world.on("member1", export("foo")).settle();
-    assert!(says(&world, "member1", "Ready").starts_with("False Failed"));
-    assert_eq!(everything(&world), Vec::<String>::new());
+    let mut env = exported();
+    env.off("member1", Kind::Export, "foo").settle();
+    env.settings.protection = Protection::new(NAMESPACE, []);
+    env.on("member1", export("foo")).settle();
+    assert!(says(&env, "member1", "Ready").starts_with("False Failed"));
+    assert_eq!(everything(&env), Vec::<String>::new());
 }
 
 #[test]
 fn an_import_comes_with_its_namespace_and_goes_with_it() {
-    let mut world = exported();
-    world.off("member3", Kind::Namespace, NAMESPACE).settle();
-    world.off("member1", Kind::Export, "foo").settle();
-    world.on("member1", export("foo")).settle();
-    world.forget_writes();
-    world.on("member3", namespace(NAMESPACE)).settle();
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    let mut env = exported();
+    env.off("member3", Kind::Namespace, NAMESPACE).settle();
+    env.off("member1", Kind::Export, "foo").settle();
+    env.on("member1", export("foo")).settle();
+    env.forget_writes();
+    env.on("member3", namespace(NAMESPACE)).settle();
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }
 
 #[test]
 fn older_definitions_get_only_the_fields_that_they_know() {
-    let mut world = exported();
-    world
-        .silent_member("member4")
+    let mut env = exported();
+    env.silent_member("member4")
         .identify("member4", "uid-of-member4", (1, 30));
-    world.list("member4");
+    env.list("member4");
     let served = Served {
         exports: Some(Version::V1alpha1),
         imports: Some(ServedImports {
@@ -225,12 +220,12 @@ fn older_definitions_get_only_the_fields_that_they_know() {
             fields: ImportFields::FIRST,
         }),
     };
-    world.server("member4").drops = vec![
+    env.server("member4").drops = vec![
         (Kind::Import, "/status/conditions"),
         (Kind::Import, "/spec/ipFamilies"),
     ];
-    world.hear("member4", MemberEvent::Served(served)).settle();
-    let import = imported(&world, "member4");
+    env.hear("member4", MemberEvent::Served(served)).settle();
+    let import = imported(&env, "member4");
     assert_eq!(import["apiVersion"], "multicluster.x-k8s.io/v1alpha1");
     for field in ["ipFamilies", "internalTrafficPolicy", "trafficDistribution"] {
         assert_eq!(import["spec"][field], Value::Null, "{field}");
@@ -239,29 +234,28 @@ fn older_definitions_get_only_the_fields_that_they_know() {
         import["status"],
         json!({"clusters": [{"cluster": "member1"}]})
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_published_import_names_no_exporter_once_all_of_them_are_withdrawn() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
-    world.settings.publish_exports = true;
-    world.on_hub(foo());
-    world
-        .on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
+    let mut env = exported();
+    env.off("member1", Kind::Export, "foo").settle();
+    env.settings.publish_exports = true;
+    env.on_hub(foo());
+    env.on_hub(mcs("foo").providers(&["member2"]).consumers(&["member3"]))
         .settle();
     let annotations = json!({ labels::WITHDRAW: "true" });
     let drained = cluster("member2").with(json!({"metadata": {"annotations": annotations}}));
-    world.on_hub(drained).settle();
-    assert_eq!(imported(&world, "member3")["status"]["clusters"], json!([]));
-    world.assert_at_rest();
+    env.on_hub(drained).settle();
+    assert_eq!(imported(&env, "member3")["status"]["clusters"], json!([]));
+    env.assert_at_rest();
 }
 
 #[test]
 fn an_import_that_a_person_applies_over_causeways_is_theirs() {
-    let mut world = exported();
-    let mut applied = imported(&world, "member2").clone();
+    let mut env = exported();
+    let mut applied = imported(&env, "member2").clone();
     let part = json!({
         "metadata": {"annotations": {labels::LAST_APPLIED: "{}"}},
         "spec": {"ports": [{"port": 80, "protocol": "TCP"}]},
@@ -271,23 +265,23 @@ fn an_import_that_a_person_applies_over_causeways_is_theirs() {
         kind: Kind::Import,
         value: applied,
     };
-    world.on("member2", applied).settle();
-    let ports = &imported(&world, "member2")["spec"]["ports"];
+    env.on("member2", applied).settle();
+    let ports = &imported(&env, "member2")["spec"]["ports"];
     assert_eq!(*ports, json!([{"port": 80, "protocol": "TCP"}]));
-    let of_derived = &derived(&world, "member2")["spec"]["ports"][0];
+    let of_derived = &derived(&env, "member2")["spec"]["ports"][0];
     assert_eq!(
         (&of_derived["name"], &of_derived["port"]),
         (&Value::Null, &json!(80))
     );
-    assert_eq!(world.addresses("member2", "derived-foo"), ["10.1.0.5"]);
-    world.off("member1", Kind::Export, "foo").settle();
-    assert!(get(&world, "member2", Kind::Import, "foo").is_some());
-    world.assert_at_rest();
+    assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+    env.off("member1", Kind::Export, "foo").settle();
+    assert!(get(&env, "member2", Kind::Import, "foo").is_some());
+    env.assert_at_rest();
 }
 
 #[test]
 fn what_causeway_said_of_an_import_is_taken_back_when_it_is_a_persons() {
-    let mut world = exported();
+    let mut env = exported();
     let by = |manager: &str, subresource: Value| json!({"manager": manager, "operation": "Update", "subresource": subresource});
     let taken =
         |by: Value| json!({"metadata": {"labels": {labels::HUB: null}, "managedFields": by}});
@@ -311,72 +305,70 @@ fn what_causeway_said_of_an_import_is_taken_back_when_it_is_a_persons() {
             true,
         ),
     ] {
-        let value = imported(&world, member).clone();
+        let value = imported(&env, member).clone();
         assert_eq!(value["status"]["clusters"], json!([{"cluster": "member1"}]));
         let import = Object {
             kind: Kind::Import,
             value,
         };
-        world.on(member, import.with(taken(by))).settle();
-        let status = &imported(&world, member)["status"]["clusters"];
+        env.on(member, import.with(taken(by))).settle();
+        let status = &imported(&env, member)["status"]["clusters"];
         assert_eq!(!status.is_null(), is_left, "{member}: {status}");
     }
-    world.assert_at_rest();
-    world.off("member1", Kind::Export, "foo").settle();
-    assert_eq!(imported(&world, "member2")["status"], Value::Null);
-    world.assert_at_rest();
+    env.assert_at_rest();
+    env.off("member1", Kind::Export, "foo").settle();
+    assert_eq!(imported(&env, "member2")["status"], Value::Null);
+    env.assert_at_rest();
 }
 
 #[test]
 fn what_another_hub_exports_and_imports_is_left_to_it() {
-    let mut world = world();
-    world.member("member1").member("member2");
+    let mut env = env();
+    env.member("member1").member("member2");
     let theirs = json!({"metadata": {"labels": {labels::HUB: "another-hub"}}});
-    world
-        .on("member1", foo())
+    env.on("member1", foo())
         .on("member1", source("foo-abc", "10.1.0.5"))
         .on("member1", export("foo").with(theirs.clone()))
         .on("member2", import("bar").with(theirs))
         .settle();
-    assert_eq!(world.log(), Vec::<String>::new());
+    assert_eq!(env.log(), Vec::<String>::new());
     // Beside it a person's export counts as ever.
-    world
-        .on("member2", foo())
+    env.on("member2", foo())
         .on("member2", export("foo"))
         .settle();
     assert_eq!(
-        imported(&world, "member1")["status"]["clusters"],
+        imported(&env, "member1")["status"]["clusters"],
         json!([{"cluster": "member2"}])
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn an_export_of_a_cluster_that_is_taken_out_says_so_before_the_cluster_is_gone() {
-    let mut world = exported();
+    let mut env = exported();
     let other = service("foo").port("http", 81);
-    world.off("member2", Kind::Service, "foo").settle();
-    world.on("member2", other).on("member2", export("foo"));
-    world.settle();
+    env.off("member2", Kind::Service, "foo").settle();
+    env.on("member2", other).on("member2", export("foo"));
+    env.settle();
     for member in ["member1", "member2"] {
-        let conflict = says(&world, member, "Conflict");
+        let conflict = says(&env, member, "Conflict");
         assert!(conflict.starts_with("True PortConflict"), "{conflict}");
-        let ready = says(&world, member, "Ready");
+        let ready = says(&env, member, "Ready");
         assert!(ready.starts_with("True Exported"), "{ready}");
     }
-    world.silence("member1");
-    world.off_hub(Kind::Cluster, "member1").settle();
-    assert!(world.seen_out.is_empty(), "it is not seen that it was told");
-    world.hear_again("member1").settle();
-    let (name, left) = &world.seen_out[0];
+    env.silence("member1");
+    env.off_hub(Kind::Cluster, "member1").settle();
+    assert!(env.seen_out.is_empty(), "it is not seen that it was told");
+    env.hear_again("member1").settle();
+    let (name, left) = &env.seen_out[0];
     assert_eq!((name.as_str(), left), ("member1", &Leftovers::default()));
-    let ready = says(&world, "member1", "Ready");
+    let ready = says(&env, "member1", "Ready");
     assert!(ready.starts_with("False NotJoined: "), "{ready}");
-    let conflict = says(&world, "member1", "Conflict");
+    let conflict = says(&env, "member1", "Conflict");
     assert!(conflict.starts_with("False NoConflicts: "), "{conflict}");
-    let valid = says(&world, "member1", "Valid");
+    let valid = says(&env, "member1", "Valid");
     assert!(valid.starts_with("True Valid"), "{valid}");
-    let conflict = says(&world, "member2", "Conflict");
+    let conflict = says(&env, "member2", "Conflict");
     assert!(conflict.starts_with("False NoConflicts"), "{conflict}");
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.2.0.5"]);
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.2.0.5"]);
 }

@@ -6,21 +6,21 @@ use crate::fixtures::{key, name};
 const HTTP: &str = "http";
 
 /// Nothing of the import reaches the Service that a member has in the derived Service's place, and everybody is told.
-fn assert_in_the_way(world: &World, of: &str, derived: &str) {
-    let copies = world.copies("member3", derived);
+fn assert_in_the_way(env: &Environment, of: &str, derived: &str) {
+    let copies = env.copies("member3", derived);
     let of_clusterset = copies.iter().filter(|copy| {
         let labels = copy.metadata.labels.as_ref();
         labels.is_some_and(|all| all.contains_key(labels::MULTICLUSTER_SERVICE_NAME))
     });
     assert_eq!(of_clusterset.count(), 0, "{copies:#?}");
-    let import = get(world, "member3", Kind::Import, of).expect("an import");
+    let import = get(env, "member3", Kind::Import, of).expect("an import");
     assert_eq!(import["spec"]["ips"], Value::Null);
     let ready = &import["status"]["conditions"][0];
     assert_eq!(
         (&ready["status"], &ready["reason"]),
         (&json!("False"), &json!("ServiceConflict"))
     );
-    let export = get(world, "member1", Kind::Export, of).expect("an export");
+    let export = get(env, "member1", Kind::Export, of).expect("an export");
     let conditions: Vec<Condition> = decode(export["status"]["conditions"].clone());
     let ready = condition::find(&conditions, "Ready").expect("a condition");
     let told = format!("1 of 3 clusters: member3 has a Service shop/{derived} ");
@@ -42,91 +42,88 @@ fn a_members_own_service_of_the_derived_name_gets_no_foreign_endpoints() {
         service("derived-foo").port(HTTP, 80).with(json!({"metadata": {"labels": {labels::MULTICLUSTER_SERVICE_NAME: "foo"}}})),
         service("derived-foo").port(HTTP, 80).with(json!({"metadata": {"labels": {labels::HUB: "another-hub", labels::MULTICLUSTER_SERVICE_NAME: "foo"}}})),
     ] {
-        let mut world = exported();
-        world.off("member1", Kind::Export, "foo").settle();
-        world.on("member3", theirs).settle();
-        let before = derived(&world, "member3").clone();
-        world.on("member1", export("foo")).settle();
-        assert_in_the_way(&world, "foo", "derived-foo");
-        world.assert_at_rest();
-        world.restart().settle();
-        assert_in_the_way(&world, "foo", "derived-foo");
-        assert_eq!(*derived(&world, "member3"), before);
-        assert_eq!(world.addresses("member2", "derived-foo"), ["10.1.0.5"]);
+        let mut env = exported();
+        env.off("member1", Kind::Export, "foo").settle();
+        env.on("member3", theirs).settle();
+        let before = derived(&env, "member3").clone();
+        env.on("member1", export("foo")).settle();
+        assert_in_the_way(&env, "foo", "derived-foo");
+        env.assert_at_rest();
+        env.restart().settle();
+        assert_in_the_way(&env, "foo", "derived-foo");
+        assert_eq!(*derived(&env, "member3"), before);
+        assert_eq!(env.addresses("member2", "derived-foo"), ["10.1.0.5"]);
         // Once it is gone the import is as it should be.
-        world.off("member3", Kind::Service, "derived-foo").settle();
-        assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
-        assert_eq!(imported(&world, "member3")["spec"]["ips"], derived(&world, "member3")["spec"]["clusterIPs"]);
-        assert!(says(&world, "member1", "Ready").starts_with("True Exported"));
-        world.off("member1", Kind::Export, "foo").settle();
-        assert_eq!(everything(&world), Vec::<String>::new());
+        env.off("member3", Kind::Service, "derived-foo").settle();
+        assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+        assert_eq!(imported(&env, "member3")["spec"]["ips"], derived(&env, "member3")["spec"]["clusterIPs"]);
+        assert!(says(&env, "member1", "Ready").starts_with("True Exported"));
+        env.off("member1", Kind::Export, "foo").settle();
+        assert_eq!(everything(&env), Vec::<String>::new());
     }
 }
 
 #[test]
 fn a_service_that_takes_the_place_of_a_derived_one_loses_its_endpoints() {
-    let mut world = exported();
-    world.off("member3", Kind::Service, "derived-foo");
-    world
-        .on("member3", service("derived-foo").port(HTTP, 80))
+    let mut env = exported();
+    env.off("member3", Kind::Service, "derived-foo");
+    env.on("member3", service("derived-foo").port(HTTP, 80))
         .settle();
-    assert_in_the_way(&world, "foo", "derived-foo");
-    world.off("member1", Kind::Export, "foo").settle();
-    assert!(get(&world, "member3", Kind::Service, "derived-foo").is_some());
-    world.assert_at_rest();
+    assert_in_the_way(&env, "foo", "derived-foo");
+    env.off("member1", Kind::Export, "foo").settle();
+    assert!(get(&env, "member3", Kind::Service, "derived-foo").is_some());
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_derived_service_and_a_multi_cluster_service_of_its_name_keep_their_endpoints_apart() {
-    let mut world = exported();
+    let mut env = exported();
     let other = || service("derived-foo").port(HTTP, 80);
-    world.on("member2", other());
+    env.on("member2", other());
     let pod = slice("derived-foo-abc", "derived-foo")
         .port(HTTP, 8080)
         .endpoint("10.2.0.9");
-    world.off("member1", Kind::Export, "foo").settle();
-    world.on("member2", pod).on_hub(other());
+    env.off("member1", Kind::Export, "foo").settle();
+    env.on("member2", pod).on_hub(other());
     let exposure = mcs("derived-foo")
         .providers(&["member2"])
         .consumers(&["member3"]);
-    world.on_hub(exposure.clone()).settle();
+    env.on_hub(exposure.clone()).settle();
     // The MultiClusterService was there first.
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.2.0.9"]);
-    world
-        .off("member2", Kind::Slice, "derived-foo-abc")
-        .settle();
-    world.on("member1", export("foo")).settle();
-    let import = imported(&world, "member3");
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.2.0.9"]);
+    env.off("member2", Kind::Slice, "derived-foo-abc").settle();
+    env.on("member1", export("foo")).settle();
+    let import = imported(&env, "member3");
     assert_eq!(import["spec"]["ips"], Value::Null);
     assert_eq!(
         import["status"]["conditions"][0]["reason"],
         "ServiceConflict"
     );
-    assert!(world.addresses("member3", "derived-foo").is_empty());
-    let ready = says(&world, "member1", "Ready");
+    assert!(env.addresses("member3", "derived-foo").is_empty());
+    let ready = says(&env, "member1", "Ready");
     assert!(
         ready.contains(
             "member3 has a Service shop/derived-foo for the MultiClusterService of that name"
         ),
         "{ready}"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
     // Now the import is first.
-    world.off_hub(Kind::Mcs, "derived-foo").settle();
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    env.off_hub(Kind::Mcs, "derived-foo").settle();
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
     let pod = slice("derived-foo-abc", "derived-foo")
         .port(HTTP, 8080)
         .endpoint("10.2.0.9");
-    world.on("member2", pod).on_hub(exposure).settle();
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
-    let applied = world.says("derived-foo", "ServiceApplied");
+    env.on("member2", pod).on_hub(exposure).settle();
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    let applied = env.says("derived-foo", "ServiceApplied");
     assert!(
         applied.contains(
             "member3 has a Service shop/derived-foo that stands for the imported service foo"
         ),
         "{applied}"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
@@ -134,9 +131,8 @@ fn a_forged_short_hash_makes_no_derived_service() {
     let long = format!("{}-z", "long".repeat(15));
     let of_long = key(&long).derived();
     let forged = &*of_long.name;
-    let mut world = exported();
-    world
-        .on("member1", service(&long).port(HTTP, 80))
+    let mut env = exported();
+    env.on("member1", service(&long).port(HTTP, 80))
         .on(
             "member1",
             slice("long-abc", &long)
@@ -146,19 +142,19 @@ fn a_forged_short_hash_makes_no_derived_service() {
         .on("member3", service(forged).port(HTTP, 80))
         .on("member1", export(&long))
         .settle();
-    assert_eq!(world.addresses("member2", forged), ["10.1.0.7"]);
-    assert_in_the_way(&world, &long, forged);
+    assert_eq!(env.addresses("member2", forged), ["10.1.0.7"]);
+    assert_in_the_way(&env, &long, forged);
     // It is looked at again when it goes, and when it comes.
-    world.off("member3", Kind::Service, forged).settle();
-    assert_eq!(world.addresses("member3", forged), ["10.1.0.7"]);
-    world.off("member3", Kind::Service, forged);
-    world.on("member3", service(forged).port(HTTP, 80)).settle();
-    assert_in_the_way(&world, &long, forged);
-    world.off("member3", Kind::Service, forged).settle();
-    assert_eq!(world.addresses("member3", forged), ["10.1.0.7"]);
+    env.off("member3", Kind::Service, forged).settle();
+    assert_eq!(env.addresses("member3", forged), ["10.1.0.7"]);
+    env.off("member3", Kind::Service, forged);
+    env.on("member3", service(forged).port(HTTP, 80)).settle();
+    assert_in_the_way(&env, &long, forged);
+    env.off("member3", Kind::Service, forged).settle();
+    assert_eq!(env.addresses("member3", forged), ["10.1.0.7"]);
     // A hash that two names share leads from the one to the other no more than any other name.
     let theirs = json!({"metadata": {"labels": {labels::MULTICLUSTER_SERVICE_NAME: "other"}}});
-    let mut made = get(&world, "member3", Kind::Service, forged)
+    let mut made = get(&env, "member3", Kind::Service, forged)
         .expect("a derived Service")
         .clone();
     json_patch::merge(&mut made, &theirs);
@@ -167,10 +163,10 @@ fn a_forged_short_hash_makes_no_derived_service() {
         kind: Kind::Service,
         value: made,
     };
-    world.index.take_marked();
-    world.server("member3").put(made);
-    world.deliver();
-    let writes = world.writes(&long, "member3");
+    env.index.take_marked();
+    env.server("member3").put(made);
+    env.deliver();
+    let writes = env.writes(&long, "member3");
     assert!(
         writes
             .iter()
@@ -178,39 +174,36 @@ fn a_forged_short_hash_makes_no_derived_service() {
         "{writes:#?}"
     );
     let keeps = |cluster: &str| {
-        world
-            .plan(&long)
+        env.plan(&long)
             .clusterset
             .imports
             .of(&name(cluster))
-            .is_some_and(|wish| !wish.copies.wanted.is_empty())
+            .is_some_and(|import| !import.copies.wanted.is_empty())
     };
     assert!(keeps("member2") && !keeps("member3"));
 }
 
 #[test]
 fn a_label_alone_does_not_make_a_delivered_service_stand_for_another() {
-    let mut world = exported();
-    world.off("member1", Kind::Export, "foo").settle();
-    world.on_hub(foo());
-    world
-        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member3"]))
+    let mut env = exported();
+    env.off("member1", Kind::Export, "foo").settle();
+    env.on_hub(foo());
+    env.on_hub(mcs("foo").providers(&["member1"]).consumers(&["member3"]))
         .settle();
-    let mut labelled = get(&world, "member3", Kind::Service, "foo")
+    let mut labelled = get(&env, "member3", Kind::Service, "foo")
         .expect("a Service")
         .clone();
     labelled["metadata"]["labels"][labels::MULTICLUSTER_SERVICE_NAME] = json!("bar");
-    world
-        .on(
-            "member3",
-            Object {
-                kind: Kind::Service,
-                value: labelled,
-            },
-        )
-        .settle();
-    assert_eq!(world.addresses("member3", "foo"), ["10.1.0.5"]);
-    world.off_hub(Kind::Mcs, "foo").settle();
-    assert!(get(&world, "member3", Kind::Service, "foo").is_none());
-    assert!(world.mcs("foo").is_none());
+    env.on(
+        "member3",
+        Object {
+            kind: Kind::Service,
+            value: labelled,
+        },
+    )
+    .settle();
+    assert_eq!(env.addresses("member3", "foo"), ["10.1.0.5"]);
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert!(get(&env, "member3", Kind::Service, "foo").is_none());
+    assert!(env.mcs("foo").is_none());
 }

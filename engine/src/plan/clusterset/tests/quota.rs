@@ -6,15 +6,14 @@ use crate::index::quota::Quota;
 const LATER: Duration = Duration::from_secs(61);
 
 /// member1 exports that service since that second, with that many bytes of annotations.
-fn exports(world: &mut World, name: &str, second: u8, bytes: usize) {
+fn exports(env: &mut Environment, name: &str, second: u8, bytes: usize) {
     let created = format!("2026-01-01T00:00:{second:02}Z");
     let object = export(name).with(json!({
         "metadata": {"creationTimestamp": created},
         "spec": {"exportedAnnotations": {"a": "x".repeat(bytes)}},
     }));
     let source = slice(&format!("{name}-abc"), name).port("http", 8080);
-    world
-        .on("member1", service(name).port("http", 80))
+    env.on("member1", service(name).port("http", 80))
         .on("member1", source.endpoint("10.1.0.5"))
         // Made now, and then of an earlier time: what API servers say of that is believed.
         .on("member1", object.clone())
@@ -22,89 +21,85 @@ fn exports(world: &mut World, name: &str, second: u8, bytes: usize) {
         .settle();
 }
 
-fn is_imported(world: &World, name: &str) -> bool {
-    get(world, "member2", Kind::Import, name).is_some()
+fn is_imported(env: &Environment, name: &str) -> bool {
+    get(env, "member2", Kind::Import, name).is_some()
 }
 
-fn imported_of<'a>(world: &World, names: &[&'a str]) -> Vec<&'a str> {
+fn imported_of<'a>(env: &Environment, names: &[&'a str]) -> Vec<&'a str> {
     let names = names.iter().copied();
-    names.filter(|name| is_imported(world, name)).collect()
+    names.filter(|name| is_imported(env, name)).collect()
 }
 
-fn ready(world: &World, name: &str) -> String {
-    let export = get(world, "member1", Kind::Export, name).expect("an export");
+fn ready(env: &Environment, name: &str) -> String {
+    let export = get(env, "member1", Kind::Export, name).expect("an export");
     let conditions: Vec<Condition> = decode(export["status"]["conditions"].clone());
     let ready =
         condition::find(&conditions, condition::READY).expect("it says whether it is ready");
     format!("{} {}: {}", ready.status, ready.reason, ready.message)
 }
 
-fn two_members(exports: usize, metadata: usize) -> World {
-    let mut world = world();
-    world.settings.quota = Quota { exports, metadata };
-    world.member("member1").member("member2");
-    world
+fn two_members(exports: usize, metadata: usize) -> Environment {
+    let mut env = env();
+    env.settings.quota = Quota { exports, metadata };
+    env.member("member1").member("member2");
+    env
 }
 
 #[test]
 fn beyond_the_quota_the_oldest_exports_of_a_member_keep_their_place_and_the_others_say_why() {
-    let mut world = two_members(2, 1024 * 1024);
+    let mut env = two_members(2, 1024 * 1024);
     let all = ["a", "b", "c", "d"];
     for (name, second) in [("c", 3), ("b", 2)] {
-        exports(&mut world, name, second, 0);
+        exports(&mut env, name, second, 0);
     }
-    exports(&mut world, "d", 4, 0);
-    assert_eq!(imported_of(&world, &all), ["b", "c"]);
+    exports(&mut env, "d", 4, 0);
+    assert_eq!(imported_of(&env, &all), ["b", "c"]);
     assert_eq!(
-        ready(&world, "d"),
+        ready(&env, "d"),
         "False QuotaExceeded: the cluster exports more than 2 services (--max-member-exports of causeway-controller); the \
          oldest are served: delete ServiceExports that are not needed, or raise the flag"
     );
-    world.assert_at_rest();
+    env.assert_at_rest();
     // An older one does not take the place of what is imported.
-    exports(&mut world, "a", 1, 0);
-    assert_eq!(imported_of(&world, &all), ["a", "b", "c"]);
-    world.assert_at_rest();
+    exports(&mut env, "a", 1, 0);
+    assert_eq!(imported_of(&env, &all), ["a", "b", "c"]);
+    env.assert_at_rest();
     for name in ["a", "b"] {
-        world.off("member1", Kind::Export, name).settle();
+        env.off("member1", Kind::Export, name).settle();
     }
-    world.pass(LATER);
-    assert_eq!(imported_of(&world, &all), ["c", "d"]);
-    assert!(ready(&world, "d").starts_with("True Exported"));
-    world.assert_at_rest();
+    env.pass(LATER);
+    assert_eq!(imported_of(&env, &all), ["c", "d"]);
+    assert!(ready(&env, "d").starts_with("True Exported"));
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_quota_that_is_lowered_withdraws_nothing_and_one_that_is_raised_is_heard() {
-    let mut world = two_members(3, 1024 * 1024);
+    let mut env = two_members(3, 1024 * 1024);
     let all = ["a", "b", "c", "d"];
     for (name, second) in [("a", 1), ("b", 2), ("c", 3)] {
-        exports(&mut world, name, second, 0);
+        exports(&mut env, name, second, 0);
     }
-    world.settings.quota.exports = 1;
-    world.restart().settle();
-    exports(&mut world, "d", 4, 0);
-    assert_eq!(imported_of(&world, &all), ["a", "b", "c"]);
-    assert!(ready(&world, "c").starts_with("True Exported"));
-    world.assert_at_rest();
-    world.settings.quota.exports = 4;
-    world.restart().settle();
-    assert_eq!(imported_of(&world, &all), all);
+    env.settings.quota.exports = 1;
+    env.restart().settle();
+    exports(&mut env, "d", 4, 0);
+    assert_eq!(imported_of(&env, &all), ["a", "b", "c"]);
+    assert!(ready(&env, "c").starts_with("True Exported"));
+    env.assert_at_rest();
+    env.settings.quota.exports = 4;
+    env.restart().settle();
+    assert_eq!(imported_of(&env, &all), all);
 }
 
 #[test]
 fn what_a_member_exports_in_labels_and_annotations_counts_together() {
-    let mut world = two_members(1000, 1024 * 1024);
+    let mut env = two_members(1000, 1024 * 1024);
     for (name, second) in [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("f", 6)] {
-        exports(&mut world, name, second, 200 * 1024);
+        exports(&mut env, name, second, 200 * 1024);
     }
-    assert_eq!(imported_of(&world, &["a", "e", "f"]), ["a", "e"]);
+    assert_eq!(imported_of(&env, &["a", "e", "f"]), ["a", "e"]);
     let told = "False QuotaExceeded: the labels and annotations that the cluster exports have more than 1 MiB \
                 (--max-member-exported-mib of causeway-controller)";
-    assert!(
-        ready(&world, "f").starts_with(told),
-        "{}",
-        ready(&world, "f")
-    );
-    world.assert_at_rest();
+    assert!(ready(&env, "f").starts_with(told), "{}", ready(&env, "f"));
+    env.assert_at_rest();
 }

@@ -4,65 +4,64 @@ use super::*;
 use crate::fixtures::HUB_UID;
 
 /// What of an import and its derived Service must stay, of a member.
-fn held(world: &World, member: &str) -> [Value; 2] {
+fn held(env: &Environment, member: &str) -> [Value; 2] {
     [Kind::Import, Kind::Service].map(|kind| {
         let name = match kind {
             Kind::Import => "foo",
             _ => "derived-foo",
         };
-        get(world, member, kind, name).expect("it is there")["spec"].clone()
+        get(env, member, kind, name).expect("it is there")["spec"].clone()
     })
 }
 
 /// `foo` in member1, which alone exports it, and two members that import it.
-fn imported_by(set_up: impl Fn(&str, &mut World)) -> World {
-    let mut world = world();
+fn imported_by(set_up: impl Fn(&str, &mut Environment)) -> Environment {
+    let mut env = env();
     for member in ["member1", "member2", "member3"] {
-        world.silent_member(member);
-        set_up(member, &mut world);
-        world.introduce(member).list(member);
+        env.silent_member(member);
+        set_up(member, &mut env);
+        env.introduce(member).list(member);
     }
     let exported = foo().with(json!({"spec": {
         "ipFamilyPolicy": "PreferDualStack", "trafficDistribution": "PreferSameZone", "internalTrafficPolicy": "Local",
     }}));
-    world
-        .on("member1", exported)
+    env.on("member1", exported)
         .on("member1", source("foo-abc", "10.1.0.5"))
         .on("member1", export("foo"))
         .settle();
-    world
+    env
 }
 
 /// Another process takes over while the exporter is out of reach.
-fn in_doubt(world: &mut World) -> &mut World {
-    world.lose("member1").restart().forget_writes().settle()
+fn in_doubt(env: &mut Environment) -> &mut Environment {
+    env.lose("member1").restart().forget_writes().settle()
 }
 
 #[test]
 fn a_cluster_of_one_family_takes_no_address_from_those_of_two() {
-    let mut world = imported_by(|member, world| {
+    let mut env = imported_by(|member, env| {
         if member != "member2" {
-            world.server(member).families = vec!["IPv4", "IPv6"];
+            env.server(member).families = vec!["IPv4", "IPv6"];
         }
     });
-    let families = &derived(&world, "member3")["spec"]["ipFamilies"];
+    let families = &derived(&env, "member3")["spec"]["ipFamilies"];
     assert_eq!(*families, json!(["IPv4", "IPv6"]));
-    in_doubt(&mut world).pass(GRACE + GRACE);
-    assert_eq!(world.log(), Vec::<String>::new(), "{:#?}", world.written);
+    in_doubt(&mut env).pass(GRACE + GRACE);
+    assert_eq!(env.log(), Vec::<String>::new(), "{:#?}", env.written);
 }
 
 #[test]
 fn definitions_without_the_newer_fields_lose_no_preference_and_no_hints() {
-    let mut world = imported_by(|member, world| {
-        world.server(member).served.imports = Some(ServedImports {
+    let mut env = imported_by(|member, env| {
+        env.server(member).served.imports = Some(ServedImports {
             version: Version::V1alpha1,
             fields: ImportFields::FIRST,
         });
     });
-    let preference = &derived(&world, "member3")["spec"]["trafficDistribution"];
+    let preference = &derived(&env, "member3")["spec"]["trafficDistribution"];
     assert_eq!(*preference, "PreferSameZone");
-    in_doubt(&mut world).pass(GRACE + GRACE);
-    assert_eq!(world.log(), Vec::<String>::new(), "{:#?}", world.written);
+    in_doubt(&mut env).pass(GRACE + GRACE);
+    assert_eq!(env.log(), Vec::<String>::new(), "{:#?}", env.written);
 }
 
 /// An import that a member wrote as if causeway had.
@@ -83,83 +82,81 @@ pub(super) fn forged() -> Object {
 
 #[test]
 fn a_member_that_forges_its_import_dictates_nothing_to_others() {
-    let mut world = imported_by(|_, _| {});
-    let before = held(&world, "member3");
-    world.lose("member1").restart();
-    world.on("member2", forged()).settle();
-    assert_eq!(held(&world, "member3"), before);
-    let service = &derived(&world, "member2")["spec"];
+    let mut env = imported_by(|_, _| {});
+    let before = held(&env, "member3");
+    env.lose("member1").restart();
+    env.on("member2", forged()).settle();
+    assert_eq!(held(&env, "member3"), before);
+    let service = &derived(&env, "member2")["spec"];
     assert_ne!(service["clusterIP"], "None", "what is in use stays");
-    let ports: Vec<_> = imported(&world, "member2")["spec"]["ports"]
+    let ports: Vec<_> = imported(&env, "member2")["spec"]["ports"]
         .as_array()
         .into_iter()
         .flatten()
         .map(|port| port["port"].clone())
         .collect();
     assert_eq!(ports, [9, 80], "nothing shrinks");
-    world.introduce("member1").list("member1").settle();
-    assert_eq!(held(&world, "member2")[0]["ports"], before[0]["ports"]);
-    assert_eq!(held(&world, "member3"), before);
-    world.assert_at_rest();
+    env.introduce("member1").list("member1").settle();
+    assert_eq!(held(&env, "member2")[0]["ports"], before[0]["ports"]);
+    assert_eq!(held(&env, "member3"), before);
+    env.assert_at_rest();
 }
 
 #[test]
 fn an_import_that_somebody_deleted_is_made_anew_from_the_members_own_service() {
-    let mut world = imported_by(|member, world| {
+    let mut env = imported_by(|member, env| {
         if member == "member3" {
-            world.server(member).families = vec!["IPv4", "IPv6"];
+            env.server(member).families = vec!["IPv4", "IPv6"];
         }
     });
-    let before = held(&world, "member3");
-    in_doubt(&mut world)
+    let before = held(&env, "member3");
+    in_doubt(&mut env)
         .off("member3", Kind::Import, "foo")
         .settle();
-    assert_eq!(held(&world, "member3"), before);
+    assert_eq!(held(&env, "member3"), before);
 }
 
 #[test]
 fn what_is_left_where_both_are_gone_is_kept_until_the_exporter_is_known() {
-    let mut world = imported_by(|_, _| {});
-    in_doubt(&mut world);
-    world
-        .off("member3", Kind::Import, "foo")
+    let mut env = imported_by(|_, _| {});
+    in_doubt(&mut env);
+    env.off("member3", Kind::Import, "foo")
         .off("member3", Kind::Service, "derived-foo")
         .settle();
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
-    assert!(get(&world, "member3", Kind::Import, "foo").is_none());
-    world.introduce("member1").list("member1").settle();
-    assert!(get(&world, "member3", Kind::Import, "foo").is_some());
-    world.assert_at_rest();
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    assert!(get(&env, "member3", Kind::Import, "foo").is_none());
+    env.introduce("member1").list("member1").settle();
+    assert!(get(&env, "member3", Kind::Import, "foo").is_some());
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_foreign_import_keeps_what_it_has_while_the_exporter_is_unknown() {
-    let mut world = imported_by(|_, _| {});
+    let mut env = imported_by(|_, _| {});
     let taken = json!({"metadata": {"labels": {labels::HUB: "another-hub"}}});
-    let value = imported(&world, "member3").clone();
+    let value = imported(&env, "member3").clone();
     let import = Object {
         kind: Kind::Import,
         value,
     };
-    world.on("member3", import.with(taken)).settle();
-    let before = held(&world, "member3");
-    in_doubt(&mut world).pass(GRACE + GRACE);
-    assert_eq!(held(&world, "member3"), before);
-    assert_eq!(world.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+    env.on("member3", import.with(taken)).settle();
+    let before = held(&env, "member3");
+    in_doubt(&mut env).pass(GRACE + GRACE);
+    assert_eq!(held(&env, "member3"), before);
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }
 
 #[test]
 fn a_process_that_ends_while_it_takes_an_import_out_leaves_nothing_that_is_made_whole_again() {
     for arrived in 0..=u8::MAX {
-        let mut world = imported_by(|_, _| {});
-        world
-            .lose("member3")
+        let mut env = imported_by(|_, _| {});
+        env.lose("member3")
             .off("member1", Kind::Export, "foo")
             .crash(arrived)
             .pass(GRACE + GRACE);
         for member in ["member1", "member2"] {
             for (kind, name) in [(Kind::Import, "foo"), (Kind::Service, "derived-foo")] {
-                let left = get(&world, member, kind, name);
+                let left = get(&env, member, kind, name);
                 assert_eq!(left, None, "{member} after the writes {arrived:#b}");
             }
         }

@@ -14,8 +14,8 @@ fn names() -> Object {
 }
 
 /// The slice `foo-abc` as it comes from an API server that lost its mind.
-fn unreadable(world: &World) -> ObservedSlice {
-    let stored = world.members["member1"].get(Kind::Slice, "shop", "foo-abc");
+fn unreadable(env: &Environment) -> ObservedSlice {
+    let stored = env.members["member1"].get(Kind::Slice, "shop", "foo-abc");
     let mut stored = stored.expect("a slice").clone();
     stored["endpoints"] = json!([{"addresses": "all"}]);
     let wire: WireSlice = serde_json::from_value(stored.clone())
@@ -28,10 +28,10 @@ fn unreadable(world: &World) -> ObservedSlice {
 fn slices_of_names_and_endpoints_without_an_address_are_told() {
     let odd = json!({"addresses": ["foo.example"]});
     let sources = [abc().endpoint("10.1.0.5").endpoint_with(odd), names()];
-    let world = provided(foo(), sources);
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    let env = provided(foo(), sources);
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     assert_eq!(
-        world.says("foo", "Ready"),
+        env.says("foo", "Ready"),
         format!(
             "{CARRIED}1 endpoint and 1 EndpointSlice of member1 (an endpoint without an IPv4 address)"
         )
@@ -40,52 +40,47 @@ fn slices_of_names_and_endpoints_without_an_address_are_told() {
 
 #[test]
 fn exports_tell_what_no_cluster_is_given() {
-    let mut world = world();
-    world
-        .member("member1")
-        .member("member2")
-        .on("member1", foo());
+    let mut env = env();
+    env.member("member1").member("member2").on("member1", foo());
     let source = abc().endpoint("10.1.0.5").endpoint("127.0.0.1");
-    world.on("member1", source).on("member1", names());
-    world.on("member1", export("foo")).settle().settle();
-    let said = world.members["member1"].get(Kind::Export, "shop", "foo");
+    env.on("member1", source).on("member1", names());
+    env.on("member1", export("foo")).settle().settle();
+    let said = env.members["member1"].get(Kind::Export, "shop", "foo");
     let conditions = said.expect("the export")["status"]["conditions"].to_string();
     let expected = "the service is exported to the clusterset; not carried: 1 endpoint and 1 EndpointSlice of member1 (";
     assert!(conditions.contains(expected), "{conditions}");
-    world.assert_at_rest();
+    env.assert_at_rest();
 }
 
 #[test]
 fn a_slice_that_can_no_longer_be_read_keeps_its_copies_and_is_told() {
-    let mut world = provided(foo(), [abc().endpoint("10.1.0.5")]);
-    let slice = unreadable(&world);
-    world
-        .hear("member1", MemberEvent::Slices(Signal::Applied(slice)))
+    let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
+    let slice = unreadable(&env);
+    env.hear("member1", MemberEvent::Slices(Signal::Applied(slice)))
         .settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
-    let said = world.says("foo", "Ready");
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
+    let said = env.says("foo", "Ready");
     let why = "1 EndpointSlice of member1 (it cannot be read; copies made of it before stay)";
     assert_eq!(said, format!("{CARRIED}{why}"));
-    world.on("member1", abc().endpoint("10.1.0.6")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.6"]);
+    env.on("member1", abc().endpoint("10.1.0.6")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"]);
 }
 
 #[test]
 fn a_slice_of_more_endpoints_than_the_api_allows_keeps_its_copies() {
-    let mut world = provided(foo(), [abc().endpoint("10.1.0.5")]);
+    let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
     let endpoint =
         |number: usize| json!({"addresses": [format!("10.2.{}.{}", number / 250, number % 250)]});
     for (endpoints, carried) in [(1001, 1), (1000, 1000), (1001, 1000)] {
         let all: Vec<_> = (0..endpoints).map(endpoint).collect();
-        world
-            .on("member1", abc().with(json!({"endpoints": all})))
+        env.on("member1", abc().with(json!({"endpoints": all})))
             .settle();
         assert_eq!(
-            world.addresses("member2", "foo").len(),
+            env.addresses("member2", "foo").len(),
             carried,
             "{endpoints}"
         );
-        let told = world
+        let told = env
             .says("foo", "Ready")
             .contains("it has more than 1000 endpoints");
         assert_eq!(told, endpoints > 1000, "{endpoints}");
@@ -94,24 +89,24 @@ fn a_slice_of_more_endpoints_than_the_api_allows_keeps_its_copies() {
 
 #[test]
 fn more_slices_than_a_service_may_have_change_nothing() {
-    let mut world = provided(foo(), [abc().endpoint("10.1.0.5")]);
+    let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
     let one = |number| {
         slice(&format!("foo-{number}"), "foo")
             .port("http", 8080)
             .endpoint("10.1.1.1")
     };
     for number in 0..MOST_SLICES {
-        world.on("member1", one(number));
+        env.on("member1", one(number));
     }
-    world.on("member1", abc().endpoint("10.1.0.6")).settle();
-    assert_eq!(world.addresses("member2", "foo"), ["10.1.0.5"]);
+    env.on("member1", abc().endpoint("10.1.0.6")).settle();
+    assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     assert_eq!(
-        world.says("foo", "Ready"),
+        env.says("foo", "Ready"),
         format!(
             "{CARRIED}1001 EndpointSlices of member1 (of a service no more than 1000 are carried)"
         )
     );
-    world.off("member1", Kind::Slice, "foo-0").settle();
-    world.pass(Duration::from_secs(5));
-    assert_eq!(world.copies("member2", "foo").len(), MOST_SLICES);
+    env.off("member1", Kind::Slice, "foo-0").settle();
+    env.pass(Duration::from_secs(5));
+    assert_eq!(env.copies("member2", "foo").len(), MOST_SLICES);
 }

@@ -1,4 +1,5 @@
-//! What consumers lack of services that Karmada's own controllers carry, and since when: it lags behind for a moment, and that is not told.
+//! What consumers lack of services that Karmada manages, and since when: Karmada lags behind for a
+//! moment, and that is not reported.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use crate::model::TimePoint;
 
 /// Something that a consumer lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Lack {
+pub enum Gap {
     /// There is no Service.
     Service {
         /// The consumer.
@@ -42,24 +43,24 @@ pub enum Lack {
 
 /// Since when consumers lack what they lack, per service.
 #[derive(Debug, Default)]
-pub struct Lacks(HashMap<ServiceKey, BTreeMap<Lack, TimePoint>>);
+pub struct Gaps(HashMap<ServiceKey, BTreeMap<Gap, TimePoint>>);
 
-impl Lacks {
+impl Gaps {
     /// Since when that is lacked; `None` where it was not noted yet.
-    pub fn since(&self, key: &ServiceKey, lack: &Lack) -> Option<TimePoint> {
-        self.0.get(key)?.get(lack).copied()
+    pub fn since(&self, key: &ServiceKey, gap: &Gap) -> Option<TimePoint> {
+        self.0.get(key)?.get(gap).copied()
     }
 
     /// Notes all that is lacked of a service now.
-    pub fn note(&mut self, key: &ServiceKey, lacks: BTreeSet<Lack>, now: TimePoint) {
+    pub fn note(&mut self, key: &ServiceKey, gaps: BTreeSet<Gap>, now: TimePoint) {
         let before = self.0.remove(key).unwrap_or_default();
-        let since = |lack: Lack| {
-            let since = before.get(&lack).copied().unwrap_or(now);
-            (lack, since)
+        let since = |gap: Gap| {
+            let since = before.get(&gap).copied().unwrap_or(now);
+            (gap, since)
         };
-        if !lacks.is_empty() {
-            let lacks = lacks.into_iter().map(since).collect();
-            self.0.insert(key.clone(), lacks);
+        if !gaps.is_empty() {
+            let gaps = gaps.into_iter().map(since).collect();
+            self.0.insert(key.clone(), gaps);
         }
     }
 }

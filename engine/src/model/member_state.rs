@@ -4,7 +4,7 @@ use super::time_point::TimePoint;
 
 /// How a member stands, as far as planning is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum MemberState {
     /// All its lists were seen and its watches are connected.
     Synced,
     /// Its first lists are not complete.

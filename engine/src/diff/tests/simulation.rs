@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::foo;
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
-use crate::fixtures::{GRACE, World, world};
+use crate::fixtures::{Environment, GRACE, env};
 use causeway::api::labels;
 
 /// Anything that may happen to a service in three members.
@@ -66,8 +66,8 @@ enum Step {
     },
 }
 
-/// What people wish for, and what their pods do.
-fn wish() -> impl Strategy<Value = Step> {
+/// What people ask for, and what their pods do.
+fn request() -> impl Strategy<Value = Step> {
     let member = 1..=3u8;
     prop_oneof![
         3 => (any::<bool>(), 1..4u8, any::<bool>())
@@ -106,17 +106,17 @@ fn removal() -> impl Strategy<Value = Step> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![3 => wish(), 1 => loss(), 1 => removal()]
+    prop_oneof![3 => request(), 1 => loss(), 1 => removal()]
 }
 
 /// Three members, and `foo` everywhere.
-fn joined() -> World {
-    let mut world = world();
+fn joined() -> Environment {
+    let mut env = env();
     for member in 1..=3 {
-        world.member(&of(member));
+        env.member(&of(member));
     }
-    world.on_hub(foo()).on_hub(mcs("foo"));
-    world
+    env.on_hub(foo()).on_hub(mcs("foo"));
+    env
 }
 
 fn of(member: u8) -> String {
@@ -129,9 +129,9 @@ fn chosen(bits: u8) -> Vec<&'static str> {
     (0..3).filter(bit).map(|index| members[index]).collect()
 }
 
-fn take(world: &mut World, step: &Step) {
-    let has = |world: &World, kind, member: u8, name: &str| {
-        world.members[&of(member)].get(kind, "shop", name).is_some()
+fn take(env: &mut Environment, step: &Step) {
+    let has = |env: &Environment, kind, member: u8, name: &str| {
+        env.members[&of(member)].get(kind, "shop", name).is_some()
     };
     match step {
         Step::HubService {
@@ -150,14 +150,14 @@ fn take(world: &mut World, step: &Step) {
             if *preference {
                 made = made.with(json!({"spec": {"trafficDistribution": "PreferSameNode"}}));
             }
-            if world.hub.get(Kind::Service, "shop", "foo").is_some() {
-                world.off_hub(Kind::Service, "foo");
+            if env.hub.get(Kind::Service, "shop", "foo").is_some() {
+                env.off_hub(Kind::Service, "foo");
             }
-            world.on_hub(made);
+            env.on_hub(made);
         }
         Step::NoHubService => {
-            if world.hub.get(Kind::Service, "shop", "foo").is_some() {
-                world.off_hub(Kind::Service, "foo");
+            if env.hub.get(Kind::Service, "shop", "foo").is_some() {
+                env.off_hub(Kind::Service, "foo");
             }
         }
         Step::Exposure {
@@ -168,16 +168,16 @@ fn take(world: &mut World, step: &Step) {
             let made = mcs("foo")
                 .providers(&chosen(*providers))
                 .consumers(&chosen(*consumers));
-            let going = world
+            let going = env
                 .mcs("foo")
                 .is_some_and(|mcs| !mcs["metadata"]["deletionTimestamp"].is_null());
             if !going {
-                world.on_hub(if *port { made.port("http", 80) } else { made });
+                env.on_hub(if *port { made.port("http", 80) } else { made });
             }
         }
         Step::NoExposure => {
-            if world.mcs("foo").is_some() {
-                world.off_hub(Kind::Mcs, "foo");
+            if env.mcs("foo").is_some() {
+                env.off_hub(Kind::Mcs, "foo");
             }
         }
         Step::Slice {
@@ -188,25 +188,25 @@ fn take(world: &mut World, step: &Step) {
             let made = slice(&format!("foo-{number}"), "foo")
                 .port("http", 8080)
                 .port("grpc", 8081);
-            world.on(
+            env.on(
                 &of(*member),
                 made.endpoint(&format!("10.{member}.{number}.{address}")),
             );
         }
         Step::NoSlices { member } => {
             for name in ["foo-0", "foo-1", "foo-2"] {
-                if has(world, Kind::Slice, *member, name) {
-                    world.off(&of(*member), Kind::Slice, name);
+                if has(env, Kind::Slice, *member, name) {
+                    env.off(&of(*member), Kind::Slice, name);
                 }
             }
         }
         Step::Foreign { member } => {
-            if !has(world, Kind::Service, *member, "foo") {
-                world.on(&of(*member), service("foo").port("web", 80));
+            if !has(env, Kind::Service, *member, "foo") {
+                env.on(&of(*member), service("foo").port("web", 80));
             }
         }
         Step::Applied { member } => {
-            let there = world.members[&of(*member)].get(Kind::Service, "shop", "foo");
+            let there = env.members[&of(*member)].get(Kind::Service, "shop", "foo");
             if let Some(value) = there.cloned() {
                 let fields = json!({"f:spec": {"f:selector": {}}});
                 let entry = json!({"manager": "flux", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": fields});
@@ -215,49 +215,48 @@ fn take(world: &mut World, step: &Step) {
                     value,
                 };
                 let applied = json!({"metadata": {"managedFields": [entry]}, "spec": {"selector": {"app": "theirs"}}});
-                world.on(&of(*member), service.with(applied));
+                env.on(&of(*member), service.with(applied));
             }
         }
         Step::NoService { member } => {
-            if has(world, Kind::Service, *member, "foo") {
-                world.off(&of(*member), Kind::Service, "foo");
+            if has(env, Kind::Service, *member, "foo") {
+                env.off(&of(*member), Kind::Service, "foo");
             }
         }
         Step::Drain { member, drained } => {
             let annotations = json!({labels::WITHDRAW: drained.to_string()});
-            world.on_hub(
+            env.on_hub(
                 cluster(&of(*member)).with(json!({"metadata": {"annotations": annotations}})),
             );
         }
         Step::Lose { member } => {
-            world.lose(&of(*member));
+            env.lose(&of(*member));
         }
         Step::Back { member } => {
             let uid = format!("uid-of-{}", of(*member));
-            world
-                .hear_again(&of(*member))
+            env.hear_again(&of(*member))
                 .identify(&of(*member), &uid, (1, 34));
-            world.list(&of(*member));
+            env.list(&of(*member));
         }
         Step::Silence { member } => {
-            world.silence(&of(*member));
+            env.silence(&of(*member));
         }
         Step::Restart => {
-            world.restart();
+            env.restart();
         }
         Step::Crash { arrived } => {
-            world.crash(*arrived);
+            env.crash(*arrived);
         }
         Step::Wait { seconds } => {
-            world.pass(Duration::from_secs(u64::from(*seconds)));
+            env.pass(Duration::from_secs(u64::from(*seconds)));
         }
     }
 }
 
 /// What the members hold, without identities and versions.
-fn picture(world: &World) -> Vec<Value> {
+fn picture(env: &Environment) -> Vec<Value> {
     let mut all = Vec::new();
-    for (name, server) in &world.members {
+    for (name, server) in &env.members {
         for kind in [Kind::Service, Kind::Slice] {
             for object in server.all(kind) {
                 let mut object = object.clone();
@@ -278,39 +277,39 @@ proptest! {
 
     #[test]
     fn whatever_happens_the_world_comes_to_rest_and_a_restart_changes_nothing(steps in prop::collection::vec(step(), 1..25)) {
-        let mut world = joined();
+        let mut env = joined();
         for (index, step) in steps.iter().enumerate() {
-            take(&mut world, step);
+            take(&mut env, step);
             if !matches!(steps.get(index + 1), Some(Step::Crash { .. })) {
-                world.work();
+                env.work();
             }
         }
         for member in 1..=3 {
-            take(&mut world, &Step::Back { member });
+            take(&mut env, &Step::Back { member });
         }
-        world.pass(GRACE + GRACE);
-        world.assert_at_rest();
-        let before = picture(&world);
-        world.restart().pass(GRACE + GRACE);
-        prop_assert_eq!(picture(&world), before);
-        world.assert_at_rest();
+        env.pass(GRACE + GRACE);
+        env.assert_at_rest();
+        let before = picture(&env);
+        env.restart().pass(GRACE + GRACE);
+        prop_assert_eq!(picture(&env), before);
+        env.assert_at_rest();
     }
 
     #[test]
     fn to_lose_sight_of_clusters_costs_no_member_anything(
-        wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..12),
+        requests in prop::collection::vec(request(), 1..12), losses in prop::collection::vec(loss(), 1..12),
     ) {
-        let mut world = joined();
-        for wish in &wishes {
-            take(&mut world, wish);
-            world.work();
+        let mut env = joined();
+        for request in &requests {
+            take(&mut env, request);
+            env.work();
         }
-        world.pass(GRACE + GRACE).forget_writes();
+        env.pass(GRACE + GRACE).forget_writes();
         for loss in &losses {
-            take(&mut world, loss);
-            world.pass(Duration::from_secs(40));
+            take(&mut env, loss);
+            env.pass(Duration::from_secs(40));
         }
-        let members: Vec<_> = world.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
+        let members: Vec<_> = env.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
         prop_assert_eq!(members, Vec::<String>::new());
     }
 }

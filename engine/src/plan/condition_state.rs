@@ -23,7 +23,7 @@ pub enum State {
 
 /// What a condition should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ConditionState {
     /// It holds.
     True,
     /// It does not hold.
@@ -34,10 +34,10 @@ pub enum Verdict {
         message: String,
     },
     /// It is not known yet; the condition stays as it was.
-    Unsettled,
+    Unchanged,
 }
 
-impl From<&Problem> for Verdict {
+impl From<&Problem> for ConditionState {
     fn from(problem: &Problem) -> Self {
         Self::False {
             reason: problem.reason.into(),
@@ -52,19 +52,19 @@ pub type Text<'a> = (&'a str, &'a str);
 const NAMED_AT_MOST: usize = 5;
 
 /// How far something is of which it is known what is in the way and whether anything is outstanding.
-pub fn settled(trouble: Option<String>, pending: bool) -> State {
-    match (trouble, pending) {
-        (Some(trouble), _) => State::FailedWrite(trouble),
+pub fn settled(problem: Option<String>, pending: bool) -> State {
+    match (problem, pending) {
+        (Some(problem), _) => State::FailedWrite(problem),
         (None, true) => State::InProgress,
         (None, false) => State::Done,
     }
 }
 
-/// What is so among clusters of one role: how many there are, which are in trouble, whether any is under way.
+/// What is so among clusters of one role: how many there are, which are in problem, whether any is under way.
 pub struct Tally<'a> {
     noun: &'static str,
     total: usize,
-    troubles: Vec<(&'a ClusterName, String)>,
+    problems: Vec<(&'a ClusterName, String)>,
     under_way: bool,
 }
 
@@ -73,12 +73,12 @@ pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> T
     let mut tally = Tally {
         noun,
         total: states.len(),
-        troubles: Vec::new(),
+        problems: Vec::new(),
         under_way: false,
     };
     for (name, state) in states {
         match state {
-            State::FailedWrite(why) => tally.troubles.push((name, why)),
+            State::FailedWrite(why) => tally.problems.push((name, why)),
             State::InProgress => tally.under_way = true,
             State::Done => {}
         }
@@ -86,23 +86,23 @@ pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> T
     tally
 }
 
-/// All must be done; what is in trouble is named.
-pub fn verdict<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> Verdict {
+/// All must be done; what is in problem is named.
+pub fn summarize<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> ConditionState {
     let failed: Vec<_> = tallies
         .iter()
-        .filter(|tally| !tally.troubles.is_empty())
+        .filter(|tally| !tally.problems.is_empty())
         .map(Tally::message)
         .collect();
     if !failed.is_empty() {
-        return Verdict::False {
+        return ConditionState::False {
             reason: reason.into(),
             message: failed.join("; "),
         };
     }
     if tallies.iter().any(|tally| tally.under_way) {
-        Verdict::Unsettled
+        ConditionState::Unchanged
     } else {
-        Verdict::True
+        ConditionState::True
     }
 }
 
@@ -110,7 +110,7 @@ impl Tally<'_> {
     /// `1 of 3 consumers: member3 unreachable since ...`, shortest first.
     fn message(&self) -> String {
         let mut texts: Vec<_> = self
-            .troubles
+            .problems
             .iter()
             .map(|(name, why)| format!("{name} {why}"))
             .collect();
@@ -124,7 +124,7 @@ impl Tally<'_> {
         };
         format!(
             "{} of {} {}: {}{rest}",
-            self.troubles.len(),
+            self.problems.len(),
             self.total,
             self.noun,
             texts.join("; ")
@@ -137,14 +137,14 @@ pub fn set(
     conditions: &mut Vec<Condition>,
     type_: &str,
     (true_reason, true_message): Text<'_>,
-    verdict: &Verdict,
+    state: &ConditionState,
     generation: i64,
     now: TimePoint,
 ) -> Option<ObjectEvent> {
-    let (status, reason, message) = match verdict {
-        Verdict::Unsettled => return None,
-        Verdict::True => (TRUE, true_reason, true_message),
-        Verdict::False { reason, message } => (FALSE, &**reason, message.as_str()),
+    let (status, reason, message) = match state {
+        ConditionState::Unchanged => return None,
+        ConditionState::True => (TRUE, true_reason, true_message),
+        ConditionState::False { reason, message } => (FALSE, &**reason, message.as_str()),
     };
     let stored = conditions.iter_mut().find(|stored| stored.type_ == type_);
     let since = stored

@@ -16,7 +16,7 @@ use super::records::forged;
 use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice,
 };
-use crate::fixtures::{GRACE, World, key, name, world};
+use crate::fixtures::{Environment, GRACE, env, key, name};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::model::{Item, ObjectId, Operation, Write};
 
@@ -74,8 +74,8 @@ fn at(step: impl Strategy<Value = Step>) -> impl Strategy<Value = At> {
     (0..MEMBERS.len(), step)
 }
 
-/// What people wish for, and what their pods do.
-fn wish() -> impl Strategy<Value = At> {
+/// What people ask for, and what their pods do.
+fn request() -> impl Strategy<Value = At> {
     at(prop_oneof![
         4 => (0..3u8).prop_map(|team| Step::Export { team }),
         4 => (any::<bool>(), 0..4u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
@@ -116,23 +116,23 @@ fn removal() -> impl Strategy<Value = At> {
 }
 
 fn step() -> impl Strategy<Value = At> {
-    prop_oneof![3 => wish(), 1 => loss(), 2 => removal()]
+    prop_oneof![3 => request(), 1 => loss(), 2 => removal()]
 }
 
-/// A world, and what the test knows of it that the controller may not.
+/// An environment, and what the test knows of it that the controller may not.
 struct Story {
-    world: World,
+    env: Environment,
     unheard: BTreeSet<&'static str>,
     drained: BTreeSet<&'static str>,
 }
 
 /// Members that differ: two have both address families, one is old, with one family and the first definitions.
-fn join(world: &mut World, member: &str) {
-    world.silent_member(member);
+fn join(env: &mut Environment, member: &str) {
+    env.silent_member(member);
     if member == "member2" {
-        world.releases.insert(member.to_owned(), (1, 30));
+        env.releases.insert(member.to_owned(), (1, 30));
     }
-    let server = world.server(member);
+    let server = env.server(member);
     match member {
         "member2" => {
             server.served.imports = Some(ServedImports {
@@ -146,18 +146,18 @@ fn join(world: &mut World, member: &str) {
 
 /// Three members with `foo` and its pods, exported by the first of them.
 fn told(publish: bool) -> Story {
-    let mut world = world();
-    world.settings.publish_exports = publish;
-    world.on_hub(foo());
+    let mut env = env();
+    env.settings.publish_exports = publish;
+    env.on_hub(foo());
     for (number, member) in (1..).zip(MEMBERS) {
         let source = source(number, 0, 5);
-        join(&mut world, member);
-        world.introduce(member).list(member);
-        world.on(member, foo()).on(member, source);
+        join(&mut env, member);
+        env.introduce(member).list(member);
+        env.on(member, foo()).on(member, source);
     }
-    world.on(MEMBERS[0], export("foo")).settle();
+    env.on(MEMBERS[0], export("foo")).settle();
     Story {
-        world,
+        env,
         unheard: BTreeSet::new(),
         drained: BTreeSet::new(),
     }
@@ -192,15 +192,15 @@ fn affinity(sticky: bool) -> Value {
 impl Story {
     fn take(&mut self, (index, step): &At) {
         let (member, number) = (MEMBERS[*index], index + 1);
-        let world = &mut self.world;
-        let has = |world: &World, kind, name: &str| {
-            world.members[member].get(kind, NAMESPACE, name).is_some()
+        let env = &mut self.env;
+        let has = |env: &Environment, kind, name: &str| {
+            env.members[member].get(kind, NAMESPACE, name).is_some()
         };
         match step {
             Step::Export { team } => {
                 let labels = json!({"spec": {"exportedLabels": {"team": team.to_string()}}});
                 let made = export("foo");
-                world.on(member, if *team == 0 { made } else { made.with(labels) });
+                env.on(member, if *team == 0 { made } else { made.with(labels) });
             }
             Step::NoExport => self.remove(member, Kind::Export, "foo"),
             Step::Service {
@@ -220,11 +220,11 @@ impl Story {
                     spec["ipFamilyPolicy"] = json!("PreferDualStack");
                 }
                 let made = exposed_service(*headless, *ports).with(json!({ "spec": spec }));
-                self.world.on(member, made);
+                self.env.on(member, made);
             }
             Step::NoService => self.remove(member, Kind::Service, "foo"),
             Step::Slice { slice, address } => {
-                world.on(member, source(number, *slice, *address));
+                env.on(member, source(number, *slice, *address));
             }
             Step::NoSlices => {
                 for name in ["foo-0", "foo-1", "foo-2"] {
@@ -232,81 +232,79 @@ impl Story {
                 }
             }
             Step::Import { ports } => {
-                if !has(world, Kind::Import, "foo") {
+                if !has(env, Kind::Import, "foo") {
                     let made = import("foo");
-                    world.on(member, if *ports { made.port("http", 80) } else { made });
+                    env.on(member, if *ports { made.port("http", 80) } else { made });
                 }
             }
             Step::Occupy => {
-                if !has(world, Kind::Service, "derived-foo") {
-                    world.on(member, service("derived-foo").port("http", 80));
+                if !has(env, Kind::Service, "derived-foo") {
+                    env.on(member, service("derived-foo").port("http", 80));
                 }
             }
             Step::Vacate => {
-                let there = world.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
+                let there = env.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
                 if there.is_some_and(|service| !is_ours(service)) {
                     self.remove(member, Kind::Service, "derived-foo");
                 }
             }
             Step::Spoil => self.spoil(member),
             Step::Forge => {
-                world.on(member, forged());
+                env.on(member, forged());
             }
             Step::Clear(kind) => self.clear(member, *kind),
             Step::Expose => {
-                let going = world
+                let going = env
                     .mcs("foo")
                     .is_some_and(|mcs| !mcs["metadata"]["deletionTimestamp"].is_null());
                 if !going {
-                    world.on_hub(mcs("foo").providers(&[member]));
+                    env.on_hub(mcs("foo").providers(&[member]));
                 }
             }
             Step::NoExposure => {
-                if world.mcs("foo").is_some() {
-                    world.off_hub(Kind::Mcs, "foo");
+                if env.mcs("foo").is_some() {
+                    env.off_hub(Kind::Mcs, "foo");
                 }
             }
             Step::Drain(drained) => {
                 let annotations = json!({labels::WITHDRAW: drained.to_string()});
-                world.on_hub(
-                    cluster(member).with(json!({"metadata": {"annotations": annotations}})),
-                );
+                env.on_hub(cluster(member).with(json!({"metadata": {"annotations": annotations}})));
                 match drained {
                     true => self.drained.insert(member),
                     false => self.drained.remove(member),
                 };
             }
             Step::Lose => {
-                world.lose(member);
+                env.lose(member);
                 self.unheard.insert(member);
             }
             Step::Back => self.back(member),
             Step::Silence => {
-                world.silence(member);
+                env.silence(member);
                 self.unheard.insert(member);
             }
             Step::Restart => {
-                world.restart();
+                env.restart();
             }
             Step::Crash { arrived } => {
-                world.crash(*arrived);
+                env.crash(*arrived);
             }
             Step::Wait { seconds } => {
-                world.pass(Duration::from_secs(u64::from(*seconds)));
+                env.pass(Duration::from_secs(u64::from(*seconds)));
             }
         }
     }
 
     fn remove(&mut self, member: &str, kind: Kind, name: &str) {
-        let there = self.world.members[member].get(kind, NAMESPACE, name);
+        let there = self.env.members[member].get(kind, NAMESPACE, name);
         if there.is_some() {
-            self.world.off(member, kind, name);
+            self.env.off(member, kind, name);
         }
     }
 
     /// A person deletes what causeway wrote.
     fn clear(&mut self, member: &str, kind: Kind) {
-        let all = self.world.members[member].all(kind);
+        let all = self.env.members[member].all(kind);
         let own = all.filter(|object| is_ours(object)).map(name_of);
         for name in own.collect::<Vec<_>>() {
             self.remove(member, kind, &name);
@@ -325,25 +323,25 @@ impl Story {
             ),
             (Kind::Service, "derived-foo", json!({"spec": spec})),
         ] {
-            let there = self.world.members[member].get(kind, NAMESPACE, name);
+            let there = self.env.members[member].get(kind, NAMESPACE, name);
             if let Some(value) = there.filter(|object| is_ours(object)).cloned() {
-                self.world.on(member, Object { kind, value }.with(part));
+                self.env.on(member, Object { kind, value }.with(part));
             }
         }
     }
 
     fn back(&mut self, member: &'static str) {
         self.unheard.remove(member);
-        self.world.hear_again(member).introduce(member).list(member);
+        self.env.hear_again(member).introduce(member).list(member);
     }
 
     /// Whether some member exports the service, and the controller can know that.
     fn is_exported(&self) -> bool {
         MEMBERS.iter().any(|member| {
-            let get = |kind| self.world.members[*member].get(kind, NAMESPACE, "foo");
+            let get = |kind| self.env.members[*member].get(kind, NAMESPACE, "foo");
             let by_person = get(Kind::Export).is_some_and(|export| !is_ours(export));
             // Of a member whose initial lists are in doubt it is not known what it exports, and no import may have recorded it yet.
-            let in_doubt = self.world.index.members[&name(member)].missing() > 0;
+            let in_doubt = self.env.index.members[&name(member)].missing() > 0;
             let known =
                 !in_doubt && !self.unheard.contains(member) && !self.drained.contains(member);
             known && by_person && get(Kind::Service).is_some()
@@ -353,14 +351,14 @@ impl Story {
     /// A member forges its import; what is written into the others then. Whom an import comes from is said by all who know of any: what
     /// is unknown may be so.
     fn forge(&mut self, forger: usize) -> Vec<String> {
-        self.world.forget_writes();
+        self.env.forget_writes();
         self.take(&(forger, Step::Forge));
-        self.world.pass(Duration::from_secs(40));
+        self.env.pass(Duration::from_secs(40));
         let is_status = |write: &Write| matches!(write.object(), ObjectId::ServiceImportStatus(..));
         let of_others = |(to, write): &&(String, Write)| {
             to != MEMBERS[forger] && to != "hub" && !is_status(write)
         };
-        let written = self.world.written.iter().filter(of_others);
+        let written = self.env.written.iter().filter(of_others);
         written.map(|write| format!("{write:?}")).collect()
     }
 
@@ -368,27 +366,27 @@ impl Story {
         let of_import = |(_, write): &&(String, Write)| {
             matches!(write.operation(), Operation::DeleteImport(..))
         };
-        self.world.written.iter().filter(of_import).count()
+        self.env.written.iter().filter(of_import).count()
     }
 }
 
 /// Lets everything come to its end; the members' own controllers catch up, and the hub answers what it is asked.
-fn rest(world: &mut World) {
-    world.pass(GRACE + GRACE);
+fn rest(env: &mut Environment) {
+    env.pass(GRACE + GRACE);
     for member in MEMBERS {
-        follow(world, member);
+        follow(env, member);
     }
-    world.pass(GRACE + GRACE);
-    if std::mem::take(&mut world.asked).contains(&key("foo")) && world.mcs("foo").is_none() {
-        world.index.hub.confirmed_gone.insert(key("foo"));
-        world.index.mark(Item::Service(key("foo")));
-        world.pass(GRACE + GRACE);
+    env.pass(GRACE + GRACE);
+    if std::mem::take(&mut env.asked).contains(&key("foo")) && env.mcs("foo").is_none() {
+        env.index.hub.confirmed_gone.insert(key("foo"));
+        env.index.mark(Item::Service(key("foo")));
+        env.pass(GRACE + GRACE);
     }
 }
 
 /// The member's own controllers: slices have the ports of their Service.
-fn follow(world: &mut World, member: &str) {
-    let server = &world.members[member];
+fn follow(env: &mut Environment, member: &str) {
+    let server = &env.members[member];
     let Some(service) = server.get(Kind::Service, NAMESPACE, "foo") else {
         return;
     };
@@ -405,7 +403,7 @@ fn follow(world: &mut World, member: &str) {
             kind: Kind::Slice,
             value,
         };
-        world.on(member, slice.with(json!({"ports": ports})));
+        env.on(member, slice.with(json!({"ports": ports})));
     }
 }
 
@@ -418,23 +416,23 @@ fn name_of(object: &Value) -> String {
     name.expect("a name").to_owned()
 }
 
-/// Another world, in which nothing ever happened but that people made what is there now.
-fn without_a_past(story: &Story) -> World {
-    let mut fresh = world();
-    fresh.settings.publish_exports = story.world.settings.publish_exports;
+/// Another env, in which nothing ever happened but that people made what is there now.
+fn without_a_past(story: &Story) -> Environment {
+    let mut fresh = env();
+    fresh.settings.publish_exports = story.env.settings.publish_exports;
     fresh.on_hub(foo());
     for member in MEMBERS {
         join(&mut fresh, member);
     }
     for kind in [Kind::Mcs, Kind::Cluster] {
-        for object in story.world.hub.all(kind) {
+        for object in story.env.hub.all(kind) {
             fresh.on_hub(as_made(kind, object));
         }
     }
     let mut made = Vec::new();
     for member in MEMBERS {
         for kind in [Kind::Service, Kind::Slice, Kind::Export, Kind::Import] {
-            let all = story.world.members[member].all(kind);
+            let all = story.env.members[member].all(kind);
             made.extend(
                 all.filter(|object| !is_ours(object))
                     .map(|object| (age(object), member, as_made(kind, object))),
@@ -495,9 +493,9 @@ proptest! {
         for (index, step) in steps.iter().enumerate() {
             let (exported, deleted) = (story.is_exported(), story.deleted_imports());
             story.take(step);
-            follow(&mut story.world, MEMBERS[step.0]);
+            follow(&mut story.env, MEMBERS[step.0]);
             if !matches!(steps.get(index + 1), Some((_, Step::Crash { .. }))) {
-                story.world.work();
+                story.env.work();
             }
             if exported && story.is_exported() {
                 prop_assert_eq!(story.deleted_imports(), deleted, "an import lives as long as any export");
@@ -506,59 +504,59 @@ proptest! {
         for member in MEMBERS {
             story.back(member);
         }
-        rest(&mut story.world);
-        story.world.assert_at_rest();
+        rest(&mut story.env);
+        story.env.assert_at_rest();
         for member in MEMBERS {
-            let there = story.world.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
+            let there = story.env.members[member].get(Kind::Service, NAMESPACE, "derived-foo");
             if there.is_some_and(|service| !is_ours(service)) {
-                let mixed = story.world.copies(member, "derived-foo");
+                let mixed = story.env.copies(member, "derived-foo");
                 prop_assert!(mixed.is_empty(), "{} of somebody's derived-foo: {:#?}", member, mixed);
             }
         }
-        let before = picture(&story.world);
+        let before = picture(&story.env);
         let mut fresh = without_a_past(&story);
         rest(&mut fresh);
         prop_assert_eq!(differences(&before, &picture(&fresh)), Default::default());
-        rest(story.world.restart());
-        prop_assert_eq!(differences(&picture(&story.world), &before), Default::default());
-        story.world.assert_at_rest();
+        rest(story.env.restart());
+        prop_assert_eq!(differences(&picture(&story.env), &before), Default::default());
+        story.env.assert_at_rest();
     }
 
     #[test]
     fn to_lose_sight_of_exporters_costs_no_member_anything(
-        wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..12),
+        requests in prop::collection::vec(request(), 1..12), losses in prop::collection::vec(loss(), 1..12),
         publish in any::<bool>(),
     ) {
         let mut story = told(publish);
-        for wish in &wishes {
-            story.take(wish);
-            follow(&mut story.world, MEMBERS[wish.0]);
-            story.world.work();
+        for request in &requests {
+            story.take(request);
+            follow(&mut story.env, MEMBERS[request.0]);
+            story.env.work();
         }
-        rest(&mut story.world);
-        story.world.forget_writes();
+        rest(&mut story.env);
+        story.env.forget_writes();
         for loss in &losses {
             story.take(loss);
-            story.world.pass(Duration::from_secs(40));
+            story.env.pass(Duration::from_secs(40));
         }
-        let members: Vec<_> = story.world.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
+        let members: Vec<_> = story.env.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
         prop_assert_eq!(members, Vec::<String>::new());
     }
 
     #[test]
     fn what_a_member_forges_changes_nothing_in_the_others(
-        wishes in prop::collection::vec(wish(), 1..12), losses in prop::collection::vec(loss(), 1..6), forger in 0..MEMBERS.len(),
+        requests in prop::collection::vec(request(), 1..12), losses in prop::collection::vec(loss(), 1..6), forger in 0..MEMBERS.len(),
     ) {
         let mut story = told(false);
-        for wish in &wishes {
-            story.take(wish);
-            follow(&mut story.world, MEMBERS[wish.0]);
-            story.world.work();
+        for request in &requests {
+            story.take(request);
+            follow(&mut story.env, MEMBERS[request.0]);
+            story.env.work();
         }
-        rest(&mut story.world);
+        rest(&mut story.env);
         for loss in &losses {
             story.take(loss);
-            story.world.pass(Duration::from_secs(40));
+            story.env.pass(Duration::from_secs(40));
         }
         prop_assert_eq!(story.forge(forger), Vec::<String>::new());
     }
@@ -567,35 +565,35 @@ proptest! {
 #[test]
 fn a_conflict_is_told_on_though_a_restart_leaves_no_import_that_records_its_exporters() {
     let mut story = told(false);
-    for wish in [
+    for request in [
         (0, Step::Drain(true)),
         (2, Step::Export { team: 1 }),
         (1, Step::Export { team: 0 }),
         (2, Step::Import { ports: false }),
     ] {
-        story.take(&wish);
-        story.world.work();
+        story.take(&request);
+        story.env.work();
     }
-    rest(&mut story.world);
-    story.world.forget_writes();
+    rest(&mut story.env);
+    story.env.forget_writes();
     for loss in [(1, Step::Lose), (0, Step::Lose), (0, Step::Restart)] {
         story.take(&loss);
-        story.world.pass(Duration::from_secs(40));
+        story.env.pass(Duration::from_secs(40));
     }
-    assert_eq!(story.world.log(), Vec::<String>::new());
+    assert_eq!(story.env.log(), Vec::<String>::new());
 }
 
 #[test]
 fn what_a_member_says_in_its_import_is_not_repeated_in_the_exports_of_others() {
     for ports in [false, true] {
         let mut story = told(false);
-        for wish in [
+        for request in [
             (0, Step::Drain(true)),
             (1, Step::Import { ports }),
             (0, Step::Drain(false)),
         ] {
-            story.take(&wish);
-            story.world.settle();
+            story.take(&request);
+            story.env.settle();
         }
         assert_eq!(story.forge(1), Vec::<String>::new());
     }
@@ -606,19 +604,19 @@ fn what_a_member_says_in_its_import_is_not_repeated_in_the_exports_of_others() {
 fn an_import_ends_with_the_exporter_that_it_records_while_a_new_one_is_in_doubt_and_is_back_after_a_second_list()
  {
     let mut story = told(false);
-    for wish in [(2, Step::Export { team: 0 }), (0, Step::Expose)] {
-        story.take(&wish);
-        story.world.settle();
+    for request in [(2, Step::Export { team: 0 }), (0, Step::Expose)] {
+        story.take(&request);
+        story.env.settle();
     }
     for step in [(0, Step::NoSlices), (2, Step::NoExport)] {
         story.take(&step);
-        story.world.work();
+        story.env.work();
     }
     story.take(&(0, Step::Export { team: 0 }));
     story.take(&(0, Step::Crash { arrived: 0 }));
-    rest(&mut story.world);
+    rest(&mut story.env);
     for member in MEMBERS {
-        let import = story.world.members[member].get(Kind::Import, NAMESPACE, "foo");
+        let import = story.env.members[member].get(Kind::Import, NAMESPACE, "foo");
         assert!(import.is_some(), "{member}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a world holds in the end, so that it can be compared with another.
+//! What an environment holds in the end, so that it can be compared with another.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +6,14 @@ use causeway::api::labels;
 use serde_json::{Value, json};
 
 use super::is_ours;
-use crate::fixtures::World;
+use crate::fixtures::Environment;
 use crate::fixtures::objects::{Kind, NAMESPACE};
 
 /// What the members hold, without identities, versions and times. Addresses and owners are what they should be.
-pub(super) fn picture(world: &World) -> BTreeSet<String> {
+pub(super) fn picture(env: &Environment) -> BTreeSet<String> {
     let kinds = [Kind::Service, Kind::Slice, Kind::Export, Kind::Import];
     let mut all = BTreeSet::new();
-    for (member, server) in &world.members {
+    for (member, server) in &env.members {
         let import = server.get(Kind::Import, NAMESPACE, "foo");
         if let Some(import) = import.filter(|import| is_ours(import)) {
             let owner = import["metadata"]["annotations"][labels::OWNER].as_str();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::index::Index;
-use crate::model::{Standing, TimePoint};
-use crate::plan::clusterset::conditions::has_unsaid_departure;
+use crate::model::{MemberState, TimePoint};
+use crate::plan::clusterset::conditions::has_unreported_removal;
 
 /// How long the clean-up of a member that leaves may take.
 const LEAVING_AT_MOST: Duration = Duration::from_secs(30);
@@ -17,7 +17,7 @@ const NAMED_AT_MOST: usize = 10;
 
 /// How far a member that leaves has come.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Departure {
+pub enum Removal {
     /// It is to be cleaned, or to be heard, until then at most.
     UnderWay(TimePoint),
     /// It may go.
@@ -35,37 +35,37 @@ pub struct Leftovers {
 
 /// Says how far a member has come that leaves `since` then. It is given time to be cleaned, for its exports to say so, and, if it has just been lost or
 /// has not been heard yet, to come back.
-pub fn departure(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Departure {
+pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Removal {
     let own = index.members.get(name).into_iter();
     let own: BTreeSet<_> = own
         .flat_map(|member| member.own_keys(&index.hub.uid))
         .collect();
-    let standing = index.standing(name);
-    let begun = match &standing {
-        Standing::Synced if own.is_empty() && !has_unsaid_departure(index, name) => None,
-        Standing::Synced | Standing::Syncing => Some(since),
+    let state = index.member_state(name);
+    let begun = match &state {
+        MemberState::Synced if own.is_empty() && !has_unreported_removal(index, name) => None,
+        MemberState::Synced | MemberState::Syncing => Some(since),
         // One that has been out of reach for as long is not waited for.
-        Standing::Unreachable { since: lost, .. } => Some(since.min(*lost)),
-        Standing::Refused(_) | Standing::LeftOut(_) | Standing::NotJoined => None,
+        MemberState::Unreachable { since: lost, .. } => Some(since.min(*lost)),
+        MemberState::Refused(_) | MemberState::LeftOut(_) | MemberState::NotJoined => None,
     };
     let until = begun.map(|begun| begun.after(LEAVING_AT_MOST));
     match until.filter(|until| now < *until) {
-        Some(until) => Departure::UnderWay(until),
-        None => Departure::Over(Leftovers {
+        Some(until) => Removal::UnderWay(until),
+        None => Removal::Over(Leftovers {
             services: own.into_iter().collect(),
-            unseen: unseen(standing),
+            unseen: unseen(state),
         }),
     }
 }
 
-fn unseen(standing: Standing) -> Option<String> {
-    match standing {
-        Standing::Syncing => Some("it was not heard in time".to_owned()),
-        Standing::Unreachable { since, why } => {
+fn unseen(state: MemberState) -> Option<String> {
+    match state {
+        MemberState::Syncing => Some("it was not heard in time".to_owned()),
+        MemberState::Unreachable { since, why } => {
             Some(format!("unreachable since {since:.0}: {why}"))
         }
-        Standing::Refused(why) => Some(why),
-        Standing::Synced | Standing::LeftOut(_) | Standing::NotJoined => None,
+        MemberState::Refused(why) => Some(why),
+        MemberState::Synced | MemberState::LeftOut(_) | MemberState::NotJoined => None,
     }
 }
 
