@@ -101,7 +101,7 @@ struct MemberArgs {
         default_value = "8"
     )]
     max_member_object_mib: String,
-    /// How long an object that somebody else changes back as often as causeway writes it is left as it is, at first; twice as long
+    /// How long an object that somebody changes back as often as causeway writes it is left as it is, at first; twice as long
     /// each time that it goes on, up to an hour
     #[arg(
         long,
@@ -174,7 +174,7 @@ pub struct Config {
     pub allow_insecure_members: bool,
     /// How long what the hub lost is held.
     pub service_grace: Duration,
-    /// After how long out of reach a provider's endpoints are given up; `None` for never.
+    /// After how long out of reach a provider's endpoints are withdrawn; `None` for never.
     pub provider_ttl: Option<Duration>,
     /// Whether exports and imports are made of MultiClusterServices.
     pub publish_exports: bool,

@@ -1,4 +1,4 @@
-//! The clocks: the one place where they are read for what the engine is told.
+//! The clocks: the one place where the times come from that the engine is given.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What the one loop is told: by the watches, and in answer to its own questions.
+//! The events that the one loop receives: from the watches, and in answer to its own requests.
 #![allow(
     clippy::large_enum_variant,
     reason = "most events are the large ones, and each is moved twice"

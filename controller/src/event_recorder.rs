@@ -83,7 +83,7 @@ impl EventRecorder {
         if let Some(writer) = self.writers.get(lane)
             && let Err(error) = writer.waiting.try_send((about, event))
         {
-            tracing::warn!(cluster = lane.name(), %error, "an event was dropped");
+            tracing::warn!(cluster = lane.name(), %error, "event dropped, queue full");
         }
     }
 }
@@ -125,9 +125,9 @@ async fn write(
         match while_leading(&leadership, published).await {
             None | Some(Ok(Ok(()))) => {}
             Some(Ok(Err(error))) => {
-                tracing::warn!(failure = %classify(&error), "an event could not be written");
+                tracing::warn!(failure = %classify(&error), "event write failed");
             }
-            Some(Err(_)) => tracing::warn!("an event could not be written in time"),
+            Some(Err(_)) => tracing::warn!("event write timed out"),
         }
     }
 }

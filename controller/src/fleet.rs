@@ -1,4 +1,4 @@
-//! Which members are engaged: one client, one set of watches each, made anew when its address or credentials change.
+//! Which members are engaged: one client, one set of watches each, recreated when its address or credentials change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

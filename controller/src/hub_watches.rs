@@ -33,7 +33,7 @@ pub struct HubWatches<'a> {
     pub connect: Connect,
     /// The tasks of the process.
     pub tasks: &'a Tasks,
-    /// Where the watches tell.
+    /// Where the watches report.
     pub events: &'a mpsc::Sender<Event>,
     /// The metrics.
     pub metrics: &'a Metrics,

@@ -163,7 +163,7 @@ enum Move {
     Take,
     /// It is this process's.
     Renew,
-    /// It is somebody else's.
+    /// Another process holds it.
     Wait { holder: String, expires: Instant },
 }
 
@@ -329,14 +329,14 @@ impl Election {
         spread(period.mul_f64(0.75), period.mul_f64(1.25))
     }
 
-    /// Says once why the Lease cannot be had. Somebody else being faster is no trouble.
+    /// Says once why the Lease cannot be had. That another process was faster is no failure.
     fn complain(&mut self, failure: Failure) {
         let lost = matches!(
             failure.kind,
             FailureKind::Conflict | FailureKind::AlreadyExists
         );
         if !lost && self.told.as_ref() != Some(&failure) {
-            tracing::warn!(lease = self.place, %failure, "the lease cannot be read or written; trying again");
+            tracing::warn!(lease = self.place, %failure, "lease unavailable, retrying");
             self.told = Some(failure);
         }
     }
@@ -351,10 +351,10 @@ impl Election {
             released = self.try_release().await;
         }
         match released {
-            Ok(true) => tracing::info!(lease = self.place, "released the lease"),
+            Ok(true) => tracing::info!(lease = self.place, "lease released"),
             Ok(false) => {}
             Err(failure) => {
-                tracing::warn!(lease = self.place, %failure, "the lease was not released; it will expire")
+                tracing::warn!(lease = self.place, %failure, "lease release failed, it will expire")
             }
         }
     }
@@ -375,15 +375,15 @@ fn publish(leadership: &watch::Sender<Leadership>, next: Leadership, place: &str
     let previous = leadership.send_replace(next.clone());
     match (&previous, &next) {
         (Leadership::Follower { .. }, Leadership::Leader { .. }) => {
-            tracing::info!(lease = place, "this process leads");
+            tracing::info!(lease = place, "lease acquired");
         }
         (Leadership::Leader { .. }, Leadership::Follower { holder }) => {
-            tracing::warn!(lease = place, holder, "this process does not lead any more");
+            tracing::warn!(lease = place, holder, "lease lost");
         }
         (Leadership::Follower { holder: old }, Leadership::Follower { holder: new })
             if new.is_some() && old != new =>
         {
-            tracing::info!(lease = place, holder = new, "another process leads");
+            tracing::info!(lease = place, holder = new, "lease held by another process");
         }
         _ => {}
     }

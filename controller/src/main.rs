@@ -253,9 +253,9 @@ where
             Ok(Ok(answer)) => return answer,
             Ok(Err(error)) => {
                 let why = with_causes(error.as_ref());
-                tracing::warn!("the hub cannot be used yet: {why}");
+                tracing::warn!("hub not usable yet, retrying: {why}");
             }
-            Err(_) => tracing::warn!("the hub does not answer"),
+            Err(_) => tracing::warn!("hub unreachable, retrying"),
         }
         tokio::time::sleep(backoff.pause()).await;
     }

@@ -76,7 +76,7 @@ const IDENTITY_NAMESPACE: &str = "kube-system";
 /// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched, and its
 /// ServiceExports and ServiceImports for as long as it serves them. All the while small requests are made every few
 /// seconds, for a watch alone does not show a server that hangs, nor one that serves more than it did. Where another cluster
-/// answers in its place, all begins anew.
+/// answers in its place, all begins again.
 pub async fn run(
     name: ClusterName,
     client: Client,
@@ -266,7 +266,7 @@ impl Member {
     }
 
     /// Asks what of the clusterset's API is served, and watches that, until nobody listens any more. What the watches of one
-    /// version tell comes before it is told that another is served.
+    /// version tell comes before it is reported that another is served.
     async fn follow_clusterset(&self, reconnections: watch::Receiver<u64>) {
         let settings = &self.settings;
         let mut discovery = Discovery::new(
@@ -383,7 +383,7 @@ fn release(version: &Info) -> (u32, u32) {
     (number(major), number(minor))
 }
 
-/// Whether the member answers, as it was told last.
+/// Whether the member answers, as it was reported last.
 #[derive(Debug, Default)]
 struct Health {
     told: Option<Result<(), Failure>>,
@@ -402,7 +402,7 @@ impl Health {
     fn failed(&mut self, failure: Failure) -> Option<Result<(), Failure>> {
         self.misses += 1;
         let sure = failure.is_connection() && failure.kind != FailureKind::Timeout;
-        // Before anything was told there is nothing to be careful with.
+        // Before anything was reported there is nothing to be careful with.
         let known_well = self.told == Some(Ok(()));
         if known_well && !sure && self.misses < Self::MISSES {
             return None;

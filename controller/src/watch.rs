@@ -6,14 +6,14 @@
 //!
 //! # Guarantees
 //! - [`Signal::Listed`] holds all that the API server held at one moment not before the request.
-//! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are told as they happen.
+//! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are reported as they happen.
 //! - A list that lacks more than ten objects and more than a fifth of what was there is not believed to that extent:
-//!   its objects are told one by one, and what is missing is gone only if a second list, asked for over a new connection
+//!   its objects are reported one by one, and what is missing is gone only if a second list, asked for over a new connection
 //!   half a minute later, says the same. So is every list of a state that is older than what was seen already: a store was
 //!   restored.
 //! - A first list without any object is asked for again in the same way, and not believed where there is always some.
-//! - An API server that sends more than [`Limits`] allow fails; what was told of it stays as it was, and no more of it is read.
-//! - A silent connection is given up, and what was missed is asked for over a new one: an API server sends bookmarks, and ends each
+//! - An API server that sends more than [`Limits`] allow fails; what was reported it stays as it was, and no more of it is read.
+//! - A silent connection is dropped, and what was missed is asked for over a new one: an API server sends bookmarks, and ends each
 //!   watch by itself; one that does neither is not there any more.
 
 use std::fmt;
@@ -103,7 +103,7 @@ where
         }
     }
 
-    /// Whenever the value changes, a running request or pause is given up and the API server is asked anew at once.
+    /// Whenever the value changes, a running request or pause is dropped and the API server is asked anew at once.
     #[must_use]
     pub fn reconnect_on(self, reconnect: watch::Receiver<u64>) -> Self {
         Self {

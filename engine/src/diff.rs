@@ -189,7 +189,7 @@ impl<'a> Target<'a> {
     }
 
     /// Nothing can be made where the namespace is missing, but for the namespace, if a MultiClusterService asks for it. One that
-    /// is on its way out may be so for long, and is left alone unless the service `leaves` the member.
+    /// is terminating may be so for long, and is left alone unless the service `leaves` the member.
     fn in_namespace(&self, native: Vec<Write>, imported: Vec<Write>, leaves: bool) -> Vec<Write> {
         let makes = |write: &Write| write.operation().verb() == "create";
         match self.member.namespace(&self.key.namespace) {
@@ -211,7 +211,7 @@ impl<'a> Target<'a> {
                 key.clone(),
                 own.object(key, self.hub).into(),
             ))),
-            // A Service that is on its way out is made anew once it is seen gone.
+            // A Service that is terminating is recreated once it is seen gone.
             Some(known) if known.deleted || known.view.deleting => None,
             Some(known) if own.is_met_by(&known.view) => None,
             Some(known) if own.can_become(&known.view) => Some(Write::new(
@@ -229,7 +229,7 @@ impl<'a> Target<'a> {
     ) -> Option<Write> {
         let key = self.key.clone();
         let known = self.member.written_import(self.key);
-        // An import that is on its way out is made anew once it is seen gone.
+        // An import that is terminating is recreated once it is seen gone.
         if known.is_some_and(|known| known.deleted || known.view.deleting) {
             return None;
         }
@@ -280,7 +280,7 @@ impl<'a> Target<'a> {
             let id = slice_id(self.key, path, name);
             match self.member.copy(self.key, name) {
                 None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
-                // A copy that is on its way out is made anew once it is seen gone.
+                // A copy that is terminating is recreated once it is seen gone.
                 Some(known) if known.deleted => {}
                 Some(known) if *known.view.hub != *self.hub => {}
                 Some(known) => match wanted.compare(&known.view) {
@@ -325,7 +325,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// An address cannot be given to a Service or taken from it: it has to be made anew, which is said.
+/// An address cannot be given to a Service or taken from it: it has to be recreated, which is said.
 fn replace_service(
     name: &ClusterName,
     key: &ServiceKey,
@@ -333,7 +333,7 @@ fn replace_service(
     observed: &ServiceView,
 ) -> Write {
     let note = format!(
-        "Service {key} of {name} is made anew: it was {} and is to be {}",
+        "Service {key} of {name} is recreated: it was {} and is to be {}",
         observed.shape.kind, own.shape.kind
     );
     let event = ObjectEvent {

@@ -2,7 +2,7 @@
 //!
 //! What is desired changes often, and is written as often; that is no fight. One is where the same content is written again and again
 //! because it did not stay: somebody changed it, deleted it, or made again what was deleted. The object is then left as it is for a
-//! while, for longer each time that it goes on, and that is told. Other content of the object is written all the same.
+//! while, for longer each time that it goes on, and that is reported. Other content of the object is written all the same.
 //!
 //! Nothing here talks to a server or reads a clock.
 
@@ -62,25 +62,25 @@ pub struct Fight {
     pub is_new: bool,
 }
 
-/// A fight that is told of.
+/// A fight that is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told<'a> {
+pub struct OngoingFight<'a> {
     /// What is fought over.
     pub object: &'a ObjectId,
     /// When it is looked at again.
     pub until: Instant,
 }
 
-impl Told<'_> {
-    /// What a person is told of a fight with that manager, where it is known.
+impl OngoingFight<'_> {
+    /// The message about a fight with that manager, where it is known.
     pub fn text(&self, by: Option<&str>) -> String {
         told_text(self.object, by)
     }
 }
 
-/// What a person is told of an object that somebody changes back, and what to do.
+/// The message about an object that somebody changes back, and what to do.
 pub fn told_text(object: &ObjectId, by: Option<&str>) -> String {
-    let by = by.unwrap_or("somebody else");
+    let by = by.unwrap_or("another manager");
     let remedy = match object {
         ObjectId::Service(key) => format!(
             "stop one of the two, or leave the Service to the other: kubectl -n {} label service {} {}-",
@@ -174,14 +174,19 @@ impl Fights {
     }
 
     /// The fights over objects of an item in a cluster.
-    pub fn told(&self, lane: &Lane, item: &Item, now: Instant) -> impl Iterator<Item = Told<'_>> {
+    pub fn ongoing(
+        &self,
+        lane: &Lane,
+        item: &Item,
+        now: Instant,
+    ) -> impl Iterator<Item = OngoingFight<'_>> {
         let holds = self.holds.iter();
-        let told = holds.filter(move |((of, _), hold)| *of == *lane && hold.item == *item);
-        let told = told.map(|((_, object), hold)| Told {
+        let fight = holds.filter(move |((of, _), hold)| *of == *lane && hold.item == *item);
+        let fight = fight.map(|((_, object), hold)| OngoingFight {
             object,
             until: hold.told_until(),
         });
-        told.filter(move |told| now < told.until)
+        fight.filter(move |fight| now < fight.until)
     }
 
     /// Forgets all of them.

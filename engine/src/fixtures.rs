@@ -150,7 +150,7 @@ fn clock(server: &mut Server, now: TimePoint) -> &mut Server {
 // What people and clusters do.
 impl Environment {
     fn list_hub(&mut self) {
-        self.hub.untold.clear();
+        self.hub.unsent.clear();
         if let Some(served) = self.serves_works {
             self.hear_works(served);
         }
@@ -206,13 +206,13 @@ impl Environment {
         clock(self.members.get_mut(cluster).expect("a member"), self.now)
     }
 
-    /// Holds back what the watches of a member tell, until [`Environment::hear_again`].
+    /// Holds back what the watches of a member report, until [`Environment::reconnect`].
     pub(crate) fn silence(&mut self, cluster: &str) -> &mut Self {
         self.silent.insert(cluster.to_owned());
         self
     }
 
-    pub(crate) fn hear_again(&mut self, cluster: &str) -> &mut Self {
+    pub(crate) fn reconnect(&mut self, cluster: &str) -> &mut Self {
         self.silent.remove(cluster);
         self
     }
@@ -250,10 +250,10 @@ impl Environment {
         self.now
     }
 
-    /// Applies what the watches tell.
+    /// Applies what the watches report.
     pub(crate) fn deliver(&mut self) -> bool {
         let mut any = false;
-        while let Some(change) = self.hub.untold.pop_front() {
+        while let Some(change) = self.hub.unsent.pop_front() {
             any = true;
             let (kind, signal) = signal(change);
             if kind != Kind::Namespace {
@@ -264,7 +264,7 @@ impl Environment {
             if self.silent.contains(cluster) || self.unreachable.contains(cluster) {
                 continue;
             }
-            while let Some(change) = server.untold.pop_front() {
+            while let Some(change) = server.unsent.pop_front() {
                 any = true;
                 let (kind, signal) = signal(change);
                 self.index

@@ -39,7 +39,7 @@ pub struct Index {
     pub hub: Hub,
     /// The engaged members.
     pub members: BTreeMap<ClusterName, Member>,
-    /// What consumers lack of services that Karmada carries.
+    /// What consumers lack of services that Karmada manages.
     pub gaps: Gaps,
     marked: HashMap<Item, Priority>,
     second_lists: HashSet<Lane>,
@@ -57,7 +57,7 @@ impl Index {
         }
     }
 
-    /// What may have to be planned anew, and how soon, as marked since the last call.
+    /// What may have to be planned again, and how soon, as marked since the last call.
     pub fn take_marked(&mut self) -> HashMap<Item, Priority> {
         std::mem::take(&mut self.marked)
     }
@@ -351,7 +351,7 @@ impl Index {
             && !self.members.get(name).is_some_and(twice)
     }
 
-    /// Whether the endpoints that a member gave are given up because it has been out of reach for too long. Its exports
+    /// Whether the endpoints that a member gave are withdrawn because it has been out of reach for too long. Its exports
     /// count on, so that no import loses its addresses.
     pub fn has_ttl_expired(&self, name: &ClusterName) -> bool {
         self.members
@@ -374,7 +374,12 @@ impl Index {
         let member = self.members.get_mut(name)?;
         if member.ttl_expired != ttl_expired {
             member.ttl_expired = ttl_expired;
-            tracing::warn!(cluster = %name, ttl_expired, "whether the endpoints of a member out of reach are given up changed");
+            match ttl_expired {
+                true => {
+                    tracing::warn!(cluster = %name, "provider TTL expired, endpoints withdrawn")
+                }
+                false => tracing::info!(cluster = %name, "provider endpoints restored"),
+            }
             self.mark_all_services();
         }
         end.filter(|end| *end > now)

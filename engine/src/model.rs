@@ -1,4 +1,4 @@
-//! The words that cross the borders: what watches tell, what is planned, what is written, and how that ends.
+//! The words that cross the borders: what watches report, what is planned, what is written, and how that ends.
 
 mod event;
 mod failure;

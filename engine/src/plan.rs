@@ -30,7 +30,7 @@ pub use self::settings::Settings;
 use crate::index::Index;
 use crate::index::gaps::Gap;
 use crate::index::hub::McsView;
-use crate::index::hub::carrier::Carrier;
+use crate::index::hub::manager::Manager;
 use crate::index::member::Member;
 use crate::index::service::ServiceView;
 use crate::model::slice::Path;
@@ -74,10 +74,10 @@ fn native(
     if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
         return untouched(protected.to_string());
     }
-    let work = match index.hub.carrier(key, now) {
-        Carrier::Karmada(work) => Some(work),
-        Carrier::Causeway => None,
-        Carrier::Unknown(until) => {
+    let work = match index.hub.manager(key, now) {
+        Manager::Karmada(work) => Some(work),
+        Manager::Causeway => None,
+        Manager::Unknown(until) => {
             return Desired {
                 on_hold: true,
                 again_at: until,

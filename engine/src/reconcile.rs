@@ -30,7 +30,7 @@ pub struct Outcome {
     /// Copies that were made from newer versions of their sources than are known: the sources' clusters are to be listed a second
     /// time.
     pub ahead: Vec<Ahead>,
-    /// What consumers lack of a service that Karmada carries: to be noted, for it is told only if it lasts.
+    /// What consumers lack of a service that Karmada manages: to be noted, for it is reported only if it lasts.
     pub gaps: BTreeSet<Gap>,
     /// Nothing is left to be written into any member.
     pub settled: bool,
@@ -109,7 +109,7 @@ fn hub_status<'a>(
     }
     let item = Item::Service(key.clone());
     let conflict = write_queue.fights(&Lane::Hub, &item, now.instant).next();
-    let conflict = conflict.map(|told| told.text(index.other_writer(&Lane::Hub, told.object)));
+    let conflict = conflict.map(|fight| fight.text(index.other_writer(&Lane::Hub, fight.object)));
     let status = status(index, key, mcs, desired, progress, conflict, now);
     Some((mcs, status))
 }
@@ -311,9 +311,9 @@ impl Progresses<'_> {
     fn note_fights(&self, lane: &Lane, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
         let fights = self.write_queue.fights(lane, &item, self.now.instant);
-        for told in fights.filter(|told| path_of(told.object, self.key) == Some(self.path)) {
-            let text = told.text(self.index.other_writer(lane, told.object));
-            let (problem, is_fought) = match told.object {
+        for fight in fights.filter(|fight| path_of(fight.object, self.key) == Some(self.path)) {
+            let text = fight.text(self.index.other_writer(lane, fight.object));
+            let (problem, is_fought) = match fight.object {
                 ObjectId::Slice(..) => (&mut progress.copies_problem, &mut progress.copies_fought),
                 _ => (&mut progress.service_problem, &mut progress.service_fought),
             };

@@ -18,7 +18,7 @@ const NAMED_AT_MOST: usize = 10;
 /// How far a member that leaves has come.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It is to be cleaned, or to be heard, until then at most.
+    /// It is to be cleaned, or to be observed, until then at most.
     UnderWay(TimePoint),
     /// It may go.
     Over(Leftovers),
@@ -34,7 +34,7 @@ pub struct Leftovers {
 }
 
 /// Says how far a member has come that leaves `since` then. It is given time to be cleaned, for its exports to say so, and, if it has just been lost or
-/// has not been heard yet, to come back.
+/// has not been observed yet, to come back.
 pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoint) -> Removal {
     let own = index.members.get(name).into_iter();
     let own: BTreeSet<_> = own
@@ -70,7 +70,7 @@ fn unseen(state: MemberState) -> Option<String> {
 }
 
 impl Leftovers {
-    /// What a person is told of them; nothing where the member is clean.
+    /// The message about them; nothing where the member is clean.
     pub fn note(&self, name: &ClusterName, hub: &str) -> Option<String> {
         let mut what: Vec<_> = self
             .services

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use crate::fight::{Fight, Fights, Told};
+use crate::fight::{Fight, Fights, OngoingFight};
 use crate::model::{
     Dispatch, Failure, FailureKind, Generation, Item, Lane, ObjectId, Write, WriteResult,
 };
@@ -296,8 +296,13 @@ impl WriteQueue {
     }
 
     /// The fights over objects of an item in a cluster.
-    pub fn fights(&self, lane: &Lane, item: &Item, now: Instant) -> impl Iterator<Item = Told<'_>> {
-        self.fights.told(lane, item, now)
+    pub fn fights(
+        &self,
+        lane: &Lane,
+        item: &Item,
+        now: Instant,
+    ) -> impl Iterator<Item = OngoingFight<'_>> {
+        self.fights.ongoing(lane, item, now)
     }
 
     /// Whether a write for the item is under way anywhere.

@@ -132,7 +132,7 @@ impl Controller {
         if stands == *stood {
             return;
         }
-        tracing::info!(cluster = %name, ?stands, "a member changed");
+        tracing::info!(cluster = %name, ?stands, "member state changed");
         self.parts.metrics.member_state(name, connectivity(&stands));
         if stands == MemberState::Synced {
             self.parts.write_queue.reset(&Lane::Member(name.clone()));

@@ -1,4 +1,4 @@
-//! ServiceExports that somebody made on the hub are told of, once each.
+//! ServiceExports that somebody made on the hub are reported once each.
 
 use causeway::api::condition::reason;
 use causeway::api::multicluster::Version;

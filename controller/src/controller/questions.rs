@@ -61,7 +61,7 @@ impl Controller {
         self.begin_lookups();
         self.queue.at(Item::Service(key.clone()), now + pause);
         let Ok(propagation) = outcome.inspect_err(|failure| {
-            tracing::debug!(service = %key, %failure, "the hub could not be asked for a ResourceBinding");
+            tracing::debug!(service = %key, %failure, "ResourceBinding lookup failed");
         }) else {
             return;
         };
@@ -95,13 +95,13 @@ impl Controller {
         self.begin_lookups();
         match exists {
             Ok(false) if !self.parts.index.hub.exposes(&key) => {
-                tracing::info!(service = %key, "leftovers are collected: the hub has no MultiClusterService of that name");
+                tracing::info!(service = %key, "collecting leftovers, MultiClusterService not found");
                 self.parts.index.hub.confirmed_gone.insert(key.clone());
                 self.parts.index.mark(Item::Service(key));
             }
             Ok(_) => {}
             Err(failure) => {
-                tracing::warn!(service = %key, %failure, "the hub could not be asked for a MultiClusterService");
+                tracing::warn!(service = %key, %failure, "MultiClusterService lookup failed, retrying");
                 self.queue.at(Item::Service(key), now + ask::AGAIN);
             }
         }

@@ -109,7 +109,7 @@ impl Controller {
                 }
             }
             Err(failure) => {
-                tracing::warn!(cluster, kind, verb, object = ?write.object(), %failure, "a write failed");
+                tracing::warn!(cluster, kind, verb, object = ?write.object(), %failure, "write failed");
                 self.failed(&lane, &item, &write, &failure, finished);
             }
         }

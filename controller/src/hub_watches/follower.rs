@@ -37,7 +37,7 @@ pub(super) struct Kind<K, T> {
     pub(super) read: fn(K) -> T,
     /// Tells whether it is served.
     pub(super) served: fn(bool) -> HubEvent,
-    /// Tells what its watch tells.
+    /// Sends what its watch reports.
     pub(super) told: fn(Signal<T>) -> HubEvent,
 }
 

@@ -69,7 +69,7 @@ impl Report {
         }
     }
 
-    /// Notes what the watch tells: a failure, each other one and its end are logged once.
+    /// Notes what the watch reports: a failure, each other one and its end are logged once.
     pub(super) fn note<T>(&self, signal: &Signal<T>) {
         let resource = &self.resource;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

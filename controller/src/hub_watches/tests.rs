@@ -66,7 +66,7 @@ impl Followed {
 
     async fn told(&mut self) -> HubEvent {
         let event = timeout(PATIENCE, self.events.recv()).await;
-        match event.expect("nothing is told").unwrap() {
+        match event.expect("no event arrived").unwrap() {
             Event::Hub(event) => event,
             other => panic!("{other:?}"),
         }

@@ -16,7 +16,7 @@ use crate::watch::Counted;
 /// Bytes of an answer about one object, a list of API groups or the like.
 const MOST: usize = 16 * 1024 * 1024;
 
-/// A client's service whose answers end with an error where they are longer, but for those that somebody else counts.
+/// A client's service whose answers end with an error where they are longer, but for those that the caller counts.
 #[derive(Clone, Debug)]
 pub(super) struct Bounded<S>(pub(super) S);
 

@@ -13,7 +13,7 @@ use super::bounded::Bounded;
 use crate::failure::classify;
 use crate::watch;
 
-/// A connection on which nothing was heard for this much longer than a watch lasts is dead.
+/// A connection on which nothing was observed for this much longer than a watch lasts is dead.
 const READ_MARGIN: Duration = Duration::from_secs(30);
 
 /// A client for the member, which gives up connecting after `timeout` and calls itself `agent`. Requests are not retried by it, and

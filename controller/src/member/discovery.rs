@@ -89,7 +89,7 @@ impl Discovery {
         is_news.then(|| Ok(self.told.insert(served).clone()))
     }
 
-    /// Whether nothing could be told yet for want of a schema that is about to be published.
+    /// Whether nothing could be reported yet for want of a schema that is about to be published.
     pub(super) fn awaits_schema(&self) -> bool {
         self.told.is_none() && matches!(self.schema, Schema::Missing(..))
     }
@@ -137,7 +137,7 @@ impl Discovery {
         };
         let is_news = times == 2 && !failure.is_connection();
         if is_news {
-            tracing::warn!(cluster = %self.name, %failure, "what is served of {GROUP} cannot be asked");
+            tracing::warn!(cluster = %self.name, %failure, "discovery of {GROUP} failed, retrying");
         }
         self.outage = Some((failure.clone(), times));
         is_news.then_some(failure)

@@ -73,10 +73,10 @@ impl Server {
         change(&mut self.answers.lock().unwrap());
     }
 
-    /// What is told next, in short.
+    /// What is reported next, in short.
     async fn told(&mut self) -> String {
         let event = timeout(PATIENCE, self.events.recv()).await;
-        let Event::Member { event, .. } = event.expect("nothing is told").unwrap() else {
+        let Event::Member { event, .. } = event.expect("no event arrived").unwrap() else {
             panic!("not of the member")
         };
         match event {
@@ -95,7 +95,7 @@ impl Server {
         }
     }
 
-    /// Checks that exactly this is told, in any order.
+    /// Checks that exactly this is reported, in any order.
     async fn tells(&mut self, mut expected: Vec<String>) {
         while !expected.is_empty() {
             let told = self.told().await;
@@ -189,7 +189,7 @@ async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_ma
 }
 
 #[tokio::test]
-async fn another_version_is_told_and_nothing_is_listed_anew_for_it() {
+async fn another_version_is_reported_and_nothing_is_listed_anew_for_it() {
     let mut server = Server::engaged(WELL).await;
     assert_eq!(server.told().await, "is one");
     assert_eq!(server.told().await, "answers true");
@@ -204,7 +204,7 @@ async fn another_version_is_told_and_nothing_is_listed_anew_for_it() {
 }
 
 #[test]
-fn a_change_of_health_is_told_once_and_a_single_miss_is_not() {
+fn a_change_of_health_is_reported_once_and_a_single_miss_is_not() {
     let refused = || Failure::new(FailureKind::Refused, "connection refused");
     let mut health = Health::default();
     assert_eq!(health.answered(), Some(Ok(())));
@@ -226,12 +226,12 @@ fn a_change_of_health_is_told_once_and_a_single_miss_is_not() {
     assert_eq!(
         health.failed(refused()),
         Some(Err(refused())),
-        "a refused connection is told at once"
+        "a refused connection is reported at once"
     );
 }
 
 #[test]
-fn a_member_that_never_answered_is_told_of_at_the_first_miss() {
+fn a_member_that_never_answered_is_reported_at_the_first_miss() {
     let mut health = Health::default();
     assert_eq!(
         health.failed(Failure::timeout()),

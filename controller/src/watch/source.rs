@@ -209,8 +209,13 @@ where
             .inspect_err(|error| {
                 self.unreadable.inc();
                 let version = K::DynamicType::default();
-                let (kind, Identity { namespace, name, .. }) = (K::kind(&version), identity(object));
-                tracing::error!(%kind, namespace, name, %error, "an object cannot be read and is passed over");
+                let (
+                    kind,
+                    Identity {
+                        namespace, name, ..
+                    },
+                ) = (K::kind(&version), identity(object));
+                tracing::error!(%kind, namespace, name, %error, "object unreadable, skipped");
             })
             .ok()
     }

@@ -149,7 +149,7 @@ fn list(items: &[String], version: &str, token: &str) -> String {
 }
 
 #[tokio::test]
-async fn pages_are_told_as_one_list_and_the_watch_goes_on_where_a_bookmark_left_it() {
+async fn pages_are_reported_as_one_list_and_the_watch_goes_on_where_a_bookmark_left_it() {
     let mut server = Server::watched().await;
     let first = server.asked_for_list().await;
     assert_eq!(first.query["limit"], "2");
@@ -245,7 +245,7 @@ async fn an_expired_version_leads_to_a_new_list_whether_refused_or_told_in_the_s
 }
 
 #[tokio::test]
-async fn an_outage_is_told_once_and_again_when_its_reason_changes_and_needs_no_new_list() {
+async fn an_outage_is_reported_once_and_again_when_its_reason_changes_and_needs_no_new_list() {
     let mut server = Server::watched().await;
     server.settled().await.end().await;
     for _ in 0..3 {
@@ -327,7 +327,7 @@ async fn a_silent_watch_is_given_up_when_the_server_ought_to_have_ended_it() {
 }
 
 #[tokio::test]
-async fn a_watch_without_bookmarks_is_left_for_a_new_connection_before_anybody_is_told() {
+async fn a_watch_without_bookmarks_is_left_for_a_new_connection_before_a_failure_is_reported() {
     let mut server = Server::watched_with(Settings {
         silence: Duration::from_millis(50),
         ..Settings::default()
@@ -541,7 +541,7 @@ async fn a_second_list_that_is_asked_for_during_a_pause_is_not_forgotten() {
 }
 
 #[tokio::test]
-async fn a_second_list_that_others_ask_for_comes_over_a_new_connection_and_is_told_as_such() {
+async fn a_second_list_that_others_ask_for_comes_over_a_new_connection_and_is_reported_as_such() {
     let mut server = Server::watched_with(Settings {
         disbelief: Duration::from_millis(1),
         ..Settings::default()

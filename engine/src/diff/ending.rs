@@ -13,7 +13,7 @@ use crate::model::{Lane, MemberState, ObjectEvent};
 /// of its own) keeps nobody from deleting an object of the hub; what is left is collected by its label whenever that can be done.
 const CLEANED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Lets go of a MultiClusterService that is on its way out, if it is time.
+/// Lets go of a MultiClusterService that is terminating, if it is time.
 pub(super) fn let_go(
     diff: &mut Diff,
     index: &Index,
@@ -43,7 +43,7 @@ pub(super) fn let_go(
     diff.writes.insert(Lane::Hub, vec![write]);
 }
 
-/// Lets go of a MultiClusterService that Karmada carries, once every member was seen to hold nothing of causeway's.
+/// Lets go of a MultiClusterService that Karmada manages, once every member was seen to hold nothing of causeway's.
 pub(super) fn hand_over(
     diff: &mut Diff,
     index: &Index,

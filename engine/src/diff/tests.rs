@@ -282,7 +282,7 @@ fn a_conflict_is_tried_again_with_what_the_watch_shows() {
         .pass(Duration::from_millis(500));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     assert!(env.is_ready("foo"), "a passing conflict is no trouble");
-    env.hear_again("member2").settle();
+    env.reconnect("member2").settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"]);
 }
 
@@ -400,7 +400,7 @@ fn what_a_person_does_to_a_copy_is_undone() {
 }
 
 #[test]
-fn a_multi_cluster_service_that_was_made_anew_takes_over_what_is_there() {
+fn a_multi_cluster_service_that_was_recreated_takes_over_what_is_there() {
     let mut env = provided();
     env.lose("member2").off_hub(Kind::Mcs, "foo").settle();
     env.on_hub(exposure()).list("member2").settle();

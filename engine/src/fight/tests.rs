@@ -73,8 +73,8 @@ impl Ring {
         held.is_some()
     }
 
-    fn told(&self) -> usize {
-        self.fights.told(&lane(), &item(), self.now).count()
+    fn ongoing(&self) -> usize {
+        self.fights.ongoing(&lane(), &item(), self.now).count()
     }
 }
 
@@ -89,7 +89,7 @@ fn the_same_put_back_five_times_within_a_minute_is_a_fight() {
     };
     assert_eq!(fight, expected);
     assert!(ring.held(7) && !ring.held(8));
-    assert_eq!(ring.told(), 1);
+    assert_eq!(ring.ongoing(), 1);
     let other = ObjectId::Service(ServiceKey::new("shop", "bar"));
     let held = |lane: &Lane, object| ring.fights.held_until(lane, &write(object, 7), ring.now);
     assert_eq!(held(&lane(), &other), None);
@@ -151,11 +151,11 @@ fn it_is_over_once_a_write_stays_for_a_minute() {
     let mut ring = ring();
     ring.fight(7);
     ring.pass(PAUSE);
-    assert_eq!(ring.told(), 0, "the object is in order");
+    assert_eq!(ring.ongoing(), 0, "the object is in order");
     assert_eq!(ring.write(7), None);
-    assert_eq!(ring.told(), 1, "it was not");
+    assert_eq!(ring.ongoing(), 1, "it was not");
     ring.pass(WINDOW);
-    assert_eq!(ring.told(), 0);
+    assert_eq!(ring.ongoing(), 0);
     let (writes, fight) = ring.fight(7);
     assert_eq!(
         (writes, fight.is_new, fight.pause),

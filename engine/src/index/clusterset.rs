@@ -23,11 +23,11 @@ pub struct ExportView {
     pub generation: i64,
     /// When it was made: of exports that disagree the oldest decides.
     pub created: Option<Timestamp>,
-    /// Whether it is on its way out.
+    /// Whether it is terminating.
     pub deleting: bool,
     /// The hub whose causeway keeps it, where one does.
     pub hub: Option<Box<str>>,
-    /// What causeway wrote on it before it became somebody else's.
+    /// What causeway wrote on it before somebody applied over it.
     pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
     pub owner: Option<Box<str>>,
@@ -46,11 +46,11 @@ pub struct ImportView {
     pub resource_version: Box<str>,
     /// The generation of its spec.
     pub generation: i64,
-    /// Whether it is on its way out.
+    /// Whether it is terminating.
     pub deleting: bool,
     /// The hub whose causeway keeps it, where one does.
     pub hub: Option<Box<str>>,
-    /// What causeway wrote on it before it became somebody else's.
+    /// What causeway wrote on it before somebody applied over it.
     pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
     pub owner: Option<Box<str>>,

@@ -1,11 +1,11 @@
 //! What is known of the hub.
 
-pub mod carrier;
 mod change;
 mod cluster;
 mod exports;
 mod imports;
 mod initial_list;
+pub mod manager;
 pub mod works;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -76,7 +76,7 @@ pub struct McsView {
     pub resource_version: Box<str>,
     /// The generation of its spec.
     pub generation: i64,
-    /// Since when it is seen on its way out.
+    /// Since when it is seen terminating.
     pub deleting_since: Option<TimePoint>,
     /// Its finalizers.
     pub finalizers: Finalizers,
@@ -157,7 +157,7 @@ impl Hub {
         Arc::new(Ranges::new(&own.unwrap_or_default(), others))
     }
 
-    /// Whether that cluster is on its way out.
+    /// Whether that cluster is terminating.
     pub fn is_leaving(&self, name: &ClusterName) -> bool {
         self.clusters
             .get(name)
@@ -416,7 +416,7 @@ impl Hub {
         }
     }
 
-    /// Applies the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch tells of new objects.
+    /// Applies the answer to a write. What a watch has shown gone meanwhile stays gone: only a watch shows new objects.
     pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) {
         match ack {
             Ack::MultiClusterService(object) => {
@@ -448,7 +448,7 @@ impl Hub {
 }
 
 impl McsView {
-    /// Whether it is on its way out.
+    /// Whether it is terminating.
     pub fn is_deleting(&self) -> bool {
         self.deleting_since.is_some()
     }

@@ -57,7 +57,7 @@ pub struct Member {
     pub cluster_uid: Option<Box<str>>,
     /// Who its Cluster says that it is: the UID of its kube-system namespace.
     pub recorded_uid: Option<String>,
-    /// Whether what it provides is given up because it has been out of reach for too long.
+    /// Whether what it provides is withdrawn because it has been out of reach for too long.
     pub ttl_expired: bool,
     /// What is wrong with its Cluster or its Secret, if anything is.
     pub configuration: Configuration,
@@ -133,7 +133,7 @@ impl Member {
         }
     }
 
-    /// The member is engaged anew, with other credentials: what was known stays known until its lists say otherwise.
+    /// The member is engaged again, with other credentials: what was known stays known until its lists say otherwise.
     pub fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
         self.probe_failure = None;
@@ -253,7 +253,7 @@ impl Member {
         self.services.view(key)
     }
 
-    /// The ServiceExport, but for one that is on its way out.
+    /// The ServiceExport, but for one that is terminating.
     pub fn export(&self, key: &ServiceKey) -> Option<&ExportView> {
         let export = self.clusterset.exports.view(key);
         export.filter(|export| !export.deleting)
@@ -413,7 +413,7 @@ impl Member {
     }
 
     /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to. Which one is
-    /// meant its Cluster says; where that does not, it is the one that was heard first, unless that was refused as another member's.
+    /// meant its Cluster says; where that does not, it is the one that was observed first, unless that was refused as another member's.
     fn identify(&mut self, identity: Identity) {
         let heard = self.identity.as_ref().map(|identity| &identity.uid);
         let meant = heard.filter(|_| self.refusals.duplicate.is_none());

@@ -7,7 +7,7 @@ use super::Index;
 use super::hub::ClusterView;
 
 impl Index {
-    /// The ServiceExports on the hub, with their UIDs, that nobody was told of and that do nothing there. None while that is not
+    /// The ServiceExports on the hub, with their UIDs, that were not reported yet and that do nothing there. None while that is not
     /// certain: on a Karmada control plane they are propagated into members, and where the hub is a member they are carried like any
     /// other.
     pub fn take_misplaced_exports(&mut self) -> Vec<(ServiceKey, Box<str>)> {
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn an_export_on_a_hub_that_is_no_member_is_told_of_once() {
+    fn an_export_on_a_hub_that_is_no_member_is_reported_once() {
         let mut env = env();
         env.member("member1").on_hub(export("foo")).deliver();
         assert_eq!(said(&mut env), "foo");

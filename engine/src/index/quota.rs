@@ -39,7 +39,7 @@ pub enum BeyondQuota {
 
 const MIB: usize = 1024 * 1024;
 
-/// What a person is told, with the flag.
+/// The message for a person, with the flag.
 impl fmt::Display for BeyondQuota {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -19,11 +19,11 @@ pub struct ServiceView {
     pub resource_version: Box<str>,
     /// When it was made.
     pub created: Option<Timestamp>,
-    /// Whether it is on its way out.
+    /// Whether it is terminating.
     pub deleting: bool,
     /// The hub whose causeway keeps it, where one does.
     pub hub: Option<Box<str>>,
-    /// What causeway wrote on it before it became somebody else's.
+    /// What causeway wrote on it before somebody applied over it.
     pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
     pub owner: Option<Box<str>>,

@@ -17,12 +17,12 @@ use super::work::ServiceWork;
 /// How often a member has been engaged: what an earlier engagement still says is not listened to.
 pub type Generation = u64;
 
-/// What a watch tells.
+/// What a watch reports.
 #[derive(Debug)]
 pub enum Signal<K> {
     /// All objects that there are, from a complete list of the most recent state: replaces what was known.
     Listed(Vec<K>),
-    /// The list that was told last says what one before it said, that was in doubt; it was asked for later, over a new connection.
+    /// The list that was reported last says what one before it said, that was in doubt; it was asked for later, over a new connection.
     Confirmed,
     /// So many objects are missing from a list that it was not believed; they are taken to be there until a second list has been
     /// asked for.
@@ -31,9 +31,9 @@ pub enum Signal<K> {
     Applied(K),
     /// The object is gone; this is its last state.
     Deleted(K),
-    /// The API server accepted the watch: from here on changes arrive. Told after every reconnection.
+    /// The API server accepted the watch: from here on changes arrive. Reported after every reconnection.
     Connected,
-    /// The API server is not being watched; it is being tried again. Told once, and again when the reason changes.
+    /// The API server is not being watched; it is being tried again. Reported once, and again when the reason changes.
     Failed(Failure),
 }
 
@@ -63,15 +63,15 @@ pub enum HubEvent {
     Clusters(Signal<api::Cluster>),
     /// Secrets of one namespace that hold members' credentials.
     Secrets(String, Signal<Secret>),
-    /// Whether it serves Karmada's Works; told once it is known, and when it changes.
+    /// Whether it serves Karmada's Works; reported once it is known, and when it changes.
     WorksServed(bool),
     /// Karmada's Works that may carry services.
     Works(Signal<ServiceWork>),
-    /// Whether it serves ServiceExports; told once it is known, and when it changes.
+    /// Whether it serves ServiceExports; reported once it is known, and when it changes.
     ExportsServed(bool),
     /// ServiceExports on the hub itself.
     Exports(Signal<HubExport>),
-    /// Whether it serves ServiceImports; told once it is known, and when it changes.
+    /// Whether it serves ServiceImports; reported once it is known, and when it changes.
     ImportsServed(bool),
     /// ServiceImports on the hub itself.
     Imports(Signal<HubImport>),
@@ -80,7 +80,7 @@ pub enum HubEvent {
 /// What a member says.
 #[derive(Debug)]
 pub enum MemberEvent {
-    /// Who the member is, told once on every connection before anything else.
+    /// Who the member is, reported once on every connection before anything else.
     Identified(Identity),
     /// The same member gives another version now; its watches go on.
     VersionChanged(Identity),
@@ -90,7 +90,7 @@ pub enum MemberEvent {
     Slices(Signal<ObservedSlice>),
     /// Its Namespaces, without their specs.
     Namespaces(Signal<Namespace>),
-    /// What of the Multi-Cluster Services API it serves; told once it is known, and when it changes.
+    /// What of the Multi-Cluster Services API it serves; reported once it is known, and when it changes.
     Served(Served),
     /// Why it cannot be asked what it serves of that API.
     NotDiscovered(Failure),
@@ -98,7 +98,7 @@ pub enum MemberEvent {
     Exports(Signal<ServiceExport>),
     /// Its ServiceImports.
     Imports(Signal<ServiceImport>),
-    /// Whether it answers a small request; told when that changes.
+    /// Whether it answers a small request; reported when that changes.
     Probed(Result<(), Failure>),
 }
 

@@ -13,7 +13,7 @@ pub struct Failure {
     message: Box<str>,
 }
 
-/// The sorts of failures that are told apart.
+/// The sorts of failures that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FailureKind {
     /// Nothing listens at the address.

@@ -2,7 +2,7 @@
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-/// Something that may have to be planned anew.
+/// Something that may have to be planned again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Item {
     /// A service, in all clusters.

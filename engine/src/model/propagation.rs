@@ -70,7 +70,7 @@ impl From<Binding> for Propagation {
     }
 }
 
-/// What a person is told of a Service that Karmada cannot propagate because of causeway's.
+/// The message about a Service that Karmada cannot propagate because of causeway's.
 pub fn advice(key: &ServiceKey, clusters: &[&ClusterName]) -> String {
     let names: Vec<_> = clusters.iter().map(|name| name.as_str()).collect();
     format!(

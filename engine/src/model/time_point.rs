@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 /// When something happened. Points are compared, and what has passed between them is measured, by the monotonic clock alone: the wall
-/// clock may be set, forward or back, by any time. What it showed is for what people are told, and is never measured with.
+/// clock may be set, forward or back, by any time. What it showed is for messages alone, and is never measured with.
 #[derive(Clone, Copy, Debug)]
 pub struct TimePoint {
     /// By the monotonic clock.

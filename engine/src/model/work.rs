@@ -9,11 +9,11 @@
 //! | an EndpointSlice, in each consumer's | `endpointslice_dispatch_controller.go`, ensureEndpointSliceWork | Karmada keeps it in that consumer |
 //! | an EndpointSlice, in its provider's | `endpointslice_collect_controller.go`, getEndpointSliceWorkMeta | what was collected; nothing becomes of it in a member |
 //!
-//! The first two mean that Karmada carries the service. The third bears [`labels::WORK_COLLECTED_BY`] besides, and does not count: Karmada
+//! The first two mean that Karmada manages the service. The third bears [`labels::WORK_COLLECTED_BY`] besides, and does not count: Karmada
 //! removes it before the first, and where its controllers were switched off in between, nobody takes its finalizer away any more. The Work
 //! of the Service itself, which a ResourceBinding of a MultiClusterService or of an ordinary PropagationPolicy brings
 //! (`pkg/controllers/binding/common.go`, mergeLabel), bears neither label: that Karmada propagates a Service says nothing about its
-//! endpoints, and goes on when a MultiClusterService is given up. A dispatched slice bears no permanent-id; so the service is known by
+//! endpoints, and goes on when a MultiClusterService is deleted. A dispatched slice bears no permanent-id; so the service is known by
 //! its namespace and name.
 
 use std::borrow::Cow;
@@ -69,12 +69,12 @@ impl Resource for Work {
     }
 }
 
-/// A Work, and the service that Karmada carries by it.
+/// A Work, and the service that Karmada manages by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceWork {
     /// Its namespace and name: `karmada-es-member1/foo-5d5d`.
     pub id: Arc<str>,
-    /// The service; `None` where the Work does not mean that Karmada carries one.
+    /// The service; `None` where the Work does not mean that Karmada manages one.
     pub service: Option<ServiceKey>,
 }
 

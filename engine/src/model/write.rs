@@ -34,7 +34,7 @@ impl Lane {
     }
 }
 
-/// One write: an operation, and what is told of it.
+/// One write: an operation, and the Event that reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     object: ObjectId,
@@ -43,7 +43,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// A write of which nobody is told.
+    /// A write that no Event reports.
     pub fn new(operation: Operation) -> Self {
         Self {
             object: operation.object(),
@@ -52,7 +52,7 @@ impl Write {
         }
     }
 
-    /// The same write, of which that is told once it is done.
+    /// The same write, reported by these Events once it is done.
     #[must_use]
     pub fn telling(mut self, events: impl IntoIterator<Item = ObjectEvent>) -> Self {
         self.events.extend(events);
@@ -69,7 +69,7 @@ impl Write {
         &self.operation
     }
 
-    /// What a person is told once it is done.
+    /// The message for a person once it is done.
     pub fn events(&self) -> &[ObjectEvent] {
         &self.events
     }

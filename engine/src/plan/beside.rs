@@ -1,5 +1,5 @@
-//! A MultiClusterService that Karmada's own controllers carry: nothing is begun beside them, what causeway has made there is kept up until
-//! Karmada's stands in its place, and it is told whether clients are served.
+//! A MultiClusterService that Karmada manages: nothing is begun beside them, what causeway has made there is kept up until
+//! Karmada's stands in its place, and it is reported whether clients are served.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::index::member::Member;
 use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
 
-/// Karmada is given so long before it is told what consumers lack.
+/// Karmada is given so long before it is reported what consumers lack.
 const PATIENCE: Duration = Duration::from_secs(30);
 const NAMED_AT_MOST: usize = 5;
 
@@ -66,7 +66,7 @@ pub(super) fn give_way(
     all.collect()
 }
 
-/// Words what is so of a service that Karmada carries by that Work.
+/// Words what is so of a service that Karmada manages by that Work.
 pub(super) fn say(
     index: &Index,
     key: &ServiceKey,

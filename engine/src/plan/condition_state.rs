@@ -60,7 +60,7 @@ pub fn settled(problem: Option<String>, pending: bool) -> State {
     }
 }
 
-/// What is so among clusters of one role: how many there are, which are in problem, whether any is under way.
+/// The current state of clusters of one role: how many there are, which are failing, whether any is under way.
 pub struct Tally<'a> {
     noun: &'static str,
     total: usize,
@@ -86,7 +86,7 @@ pub fn tally<'a>(noun: &'static str, states: Vec<(&'a ClusterName, State)>) -> T
     tally
 }
 
-/// All must be done; what is in problem is named.
+/// All must be done; what is failing is named.
 pub fn summarize<const N: usize>(reason: &'static str, tallies: [Tally<'_>; N]) -> ConditionState {
     let failed: Vec<_> = tallies
         .iter()

@@ -23,9 +23,9 @@ pub struct Desired {
     pub problem: Option<Problem>,
     /// Who provides, who consumes, and who takes no part.
     pub placement: Placement,
-    /// What is so of it where Karmada's own controllers carry it.
+    /// Its current state where Karmada manages it.
     pub beside: Option<Beside>,
-    /// Whether it is not known yet who carries the MultiClusterService: until then nothing is said of it.
+    /// Whether it is not known yet who manages the MultiClusterService: until then nothing is said of it.
     pub on_hold: bool,
     /// When time alone will change the plan.
     pub again_at: Option<TimePoint>,
@@ -63,7 +63,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// What is so of a service that Karmada carries.
+/// The current state of a service that Karmada manages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
     /// What consumers lack.

@@ -16,7 +16,7 @@ use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 /// The Service that a member should hold.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DesiredService {
-    /// Somebody else's, used as it is.
+    /// A foreign one, used as it is.
     Foreign,
     /// Another's is in the way, which stays as it is and gets no endpoints: why, for a person.
     Conflict(String),
@@ -44,7 +44,7 @@ pub struct Derived {
     pub internal_traffic_policy: Option<String>,
     /// Its only address family, where it is made with one.
     pub family: Option<String>,
-    /// The addresses that it had before, where it is made anew.
+    /// The addresses that it had before, where it is recreated.
     pub addresses: Vec<String>,
 }
 
@@ -184,7 +184,7 @@ impl OwnService {
                 .is_none_or(|derived| derived.is_met_by(observed))
     }
 
-    /// Whether the member's Service can become what it should be, or has to be made anew: an address cannot be taken away.
+    /// Whether the member's Service can become what it should be, or has to be recreated: an address cannot be taken away.
     pub fn can_become(&self, observed: &ServiceView) -> bool {
         self.shape.kind == observed.shape.kind
     }

@@ -14,7 +14,7 @@ pub struct Settings {
     pub protection: Protection,
     /// How long the last state is held when the hub's Service, or an exposed port of it, goes away.
     pub service_grace: Duration,
-    /// After how long out of reach the endpoints of a member are given up; `None` for never.
+    /// After how long out of reach the endpoints of a member are withdrawn; `None` for never.
     pub provider_ttl: Option<Duration>,
     /// Whether what MultiClusterServices expose is shown to tools of the clusterset too, as ServiceExports and ServiceImports.
     pub publish_exports: bool,

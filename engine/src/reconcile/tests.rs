@@ -291,7 +291,7 @@ fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_i
 }
 
 #[test]
-fn a_member_that_is_heard_again_in_time_is_cleaned_before_it_leaves() {
+fn a_member_that_is_observed_again_in_time_is_cleaned_before_it_leaves() {
     for restarted in [true, false] {
         let mut env = both(true);
         if restarted {
@@ -305,7 +305,7 @@ fn a_member_that_is_heard_again_in_time_is_cleaned_before_it_leaves() {
         }
         env.settle();
         assert!(env.hub.get(Kind::Cluster, "", "member1").is_some());
-        env.hear_again("member1")
+        env.reconnect("member1")
             .identify("member1", "uid-of-member1", (1, 34));
         env.list("member1").settle();
         assert!(env.service("member1", "foo").is_none() && env.copies("member1", "foo").is_empty());

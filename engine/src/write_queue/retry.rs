@@ -1,4 +1,4 @@
-//! An object that could not be written: when it is tried again, and from when on that is a problem to be told of.
+//! An object that could not be written: when it is tried again, and from when on that is a problem to be reported.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ pub struct FailedWrite {
 
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(30);
-/// A conflict means that a watch is about to tell something; only one that stays is failed.
+/// A conflict means that a watch is about to report a change; only one that stays is a failure.
 const PATIENCE_WITH_CONFLICTS: u32 = 4;
-/// The address of a deleted Service is free soon; three seconds later it is somebody else's.
+/// The address of a deleted Service is free soon; three seconds later another has it.
 const PATIENCE_WITH_ADDRESSES: u32 = 6;
 
 impl FailedWrite {
-    /// Whether it is told of, rather than likely to pass by itself in a moment.
+    /// Whether it is reported, rather than likely to pass by itself in a moment.
     pub(super) fn counts(&self) -> bool {
         let patience = match self.failure.kind {
             FailureKind::Conflict | FailureKind::AlreadyExists => PATIENCE_WITH_CONFLICTS,

@@ -280,7 +280,7 @@ fn a_conflict_is_trouble_only_when_it_stays() {
 }
 
 #[test]
-fn trouble_is_told_of_the_item_and_the_lane_that_have_it() {
+fn failed_writes_are_reported_for_their_item_and_lane() {
     let mut desk = wide();
     desk.fail("member1", "a", FailureKind::Forbidden, 1);
     assert_eq!(desk.failed("member1", "b"), []);

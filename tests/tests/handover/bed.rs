@@ -152,7 +152,7 @@ impl Bed {
             sleep(Duration::from_millis(500)).await;
             let lease = leases.get(LEASE).await.expect("the Lease");
             jumped |= is_ahead(&lease);
-            assert_eq!(holder(lease), before, "another process leads");
+            assert_eq!(holder(lease), before, "lease held by another process");
             assert!(self.leads(leader).await, "nobody leads");
         }
         assert!(jumped, "the clock of the leader did not jump");

@@ -1,4 +1,4 @@
-//! What causeway has made already of services that Karmada's own controllers carry.
+//! What causeway has made already of services that Karmada manages.
 
 use super::*;
 use crate::fixtures::objects::{export, work};
@@ -7,11 +7,11 @@ const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService 
      karmada-es-member1/foo-5d5d), and causeway begins nothing beside them. ";
 const REMEDY: &str = ". For causeway to carry it, without a gap: kubectl mcs adopt foo -n shop";
 
-/// How long Karmada is given before it is told what consumers lack.
+/// How long Karmada is given before it is reported what consumers lack.
 const PATIENCE: Duration = Duration::from_secs(30);
 const ALL: &str = "Every ready endpoint is in every consumer";
 
-/// What Ready says between who carries the service and what to do.
+/// What Ready says between who manages the service and what to do.
 fn said(env: &Environment) -> String {
     let ready = env.says("foo", "Ready");
     let said = ready

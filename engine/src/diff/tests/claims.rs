@@ -83,7 +83,7 @@ fn a_delivered_service_that_somebody_applies_over_is_theirs_and_used_where_its_p
         assert!(env.is_ready("foo"));
         env.assert_at_rest();
         env.restart().assert_at_rest();
-        // Ports that do not fit are told, and left.
+        // Ports that do not fit are reported, and left.
         let other = json!({"spec": {"ports": [{"name": "web", "port": 81, "protocol": "TCP", "targetPort": 81}]}});
         over(&mut env, Kind::Service, "foo", &other);
         env.settle();

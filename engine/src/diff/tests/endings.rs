@@ -74,8 +74,7 @@ fn a_member_that_is_not_engaged_yet_is_waited_for() {
 }
 
 #[test]
-fn in_a_namespace_that_is_long_on_its_way_out_what_is_wanted_no_more_is_deleted_and_nothing_is_made()
- {
+fn in_a_namespace_that_is_long_terminating_what_is_wanted_no_more_is_deleted_and_nothing_is_made() {
     let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
     let mut env = provided();
     env.on("member2", namespace("shop").with(held))

@@ -34,7 +34,7 @@ fn to_services(env: &Environment) -> usize {
 }
 
 #[test]
-fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_and_that_is_told() {
+fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_and_that_is_reported() {
     let mut env = provided();
     for _ in 0..60 {
         flip(&mut env);
@@ -99,7 +99,7 @@ fn a_copy_that_somebody_deletes_again_and_again_is_left_to_them_until_its_source
     assert_eq!(env.copies("member2", "foo"), []);
     let ready = env.says("foo", "Ready");
     assert!(ready.starts_with("False WriteConflict: 1 of 1 consumers: member2 has a write conflict: EndpointSlice member1-foo-abc-"));
-    assert!(ready.contains("is changed by somebody else"), "{ready}");
+    assert!(ready.contains("is changed by another manager"), "{ready}");
     env.on("member1", source("10.1.0.9")).settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.9"]);
     env.pass(CONFLICT_PAUSE + MINUTE);
@@ -107,7 +107,7 @@ fn a_copy_that_somebody_deletes_again_and_again_is_left_to_them_until_its_source
 }
 
 #[test]
-fn a_finalizer_that_somebody_takes_off_again_and_again_is_told_of() {
+fn a_finalizer_that_somebody_takes_off_again_and_again_is_reported() {
     let mut env = provided();
     for _ in 0..20 {
         let without = json!({"metadata": {"finalizers": []}});
@@ -116,7 +116,7 @@ fn a_finalizer_that_somebody_takes_off_again_and_again_is_told_of() {
     let ready = env.says("foo", "Ready");
     assert!(
         ready.starts_with(
-            "False WriteConflict: MultiClusterService foo is changed by somebody else"
+            "False WriteConflict: MultiClusterService foo is changed by another manager"
         ),
         "{ready}"
     );

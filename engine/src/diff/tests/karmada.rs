@@ -1,4 +1,4 @@
-//! Services that Karmada's own controllers carry, or may carry.
+//! Services that Karmada manages, or may carry.
 
 use super::*;
 use crate::fixtures::objects::{export, work};
@@ -11,10 +11,10 @@ const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService 
      karmada-es-member1/foo-5d5d), and causeway begins nothing beside them. ";
 const REMEDY: &str = ". For causeway to carry it, without a gap: kubectl mcs adopt foo -n shop";
 
-/// How long Karmada is given before it is told what consumers lack.
+/// How long Karmada is given before it is reported what consumers lack.
 const LACKING: Duration = Duration::from_secs(31);
 
-/// What Ready says between who carries the service and what to do.
+/// What Ready says between who manages the service and what to do.
 fn said(env: &Environment) -> String {
     let ready = env.says("foo", "Ready");
     let said = ready

@@ -41,7 +41,7 @@ fn a_copy_that_lost_labels_is_taken_back_and_kept_up() {
         // The same while nobody looked.
         env.silence("member2");
         put(&mut env, stripped);
-        env.hear_again("member2").restart().settle();
+        env.reconnect("member2").restart().settle();
         env.on("member1", source("10.1.0.6")).settle();
         assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"], "{lost:?}");
         assert!(env.is_ready("foo"));
@@ -51,7 +51,7 @@ fn a_copy_that_lost_labels_is_taken_back_and_kept_up() {
 }
 
 #[test]
-fn what_has_a_copys_name_is_told_of_and_left_alone_and_no_member_is_listed_again_for_it() {
+fn what_has_a_copys_name_is_reported_and_left_alone_and_no_member_is_listed_again_for_it() {
     let name = copy(&provided())["metadata"]["name"].clone();
     let name = name.as_str().expect("a name");
     let of_kubernetes = slice(name, "other").port("http", 8080);

@@ -40,7 +40,7 @@ fn the_hub_is_asked_only_where_a_policy_claims_a_service_that_causeway_delivered
 fn a_service_that_karmada_cannot_propagate_stays_ready_and_says_what_to_do() {
     let mut env = provided();
     env.on_hub(by_policy(labels::POLICY_IDS[0])).settle();
-    // member3 has a Service of somebody else's, which is no concern of causeway's.
+    // member3 has a Service of its own, which is no concern of causeway's.
     let clusters = [name("member2"), name("member3")].into();
     env.index.hub.refused.insert(key("foo"), clusters);
     env.index.mark(crate::model::Item::Service(key("foo")));

@@ -79,7 +79,7 @@ fn copies_that_hold_the_same_get_the_versions_of_the_restored_store() {
 }
 
 #[test]
-fn a_consumer_that_is_heard_after_the_others_follows_too() {
+fn a_consumer_that_is_observed_after_the_others_follows_too() {
     let (mut env, snapshot) = outrun();
     env.lose("member2").restore("member1", snapshot);
     env.on("member1", source("10.1.0.77")).pass(CONFIRMED);
@@ -95,7 +95,7 @@ fn an_index_that_is_merely_behind_replaces_nothing_newer() {
     env.silence("member1").on("member1", source("10.1.0.6"));
     let newest = env.server("member1").snapshot();
     // Another process, that knew more, has written the copy.
-    env.hear_again("member1").settle();
+    env.reconnect("member1").settle();
     assert!(source_version(&env) > at_first);
     let copied = env.server("member2").snapshot();
     let mut behind = provided();
@@ -108,7 +108,7 @@ fn an_index_that_is_merely_behind_replaces_nothing_newer() {
         .pass(Duration::from_secs(10));
     assert_eq!(behind.addresses("member2", "foo"), ["10.1.0.6"]);
     assert_eq!(behind.log(), Vec::<String>::new());
-    behind.hear_again("member1").list("member1").pass(CONFIRMED);
+    behind.reconnect("member1").list("member1").pass(CONFIRMED);
     assert_eq!(behind.addresses("member2", "foo"), ["10.1.0.6"]);
     assert_eq!(behind.log(), Vec::<String>::new());
 }

@@ -234,7 +234,7 @@ fn take(env: &mut Environment, step: &Step) {
         }
         Step::Back { member } => {
             let uid = format!("uid-of-{}", of(*member));
-            env.hear_again(&of(*member))
+            env.reconnect(&of(*member))
                 .identify(&of(*member), &uid, (1, 34));
             env.list(&of(*member));
         }

@@ -11,6 +11,6 @@ pub struct Change {
     pub services: HashSet<ServiceKey>,
     /// Members to look at.
     pub clusters: HashSet<ClusterName>,
-    /// Whether clusters came, went or changed: every service is to be planned anew.
+    /// Whether clusters came, went or changed: every service is to be planned again.
     pub placement: bool,
 }

@@ -33,7 +33,7 @@ pub struct ClusterView {
     pub declared: Declared,
     /// Its finalizers.
     pub finalizers: Finalizers,
-    /// Since when it is on its way out.
+    /// Since when it is terminating.
     pub leaving_since: Option<TimePoint>,
     /// Whether the object is gone from the hub, and only the member has still to be cleaned.
     pub gone: bool,

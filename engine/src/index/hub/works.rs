@@ -39,7 +39,7 @@ impl Works {
         self.served == Some(false) || self.watch.listed
     }
 
-    /// Whether Works are served was told. With their definition the Works are gone; with another one come others.
+    /// Whether Works are served was reported. With their definition the Works are gone; with another one come others.
     pub(super) fn apply_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
         *self = Self {
             served: Some(served),

@@ -97,7 +97,7 @@ fn what_a_first_list_lacked_and_a_second_one_holds_was_never_gone() {
 }
 
 #[test]
-fn it_does_not_matter_who_is_heard_first() {
+fn it_does_not_matter_who_is_observed_first() {
     for late in ["member1", "member2"] {
         let mut env = exposing(12);
         env.lose(late).forgets("member1", Kind::Slice, 0).restart();

@@ -35,7 +35,7 @@ pub(super) struct Clusterset {
 pub enum DerivedRefusal {
     /// The cluster has not these address families.
     Families(Vec<Box<str>>),
-    /// These addresses, that the Service had before, are somebody else's now.
+    /// Other objects have these addresses now, which the Service had before.
     Addresses(Vec<Box<str>>),
 }
 
@@ -119,7 +119,7 @@ impl Clusterset {
         }
     }
 
-    /// Another version, or none, is served: what is listed anew replaces what is known; of what is not served there is none.
+    /// Another version, or none, is served: what is listed again replaces what is known; of what is not served there is none.
     pub(super) fn note_served(&mut self, served: Served, changed: &mut HashSet<ServiceKey>) {
         let before = self.served.replace(served.clone());
         if served.exports.is_none() {

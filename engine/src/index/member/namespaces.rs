@@ -12,7 +12,7 @@ use crate::model::Signal;
 pub enum NamespaceState {
     /// There, and taking objects.
     Active,
-    /// On its way out: nothing can be made in it.
+    /// Terminating: nothing can be made in it.
     Terminating,
     /// Not there.
     Missing,

@@ -97,7 +97,7 @@ impl<V: View> Objects<V> {
         self.0.iter().map(|(key, written)| (key, &written.view))
     }
 
-    /// Applies what a watch tells; what changed is named by the keys of the objects and by those of their services.
+    /// Applies what a watch reports; what changed is named by the keys of the objects and by those of their services.
     pub(super) fn apply<K: Resource>(
         &mut self,
         signal: Signal<K>,

@@ -79,7 +79,7 @@ fn what_went_while_a_provider_was_away_goes_when_it_is_back() {
 }
 
 #[test]
-fn a_provider_that_was_never_heard_holds_its_copies_in_consumers() {
+fn a_provider_that_was_never_observed_holds_its_copies_in_consumers() {
     let mut env = provided();
     env.lose("member1").restart().settle();
     env.pass(GRACE + GRACE);
@@ -89,7 +89,7 @@ fn a_provider_that_was_never_heard_holds_its_copies_in_consumers() {
 }
 
 #[test]
-fn a_provider_that_is_taken_out_of_the_list_goes_though_it_was_never_heard() {
+fn a_provider_that_is_taken_out_of_the_list_goes_though_it_was_never_observed() {
     let mut env = provided();
     env.lose("member1")
         .restart()
@@ -238,7 +238,7 @@ fn an_older_source_never_replaces_a_newer_one() {
 }
 
 #[test]
-fn a_source_that_was_made_anew_replaces_the_old_one_whatever_its_version() {
+fn a_source_that_was_recreated_replaces_the_old_one_whatever_its_version() {
     let mut env = provided();
     env.off("member1", Kind::Slice, "foo-abc")
         .on("member1", source("10.1.0.7"))
@@ -282,7 +282,7 @@ fn an_answer_counts_before_the_watch_shows_it_and_an_older_event_does_not_undo_i
     );
     env.on("member1", source("10.1.0.7")).settle();
     // The watch shows both versions now, the older first.
-    env.forget_writes().hear_again("member3").settle();
+    env.forget_writes().reconnect("member3").settle();
     assert_eq!(
         env.log()
             .iter()
@@ -302,7 +302,7 @@ fn an_event_of_an_older_version_does_not_bring_an_older_service_back() {
         .on_hub(foo().port("grpc", 81))
         .settle();
     env.on_hub(foo().port("grpc", 81).port("dns", 53)).settle();
-    env.forget_writes().hear_again("member3").settle();
+    env.forget_writes().reconnect("member3").settle();
     assert_eq!(
         env.log()
             .iter()
@@ -336,7 +336,7 @@ fn what_is_deleted_is_not_deleted_twice_and_counts_until_it_is_seen_gone() {
         "the finalizer waits for the watch"
     );
     assert!(env.index.members["member3"].owns_any(&key("foo"), "hub-uid"));
-    env.hear_again("member3").settle();
+    env.reconnect("member3").settle();
     assert!(env.mcs("foo").is_none());
 }
 

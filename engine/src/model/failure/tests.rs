@@ -17,7 +17,7 @@ fn status(code: u16, reason: &str, message: &str, name: &str) -> Status {
 }
 
 #[test]
-fn what_an_api_server_answers_is_told_apart() {
+fn what_an_api_server_answers_is_distinguished() {
     use FailureKind::*;
     let webhook = r#"Internal error occurred: failed calling webhook "v.example.org": dial tcp 10.0.0.1:443: refused"#;
     let cases = [

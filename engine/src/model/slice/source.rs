@@ -67,7 +67,7 @@ pub enum SliceManager {
     Pods,
     /// Kubernetes, from an Endpoints object.
     Mirroring,
-    /// Somebody else.
+    /// Neither.
     Other,
 }
 

@@ -20,7 +20,7 @@ use super::source::{SliceManager, SourceDraft, SourceSlice};
 /// Bytes of JSON that an endpoint is likely to take, at least.
 const ENDPOINT: usize = 128;
 
-/// An EndpointSlice as a watch tells it.
+/// An EndpointSlice as a watch reports it.
 #[derive(Debug)]
 pub struct WireSlice {
     /// Namespace, name, UID, resourceVersion and time of deletion; nothing else.

@@ -169,7 +169,7 @@ impl<'a> Exports<'a> {
     pub fn validities(&self) -> BTreeMap<ClusterName, Validity> {
         let all = self.all.iter();
         let all = all.map(|(name, known)| ((*name).clone(), validity(known.service)));
-        // A cluster that is being taken out counts until it is gone; what it is told is that.
+        // A cluster that is being taken out counts until it is gone; that is what its condition says.
         let leaving = self.leaving.iter();
         let leaving = leaving.map(|name| (name.clone(), Validity::Leaving));
         all.chain(self.unused.clone()).chain(leaving).collect()

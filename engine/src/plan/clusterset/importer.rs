@@ -10,7 +10,7 @@ use super::exports;
 use super::import::{self, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
 use crate::index::Index;
-use crate::index::hub::carrier::Importer as By;
+use crate::index::hub::manager::Importer as By;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;

@@ -1,7 +1,7 @@
-//! Imports that Karmada's own controllers carry (`index::hub::imports` says how they do).
+//! Imports that Karmada manages (`index::hub::imports` says how they do).
 //!
 //! The unit is a service in a member, and what tells is the derived Service there. Where it is causeway's, causeway goes on: Karmada's objects are
-//! refused a place that is taken. Its slices, which have names of their own, are not; so of each source there is one carrier: a copy goes once
+//! refused a place that is taken. Its slices, which have names of their own, are not; so of each source there is one manager: a copy goes once
 //! Karmada's slice has what it has, and all of them are made again when the ServiceImport on the hub goes. Where it is Karmada's, causeway writes nothing, and takes back a copy of its
 //! own only once Karmada's slice of the same source is there. Where there is none, causeway begins nothing while Karmada may: it
 //! would take the place first, and two would carry the service.
@@ -17,7 +17,7 @@ use super::import::ImportPlan;
 use super::importer::Importer;
 use super::merge::ImportShape;
 use crate::index::Index;
-use crate::index::hub::carrier::Importer as By;
+use crate::index::hub::manager::Importer as By;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;

@@ -1,7 +1,7 @@
 //! What the exports of one service agree on, and what they do not (KEP-1645, "Constraints and Conflict Resolution").
 //!
 //! The export that comes first decides; of two that are equal, the one in the cluster whose name comes first. Ports are the union of
-//! all. Nothing here depends on the order in which clusters are heard, nor on the time.
+//! all. Nothing here depends on the order in which clusters are observed, nor on the time.
 
 mod conflict;
 mod export;

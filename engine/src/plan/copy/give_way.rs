@@ -22,7 +22,7 @@ pub struct Undelivered {
 impl DesiredCopies {
     /// Leaves the endpoints to Karmada's slices behind `service`: no copy is made that is not there, and one goes once Karmada's slice
     /// of the same source stands in the consumer with every ready endpoint that the copy has. What is neither in a copy nor in
-    /// Karmada's slice is told.
+    /// Karmada's slice shows.
     pub fn give_way(
         &mut self,
         consumer: &Member,

@@ -326,11 +326,11 @@ fn headless_becomes_headless_and_a_flip_makes_it_anew_once_it_is_gone() {
     for (flipped, note) in [
         (
             foo(),
-            "Service shop/foo of member2 is made anew: it was headless and is to be ClusterIP",
+            "Service shop/foo of member2 is recreated: it was headless and is to be ClusterIP",
         ),
         (
             foo().headless(),
-            "Service shop/foo of member2 is made anew: it was ClusterIP and is to be headless",
+            "Service shop/foo of member2 is recreated: it was ClusterIP and is to be headless",
         ),
     ] {
         let headless = flipped.value["spec"]["clusterIP"] == "None";
@@ -350,7 +350,7 @@ fn headless_becomes_headless_and_a_flip_makes_it_anew_once_it_is_gone() {
             !log.contains(&"member2 create Service".to_owned()),
             "it was not seen gone: {log:?}"
         );
-        env.hear_again("member2").settle();
+        env.reconnect("member2").settle();
         assert!(env.log().contains(&"member2 create Service".to_owned()));
         assert_eq!(spec(&env, "member2")["clusterIP"] == "None", headless);
         let said = env

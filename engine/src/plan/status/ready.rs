@@ -14,7 +14,7 @@ use crate::plan::{Members, Problem};
 
 impl View<'_> {
     /// The first condition that does not hold decides, a kept one included. While anything is under way, Ready is not
-    /// said anew, lest it be said of what is not yet so.
+    /// said again, lest it be said of what is not yet so.
     pub(super) fn ready(
         &self,
         conditions: &[Condition],
@@ -60,7 +60,7 @@ impl View<'_> {
         }
     }
 
-    /// What is said of a service that Karmada carries stays as long as it may be so again in a moment.
+    /// What is said of a service that Karmada manages stays as long as it may be so again in a moment.
     fn beside_karmada(&self, problem: &Problem) -> ConditionState {
         let beside = self.desired.beside.as_ref();
         let said = names::find(&self.mcs.conditions, names::READY);

@@ -244,7 +244,7 @@ fn ready_of_a_new_generation_is_not_said_before_it_is_so() {
             .and_then(|one| one.observed_generation),
         Some(1)
     );
-    env.hear_again("member4").settle();
+    env.reconnect("member4").settle();
     assert_eq!(
         env.says("foo", names::READY),
         "True Ready: shop/foo can be reached from 3 clusters, backed by 1 cluster"
@@ -284,7 +284,7 @@ fn a_slice_that_is_not_seen_back_for_half_a_minute_is_trouble_and_not_before() {
     assert_eq!(env.says("foo", names::ENDPOINT_SLICE_APPLIED), applied);
     let dispatched = env.says("foo", names::ENDPOINT_SLICE_DISPATCHED);
     assert!(dispatched.starts_with("True"));
-    env.hear_again("member3").settle();
+    env.reconnect("member3").settle();
     assert!(env.is_ready("foo"));
 }
 
@@ -295,7 +295,7 @@ fn a_slice_that_a_new_list_shows_is_seen_back() {
         .on("member1", source("10.1.0.6"))
         .pass(Duration::from_secs(31));
     assert!(!env.is_ready("foo"));
-    env.hear_again("member3").list("member3").settle();
+    env.reconnect("member3").list("member3").settle();
     assert!(env.is_ready("foo"), "{}", env.says("foo", names::READY));
 }
 

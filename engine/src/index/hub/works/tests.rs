@@ -4,7 +4,7 @@ use super::*;
 use crate::fixtures::now;
 use crate::index::Index;
 use crate::index::hub::Hub;
-use crate::index::hub::carrier::Carrier;
+use crate::index::hub::manager::Manager;
 use crate::model::HubEvent;
 
 fn key(name: &str) -> ServiceKey {
@@ -70,31 +70,31 @@ fn works_are_waited_for_from_when_the_hub_is_listed_or_their_definition_came() {
     let start = now();
     let at = |seconds| start.after(Duration::from_secs(seconds));
     let mut hub = Index::new("hub").hub;
-    assert_eq!(hub.carrier(&key("foo"), at(1000)), Carrier::Unknown(None));
+    assert_eq!(hub.manager(&key("foo"), at(1000)), Manager::Unknown(None));
     hub.listed_since = Some(at(10));
     let served = |hub: &mut Hub, served, now| {
         hub.apply(HubEvent::WorksServed(served), now);
     };
-    for (now, carrier, hides) in [
-        (at(69), Carrier::Unknown(Some(at(70))), false),
-        (at(70), Carrier::Causeway, true),
+    for (now, manager, hides) in [
+        (at(69), Manager::Unknown(Some(at(70))), false),
+        (at(70), Manager::Causeway, true),
     ] {
-        assert_eq!(hub.carrier(&key("foo"), now), carrier, "{now}");
+        assert_eq!(hub.manager(&key("foo"), now), manager, "{now}");
         assert_eq!(hub.hides_works(now), hides, "{now}");
     }
     served(&mut hub, false, at(80));
-    assert_eq!(hub.carrier(&key("foo"), at(80)), Carrier::Causeway);
+    assert_eq!(hub.manager(&key("foo"), at(80)), Manager::Causeway);
     assert!(!hub.hides_works(at(80)));
     served(&mut hub, true, at(90));
     assert_eq!(
-        hub.carrier(&key("foo"), at(100)),
-        Carrier::Unknown(Some(at(150)))
+        hub.manager(&key("foo"), at(100)),
+        Manager::Unknown(Some(at(150)))
     );
     hub.apply(
         HubEvent::Works(Signal::Listed(vec![work("a", "foo")])),
         at(100),
     );
-    assert_eq!(hub.carrier(&key("foo"), at(100)), Carrier::Karmada("a"));
-    assert_eq!(hub.carrier(&key("bar"), at(100)), Carrier::Causeway);
+    assert_eq!(hub.manager(&key("foo"), at(100)), Manager::Karmada("a"));
+    assert_eq!(hub.manager(&key("bar"), at(100)), Manager::Causeway);
     assert!(!hub.hides_works(at(1000)));
 }

@@ -18,7 +18,7 @@ fn a_member_whose_address_was_a_strangers_for_a_while_is_not_taken_for_unreachab
         member_state(&env, "member1"),
         MemberState::Refused(_)
     ));
-    // That it answers was told already.
+    // That it answers was reported already.
     env.identify("member1", "uid-of-member1", (1, 34));
     assert_eq!(member_state(&env, "member1"), MemberState::Synced);
 }

@@ -1,4 +1,4 @@
-//! Exports that Karmada's own controllers carry too: for a ServiceImport on the hub they make a Service `derived-<name>` there, and put both and
+//! Exports that Karmada manages too: for a ServiceImport on the hub they make a Service `derived-<name>` there, and put both and
 //! EndpointSlices into members.
 
 use super::*;
@@ -99,7 +99,7 @@ fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said
     env.restart().settle();
     assert_eq!(to_members(&env), Vec::<String>::new());
 
-    // Once that is given up, causeway imports it, whatever goes first.
+    // Once that is gone, causeway imports it, whatever goes first.
     env.off_hub(Kind::Import, "foo")
         .off_hub(Kind::Service, "derived-foo");
     env.settle();

@@ -167,7 +167,7 @@ fn a_cluster_exports_only_from_the_namespaces_that_the_hub_lets_it() {
 }
 
 #[test]
-fn revoked_rights_bind_a_cluster_that_was_not_heard_since_the_start() {
+fn revoked_rights_bind_a_cluster_that_was_not_observed_since_the_start() {
     let mut env = exported();
     let of = |names: &str| {
         let annotations = json!({labels::EXPORT_NAMESPACES: names});
@@ -358,8 +358,8 @@ fn an_export_of_a_cluster_that_is_taken_out_says_so_before_the_cluster_is_gone()
     }
     env.silence("member1");
     env.off_hub(Kind::Cluster, "member1").settle();
-    assert!(env.seen_out.is_empty(), "it is not seen that it was told");
-    env.hear_again("member1").settle();
+    assert!(env.seen_out.is_empty(), "it was not observed");
+    env.reconnect("member1").settle();
     let (name, left) = &env.seen_out[0];
     assert_eq!((name.as_str(), left), ("member1", &Leftovers::default()));
     let ready = says(&env, "member1", "Ready");

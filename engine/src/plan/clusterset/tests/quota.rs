@@ -74,7 +74,7 @@ fn beyond_the_quota_the_oldest_exports_of_a_member_keep_their_place_and_the_othe
 }
 
 #[test]
-fn a_quota_that_is_lowered_withdraws_nothing_and_one_that_is_raised_is_heard() {
+fn a_quota_that_is_lowered_withdraws_nothing_and_one_that_is_raised_is_observed() {
     let mut env = two_members(3, 1024 * 1024);
     let all = ["a", "b", "c", "d"];
     for (name, second) in [("a", 1), ("b", 2), ("c", 3)] {

@@ -103,7 +103,7 @@ fn a_member_that_forges_its_import_dictates_nothing_to_others() {
 }
 
 #[test]
-fn an_import_that_somebody_deleted_is_made_anew_from_the_members_own_service() {
+fn an_import_that_somebody_deleted_is_recreated_from_the_members_own_service() {
     let mut env = imported_by(|member, env| {
         if member == "member3" {
             env.server(member).families = vec!["IPv4", "IPv6"];

@@ -332,7 +332,7 @@ impl Story {
 
     fn back(&mut self, member: &'static str) {
         self.unheard.remove(member);
-        self.env.hear_again(member).introduce(member).list(member);
+        self.env.reconnect(member).introduce(member).list(member);
     }
 
     /// Whether some member exports the service, and the controller can know that.
@@ -563,7 +563,7 @@ proptest! {
 }
 
 #[test]
-fn a_conflict_is_told_on_though_a_restart_leaves_no_import_that_records_its_exporters() {
+fn a_conflict_is_reported_on_though_a_restart_leaves_no_import_that_records_its_exporters() {
     let mut story = told(false);
     for request in [
         (0, Step::Drain(true)),

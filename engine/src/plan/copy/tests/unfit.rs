@@ -25,7 +25,7 @@ fn unreadable(env: &Environment) -> ObservedSlice {
 }
 
 #[test]
-fn slices_of_names_and_endpoints_without_an_address_are_told() {
+fn slices_of_names_and_endpoints_without_an_address_are_reported() {
     let odd = json!({"addresses": ["foo.example"]});
     let sources = [abc().endpoint("10.1.0.5").endpoint_with(odd), names()];
     let env = provided(foo(), sources);
@@ -53,7 +53,7 @@ fn exports_tell_what_no_cluster_is_given() {
 }
 
 #[test]
-fn a_slice_that_can_no_longer_be_read_keeps_its_copies_and_is_told() {
+fn a_slice_that_can_no_longer_be_read_keeps_its_copies_and_is_reported() {
     let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
     let slice = unreadable(&env);
     env.hear("member1", MemberEvent::Slices(Signal::Applied(slice)))

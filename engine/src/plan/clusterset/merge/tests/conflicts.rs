@@ -34,7 +34,7 @@ fn the_application_protocol_is_that_of_the_older_port() {
 }
 
 #[test]
-fn what_exports_disagree_on_is_told_with_who_wins() {
+fn what_exports_disagree_on_is_reported_with_who_wins() {
     let sticky = |seconds: i32| json!({"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": seconds}}});
     let port = |name: &str, number: u16| json!({"name": name, "port": number});
     for (older, younger, told) in [
@@ -100,7 +100,7 @@ fn what_exports_disagree_on_is_told_with_who_wins() {
 }
 
 #[test]
-fn labels_and_annotations_are_those_of_the_oldest_and_only_what_differs_is_told() {
+fn labels_and_annotations_are_those_of_the_oldest_and_only_what_differs_is_reported() {
     let exports = [
         export(1, json!({})).exporting(json!({"exportedLabels": {"team": "a", "tier": "web"}, "exportedAnnotations": {"note": "x\ny"}})),
         export(2, json!({})).exporting(json!({"exportedLabels": {"team": "b", "tier": "web"}})),

@@ -133,7 +133,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_order_in_which_exports_are_heard_means_nothing((one, other) in exports().prop_flat_map(|all| {
+    fn the_order_in_which_exports_are_observed_means_nothing((one, other) in exports().prop_flat_map(|all| {
         let shuffled = Just(all.clone()).prop_shuffle();
         (Just(all), shuffled)
     })) {

@@ -1,4 +1,4 @@
-//! Who carries a service, and who makes the imports of one: causeway, or Karmada's own controllers.
+//! Who manages a service, and who makes the imports of one: causeway, or Karmada's own controllers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::model::{FailureKind, TimePoint};
 /// How long is waited for what the hub says of its Works, once its other lists are complete.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who carries a service.
+/// Who manages a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier<'a> {
+pub enum Manager<'a> {
     /// Karmada may: it is not known yet which Works there are. That is waited for until then, or for as long as it takes.
     Unknown(Option<TimePoint>),
     /// Causeway, as far as is known.
@@ -35,16 +35,16 @@ pub enum Importer {
 }
 
 impl Hub {
-    /// Who carries the service. A hub that does not say within a minute which Works there are, because causeway lacks the right, is taken
+    /// Who manages the service. A hub that does not say within a minute which Works there are, because causeway lacks the right, is taken
     /// to have none: it mostly has none, and without an end to the waiting nothing would be done there at all.
-    pub fn carrier(&self, key: &ServiceKey, now: TimePoint) -> Carrier<'_> {
+    pub fn manager(&self, key: &ServiceKey, now: TimePoint) -> Manager<'_> {
         if let Some(work) = self.works.of_service.get(key).and_then(BTreeSet::first) {
-            return Carrier::Karmada(work);
+            return Manager::Karmada(work);
         }
         match self.works_awaited_until() {
-            _ if self.works.are_known() => Carrier::Causeway,
-            Some(until) if until <= now => Carrier::Causeway,
-            until => Carrier::Unknown(until),
+            _ if self.works.are_known() => Manager::Causeway,
+            Some(until) if until <= now => Manager::Causeway,
+            until => Manager::Unknown(until),
         }
     }
 
@@ -66,7 +66,7 @@ impl Hub {
     }
 
     /// Who makes the imports of the service. Where the hub does not say within a minute what it holds, for want of a right, causeway
-    /// does, as with [`Hub::carrier`].
+    /// does, as with [`Hub::manager`].
     pub fn importer(&self, key: &ServiceKey, now: TimePoint) -> Importer {
         if self.works.are_unserved() {
             return Importer::Causeway;
