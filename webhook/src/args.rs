@@ -12,7 +12,7 @@ use clap::Parser;
 use crate::callers::{CallerArgs, Callers};
 use crate::certificates::{CertificateArgs, SelfManaged};
 use crate::decide::{Policy, Strictness};
-use crate::load::{LimitArgs, Limits};
+use crate::limits::{LimitArgs, Limits};
 use crate::tls::{self, Certificate};
 
 const STRICTNESS: &[(&str, Strictness)] = &[("deny", Strictness::Deny), ("warn", Strictness::Warn)];
@@ -50,7 +50,7 @@ struct ServingArgs {
         default_value = "0.0.0.0:9443"
     )]
     bind: String,
-    /// The directory of the serving certificate: tls.crt and tls.key, PEM. New files are taken up as they appear
+    /// The directory of the serving certificate: tls.crt and tls.key, PEM. New files are loaded as they appear
     #[arg(long, env = "CAUSEWAY_TLS_DIR", value_name = "DIR")]
     tls_dir: Option<PathBuf>,
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub struct Config {
     pub certificate: CertificateSource,
     /// Who may call; anybody if there is none.
     pub callers: Option<Arc<Callers>>,
-    /// How much is taken on at one time.
+    /// The limits on connections, requests and bodies.
     pub limits: Limits,
     /// The rules as far as they are a choice.
     pub policy: Policy,

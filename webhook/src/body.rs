@@ -4,11 +4,12 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes};
+use http_body_util::{LengthLimitError, Limited};
 use hyper::body::Body;
 
 use crate::connections::{Phase, Progress};
-use crate::load::{Admitted, BODY_MAX};
+use crate::limits::{BODY_MAX, Permit};
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -25,52 +26,29 @@ pub(crate) enum BodyError {
     Broken(#[source] BoxError),
 }
 
-/// Reads a body of that declared length. One that arrives in one piece is not copied. A large one may have to wait for
-/// others.
+/// Reads a body of that declared length. A large one may have to wait for others.
 pub(crate) async fn read<B>(
     body: B,
     declared: Option<usize>,
     progress: &Progress,
-    admitted: &mut Admitted<'_>,
+    permit: &mut Permit<'_>,
 ) -> Result<Bytes, BodyError>
 where
     B: Body<Error: Into<BoxError>>,
 {
-    let mut body = pin!(body);
-    let mut first = Bytes::new();
-    let mut whole = Vec::new();
-    while let Some(mut data) = poll_fn(|context| next(body.as_mut(), progress, context)).await? {
-        let length = first.len().max(whole.len()) + data.remaining();
-        if length > BODY_MAX {
-            return Err(BodyError::TooLarge);
-        }
+    let mut body = pin!(Limited::new(body, BODY_MAX));
+    let mut read = Vec::new();
+    while let Some(data) = poll_fn(|context| next(body.as_mut(), progress, context)).await? {
+        let length = read.len() + data.remaining();
         progress.received(length);
-        if !admitted.may_hold(length) {
+        if !permit.covers(length) {
             let bytes = declared.unwrap_or(BODY_MAX);
-            wait_for_room(bytes, progress, admitted).await?;
+            wait_for_room(bytes, progress, permit).await?;
+            read.reserve_exact(bytes.saturating_sub(read.len()));
         }
-        if first.is_empty() && whole.is_empty() {
-            first = data.copy_to_bytes(data.remaining());
-            continue;
-        }
-        if whole.capacity() < length {
-            // No more than twice of what has arrived, whatever is declared.
-            let wanted = declared.unwrap_or(usize::MAX).clamp(length, 2 * length);
-            whole.reserve_exact(wanted - whole.len());
-        }
-        whole.extend_from_slice(&std::mem::take(&mut first));
-        while data.has_remaining() {
-            let chunk = data.chunk();
-            whole.extend_from_slice(chunk);
-            let taken = chunk.len();
-            data.advance(taken);
-        }
+        read.put(data);
     }
-    Ok(if whole.is_empty() {
-        first
-    } else {
-        Bytes::from(whole)
-    })
+    Ok(read.into())
 }
 
 /// Waits until a body of so many bytes may be held; meanwhile nothing of it is read. Whoever has waited for as long as may be is
@@ -78,31 +56,31 @@ where
 async fn wait_for_room(
     bytes: usize,
     progress: &Progress,
-    admitted: &mut Admitted<'_>,
+    permit: &mut Permit<'_>,
 ) -> Result<(), BodyError> {
-    if admitted.try_draw(bytes) {
+    if permit.try_reserve(bytes) {
         return Ok(());
     }
     progress.enter(Phase::Wait);
-    let mut drawing = pin!(admitted.draw(bytes));
-    let drawn = poll_fn(|context| {
+    let mut reserving = pin!(permit.reserve(bytes));
+    let reserved = poll_fn(|context| {
         if progress.is_body_cut() {
             return Poll::Ready(None);
         }
-        drawing.as_mut().poll(context)
+        reserving.as_mut().poll(context)
     })
     .await;
-    if drawn.is_none() {
+    if reserved.is_none() {
         return Err(BodyError::NoRoom);
     }
-    admitted.hold(drawn);
+    permit.hold(reserved);
     progress.enter(Phase::Body);
     Ok(())
 }
 
-/// The next piece of data; `None` at the end.
+/// The next piece of data; `None` at the end. What has arrived counts also where the rest is cut off in that moment.
 fn next<B>(
-    mut body: Pin<&mut B>,
+    mut body: Pin<&mut Limited<B>>,
     progress: &Progress,
     context: &mut Context<'_>,
 ) -> Poll<Result<Option<B::Data>, BodyError>>
@@ -110,19 +88,19 @@ where
     B: Body<Error: Into<BoxError>>,
 {
     loop {
-        let frame = match body.as_mut().poll_frame(context) {
-            Poll::Ready(frame) => frame,
-            Poll::Pending if progress.is_body_cut() => return Poll::Ready(Err(BodyError::Slow)),
-            Poll::Pending => return Poll::Pending,
-        };
-        match frame {
-            None => return Poll::Ready(Ok(None)),
-            Some(Err(error)) => return Poll::Ready(Err(BodyError::Broken(error.into()))),
-            Some(Ok(frame)) => {
+        match body.as_mut().poll_frame(context) {
+            Poll::Ready(None) => return Poll::Ready(Ok(None)),
+            Poll::Ready(Some(Err(error))) if error.is::<LengthLimitError>() => {
+                return Poll::Ready(Err(BodyError::TooLarge));
+            }
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(BodyError::Broken(error))),
+            Poll::Ready(Some(Ok(frame))) => {
                 if let Ok(data) = frame.into_data() {
                     return Poll::Ready(Ok(Some(data)));
                 }
             }
+            Poll::Pending if progress.is_body_cut() => return Poll::Ready(Err(BodyError::Slow)),
+            Poll::Pending => return Poll::Pending,
         }
     }
 }
@@ -132,21 +110,22 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::load::{FREE, Limits, Load};
+    use crate::limits::{FREE, Limiter, Limits};
 
     const KIB: usize = 1024;
 
     #[test]
     fn a_body_that_has_waited_for_too_long_is_refused_though_room_comes_in_that_moment() {
-        let load = Load::new(&Limits {
+        let limiter = Limiter::new(&Limits {
             connections: 2,
             in_flight: 2,
             body_bytes: 10 * KIB,
         });
-        let mut first = load.admit(|| false).expect("room");
-        assert!(first.try_draw(FREE + 10 * KIB));
+        let admit = || limiter.admit(|| false).now_or_never().flatten();
+        let mut first = admit().expect("a permit");
+        assert!(first.try_reserve(FREE + 10 * KIB));
         let progress = Progress::default();
-        let mut second = load.admit(|| false).expect("room");
+        let mut second = admit().expect("a permit");
         let mut waiting = pin!(wait_for_room(FREE + KIB, &progress, &mut second));
         assert!(waiting.as_mut().now_or_never().is_none());
 

@@ -1,6 +1,6 @@
-//! Who may call: client certificates (mutual TLS), where they are asked for.
+//! Who may call: client certificates (mutual TLS), where they are required.
 //!
-//! Without, whoever reaches the port may ask what would be decided, and make work. With `--client-ca` a handshake ends
+//! Without, whoever reaches the port may request what would be decided, and make work. With `--client-ca` a handshake ends
 //! well only with a certificate of that authority, and nothing that comes before the end of the handshake reaches the
 //! parser of requests. An API server shows one where its AdmissionConfiguration says so.
 
@@ -25,14 +25,14 @@ use tokio_util::sync::CancellationToken;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::{FromDer, GeneralName};
 
-use crate::reload::{Complaint, POLL};
+use crate::reload::reload;
 
 /// The flags that say who may call.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Callers")]
 pub struct CallerArgs {
-    /// A PEM file of the authorities whose client certificates are let in; all others are turned away. An API server needs a
-    /// certificate of them then. A new file is taken up as it appears
+    /// A PEM file of the authorities whose client certificates are accepted; all others are rejected. An API server needs a
+    /// certificate of them then. A new file is loaded as it appears
     #[arg(long, env = "CAUSEWAY_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
     /// The common name or DNS name that a client certificate has to bear; any if not given. Repeatable
@@ -78,7 +78,7 @@ impl CallerArgs {
                 checks.wrong(
                     "--client-name",
                     self.client_name.join(","),
-                    "needs --client-ca: without it nobody is asked for a certificate",
+                    "needs --client-ca: without it no certificate is requested",
                 );
             }
             return Some(None);
@@ -124,29 +124,20 @@ impl Callers {
         })
     }
 
-    /// Takes up new authorities as they appear in the file, until the shutdown. Connections that stand are not asked again.
+    /// Loads new authorities as they appear in the file, until the shutdown. Connections that stand are not verified again.
     pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        let mut seen = self.first.clone();
-        let mut complaint = Complaint::about("authorities of client certificates stay");
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(POLL) => {}
+        let mut loaded = self.first.clone();
+        let load = || -> Result<(), CallersError> {
+            let file = read_file(&self.path)?;
+            if file != loaded {
+                let verifier = verifier(&file, &self.provider)?;
+                self.verifier.store(Arc::new(verifier));
+                loaded = file;
+                tracing::info!("client CA reloaded");
             }
-            let taken_up = read_file(&self.path).and_then(|file| {
-                if file != seen {
-                    self.verifier
-                        .store(Arc::new(verifier(&file, &self.provider)?));
-                    seen = file;
-                    tracing::info!("new authorities of client certificates");
-                }
-                Ok(())
-            });
-            match taken_up {
-                Ok(()) => complaint.settle(),
-                Err(error) => complaint.raise(with_causes(&error)),
-            }
-        }
+            Ok(())
+        };
+        reload("client CA", load, shutdown).await;
     }
 
     /// Whether the certificate bears one of the names.
@@ -172,7 +163,7 @@ impl Callers {
             .any(|name| self.names.iter().any(|let_in| let_in == name));
         if !named {
             let subject = certificate.subject();
-            tracing::warn!(%subject, "a client certificate bears none of the names of --client-name");
+            tracing::warn!(%subject, "client certificate rejected: none of its names is in --client-name");
         }
         named
     }

@@ -17,9 +17,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use crate::arrivals::Arrivals;
-use crate::connections::{Order, Phase, Place, Progress};
-use crate::metrics::TurnedAway;
+use crate::connections::{Close, Phase, Progress, Slot};
+use crate::drain::Drain;
+use crate::metrics::ConnectionRejection;
 use crate::service::Webhook;
 
 /// How large a request head may be (an API server's has a few hundred bytes), and how much is read at one time.
@@ -39,9 +39,9 @@ const HTTP2: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; cha
 /// Why a connection ended before it was closed in order.
 #[derive(Debug, thiserror::Error)]
 enum Ended {
-    #[error("it was slow, idle for too long, or in the way of others")]
-    Cut,
-    #[error("it began with plain HTTP")]
+    #[error("slow, idle for too long, or evicted for another")]
+    Closed,
+    #[error("plain HTTP on the TLS port")]
     PlainHttp,
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -53,14 +53,14 @@ enum Ended {
 pub(crate) struct Connection {
     pub(crate) tls: TlsAcceptor,
     pub(crate) webhook: Arc<Webhook>,
-    pub(crate) arrivals: Arrivals,
+    pub(crate) drain: Drain,
     pub(crate) tasks: Tasks,
     pub(crate) peer: SocketAddr,
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
 }
 
 impl Connection {
-    /// Serves until either side ends it, or it is told to. A panic ends this connection and no other.
+    /// Serves until either side closes it, or it has to close. A panic ends this connection and no other.
     pub(crate) async fn serve(self, stream: TcpStream) {
         let tasks = self.tasks.clone();
         let peer = self.peer;
@@ -69,27 +69,31 @@ impl Connection {
             .await;
         // A panic was logged where it was counted.
         if let Ok(Err(ended)) = outcome {
-            tracing::debug!(%peer, "connection ended: {ended}");
+            tracing::debug!(%peer, reason = %ended, "connection closed");
         }
     }
 
     async fn try_serve(self, mut stream: TcpStream) -> Result<(), Ended> {
-        let progress = self.place.progress();
+        let progress = self.slot.progress();
         stream.set_nodelay(true)?;
         if !begins_tls(&stream, progress).await? {
-            self.webhook.metrics().turned_away(TurnedAway::PlainHttp);
+            self.webhook
+                .metrics()
+                .connection_rejected(ConnectionRejection::PlainHttp);
             end(&mut stream, PLAIN_HTTP, progress).await?;
             return Err(Ended::PlainHttp);
         }
         let handshake = self.tls.accept(stream).into_fallible();
-        match Box::pin(unless_cut(progress, handshake)).await? {
+        match Box::pin(unless_closed(progress, handshake)).await? {
             Ok(stream) => {
                 progress.enter(Phase::Unused);
                 Box::pin(self.serve_http(stream)).await
             }
             Err((error, mut stream)) => {
-                self.webhook.metrics().turned_away(TurnedAway::Handshake);
-                tracing::info!(peer = %self.peer, "no TLS handshake: {error}");
+                self.webhook
+                    .metrics()
+                    .connection_rejected(ConnectionRejection::Handshake);
+                tracing::info!(peer = %self.peer, %error, "TLS handshake failed");
                 // The alert that says why is on its way; a reset would overtake it.
                 end(&mut stream, b"", progress).await
             }
@@ -100,11 +104,11 @@ impl Connection {
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        let progress = self.place.progress();
+        let progress = self.slot.progress();
         let service = service_fn(|request| async {
             progress.request_begins();
             if self.tasks.is_leaving() {
-                self.arrivals.note();
+                self.drain.request_arrived();
             }
             let mut response = self.webhook.respond(request, progress).await;
             if self.tasks.is_leaving() {
@@ -114,7 +118,7 @@ impl Connection {
             progress.enter(Phase::Send);
             Ok::<_, Infallible>(response)
         });
-        let stream = Followed {
+        let stream = Observed {
             stream,
             progress: Arc::clone(progress),
         };
@@ -124,15 +128,16 @@ impl Connection {
             .max_buf_size(HEAD_MAX)
             .serve_connection(TokioIo::new(stream), service);
         let ended = poll_fn(|context| {
-            match progress.next_order(context) {
+            match progress.next_close(context) {
                 None => {}
-                Some(Order::Leave) => match progress.phase() {
+                Some(Close::Now) => match progress.phase() {
                     Phase::Body | Phase::Wait => progress.cut_body(),
                     Phase::Answer => Pin::new(&mut connection).graceful_shutdown(),
-                    _ => return Poll::Ready(Err(Ended::Cut)),
+                    _ => return Poll::Ready(Err(Ended::Closed)),
                 },
-                Some(Order::Finish) => {
-                    // What has arrived is seen before the connection counts as idle.
+                Some(Close::WhenIdle) => {
+                    // What has arrived is seen before the connection counts as idle. hyper-util's GracefulShutdown looks
+                    // after that, and closes connections that never carried a request at once.
                     let ended = Pin::new(&mut connection).poll(context);
                     if ended.is_ready() {
                         return ended.map_err(Ended::from);
@@ -168,7 +173,7 @@ where
         Ok(()) if progress.is_body_unread() => end(&mut stream, b"", progress).await,
         Ok(()) => {
             progress.enter(Phase::Closing);
-            Ok(unless_cut(progress, stream.shutdown()).await??)
+            Ok(unless_closed(progress, stream.shutdown()).await??)
         }
         Err(_) => Ok(()),
     }
@@ -177,7 +182,7 @@ where
 /// Whether a connection begins as TLS does; what is neither that nor HTTP is left to TLS to complain about.
 async fn begins_tls(stream: &TcpStream, progress: &Progress) -> Result<bool, Ended> {
     let mut first = [TLS_HANDSHAKE];
-    unless_cut(progress, stream.peek(&mut first)).await??;
+    unless_closed(progress, stream.peek(&mut first)).await??;
     Ok(!first[0].is_ascii_uppercase())
 }
 
@@ -195,27 +200,27 @@ where
         while stream.read(&mut ignored).await? > 0 {}
         Ok(())
     };
-    Box::pin(unless_cut(progress, ending)).await?
+    Box::pin(unless_closed(progress, ending)).await?
 }
 
-/// Awaits something, unless the connection is told to leave.
-async fn unless_cut<F: Future>(progress: &Progress, future: F) -> Result<F::Output, Ended> {
+/// Awaits a future, unless the connection has to close now.
+async fn unless_closed<F: Future>(progress: &Progress, future: F) -> Result<F::Output, Ended> {
     let mut future = pin!(future);
-    poll_fn(|context| match progress.next_order(context) {
-        Some(Order::Leave) => Poll::Ready(Err(Ended::Cut)),
+    poll_fn(|context| match progress.next_close(context) {
+        Some(Close::Now) => Poll::Ready(Err(Ended::Closed)),
         // What is under way here is to be brought to its end.
-        Some(Order::Finish) | None => future.as_mut().poll(context).map(Ok),
+        Some(Close::WhenIdle) | None => future.as_mut().poll(context).map(Ok),
     })
     .await
 }
 
-/// A stream that tells how far requests are.
-struct Followed<T> {
+/// A stream that reports how far requests are.
+struct Observed<T> {
     stream: T,
     progress: Arc<Progress>,
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Followed<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for Observed<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -232,7 +237,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Followed<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Followed<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for Observed<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,25 +1,24 @@
-//! The connections that are open: where each one is, how long it may stay there, and which one goes when there is no
-//! room for another.
+//! The connections that are open: the phase of each, how long it may last, and which one is evicted for another.
 //!
-//! A connection costs memory whether it is used or not, so there is a limit to them. Beyond it the one that is missed
-//! least makes room for the new one: were new ones refused instead, whoever opens enough idle connections would shut out
-//! the API server. The API server's own are in use, are answered within milliseconds, and are made anew when they are gone.
+//! A connection costs memory whether it is used or not, so their number is limited. Beyond it the least recently active
+//! one is evicted for the new one: were new ones rejected instead, whoever opens enough idle connections would shut out
+//! the API server. The API server's own are in use, are answered within milliseconds, and are replaced when they are gone.
 //!
 //! No connection has a timer of its own. [`Connections::sweep`], called once a [`TICK`], finds those that are overdue, so
-//! what a request costs here are a few atomic stores.
+//! what a request costs here are a few locks that nobody else holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Context;
 use std::time::Duration;
 
 use futures::task::AtomicWaker;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::load::FREE;
-use crate::metrics::{Metrics, TurnedAway};
+use crate::limits::FREE;
+use crate::metrics::{ConnectionRejection, Metrics};
 
 /// How often connections are looked at.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -29,7 +28,7 @@ const TICKS_A_SECOND: u64 = 4;
 /// For the handshake, and for each request head once it has begun.
 const HEAD_LIMIT: u64 = 10 * TICKS_A_SECOND;
 
-/// For a first request when the process is about to end: who has just connected may be about to ask.
+/// For a first request when the process is about to end: who has just connected may be about to send it.
 const LAST_HEAD_LIMIT: u64 = 2 * TICKS_A_SECOND;
 
 /// For a body, and a second more for each MiB of it that has arrived: the least pace.
@@ -51,16 +50,16 @@ const IDLE_LIMIT: u64 = 150 * TICKS_A_SECOND;
 /// For the other side to close after this one did.
 const CLOSE_LIMIT: u64 = 2 * TICKS_A_SECOND;
 
-/// How long a connection is spared when room is needed, as far as possible: an honest one needs less for a handshake, a
-/// head or a body.
+/// How long a connection is not evicted, as far as possible: an honest one needs less for a handshake, a head or a body.
 const GRACE: u64 = 2 * TICKS_A_SECOND;
 
 const MIB: u64 = 1024 * 1024;
 
 /// Where a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// In the handshake.
+    #[default]
     Handshake,
     /// Before its first request.
     Unused,
@@ -80,19 +79,6 @@ pub(crate) enum Phase {
     Closing,
 }
 
-const PHASES: [Phase; 9] = [
-    Phase::Handshake,
-    Phase::Unused,
-    Phase::Head,
-    Phase::Body,
-    Phase::Wait,
-    Phase::Answer,
-    Phase::Send,
-    Phase::Idle,
-    Phase::Closing,
-];
-const PHASE_BITS: u32 = 4;
-
 impl Phase {
     /// How many ticks a connection may be here, having received that much of a body; `None` where it is causeway's turn.
     fn limit(self, received: u64, ending: bool) -> Option<u64> {
@@ -108,8 +94,8 @@ impl Phase {
         })
     }
 
-    /// How little a connection would be missed that has been here for so many ticks, the greatest first; `None` where it stays.
-    fn dispensable(self, age: u64) -> Option<(u8, u64)> {
+    /// The rank for eviction of a connection that has been here for so many ticks, the greatest first; `None` where it stays.
+    fn eviction_rank(self, age: u64) -> Option<(u8, u64)> {
         let is_old = age >= GRACE;
         let rank = match self {
             Self::Closing => 5,
@@ -124,30 +110,33 @@ impl Phase {
     }
 }
 
-/// What a connection is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// End once nothing is under way.
-    Finish,
-    /// End now, or as soon as the request that is being answered is.
-    Leave,
+/// When a connection has to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Close {
+    /// Once nothing is under way.
+    WhenIdle,
+    /// Now, or as soon as the request that is being answered is.
+    Now,
 }
 
-const FINISH: u8 = 1;
-const LEAVE: u8 = 2;
-
-/// How far a connection is, told by the connection itself and read by whoever may end it.
+/// How far a connection is, as the connection itself reports it to whoever may close it.
 #[derive(Debug, Default)]
 pub struct Progress {
     clock: Arc<AtomicU64>,
-    /// The phase in the low bits, the tick in which it began above them.
-    state: AtomicU64,
-    /// How much of the body has arrived.
-    received: AtomicU64,
-    orders: AtomicU8,
-    body_is_cut: AtomicBool,
-    body_is_unread: AtomicBool,
+    state: Mutex<State>,
     waker: AtomicWaker,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    phase: Phase,
+    /// The tick in which the phase began.
+    since: u64,
+    /// How much of the body has arrived.
+    received: usize,
+    close: Option<Close>,
+    is_body_cut: bool,
+    is_body_unread: bool,
 }
 
 impl Progress {
@@ -160,91 +149,72 @@ impl Progress {
         progress
     }
 
+    fn now(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn enter(&self, phase: Phase) {
-        let now = self.clock.load(Ordering::Relaxed);
-        self.state
-            .store(now << PHASE_BITS | phase as u64, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        state.phase = phase;
+        state.since = self.now();
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        self.read().0
+        self.state.lock().phase
     }
 
     /// A request head is complete.
     pub(crate) fn request_begins(&self) {
-        self.received.store(0, Ordering::Relaxed);
+        self.received(0);
         self.enter(Phase::Body);
     }
 
     /// So much of the body has arrived in all.
     pub(crate) fn received(&self, bytes: usize) {
-        self.received.store(bytes as u64, Ordering::Relaxed);
+        self.state.lock().received = bytes;
     }
 
     /// Whether the rest of the body is not waited for.
     pub(crate) fn is_body_cut(&self) -> bool {
-        self.body_is_cut.load(Ordering::Relaxed)
+        self.state.lock().is_body_cut
     }
 
     /// The rest of the body is not waited for.
     pub(crate) fn cut_body(&self) {
-        self.body_is_cut.store(true, Ordering::Relaxed);
+        self.state.lock().is_body_cut = true;
     }
 
     /// A request was answered before all of it had arrived.
     pub(crate) fn leave_body_unread(&self) {
-        self.body_is_unread.store(true, Ordering::Relaxed);
+        self.state.lock().is_body_unread = true;
     }
 
     /// Whether a request was answered before all of it had arrived.
     pub(crate) fn is_body_unread(&self) -> bool {
-        self.body_is_unread.load(Ordering::Relaxed)
+        self.state.lock().is_body_unread
     }
 
-    /// What the connection is told, each order once; it is woken for the next one.
-    pub(crate) fn next_order(&self, context: &Context<'_>) -> Option<Order> {
+    /// When the connection has to close, once for each time that it is told so; it is woken for the next one.
+    pub(crate) fn next_close(&self, context: &Context<'_>) -> Option<Close> {
         self.waker.register(context.waker());
-        if self.orders.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        let orders = self.orders.swap(0, Ordering::AcqRel);
-        Some(if orders & LEAVE != 0 {
-            Order::Leave
-        } else {
-            Order::Finish
-        })
+        self.state.lock().close.take()
     }
 
-    /// The phase, and for how many ticks.
-    fn read(&self) -> (Phase, u64) {
-        let state = self.state.load(Ordering::Relaxed);
-        let now = self.clock.load(Ordering::Relaxed);
-        let phase = PHASES.get((state & ((1 << PHASE_BITS) - 1)) as usize);
-        (
-            *phase.unwrap_or(&Phase::Closing),
-            now.saturating_sub(state >> PHASE_BITS),
-        )
+    fn is_closing(&self) -> bool {
+        self.state.lock().close == Some(Close::Now)
     }
 
-    fn is_leaving(&self) -> bool {
-        self.orders.load(Ordering::Relaxed) & LEAVE != 0
-    }
-
-    fn tell(&self, order: Order) {
-        let order = match order {
-            Order::Finish => FINISH,
-            Order::Leave => LEAVE,
-        };
-        self.orders.fetch_or(order, Ordering::AcqRel);
+    fn close(&self, when: Close) {
+        let mut state = self.state.lock();
+        state.close = state.close.max(Some(when));
+        drop(state);
         self.waker.wake();
     }
 
-    fn is_overdue(&self, ending: bool) -> bool {
-        let (phase, age) = self.read();
-        let received = self.received.load(Ordering::Relaxed);
-        phase
-            .limit(received, ending)
-            .is_some_and(|limit| age > limit)
+    /// What `of` makes of the state and its age in ticks.
+    fn rank<T>(&self, of: impl FnOnce(&State, u64) -> T) -> T {
+        let state = self.state.lock();
+        of(&state, self.now().saturating_sub(state.since))
     }
 }
 
@@ -261,27 +231,27 @@ pub(crate) struct Connections {
 struct Open {
     next: u64,
     ending: bool,
-    /// Whether somebody waits for connections to go.
+    /// Whether connections are waited for to go.
     is_awaited: bool,
     by_number: HashMap<u64, Arc<Progress>>,
 }
 
-/// A connection's place among those that are open, until it is dropped.
-pub(crate) struct Place {
+/// A connection among those that are open, until it is dropped.
+pub(crate) struct Slot {
     number: u64,
     progress: Arc<Progress>,
     connections: Arc<Connections>,
 }
 
-impl Place {
+impl Slot {
     pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut open = self.connections.open();
+        let mut open = self.connections.open.lock();
         open.by_number.remove(&self.number);
         self.connections.metrics.connection_closed();
         if open.is_awaited {
@@ -302,11 +272,11 @@ impl Connections {
         }
     }
 
-    /// A place for a new connection; `None` where there is no room and nobody makes any.
-    pub(crate) fn place(self: &Arc<Self>) -> Option<Place> {
-        let mut open = self.open();
-        if open.by_number.len() >= self.max && !self.cut_one(&open, dispensable) {
-            self.metrics.turned_away(TurnedAway::Full);
+    /// A slot for a new connection; `None` where there is none and no connection can be evicted.
+    pub(crate) fn slot(self: &Arc<Self>) -> Option<Slot> {
+        let mut open = self.open.lock();
+        if open.by_number.len() >= self.max && !self.evict(&open, least_recently_active) {
+            self.metrics.connection_rejected(ConnectionRejection::Full);
             return None;
         }
         let number = open.next;
@@ -315,78 +285,80 @@ impl Connections {
         open.by_number.insert(number, Arc::clone(&progress));
         drop(open);
         self.metrics.connection_opened();
-        Some(Place {
+        Some(Slot {
             number,
             progress,
             connections: Arc::clone(self),
         })
     }
 
-    /// Ends the connection that is missed least; `false` where none can be spared.
-    pub(crate) fn make_room(&self) -> bool {
-        self.cut_one(&self.open(), dispensable)
+    /// Evicts the least recently active connection; `false` where all are being answered.
+    pub(crate) fn evict_least_recently_active(&self) -> bool {
+        self.evict(&self.open.lock(), least_recently_active)
     }
 
     /// No longer waits for the body that has been arriving for longest; `false` where none has for long.
-    pub(crate) fn cut_slowest_body(&self) -> bool {
-        self.cut_one(&self.open(), slow_body)
+    pub(crate) fn evict_slowest_body(&self) -> bool {
+        self.evict(&self.open.lock(), slow_body)
     }
 
-    fn cut_one(&self, open: &Open, rank: impl Fn(&Progress) -> Option<(u8, u64)>) -> bool {
+    fn evict(&self, open: &Open, rank: impl Fn(&State, u64) -> Option<(u8, u64)>) -> bool {
         let staying = open
             .by_number
             .values()
-            .filter(|progress| !progress.is_leaving());
-        let ranked = staying.filter_map(|progress| Some((rank(progress)?, progress)));
-        let Some((_, cut)) = ranked.max_by_key(|(rank, _)| *rank) else {
+            .filter(|progress| !progress.is_closing());
+        let ranked = staying.filter_map(|progress| Some((progress.rank(&rank)?, progress)));
+        let Some((_, evicted)) = ranked.max_by_key(|(rank, _)| *rank) else {
             return false;
         };
-        cut.tell(Order::Leave);
-        self.metrics.turned_away(TurnedAway::Room);
+        evicted.close(Close::Now);
+        self.metrics
+            .connection_rejected(ConnectionRejection::Evicted);
         true
     }
 
-    /// Lets a [`TICK`] pass, and ends what is overdue.
+    /// Lets a [`TICK`] pass, and closes what is overdue.
     pub(crate) fn sweep(&self) {
         self.clock.fetch_add(1, Ordering::Relaxed);
-        let open = self.open();
+        let open = self.open.lock();
         let mut waiting = false;
         for progress in open.by_number.values() {
-            waiting |= progress.phase() == Phase::Wait;
-            if !progress.is_leaving() && progress.is_overdue(open.ending) {
-                if !matches!(
-                    progress.phase(),
-                    Phase::Unused | Phase::Idle | Phase::Closing
-                ) {
-                    self.metrics.turned_away(TurnedAway::Slow);
+            let is_overdue = |state: &State, age: u64| {
+                let limit = state.phase.limit(state.received as u64, open.ending);
+                limit.is_some_and(|limit| age > limit)
+            };
+            let phase = progress.phase();
+            waiting |= phase == Phase::Wait;
+            if !progress.is_closing() && progress.rank(is_overdue) {
+                if !matches!(phase, Phase::Unused | Phase::Idle | Phase::Closing) {
+                    self.metrics.connection_rejected(ConnectionRejection::Slow);
                 }
-                progress.tell(Order::Leave);
+                progress.close(Close::Now);
             }
         }
         if waiting {
-            self.cut_one(&open, |progress| {
-                let is_large = progress.received.load(Ordering::Relaxed) > FREE as u64;
-                slow_body(progress).filter(|_| is_large)
+            self.evict(&open, |state, age| {
+                slow_body(state, age).filter(|_| state.received > FREE)
             });
         }
     }
 
-    /// Ends all connections, each once nothing is under way on it.
-    pub(crate) fn finish(&self) {
-        let mut open = self.open();
+    /// Closes all connections, each once nothing is under way on it.
+    pub(crate) fn close_when_idle(&self) {
+        let mut open = self.open.lock();
         open.ending = true;
         for progress in open.by_number.values() {
-            progress.tell(Order::Finish);
+            progress.close(Close::WhenIdle);
         }
     }
 
-    /// Waits until no connection is open; somebody has to sweep meanwhile.
+    /// Waits until no connection is open; they have to be swept meanwhile.
     pub(crate) async fn all_gone(&self) {
         self.at_most(0).await;
     }
 
-    /// Waits until those that were told to make room have done so.
-    pub(crate) async fn settle(&self) {
+    /// Waits until those that were evicted are gone.
+    pub(crate) async fn evicted_are_gone(&self) {
         self.at_most(self.max).await;
     }
 
@@ -404,25 +376,19 @@ impl Connections {
 
     /// Whether that many connections are open at most; if not, each one that goes is told from now on.
     fn are_at_most(&self, number: usize) -> bool {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         open.is_awaited = open.by_number.len() > number;
         !open.is_awaited
     }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock()
-    }
 }
 
-fn dispensable(progress: &Progress) -> Option<(u8, u64)> {
-    let (phase, age) = progress.read();
-    phase.dispensable(age)
+fn least_recently_active(state: &State, age: u64) -> Option<(u8, u64)> {
+    state.phase.eviction_rank(age)
 }
 
 /// A body that has been arriving for longer than an honest one needs.
-fn slow_body(progress: &Progress) -> Option<(u8, u64)> {
-    let (phase, age) = progress.read();
-    (phase == Phase::Body && age >= GRACE).then_some((0, age))
+fn slow_body(state: &State, age: u64) -> Option<(u8, u64)> {
+    (state.phase == Phase::Body && age >= GRACE).then_some((0, age))
 }
 
 #[cfg(test)]

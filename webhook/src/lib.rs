@@ -5,17 +5,16 @@
 //! account, from the hub itself.
 
 pub mod args;
-pub mod arrivals;
 mod body;
 pub mod callers;
 pub mod certificates;
 mod connection;
 pub mod connections;
 pub mod decide;
-mod depth;
+pub mod drain;
 mod fields;
 mod hub_cache;
-pub mod load;
+pub mod limits;
 pub mod metrics;
 mod reload;
 pub mod review;

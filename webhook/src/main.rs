@@ -53,8 +53,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
     }
     let tls = tls::server_config(resolver, config.callers)?;
     let server = Server::bind(config.bind, tls, webhook).await?;
-    tracing::info!(address = %server.address(), "webhook listens");
-    let arrivals = server.arrivals();
+    tracing::info!(address = %server.address(), "webhook listening");
+    let drain = server.drain();
     tasks.spawn("server", server.run(tasks.clone()));
-    Ok(process.run_lingering(arrivals.cease()).await?)
+    Ok(process.run_lingering(drain.completed()).await?)
 }

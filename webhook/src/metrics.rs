@@ -1,4 +1,4 @@
-//! What the webhook counts.
+//! The metrics of the webhook.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub enum Call {
 pub enum Outcome {
     /// The object is accepted, changed or not.
     Allowed,
-    /// The object is refused.
+    /// The object is denied.
     Denied,
     /// There was no request to answer, or no way to answer it.
     Error,
@@ -37,13 +37,13 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     webhook: &'static str,
-    verdict: &'static str,
+    decision: &'static str,
 }
 
-fn labels(webhook: Call, verdict: Outcome) -> RequestLabels {
+fn labels(webhook: Call, outcome: Outcome) -> RequestLabels {
     RequestLabels {
         webhook: webhook.label(),
-        verdict: verdict.label(),
+        decision: outcome.label(),
     }
 }
 
@@ -70,13 +70,13 @@ impl Outcome {
     }
 }
 
-/// Why a connection is not served, or no longer.
+/// Why a connection is rejected, or closed by the webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum TurnedAway {
-    /// There was no room, and none could be made.
+pub(crate) enum ConnectionRejection {
+    /// The limit was reached, and no connection could be evicted.
     Full,
-    /// It made room for another.
-    Room,
+    /// It was evicted for another.
+    Evicted,
     /// It was slow in the handshake, in a request, or in taking an answer.
     Slow,
     /// It spoke HTTP without TLS.
@@ -85,9 +85,9 @@ pub(crate) enum TurnedAway {
     Handshake,
 }
 
-/// Why a request is refused before it is judged.
+/// Why a request is rejected before it is validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Refused {
+pub(crate) enum RequestRejection {
     /// Too many requests, or too large ones, are in flight.
     Busy,
     /// Its body is too large.
@@ -103,11 +103,11 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
-impl TurnedAway {
+impl ConnectionRejection {
     fn label(self) -> &'static str {
         match self {
             Self::Full => "full",
-            Self::Room => "made_room",
+            Self::Evicted => "evicted",
             Self::Slow => "slow",
             Self::PlainHttp => "plain_http",
             Self::Handshake => "handshake",
@@ -115,7 +115,7 @@ impl TurnedAway {
     }
 }
 
-impl Refused {
+impl RequestRejection {
     fn label(self) -> &'static str {
         match self {
             Self::Busy => "busy",
@@ -132,9 +132,9 @@ pub struct Metrics {
     /// By [`Call`] and [`Outcome`], so that no request looks its labels up.
     durations: [[Histogram; 3]; 2],
     in_flight: Gauge,
-    refused: Family<ReasonLabels, Counter>,
+    requests_rejected: Family<ReasonLabels, Counter>,
     connections: Gauge,
-    turned_away: Family<ReasonLabels, Counter>,
+    connections_rejected: Family<ReasonLabels, Counter>,
     certificate_expiry: Gauge,
     certificate_rotations: Counter,
     certificate_repairs: Family<ReasonLabels, Counter>,
@@ -147,12 +147,12 @@ impl Metrics {
         let durations = Family::<RequestLabels, Histogram, _>::new_with_constructor(new);
         let metrics = Self {
             durations: Call::ALL.map(|webhook| {
-                Outcome::ALL.map(|verdict| durations.get_or_create_owned(&labels(webhook, verdict)))
+                Outcome::ALL.map(|outcome| durations.get_or_create_owned(&labels(webhook, outcome)))
             }),
             in_flight: Gauge::default(),
-            refused: Family::default(),
+            requests_rejected: Family::default(),
             connections: Gauge::default(),
-            turned_away: Family::default(),
+            connections_rejected: Family::default(),
             certificate_expiry: Gauge::default(),
             certificate_rotations: Counter::default(),
             certificate_repairs: Family::default(),
@@ -168,33 +168,33 @@ impl Metrics {
             metrics.in_flight.clone(),
         );
         registry.register(
-            "causeway_webhook_requests_refused",
-            "Requests that were refused before they were judged",
-            metrics.refused.clone(),
+            "causeway_webhook_requests_rejected",
+            "Requests rejected before they were validated",
+            metrics.requests_rejected.clone(),
         );
         registry.register(
             "causeway_webhook_connections",
-            "Connections that are open",
+            "Open connections",
             metrics.connections.clone(),
         );
         registry.register(
-            "causeway_webhook_connections_turned_away",
-            "Connections that were refused or ended by the webhook, other than idle ones",
-            metrics.turned_away.clone(),
+            "causeway_webhook_connections_rejected",
+            "Connections rejected or closed by the webhook, other than idle ones",
+            metrics.connections_rejected.clone(),
         );
         registry.register(
             "causeway_certificate_expiry_timestamp_seconds",
-            "When the serving certificate ends, in Unix time",
+            "When the serving certificate expires, in Unix time",
             metrics.certificate_expiry.clone(),
         );
         registry.register(
             "causeway_certificate_rotations",
-            "How often a new serving certificate was taken up",
+            "How often a new serving certificate was loaded",
             metrics.certificate_rotations.clone(),
         );
         registry.register(
             "causeway_certificate_repairs",
-            "What was found wrong with the self-managed certificates, and put right",
+            "Self-managed certificates found wrong and fixed, by what was wrong",
             metrics.certificate_repairs.clone(),
         );
         metrics
@@ -206,13 +206,14 @@ impl Metrics {
         InFlight(self.in_flight.clone())
     }
 
-    pub(crate) fn answered(&self, webhook: Call, verdict: Outcome, took: Duration) {
-        self.durations[webhook as usize][verdict as usize].observe(took.as_secs_f64());
+    pub(crate) fn answered(&self, webhook: Call, outcome: Outcome, took: Duration) {
+        self.durations[webhook as usize][outcome as usize].observe(took.as_secs_f64());
     }
 
-    pub(crate) fn request_refused(&self, why: Refused) {
+    pub(crate) fn request_rejected(&self, why: RequestRejection) {
         let reason = why.label();
-        self.refused.get_or_create(&ReasonLabels { reason }).inc();
+        let labels = ReasonLabels { reason };
+        self.requests_rejected.get_or_create(&labels).inc();
     }
 
     pub(crate) fn connection_opened(&self) {
@@ -223,14 +224,13 @@ impl Metrics {
         self.connections.dec();
     }
 
-    pub(crate) fn turned_away(&self, why: TurnedAway) {
-        let labels = ReasonLabels {
-            reason: why.label(),
-        };
-        self.turned_away.get_or_create(&labels).inc();
+    pub(crate) fn connection_rejected(&self, why: ConnectionRejection) {
+        let reason = why.label();
+        let labels = ReasonLabels { reason };
+        self.connections_rejected.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn certificate_ends(&self, unix_seconds: i64) {
+    pub(crate) fn certificate_expires(&self, unix_seconds: i64) {
         self.certificate_expiry.set(unix_seconds);
     }
 

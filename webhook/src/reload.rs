@@ -1,40 +1,37 @@
-//! Files that are replaced while the process runs: how often they are read, and what is said where they cannot be used.
+//! Files that are replaced while the process runs.
 
+use std::error::Error;
 use std::time::Duration;
 
-/// How often files are read anew.
-pub(crate) const POLL: Duration = Duration::from_secs(1);
+use causeway::process::supervise::with_causes;
+use tokio_util::sync::CancellationToken;
 
-/// Says once what is wrong, and only when it was so twice in a row: two files that are being replaced do not
-/// belong together for a moment.
-pub(crate) struct Complaint {
-    what_stays: &'static str,
-    last: Option<String>,
-    said: bool,
-}
+/// How often files are read again.
+const POLL: Duration = Duration::from_secs(1);
 
-impl Complaint {
-    /// About successors without which the last good ones stay in use.
-    pub(crate) fn about(what_stays: &'static str) -> Self {
-        Self {
-            what_stays,
-            last: None,
-            said: false,
+/// Calls `load` once a second until the shutdown. Each failure is logged once, and only when it occurs twice in a row: two
+/// files that are being replaced do not belong together for a moment.
+pub(crate) async fn reload<E: Error + 'static>(
+    what: &'static str,
+    mut load: impl FnMut() -> Result<(), E>,
+    shutdown: CancellationToken,
+) {
+    let mut last: Option<(String, u32)> = None;
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep(POLL) => {}
         }
-    }
-
-    pub(crate) fn raise(&mut self, text: String) {
-        if self.last.as_ref() != Some(&text) {
-            self.last = Some(text);
-            self.said = false;
-        } else if !self.said {
-            tracing::error!("the last good {} in use: {text}", self.what_stays);
-            self.said = true;
-        }
-    }
-
-    pub(crate) fn settle(&mut self) {
-        self.last = None;
-        self.said = false;
+        last = load().err().map(|error| {
+            let error = with_causes(&error);
+            let times = match last.take() {
+                Some((before, times)) if before == error => times.saturating_add(1),
+                _ => 1,
+            };
+            if times == 2 {
+                tracing::error!(error, "{what} not reloaded, last valid one stays in use");
+            }
+            (error, times)
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! The wire: AdmissionReview v1 in, AdmissionReview v1 out.
 //!
-//! Only what is judged is ever decoded. An object that does not decode can be refused by the uid of its request.
+//! Only what is judged is ever decoded; serde_json stops at 128 levels there, and skips everything else at any depth
+//! without recursion. An object that does not decode can be refused by the uid of its request.
 
 use std::borrow::Cow;
 
@@ -12,11 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::decide::{Change, Decision, Metadata, Object, Refusal, Stored};
-use crate::depth;
 use crate::fields::{Fields, fields};
-
-/// How deep JSON may be nested; what an API server stores is far below.
-const DEPTH_MAX: usize = 128;
 
 const GROUP: &str = "networking.karmada.io";
 const VERSION: &str = "v1alpha1";
@@ -28,9 +25,6 @@ pub enum EnvelopeError {
     /// It is no UTF-8.
     #[error("the body is not UTF-8: {0}")]
     Encoding(#[from] std::str::Utf8Error),
-    /// It is nested deeper than anything that an API server sends.
-    #[error("the body is nested more than {DEPTH_MAX} levels deep")]
-    TooDeep,
     /// It is no JSON, or no AdmissionReview.
     #[error("the body is no AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
@@ -128,9 +122,6 @@ pub enum Subject {
 /// [`EnvelopeError`] where it is no AdmissionReview v1 with a uid.
 pub fn read(body: &[u8]) -> Result<Request<'_>, EnvelopeError> {
     let text = std::str::from_utf8(body)?;
-    if depth::is_deeper(body, DEPTH_MAX) {
-        return Err(EnvelopeError::TooDeep);
-    }
     // What an API server sends decodes in one go. Where that fails the parts are read one by one, to tell what is wrong.
     if let Ok(Fields(envelope)) = serde_json::from_str::<Whole<'_>>(text) {
         let Fields(wire) = envelope.request()?;

@@ -1,7 +1,7 @@
 //! The server: TLS connections, HTTP/1.1 on them, and an end that no request notices.
 //!
-//! A client that keeps connections goes on using those to a process that is about to end. So from the moment on that the
-//! process is leaving every answer bears `Connection: close`, which makes the client connect anew, to whoever is
+//! A client that keeps connections goes on using those to a process that is about to end. So as soon as the process is
+//! terminating every answer bears `Connection: close`, which makes the client connect anew, to whoever is
 //! there then. Connections are closed by the server itself only at the very end, when none was used for a while: a
 //! request that is sent in that moment is lost, and HTTP/1.1 has no way to prevent it.
 
@@ -18,9 +18,9 @@ use tokio::task::coop::unconstrained;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use crate::arrivals::Arrivals;
 use crate::connection::Connection;
 use crate::connections::TICK;
+use crate::drain::Drain;
 use crate::service::Webhook;
 
 /// How long no connection is accepted after accepting failed, as it does where file descriptors run out.
@@ -40,7 +40,7 @@ pub struct Server {
     address: SocketAddr,
     tls: TlsAcceptor,
     webhook: Arc<Webhook>,
-    arrivals: Arrivals,
+    drain: Drain,
 }
 
 impl Server {
@@ -66,7 +66,7 @@ impl Server {
             address,
             tls: TlsAcceptor::from(Arc::new(tls)),
             webhook: Arc::new(webhook),
-            arrivals: Arrivals::default(),
+            drain: Drain::default(),
         })
     }
 
@@ -75,9 +75,9 @@ impl Server {
         self.address
     }
 
-    /// What arrives while the process is leaving.
-    pub fn arrivals(&self) -> Arrivals {
-        self.arrivals.clone()
+    /// The drain of the server, to be waited for before the shutdown.
+    pub fn drain(&self) -> Drain {
+        self.drain.clone()
     }
 
     /// Serves until the shutdown, and then until the requests in flight are answered.
@@ -98,7 +98,7 @@ impl Server {
             self.accepted(accepted, &tasks).await;
         }
         drop(self.listener);
-        connections.finish();
+        connections.close_when_idle();
         loop {
             tokio::select! {
                 () = connections.all_gone() => return,
@@ -111,28 +111,29 @@ impl Server {
         let connections = self.webhook.connections();
         match accepted {
             Ok((stream, peer)) => {
-                // Without a place the stream is dropped, which closes it.
-                let Some(place) = connections.place() else {
+                // Without a slot the stream is dropped, which closes it.
+                let Some(slot) = connections.slot() else {
                     return;
                 };
                 let connection = Connection {
                     tls: self.tls.clone(),
                     webhook: Arc::clone(&self.webhook),
-                    arrivals: self.arrivals.clone(),
+                    drain: self.drain.clone(),
                     tasks: tasks.clone(),
                     peer,
-                    place,
+                    slot,
                 };
                 tasks.spawn_job("connection", connection.serve(stream));
-                // Longer than a moment only where one that has to go is still being answered.
-                if timeout(TICK, connections.settle()).await.is_err() {
-                    tracing::debug!("more connections are open than should be");
+                // Longer than a moment only where one that was evicted is still being answered.
+                let evicted = connections.evicted_are_gone();
+                if timeout(TICK, evicted).await.is_err() {
+                    tracing::debug!("limit of connections exceeded: evicted ones are still open");
                 }
             }
             Err(error) if is_the_clients(&error) => {}
             Err(error) => {
-                tracing::warn!("a connection could not be accepted: {error}");
-                connections.make_room();
+                tracing::warn!(%error, "accept failed");
+                connections.evict_least_recently_active();
                 sleep(ACCEPT_PAUSE).await;
             }
         }

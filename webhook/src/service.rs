@@ -15,8 +15,8 @@ use hyper::body::Body;
 use crate::body::{self, BodyError, BoxError};
 use crate::connections::{Connections, Phase, Progress};
 use crate::decide::{self, Change, Decision, Policy, Question, Refusal, Stake};
-use crate::load::{Admitted, BODY_MAX, Limits, Load};
-use crate::metrics::{Call, Metrics, Outcome, Refused};
+use crate::limits::{BODY_MAX, Limiter, Limits, Permit};
+use crate::metrics::{Call, Metrics, Outcome, RequestRejection};
 use crate::review::{self, Status, Subject};
 use crate::view::{Hub, HubError};
 
@@ -58,12 +58,12 @@ impl Rejection {
         }
     }
 
-    fn counted_as(&self) -> Refused {
+    fn counted_as(&self) -> RequestRejection {
         match self.code {
-            StatusCode::PAYLOAD_TOO_LARGE => Refused::TooLarge,
-            StatusCode::REQUEST_TIMEOUT => Refused::Slow,
-            StatusCode::TOO_MANY_REQUESTS => Refused::Busy,
-            _ => Refused::Malformed,
+            StatusCode::PAYLOAD_TOO_LARGE => RequestRejection::TooLarge,
+            StatusCode::REQUEST_TIMEOUT => RequestRejection::Slow,
+            StatusCode::TOO_MANY_REQUESTS => RequestRejection::Busy,
+            _ => RequestRejection::Malformed,
         }
     }
 
@@ -89,7 +89,7 @@ impl From<BodyError> for Rejection {
 pub struct Webhook {
     hub: Hub,
     policy: Policy,
-    load: Load,
+    limiter: Limiter,
     connections: Arc<Connections>,
     metrics: Metrics,
     tasks: Tasks,
@@ -101,7 +101,7 @@ impl Webhook {
         Self {
             hub,
             policy,
-            load: Load::new(limits),
+            limiter: Limiter::new(limits),
             connections: Arc::new(Connections::new(limits.connections, metrics.clone())),
             metrics,
             tasks,
@@ -142,7 +142,7 @@ impl Webhook {
         let (response, outcome) = match self.tasks.catch_panic("request", handling).await {
             Ok(Ok(answered)) => answered,
             Ok(Err(rejection)) => {
-                self.metrics.request_refused(rejection.counted_as());
+                self.metrics.request_rejected(rejection.counted_as());
                 (rejection.response(), Outcome::Error)
             }
             Err(_) => (no_decision("", &Fault::Panicked), Outcome::Error),
@@ -162,11 +162,11 @@ impl Webhook {
     {
         let has_body = !request.body().is_end_stream();
         let received = async {
-            let mut admitted = self.admit()?;
-            let body = receive(request, progress, &mut admitted).await?;
-            Ok((admitted, body))
+            let mut permit = self.admit().await?;
+            let body = receive(request, progress, &mut permit).await?;
+            Ok((permit, body))
         };
-        let (_admitted, body) = received.await.inspect_err(|_: &Rejection| {
+        let (_permit, body) = received.await.inspect_err(|_: &Rejection| {
             if has_body {
                 progress.leave_body_unread();
             }
@@ -175,10 +175,10 @@ impl Webhook {
         self.answer(call, &body).await
     }
 
-    /// Takes a request on; where there are too many, in place of the one whose body is slowest.
-    fn admit(&self) -> Result<Admitted<'_>, Rejection> {
-        let admitted = self.load.admit(|| self.connections.cut_slowest_body());
-        admitted.map_err(|_| {
+    /// Admits a request; where there are too many, in place of the one whose body is slowest.
+    async fn admit(&self) -> Result<Permit<'_>, Rejection> {
+        let evict = || self.connections.evict_slowest_body();
+        self.limiter.admit(evict).await.ok_or_else(|| {
             Rejection::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
@@ -267,13 +267,13 @@ impl Webhook {
 async fn receive<B>(
     request: Request<B>,
     progress: &Progress,
-    admitted: &mut Admitted<'_>,
+    permit: &mut Permit<'_>,
 ) -> Result<Bytes, Rejection>
 where
     B: Body<Error: Into<BoxError>>,
 {
     let declared = check_head(request.method(), request.headers())?;
-    Ok(body::read(request.into_body(), declared, progress, admitted).await?)
+    Ok(body::read(request.into_body(), declared, progress, permit).await?)
 }
 
 /// The answer where there is no verdict, so that failurePolicy decides.

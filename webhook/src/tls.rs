@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use causeway::process::supervise::with_causes;
 use k8s_openapi::jiff::Timestamp;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
@@ -23,7 +22,7 @@ use x509_parser::prelude::FromDer;
 
 use crate::callers::Callers;
 use crate::metrics::Metrics;
-use crate::reload::{Complaint, POLL};
+use crate::reload::reload;
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -139,7 +138,7 @@ impl Resolver {
 
     /// Serves that certificate from now on.
     pub(crate) fn swap(&self, certificate: Certificate, metrics: &Metrics) {
-        metrics.certificate_ends(certificate.ends);
+        metrics.certificate_expires(certificate.ends);
         if self.0.swap(Some(certificate.serving)).is_some() {
             metrics.certificate_rotated();
         }
@@ -176,7 +175,7 @@ pub fn server_config(
     Ok(config)
 }
 
-/// Takes up new certificates as they appear in the directory, until the shutdown. The two small files are read in
+/// Loads new certificates as they appear in the directory, until the shutdown. The two small files are read in
 /// place: they lie in memory wherever a Secret is mounted.
 pub async fn follow(
     dir: PathBuf,
@@ -184,35 +183,17 @@ pub async fn follow(
     metrics: Metrics,
     shutdown: CancellationToken,
 ) {
-    let mut seen = read_files(&dir).ok();
-    let mut complaint = Complaint::about("serving certificate stays");
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(POLL) => {}
+    let mut loaded = read_files(&dir).ok();
+    let load = || -> Result<(), TlsError> {
+        let files = read_files(&dir)?;
+        if loaded.as_ref() != Some(&files) {
+            let certificate = Certificate::parse(&files.certificate, &files.key)?;
+            let not_after = certificate.not_after();
+            resolver.swap(certificate, &metrics);
+            loaded = Some(files);
+            tracing::info!(not_after, "serving certificate reloaded");
         }
-        let files = match read_files(&dir) {
-            Ok(files) => files,
-            Err(error) => {
-                complaint.raise(with_causes(&error));
-                continue;
-            }
-        };
-        if seen.as_ref() == Some(&files) {
-            complaint.settle();
-            continue;
-        }
-        match Certificate::parse(&files.certificate, &files.key) {
-            Ok(certificate) => {
-                tracing::info!(
-                    not_after = certificate.not_after(),
-                    "new serving certificate"
-                );
-                resolver.swap(certificate, &metrics);
-                complaint.settle();
-                seen = Some(files);
-            }
-            Err(error) => complaint.raise(with_causes(&error)),
-        }
-    }
+        Ok(())
+    };
+    reload("serving certificate", load, shutdown).await;
 }

@@ -10,7 +10,7 @@ use causeway::domain::protected::Protection;
 use causeway::process::Process;
 use causeway_webhook::connections::Progress;
 use causeway_webhook::decide::{Object, Policy, Strictness};
-use causeway_webhook::load::Limits;
+use causeway_webhook::limits::Limits;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::review::{self, Subject};
 use causeway_webhook::service::Webhook;

@@ -97,7 +97,7 @@ async fn an_api_server_that_is_set_up_as_documented_is_let_in_and_no_other() {
     holds(&refused.refused(), &["failed calling webhook"]);
     eventually("the webhook logs why", SOON, || async {
         let log = std::fs::read_to_string(hub.webhook.process().log()).expect("the log");
-        log.contains("no TLS handshake: ") && log.contains("UnknownIssuer")
+        log.contains("TLS handshake failed") && log.contains("UnknownIssuer")
     })
     .await;
 

@@ -84,7 +84,7 @@ async fn a_webhook_is_there_before_the_hub_its_rights_and_the_definitions() {
     assert!(webhook.process().exited(SOON).await.success());
     let log = std::fs::read_to_string(webhook.process().log()).expect("the log");
     assert_eq!(
-        log.matches("webhook listens").count(),
+        log.matches("webhook listening").count(),
         1,
         "it was restarted"
     );

@@ -31,22 +31,18 @@ fn a_connection_may_be_in_each_phase_for_as_long_as_an_honest_client_needs() {
     for (phase, received, seconds) in cases {
         let limit = seconds.map(|seconds| seconds * TICKS_A_SECOND);
         assert_eq!(phase.limit(received, false), limit, "{phase:?}");
-        let place = connections(1).place().expect("room");
-        place.progress().request_begins();
-        place.progress().received(received as usize);
-        place.progress().enter(phase);
+        let slot = connections(1).slot().expect("a slot");
+        slot.progress().request_begins();
+        slot.progress().received(received as usize);
+        slot.progress().enter(phase);
         if let Some(seconds) = seconds {
-            let_pass(&place.connections, seconds);
-            assert!(!place.progress().is_leaving(), "{phase:?}");
-            let_pass(&place.connections, 1);
+            let_pass(&slot.connections, seconds);
+            assert!(!slot.progress().is_closing(), "{phase:?}");
+            let_pass(&slot.connections, 1);
         } else {
-            let_pass(&place.connections, 1000);
+            let_pass(&slot.connections, 1000);
         }
-        assert_eq!(
-            place.progress().is_leaving(),
-            seconds.is_some(),
-            "{phase:?}"
-        );
+        assert_eq!(slot.progress().is_closing(), seconds.is_some(), "{phase:?}");
     }
     assert_eq!(
         Phase::Unused.limit(0, true),
@@ -56,68 +52,68 @@ fn a_connection_may_be_in_each_phase_for_as_long_as_an_honest_client_needs() {
 }
 
 #[test]
-fn room_is_made_by_the_one_that_is_missed_least_and_never_by_one_that_is_answered() {
+fn the_least_recently_active_connection_is_evicted_and_never_one_that_is_answered() {
     let connections = connections(9);
-    let place = |phase: Phase, ticks: u64| {
-        let place = connections.place().expect("room");
-        place.progress().enter(phase);
+    let slot = |phase: Phase, ticks: u64| {
+        let slot = connections.slot().expect("a slot");
+        slot.progress().enter(phase);
         (0..ticks).for_each(|_| connections.sweep());
-        place
+        slot
     };
-    let places = [
-        place(Phase::Answer, 1),
-        place(Phase::Send, 1),
-        place(Phase::Body, 1),
-        place(Phase::Idle, 1),
-        place(Phase::Idle, 1),
-        place(Phase::Unused, 1),
-        place(Phase::Head, GRACE),
-        place(Phase::Handshake, 0),
-        place(Phase::Idle, 0),
+    let slots = [
+        slot(Phase::Answer, 1),
+        slot(Phase::Send, 1),
+        slot(Phase::Body, 1),
+        slot(Phase::Idle, 1),
+        slot(Phase::Idle, 1),
+        slot(Phase::Unused, 1),
+        slot(Phase::Head, GRACE),
+        slot(Phase::Handshake, 0),
+        slot(Phase::Idle, 0),
     ];
-    let mut newcomers = Vec::new();
-    for leaves in [5, 6, 3, 4, 1, 2, 7, 8] {
-        let newcomer = connections.place().expect("room is made");
-        newcomer.progress().enter(Phase::Answer);
-        newcomers.push(newcomer);
-        assert!(places[leaves].progress().is_leaving(), "{leaves}");
-        let leaving = places.iter().filter(|place| place.progress().is_leaving());
-        assert_eq!(leaving.count(), newcomers.len());
+    let mut later = Vec::new();
+    for evicted in [5, 6, 3, 4, 1, 2, 7, 8] {
+        let new = connections.slot().expect("one is evicted");
+        new.progress().enter(Phase::Answer);
+        later.push(new);
+        assert!(slots[evicted].progress().is_closing(), "{evicted}");
+        let closing = slots.iter().filter(|slot| slot.progress().is_closing());
+        assert_eq!(closing.count(), later.len());
     }
-    assert!(connections.place().is_none(), "all are being answered");
-    drop((places, newcomers));
-    assert!(connections.place().is_some());
+    assert!(connections.slot().is_none(), "all are being answered");
+    drop((slots, later));
+    assert!(connections.slot().is_some());
 }
 
 #[test]
-fn a_body_that_has_just_begun_is_not_cut_for_another() {
+fn a_body_that_has_just_begun_is_not_evicted_for_another() {
     let connections = connections(9);
-    let slow = connections.place().expect("room");
+    let slow = connections.slot().expect("a slot");
     slow.progress().request_begins();
-    assert!(!connections.cut_slowest_body());
+    assert!(!connections.evict_slowest_body());
     let_pass(&connections, 2);
-    let young = connections.place().expect("room");
+    let young = connections.slot().expect("a slot");
     young.progress().request_begins();
-    assert!(connections.cut_slowest_body() && slow.progress().is_leaving());
-    assert!(!connections.cut_slowest_body() && !young.progress().is_leaving());
+    assert!(connections.evict_slowest_body() && slow.progress().is_closing());
+    assert!(!connections.evict_slowest_body() && !young.progress().is_closing());
 }
 
 #[test]
 fn a_large_body_that_holds_up_others_is_cut_and_a_small_one_is_not() {
     let connections = connections(9);
-    let places = [FREE, FREE + 1].map(|received| {
-        let place = connections.place().expect("room");
-        place.progress().request_begins();
-        place.progress().received(received);
-        place
+    let slots = [FREE, FREE + 1].map(|received| {
+        let slot = connections.slot().expect("a slot");
+        slot.progress().request_begins();
+        slot.progress().received(received);
+        slot
     });
     let_pass(&connections, 2);
-    assert!(places.iter().all(|place| !place.progress().is_leaving()));
-    let waiting = connections.place().expect("room");
+    assert!(slots.iter().all(|slot| !slot.progress().is_closing()));
+    let waiting = connections.slot().expect("a slot");
     waiting.progress().enter(Phase::Wait);
     let_pass(&connections, 1);
     assert_eq!(
-        places.map(|place| place.progress().is_leaving()),
+        slots.map(|slot| slot.progress().is_closing()),
         [false, true]
     );
 }

@@ -96,13 +96,14 @@ async fn only_a_certificate_of_the_authority_and_of_a_name_is_let_in() {
             "{what}"
         );
     }
-    let refused = "causeway_webhook_connections_turned_away_total{reason=\"handshake\"}";
+    let refused = "causeway_webhook_connections_rejected_total{reason=\"handshake\"}";
     // A connection is counted when its task ends, which may be after its client has noticed.
     any.until("3 are refused", |webhook| webhook.metric(refused) == 3);
     named.until("4 are refused", |webhook| webhook.metric(refused) == 4);
     let log = named.log();
     for words in [
-        "no TLS handshake: peer sent no certificates",
+        "TLS handshake failed",
+        "error=peer sent no certificates",
         "CN=kube-apiserver2",
         "BadSignature",
     ] {
@@ -142,7 +143,7 @@ async fn new_authorities_are_taken_up_and_rubbish_is_not() {
     webhook.until("it complains", |webhook| {
         webhook
             .log()
-            .contains("the last good authorities of client certificates stay in use: it holds no PEM certificate")
+            .contains("client CA not reloaded, last valid one stays in use error=\"it holds no PEM certificate\"")
     });
     assert!(is_let_in(&webhook, files.path(), Some(&with_new)).await);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use causeway_webhook::load::raise_open_files;
+use causeway_webhook::limits::raise_open_files;
 use futures::stream::{self, StreamExt};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -111,7 +111,7 @@ async fn two_thousand_idle_connections_cost_a_bounded_memory_and_nobody_an_answe
     println!("2200 idle connections: {growth} KiB");
     assert!(growth < 2200 * EACH_KIB, "it grew by {growth} KiB");
     assert_eq!(
-        webhook.metric("causeway_webhook_connections_turned_away_total{reason=\"made_room\"}"),
+        webhook.metric("causeway_webhook_connections_rejected_total{reason=\"evicted\"}"),
         0
     );
     drop((idle, silent));
@@ -122,7 +122,7 @@ async fn two_thousand_idle_connections_cost_a_bounded_memory_and_nobody_an_answe
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn beyond_the_limit_slow_and_idle_connections_make_room_for_others() {
+async fn beyond_the_limit_slow_and_idle_connections_are_evicted_for_others() {
     let files = files(nobody());
     let args = ["--max-connections=1000"];
     let mut webhook = Webhook::start(files.path(), &args);
@@ -143,15 +143,15 @@ async fn beyond_the_limit_slow_and_idle_connections_make_room_for_others() {
         }
         all.push((idle, half_heads, half_bodies, never_reading, silent));
         honest.is_answered(10).await;
-        // Those that made room are counted until their tasks have ended.
+        // Those that are evicted are counted until their tasks have ended.
         webhook.until("the limit holds", |webhook| {
             webhook.metric("causeway_webhook_connections") <= 1010
         });
     }
     honest.is_answered(10).await;
     honest.ends().await;
-    let made_room = "causeway_webhook_connections_turned_away_total{reason=\"made_room\"}";
-    webhook.until("many made room", |webhook| webhook.metric(made_room) > 500);
+    let evicted = "causeway_webhook_connections_rejected_total{reason=\"evicted\"}";
+    webhook.until("many are evicted", |webhook| webhook.metric(evicted) > 500);
     let growth = webhook.memory() - before;
     assert!(growth < 1000 * EACH_KIB, "it grew by {growth} KiB");
 }
@@ -177,7 +177,7 @@ async fn who_never_reads_its_answers_is_not_listened_to_for_ever() {
     honest.ends().await;
     let growth = webhook.memory() - before;
     assert!(growth < 8 * 1024, "it grew by {growth} KiB");
-    let slow = "causeway_webhook_connections_turned_away_total{reason=\"slow\"}";
+    let slow = "causeway_webhook_connections_rejected_total{reason=\"slow\"}";
     webhook.until("it is counted", |webhook| webhook.metric(slow) == 1);
 }
 
@@ -244,7 +244,7 @@ async fn plain_http_is_told_so_and_what_is_neither_is_closed() {
         assert!(closed(stream).await < Duration::from_secs(5));
     }
     client.asks().await;
-    let refused = "causeway_webhook_connections_turned_away_total{reason=\"plain_http\"}";
+    let refused = "causeway_webhook_connections_rejected_total{reason=\"plain_http\"}";
     webhook.until("all are counted", |webhook| webhook.metric(refused) == 4);
     assert!(!webhook.log().contains("panicked"), "{}", webhook.log());
 }

@@ -37,7 +37,7 @@ async fn beyond_the_limit_requests_are_refused_unread_until_slow_ones_have_had_t
         "too many requests at one time; try again"
     );
     assert_eq!(
-        webhook.metric("causeway_webhook_requests_refused_total{reason=\"busy\"}"),
+        webhook.metric("causeway_webhook_requests_rejected_total{reason=\"busy\"}"),
         1
     );
 

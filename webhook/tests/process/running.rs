@@ -92,7 +92,7 @@ impl Webhook {
             reader: Some(reader),
         };
         webhook.admin = webhook.address_in_log("admin server listens address=");
-        webhook.address = webhook.address_in_log("webhook listens address=");
+        webhook.address = webhook.address_in_log("webhook listening address=");
         webhook
     }
 

@@ -9,7 +9,7 @@ use causeway::domain::protected::Protection;
 use causeway::process::Process;
 use causeway_webhook::connections::Progress;
 use causeway_webhook::decide::{Policy, Strictness};
-use causeway_webhook::load::Limits;
+use causeway_webhook::limits::Limits;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::service::Webhook;
 use causeway_webhook::view::Hub;

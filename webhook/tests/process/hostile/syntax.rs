@@ -18,6 +18,12 @@ pub(super) fn rows() -> Vec<Row> {
             &format!("\"userInfo\":{{\"extra\":{nested}1}}").replace("1}", "}"),
         ))
     };
+    let deep_type = |depth: usize| {
+        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        let from = "\"spec\":{\"types\":[]}";
+        let body = fine_with(from, &format!("\"spec\":{{\"types\":{nested}}}"));
+        post("/validate", &body)
+    };
     let utf16: Vec<u8> = fine()
         .to_string()
         .encode_utf16()
@@ -168,25 +174,34 @@ pub(super) fn rows() -> Vec<Row> {
             "400 the body is no AdmissionReview: key must be a string at line 1 column 559",
         ),
         ("100 levels", deep("[", "]", 100), "allowed, patched"),
-        (
-            "130 levels",
-            deep("[", "]", 130),
-            "400 the body is nested more than 128 levels deep",
-        ),
+        ("130 levels", deep("[", "]", 130), "allowed, patched"),
         (
             "300,000 levels of lists",
             deep("[", "]", 300_000),
-            "400 the body is nested more than 128 levels deep",
+            "allowed, patched",
         ),
         (
-            "300,000 levels of objects",
-            deep("{\"a\":", "}", 300_000),
-            "400 the body is nested more than 128 levels deep",
+            "300,000 levels of objects and lists",
+            deep("{\"a\":[", "]}", 150_000),
+            "allowed, patched",
+        ),
+        (
+            "300,000 levels in what is decoded",
+            deep_type(300_000),
+            "denied 400 the MultiClusterService cannot be read: invalid type: sequence, expected a string at line 1 column 145",
         ),
         (
             "3,000,000 levels that are never closed",
             mutate(&"[".repeat(3_000_000)),
-            "400 the body is nested more than 128 levels deep",
+            "400 the body is no AdmissionReview: invalid type: sequence, expected an object at line 1 column 0",
+        ),
+        (
+            "3,000,000 levels that are never closed, in what nobody reads",
+            mutate(&fine_with(
+                "\"userInfo\":{}",
+                &format!("\"userInfo\":{}", "[".repeat(3_000_000)),
+            )),
+            "400 the body is no AdmissionReview: expected value at line 1 column 3000570",
         ),
         (
             "brackets in a text",

@@ -1,6 +1,4 @@
-//! How much is answered and held at one time.
-
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! The limits: how many connections, requests and bytes of bodies there are at one time.
 
 use causeway::process::args::Checks;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -14,12 +12,12 @@ pub(crate) const BODY_MAX: usize = 7 * KIB * KIB;
 /// How much of a body counts for nothing, so that usual requests never wait for large ones.
 pub(crate) const FREE: usize = 16 * KIB;
 
-/// How much the webhook takes on at one time.
+/// How much there may be at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections. Beyond them the one that is missed least is closed.
+    /// Connections. Beyond them the least recently active one is evicted.
     pub connections: usize,
-    /// Requests whose head has arrived and that are not answered. Beyond them new ones are refused.
+    /// Requests whose head has arrived and that are not answered. Beyond them new ones are rejected.
     pub in_flight: usize,
     /// Bytes of bodies, not counting the first 16 KiB of each. A body beyond that waits until there is room for all of it.
     pub body_bytes: usize,
@@ -29,15 +27,15 @@ pub struct Limits {
 const OTHER_FILES: usize = 64;
 
 impl Limits {
-    /// Raises how many files the process may open as far as it may, and takes on no more connections than that allows.
+    /// Raises the limit of open files as far as possible, and lowers that of connections to what it allows.
     #[must_use]
     pub fn within_open_files(mut self) -> Self {
         let possible = raise_open_files().saturating_sub(OTHER_FILES).max(1);
         if self.connections > possible {
             tracing::warn!(
-                asked_for = self.connections,
-                possible,
-                "fewer connections are possible: raise the limit of open files (ulimit -n)"
+                max_connections = self.connections,
+                lowered_to = possible,
+                "limit of connections lowered: raise the limit of open files (ulimit -n)"
             );
             self.connections = possible;
         }
@@ -55,7 +53,7 @@ pub fn raise_open_files() -> usize {
     let current = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => limit.maximum,
         Err(error) => {
-            tracing::warn!("the limit of open files stays as it is: {error}");
+            tracing::warn!(%error, "limit of open files not raised");
             limit.current
         }
     };
@@ -79,7 +77,7 @@ impl Default for Limits {
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Connections that are open at one time. Beyond them the one that is missed least is closed
+    /// Connections that are open at one time. Beyond them the least recently active one is closed
     #[arg(
         long,
         env = "CAUSEWAY_MAX_CONNECTIONS",
@@ -87,7 +85,7 @@ pub struct LimitArgs {
         default_value = "2048"
     )]
     max_connections: String,
-    /// Requests that are answered at one time. Beyond them new ones are refused with 429, which an API server repeats
+    /// Requests that are answered at one time. Beyond them new ones are rejected with 429, which an API server retries
     #[arg(
         long,
         env = "CAUSEWAY_MAX_IN_FLIGHT",
@@ -127,86 +125,75 @@ impl LimitArgs {
     }
 }
 
-/// What the webhook has taken on.
+/// Enforces the limits on requests and on their bodies.
 #[derive(Debug)]
-pub(crate) struct Load {
-    max_in_flight: usize,
-    in_flight: AtomicUsize,
+pub(crate) struct Limiter {
+    requests: Semaphore,
     body_kib: Semaphore,
 }
 
-/// One more request was too many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Full;
-
-impl Load {
+impl Limiter {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let kib = (limits.body_bytes / KIB).min(Semaphore::MAX_PERMITS);
+        let permits = |number: usize| Semaphore::new(number.min(Semaphore::MAX_PERMITS));
         Self {
-            max_in_flight: limits.in_flight,
-            in_flight: AtomicUsize::new(0),
-            body_kib: Semaphore::new(kib),
+            requests: permits(limits.in_flight),
+            body_kib: permits(limits.body_bytes / KIB),
         }
     }
 
-    /// Takes a request on until the guard is dropped. Where there are enough, `make_room` may end another, which is then
-    /// replaced by this one.
-    pub(crate) fn admit(&self, make_room: impl FnOnce() -> bool) -> Result<Admitted<'_>, Full> {
-        let before = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        let admitted = Admitted {
-            load: self,
-            drawn: None,
+    /// Admits a request until the permit is dropped. Where there are enough, `evict` may end another, in whose place this
+    /// one is admitted; `None` where it does not.
+    pub(crate) async fn admit(&self, evict: impl FnOnce() -> bool) -> Option<Permit<'_>> {
+        let request = match self.requests.try_acquire() {
+            Ok(request) => request,
+            Err(_) if evict() => self.requests.acquire().await.ok()?,
+            Err(_) => return None,
         };
-        if before < self.max_in_flight || make_room() {
-            Ok(admitted)
-        } else {
-            Err(Full)
-        }
+        Some(Permit {
+            limiter: self,
+            _request: request,
+            body: None,
+        })
     }
 }
 
-/// A request that was taken on, and what it may hold of its body.
+/// A request that was admitted, and what it may hold of its body.
 #[derive(Debug)]
-pub(crate) struct Admitted<'a> {
-    load: &'a Load,
-    drawn: Option<SemaphorePermit<'a>>,
+pub(crate) struct Permit<'a> {
+    limiter: &'a Limiter,
+    _request: SemaphorePermit<'a>,
+    body: Option<SemaphorePermit<'a>>,
 }
 
-impl<'a> Admitted<'a> {
+impl<'a> Permit<'a> {
     /// Whether a body of so many bytes may be held already.
-    pub(crate) fn may_hold(&self, bytes: usize) -> bool {
-        bytes <= FREE || self.drawn.is_some()
+    pub(crate) fn covers(&self, bytes: usize) -> bool {
+        bytes <= FREE || self.body.is_some()
     }
 
-    /// Makes room for a body of at most so many bytes, at once or not at all.
-    pub(crate) fn try_draw(&mut self, bytes: usize) -> bool {
-        self.drawn = self.load.body_kib.try_acquire_many(kib(bytes)).ok();
-        self.drawn.is_some()
+    /// Reserves a body of at most so many bytes, at once or not at all.
+    pub(crate) fn try_reserve(&mut self, bytes: usize) -> bool {
+        self.body = self.limiter.body_kib.try_acquire_many(kib(bytes)).ok();
+        self.body.is_some()
     }
 
-    /// Waits until there is room for a body of at most so many bytes.
-    pub(crate) fn draw(
+    /// Waits until a body of at most so many bytes can be held, for [`Permit::hold`].
+    pub(crate) fn reserve(
         &self,
         bytes: usize,
     ) -> impl Future<Output = Option<SemaphorePermit<'a>>> + use<'a> {
-        let load = self.load;
-        async move { load.body_kib.acquire_many(kib(bytes)).await.ok() }
+        let limiter = self.limiter;
+        async move { limiter.body_kib.acquire_many(kib(bytes)).await.ok() }
     }
 
-    /// Holds what was drawn.
-    pub(crate) fn hold(&mut self, drawn: Option<SemaphorePermit<'a>>) {
-        self.drawn = drawn;
+    /// Holds what was reserved.
+    pub(crate) fn hold(&mut self, body: Option<SemaphorePermit<'a>>) {
+        self.body = body;
     }
 }
 
 fn kib(bytes: usize) -> u32 {
     u32::try_from(bytes.saturating_sub(FREE).div_ceil(KIB)).unwrap_or(u32::MAX)
-}
-
-impl Drop for Admitted<'_> {
-    fn drop(&mut self) {
-        self.load.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 #[cfg(test)]
@@ -221,35 +208,42 @@ mod tests {
         body_bytes: 10 * KIB,
     };
 
+    fn admit(limiter: &Limiter) -> Option<Permit<'_>> {
+        limiter.admit(|| false).now_or_never().flatten()
+    }
+
     #[test]
-    fn a_request_beyond_the_limit_is_taken_on_only_in_place_of_another() {
-        let load = Load::new(&LIMITS);
-        let first = load.admit(|| false).expect("room");
-        let _second = load.admit(|| false).expect("room");
-        assert_eq!(load.admit(|| false).err(), Some(Full));
-        let third = load.admit(|| true).expect("room was made");
+    fn a_request_beyond_the_limit_is_admitted_only_in_place_of_another() {
+        let limiter = Limiter::new(&LIMITS);
+        let first = admit(&limiter).expect("a permit");
+        let _second = admit(&limiter).expect("a permit");
+        assert!(admit(&limiter).is_none());
+        let mut third = std::pin::pin!(limiter.admit(|| true));
+        assert!(third.as_mut().now_or_never().is_none(), "before one goes");
         drop(first);
-        assert_eq!(load.admit(|| false).err(), Some(Full));
+        assert!(admit(&limiter).is_none(), "the third is before it");
+        let third = third.now_or_never().flatten().expect("one was evicted");
+        assert!(admit(&limiter).is_none());
         drop(third);
-        load.admit(|| false).expect("room");
-        assert_eq!(load.in_flight.load(Ordering::Relaxed), 1);
+        admit(&limiter).expect("a permit");
+        assert_eq!(limiter.requests.available_permits(), 1);
     }
 
     #[test]
     fn large_bodies_share_a_budget_and_small_ones_need_none() {
-        let load = Load::new(&LIMITS);
-        let mut large = load.admit(|| false).expect("room");
-        assert!(!large.may_hold(FREE + 1));
-        assert!(large.try_draw(FREE + 9 * KIB) && large.may_hold(FREE + 1));
-        let mut other = load.admit(|| false).expect("room");
-        assert!(other.may_hold(FREE));
-        assert!(!other.try_draw(FREE + KIB + 1));
-        assert!(other.draw(FREE + KIB + 1).now_or_never().is_none());
+        let limiter = Limiter::new(&LIMITS);
+        let mut large = admit(&limiter).expect("a permit");
+        assert!(!large.covers(FREE + 1));
+        assert!(large.try_reserve(FREE + 9 * KIB) && large.covers(FREE + 1));
+        let mut other = admit(&limiter).expect("a permit");
+        assert!(other.covers(FREE));
+        assert!(!other.try_reserve(FREE + KIB + 1));
+        assert!(other.reserve(FREE + KIB + 1).now_or_never().is_none());
         drop(large);
-        let drawn = other.draw(FREE + KIB + 1).now_or_never().expect("room");
-        other.hold(drawn);
-        assert!(other.may_hold(FREE + 1));
+        let reserved = other.reserve(FREE + KIB + 1).now_or_never();
+        other.hold(reserved.expect("room"));
+        assert!(other.covers(FREE + 1));
         drop(other);
-        assert_eq!(load.body_kib.available_permits(), 10);
+        assert_eq!(limiter.body_kib.available_permits(), 10);
     }
 }
