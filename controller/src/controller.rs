@@ -29,7 +29,7 @@ use crate::fleet::Fleet;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
-use crate::watch::Asks;
+use crate::watch::RelistRequests;
 
 /// Events applied before what they mean is planned.
 const TURN: usize = 256;
@@ -48,7 +48,7 @@ pub struct Parts {
     /// The hub.
     pub hub: Client,
     /// What is asked of the hub's watches.
-    pub hub_asks: watch::Sender<Asks>,
+    pub hub_relist_requests: watch::Sender<RelistRequests>,
     /// How long a write may take.
     pub write_deadline: Duration,
     /// Whether this process may write.
@@ -200,12 +200,13 @@ impl Controller {
         self.list_again();
     }
 
-    /// Has those API servers listed a second time that are in doubt.
+    /// Requests the second lists that the index needs.
     fn list_again(&mut self) {
+        let second_list = |requests: &mut RelistRequests| requests.second_list += 1;
         for lane in self.parts.index.take_second_lists() {
             match lane {
-                Lane::Hub => self.parts.hub_asks.send_modify(|asks| asks.again += 1),
-                Lane::Member(name) => self.parts.fleet.ask(&name, |asks| asks.again += 1),
+                Lane::Hub => self.parts.hub_relist_requests.send_modify(second_list),
+                Lane::Member(name) => self.parts.fleet.relist(&name, second_list),
             }
         }
     }
@@ -262,7 +263,7 @@ impl Controller {
             index.suspect_rollback(provider, key, copied, now);
         }
         if !index.owns_native(key) {
-            index.hub.confirmed_gone.remove(key);
+            index.hub.evidence.confirmed_gone.remove(key);
         }
         if outcome.settled
             && let Some(change) = self.sources_changed.remove(key)

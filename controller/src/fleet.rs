@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 
 use crate::event::Event;
 use crate::member;
-use crate::watch::Asks;
+use crate::watch::RelistRequests;
 
 /// What the fleet does for a member when its Cluster or its Secret changed.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ struct Engagement {
     recorded_uid: Option<String>,
     generation: Generation,
     client: Client,
-    asks: watch::Sender<Asks>,
+    relist_requests: watch::Sender<RelistRequests>,
     task: AbortHandle,
 }
 
@@ -109,7 +109,7 @@ impl Fleet {
             Signal::Applied(object) => std::slice::from_ref(object),
             Signal::Deleted(_)
             | Signal::Confirmed
-            | Signal::Held(_)
+            | Signal::DeletionsSuspended(_)
             | Signal::Connected
             | Signal::Failed(_) => &[],
         };
@@ -165,7 +165,9 @@ impl Fleet {
                 self.secrets.remove(&reference);
                 self.users(|one| *one == reference)
             }),
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected => BTreeSet::new(),
+            Signal::Confirmed | Signal::DeletionsSuspended(_) | Signal::Connected => {
+                BTreeSet::new()
+            }
         }
     }
 
@@ -251,14 +253,14 @@ impl Fleet {
         let confirmed = target.clone();
         let agent = self.settings.agent.clone();
         let connect = Arc::new(move || member::client(&confirmed, CONNECT_DEADLINE, &agent));
-        let (asks, asked) = watch::channel(Asks::default());
+        let (relist_requests, requests) = watch::channel(RelistRequests::default());
         let watches = member::run(
             name.clone(),
             client.clone(),
             connect,
             self.generation,
             self.events.clone(),
-            asked,
+            requests,
             self.settings.clone(),
         );
         let task = self.tasks.spawn("member", watches);
@@ -267,17 +269,17 @@ impl Fleet {
             recorded_uid: self.recorded_uid(name),
             generation: self.generation,
             client,
-            asks,
+            relist_requests,
             task,
         };
         self.engagements.insert(name.clone(), engagement);
         self.generation
     }
 
-    /// Asks something of the watches of a member.
-    pub fn ask(&self, name: &ClusterName, ask: impl FnOnce(&mut Asks)) {
+    /// Requests lists of the watches of a member.
+    pub fn relist(&self, name: &ClusterName, request: impl FnOnce(&mut RelistRequests)) {
         if let Some(engagement) = self.engagements.get(name) {
-            engagement.asks.send_modify(ask);
+            engagement.relist_requests.send_modify(request);
         }
     }
 

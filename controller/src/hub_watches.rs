@@ -16,9 +16,9 @@ use self::report::Report;
 pub use self::report::Reports;
 use crate::event::Event;
 use crate::metrics::Metrics;
-use crate::watch::{self, Asks, Connect, Watch};
+use crate::watch::{self, Connect, RelistRequests, Watch};
 
-mod belief;
+mod discovery;
 mod follower;
 mod kinds;
 mod report;
@@ -27,8 +27,8 @@ mod report;
 pub struct HubWatches<'a> {
     /// The hub.
     pub client: &'a Client,
-    /// What is asked of the watches while they run.
-    pub asked: Receiver<Asks>,
+    /// The lists that are requested of the watches while they run.
+    pub relist_requests: Receiver<RelistRequests>,
     /// Makes a client of the hub with connections of its own.
     pub connect: Connect,
     /// The tasks of the process.
@@ -86,7 +86,7 @@ impl HubWatches<'_> {
     fn follower(&self, plural: &str) -> Follower {
         Follower {
             client: self.client.clone(),
-            asked: self.asked.clone(),
+            relist_requests: self.relist_requests.clone(),
             connect: self.connect.clone(),
             unreadable: self.metrics.unreadable(),
             report: Report::new(plural, self.metrics.clone(), None),
@@ -99,7 +99,7 @@ impl HubWatches<'_> {
     {
         Watch::new(api, watch::Settings::default())
             .confirming_by(self.connect.clone())
-            .asked_by(self.asked.clone())
+            .relist_on(self.relist_requests.clone())
             .counting(self.metrics.unreadable())
     }
 

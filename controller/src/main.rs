@@ -19,7 +19,7 @@ use causeway_controller::fleet::Fleet;
 use causeway_controller::hub_watches::{HubWatches, Reports};
 use causeway_controller::lease::{self, Leadership, Lease};
 use causeway_controller::metrics::Metrics;
-use causeway_controller::watch::{self, Asks, Connect};
+use causeway_controller::watch::{self, Connect, RelistRequests};
 use causeway_controller::{failure, member, seal};
 use causeway_engine::index::Index;
 use causeway_engine::plan::Settings;
@@ -115,10 +115,11 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let identity = election.identity.clone();
     let leadership = stand_for_election(&config, election, &client, &tasks, written.clone());
     let (events, received) = mpsc::channel(event::WAITING);
-    let (hub_asks, asked) = tokio::sync::watch::channel(Asks::default());
+    let (hub_relist_requests, relist_requests) =
+        tokio::sync::watch::channel(RelistRequests::default());
     let watches = HubWatches {
         client: &client,
-        asked,
+        relist_requests,
         connect,
         tasks: &tasks,
         events: &events,
@@ -137,7 +138,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
             conflict_pause: config.conflict_pause,
         }),
         hub: client,
-        hub_asks,
+        hub_relist_requests,
         write_deadline: config.member_timeout,
         leadership,
         tasks,

@@ -23,7 +23,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, tim
 use crate::event::Event;
 use crate::failure::{Backoff, Classify as _};
 use crate::watch as watches;
-use crate::watch::{Asks, Connect, Watch};
+use crate::watch::{Connect, RelistRequests, Watch};
 
 mod bounded;
 mod connection;
@@ -71,7 +71,7 @@ const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 /// The namespace by whose UID a cluster is known.
 const IDENTITY_NAMESPACE: &str = "kube-system";
 
-/// Tells what the member says, for as long as somebody listens; its watches do what `asks` asks. Dropping the future ends everything.
+/// Tells what the member says, for as long as somebody listens; its watches list when `relist_requests` change. Dropping the future ends everything.
 ///
 /// First it is asked who it is, until it answers; then its Services, EndpointSlices and Namespaces are watched, and its
 /// ServiceExports and ServiceImports for as long as it serves them. All the while small requests are made every few
@@ -83,7 +83,7 @@ pub async fn run(
     connect: Connect,
     generation: Generation,
     events: mpsc::Sender<Event>,
-    asks: watch::Receiver<Asks>,
+    relist_requests: watch::Receiver<RelistRequests>,
     settings: Settings,
 ) {
     let member = Member {
@@ -92,7 +92,7 @@ pub async fn run(
         connect,
         generation,
         events,
-        asks,
+        relist_requests,
         settings,
     };
     let mut health = Health::default();
@@ -116,7 +116,7 @@ struct Member {
     connect: Connect,
     generation: Generation,
     events: mpsc::Sender<Event>,
-    asks: watch::Receiver<Asks>,
+    relist_requests: watch::Receiver<RelistRequests>,
     settings: Settings,
 }
 
@@ -226,8 +226,9 @@ impl Member {
         K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
     {
         Watch::new(api, self.settings.watch.clone())
+            .of_member(&self.name)
             .reconnect_on(reconnections.clone())
-            .asked_by(self.asks.clone())
+            .relist_on(self.relist_requests.clone())
             .confirming_by(self.connect.clone())
             .counting(self.settings.unreadable.clone())
     }

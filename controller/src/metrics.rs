@@ -28,7 +28,7 @@ pub struct Metrics {
     conflicts: Family<ClusterLabels, Counter>,
     member_state: Family<StateLabels, Gauge>,
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
-    withdrawals_held: Family<ClusterLabels, Gauge>,
+    deletions_suspended: Family<ClusterLabels, Gauge>,
     leader: Gauge,
     hub_watch_up: Family<ResourceLabels, Gauge>,
     unreadable: Counter,
@@ -98,7 +98,7 @@ impl Default for Metrics {
             conflicts: Family::default(),
             member_state: Family::default(),
             member_last_event: Family::default(),
-            withdrawals_held: Family::default(),
+            deletions_suspended: Family::default(),
             leader: Gauge::default(),
             hub_watch_up: Family::default(),
             unreadable: Counter::default(),
@@ -153,7 +153,7 @@ impl Metrics {
         registry.register(
             "withdrawals_held",
             "Objects that a list lacked, kept because so many missing at once are not believed",
-            self.withdrawals_held.clone(),
+            self.deletions_suspended.clone(),
         );
         registry.register("leader", "Whether this process writes", self.leader.clone());
         registry.register(
@@ -239,12 +239,12 @@ impl Metrics {
     }
 
     /// So many objects of the cluster, a member's name or `hub`, are kept although its last lists lacked them.
-    pub fn withdrawals_held(&self, cluster: &str, count: usize) {
+    pub fn deletions_suspended(&self, cluster: &str, count: usize) {
         let labels = ClusterLabels {
             cluster: cluster.to_owned(),
         };
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.withdrawals_held.get_or_create(&labels).set(count);
+        self.deletions_suspended.get_or_create(&labels).set(count);
     }
 
     /// The watch of a resource of the hub is connected, or is not.
@@ -267,7 +267,7 @@ impl Metrics {
             cluster: cluster.to_string(),
         };
         self.member_last_event.remove(&labels);
-        self.withdrawals_held.remove(&labels);
+        self.deletions_suspended.remove(&labels);
         self.conflicts.remove(&labels);
         let written = self
             .written
@@ -320,7 +320,7 @@ mod tests {
         metrics.member_state(member1, Connectivity::Syncing);
         metrics.member_state(member1, Connectivity::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
-        metrics.withdrawals_held("member1", 12);
+        metrics.deletions_suspended("member1", 12);
         metrics.leader(true);
         let text = shown(&metrics);
         let lines = [
@@ -353,7 +353,7 @@ mod tests {
             metrics.wrote(cluster, "Service", "create", None);
             metrics.member_state(&member(cluster), Connectivity::Synced);
             metrics.member_event(&member(cluster), Timestamp::UNIX_EPOCH);
-            metrics.withdrawals_held(cluster, 12);
+            metrics.deletions_suspended(cluster, 12);
             metrics.conflicted(cluster);
         }
         metrics.forget_member(&member("member1"));

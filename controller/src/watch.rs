@@ -7,18 +7,18 @@
 //! # Guarantees
 //! - [`Signal::Listed`] holds all that the API server held at one moment not before the request.
 //! - After [`Signal::Connected`], and until [`Signal::Failed`], changes are reported as they happen.
-//! - A list that lacks more than ten objects and more than a fifth of what was there is not believed to that extent:
-//!   its objects are reported one by one, and what is missing is gone only if a second list, asked for over a new connection
-//!   half a minute later, says the same. So is every list of a state that is older than what was seen already: a store was
-//!   restored.
-//! - A first list without any object is asked for again in the same way, and not believed where there is always some.
-//! - An API server that sends more than [`Limits`] allow fails; what was reported it stays as it was, and no more of it is read.
-//! - A silent connection is dropped, and what was missed is asked for over a new one: an API server sends bookmarks, and ends each
+//! - Where the deletion guard ([`causeway_engine::evidence::relist`]) suspends the deletions that a list suggests, the objects
+//!   of the list are reported one by one, and a second list is requested over a new connection half a minute later.
+//! - An API server that sends more than [`Limits`] allow fails; what was reported of it stays as it was, and no more of it is read.
+//! - A silent connection is dropped, and what was missed is requested over a new one: an API server sends bookmarks, and ends each
 //!   watch by itself; one that does neither is not there any more.
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
+use causeway::domain::ClusterName;
+use causeway_engine::evidence::relist::DeletionGuard;
 use causeway_engine::model::Signal;
 use kube::core::Request;
 use kube::{Api, Resource};
@@ -26,31 +26,30 @@ use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 
-pub use self::asks::{Asks, Connect};
 use self::follow::Follower;
-use self::guard::Guard;
 pub(crate) use self::limits::Counted;
 pub use self::limits::Limits;
+pub use self::relist_requests::{Connect, RelistRequests};
 pub use self::settings::Settings;
 use self::source::Source;
 use crate::failure::Backoff;
 
-mod asks;
 mod follow;
-mod guard;
 mod limits;
+mod relist_requests;
 mod settings;
 mod source;
 
 /// One kind of object of one API server, to be watched.
 pub struct Watch<K> {
+    cluster: Arc<str>,
     api: Api<K>,
     labels: Option<String>,
     fields: Option<String>,
     metadata_only: bool,
     settings: Settings,
     reconnect: Option<watch::Receiver<u64>>,
-    asks: Option<watch::Receiver<Asks>>,
+    relist_requests: Option<watch::Receiver<RelistRequests>>,
     never_empty: bool,
     connect: Option<Connect>,
     unreadable: Counter,
@@ -63,16 +62,26 @@ where
     /// A watch of all that `api` covers.
     pub fn new(api: Api<K>, settings: Settings) -> Self {
         Self {
+            cluster: "hub".into(),
             api,
             labels: None,
             fields: None,
             metadata_only: false,
             settings,
             reconnect: None,
-            asks: None,
+            relist_requests: None,
             never_empty: false,
             connect: None,
             unreadable: Counter::default(),
+        }
+    }
+
+    /// Of a member of that name; of the hub otherwise.
+    #[must_use]
+    pub fn of_member(self, name: &ClusterName) -> Self {
+        Self {
+            cluster: name.as_str().into(),
+            ..self
         }
     }
 
@@ -103,7 +112,7 @@ where
         }
     }
 
-    /// Whenever the value changes, a running request or pause is dropped and the API server is asked anew at once.
+    /// Whenever the value changes, a running request or pause is ended and a new one begins at once.
     #[must_use]
     pub fn reconnect_on(self, reconnect: watch::Receiver<u64>) -> Self {
         Self {
@@ -112,16 +121,16 @@ where
         }
     }
 
-    /// What may be asked of it while it runs.
+    /// Whenever a number grows, a list is requested.
     #[must_use]
-    pub fn asked_by(self, asks: watch::Receiver<Asks>) -> Self {
+    pub fn relist_on(self, requests: watch::Receiver<RelistRequests>) -> Self {
         Self {
-            asks: Some(asks),
+            relist_requests: Some(requests),
             ..self
         }
     }
 
-    /// Every API server has an object of this kind at least: a list without any is not believed before a second one says so too.
+    /// Every API server has an object of this kind at least: the deletions of an empty list are suspended.
     #[must_use]
     pub fn never_empty(self) -> Self {
         Self {
@@ -130,7 +139,7 @@ where
         }
     }
 
-    /// A list that is not believed is asked for again by such a client.
+    /// Second lists are requested by such a client.
     #[must_use]
     pub fn confirming_by(self, connect: Connect) -> Self {
         Self {
@@ -155,7 +164,7 @@ where
     ) {
         let backoff = Backoff::new(self.settings.first_retry, self.settings.last_retry);
         let listener = events.clone();
-        let guard = Guard::new(self.settings.disbelief, self.never_empty);
+        let guard = DeletionGuard::new(self.settings.confirmation_interval, self.never_empty);
         let mut follower = Follower {
             guard,
             connect: self.connect,
@@ -170,11 +179,12 @@ where
                 objects: PhantomData,
             },
             reconnect: self.reconnect,
-            heeded: self
-                .asks
+            requested: self
+                .relist_requests
                 .as_ref()
-                .map_or_else(Asks::default, |asks| *asks.borrow()),
-            asks: self.asks,
+                .map_or_else(RelistRequests::default, |requests| *requests.borrow()),
+            relist_requests: self.relist_requests,
+            cluster: self.cluster,
             backoff,
             version: String::new(),
             outage: None,

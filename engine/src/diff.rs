@@ -37,9 +37,9 @@ const TAKEN: Duration = Duration::from_secs(30);
 pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) -> Diff {
     let mut diff = Diff::default();
     let mcs = index.hub.multi_cluster_services.get(key);
-    let unasked = mcs.is_none() && !index.hub.confirmed_gone.contains(key);
-    let in_doubt = index.hub.doubts.leftovers() > 0;
-    diff.ask_hub = unasked && !in_doubt && index.owns_native(key);
+    let unasked = mcs.is_none() && !index.hub.evidence.confirmed_gone.contains(key);
+    let is_suspected = index.hub.evidence.suspected_services() > 0;
+    diff.ask_hub = unasked && !is_suspected && index.owns_native(key);
     // Beside Karmada nothing is begun: what is there is guarded, and nothing else.
     let guards = || desired.beside.is_none() || index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {

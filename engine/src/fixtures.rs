@@ -17,8 +17,8 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-pub(crate) use self::events::member_event;
-use self::events::{hub_event, signal};
+use self::events::signal;
+pub(crate) use self::events::{hub_event, member_event};
 use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
 use crate::diff::{Ahead, Diff, Moment, diff};
@@ -65,7 +65,7 @@ pub(crate) struct Environment {
     due: BTreeMap<Item, Instant>,
     /// How many times a cluster was listed again.
     pub(crate) listed_again: usize,
-    /// When lists that are in doubt are asked for again.
+    /// When second lists that were requested come.
     again: BTreeMap<Lane, Instant>,
     /// How many of its objects of a kind a cluster lists at most.
     forgetful: BTreeMap<(String, Kind), usize>,

@@ -9,13 +9,12 @@ pub mod clusterset;
 pub mod finalizers;
 pub mod gaps;
 pub mod hub;
-mod initial_list;
 pub mod member;
 mod misplaced;
 mod others;
 pub mod quota;
+mod recorded_sources;
 pub mod service;
-mod watch_state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -25,8 +24,8 @@ use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 
 use self::gaps::Gaps;
 use self::hub::{Hub, McsView};
-use self::initial_list::recorded_sources::Heard;
 use self::member::{Configuration, DerivedRefusal, Member};
+use crate::evidence::initial_list::CompleteList;
 use crate::model::{
     Ack, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, MemberState, Operation, Priority,
     Signal, TimePoint, Write,
@@ -126,10 +125,10 @@ impl Index {
 
     /// Applies what the hub said.
     pub fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
-        let heard = Heard::of_hub(&event);
+        let list = CompleteList::of_hub(&event);
         let change = self.hub.apply(event, now);
-        if let Some(heard) = heard {
-            self.compare_hub(heard);
+        if let Some(list) = list {
+            self.compare_hub(list);
         }
         let clusters = change.clusters.into_iter().map(Item::Cluster);
         self.mark_all(clusters, Priority::High);
@@ -143,15 +142,16 @@ impl Index {
 
     /// Applies what a member said.
     pub fn apply_member(&mut self, name: &ClusterName, event: MemberEvent, now: TimePoint) {
-        let heard = Heard::of_member(&event);
+        let list = CompleteList::of_member(&event);
         if matches!(event, MemberEvent::Identified(_)) {
-            self.await_lists(name);
+            self.expect_initial_lists(name);
         }
         let Some(member) = self.members.get_mut(name) else {
             return;
         };
         let stood = (member.member_state(), member.membership());
-        let (identity, held) = (member.identity.clone(), member.held());
+        let suspended = |member: &Member| member.suspended_deletions().count;
+        let (identity, before) = (member.identity.clone(), suspended(member));
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let is_list = matches!(
             event,
@@ -160,13 +160,13 @@ impl Index {
         let changed = member.apply(event, now);
         let stands = (member.member_state(), member.membership());
         let is_new = member.identity != identity;
-        if let Some(heard) = heard {
-            self.compare_member(name, heard, now);
+        if let Some(list) = list {
+            self.compare_member(name, list, now);
         }
         if is_new {
             self.find_duplicates();
         }
-        if self.members.get(name).map(Member::held) != Some(held) {
+        if self.members.get(name).map(suspended) != Some(before) {
             self.mark(Item::Cluster(name.clone()));
         }
         let (mut keys, namespaces) = (changed.keys, changed.namespaces);

@@ -263,6 +263,6 @@ fn providers<'a>(
             ranges: index.hub.ranges(name),
         }
     };
-    let in_doubt = index.hub.doubts.clusters.iter();
-    used.chain(in_doubt).map(provider).collect()
+    let suspected = index.hub.evidence.suspected_clusters().iter();
+    used.chain(suspected).map(provider).collect()
 }

@@ -15,6 +15,7 @@ use kube::Resource as _;
 use super::{Controller, Parts, SourceChange};
 use crate::fleet::Outcome;
 use crate::metrics::Connectivity;
+use crate::watch::RelistRequests;
 
 impl Controller {
     pub(super) fn apply_hub(&mut self, event: HubEvent, now: TimePoint) {
@@ -31,15 +32,15 @@ impl Controller {
             HubEvent::Clusters(signal) => self.parts.fleet.note_clusters(signal),
             _ => Default::default(),
         };
-        let held_before = self.parts.index.hub.held();
+        let before = self.parts.index.hub.suspended_deletions();
         self.parts.index.apply_hub(event, now);
-        let held = self.parts.index.hub.held();
-        if held != held_before {
-            self.parts.metrics.withdrawals_held("hub", held);
+        let suspended = self.parts.index.hub.suspended_deletions();
+        if suspended != before {
+            self.parts.metrics.deletions_suspended("hub", suspended);
         }
         for name in touched {
             self.engage(&name);
-            self.release(&name, now);
+            self.confirm_deletions(&name, now);
         }
     }
 
@@ -81,7 +82,7 @@ impl Controller {
         member.engage_again(generation);
         member.cluster_uid = cluster_uid;
         member.recorded_uid = self.parts.fleet.recorded_uid(name);
-        index.await_lists(name);
+        index.expect_initial_lists(name);
         index.note_engagement(name);
     }
 
@@ -113,16 +114,18 @@ impl Controller {
             };
             self.sources_changed.entry(key.clone()).or_insert(change);
         }
-        let held = |controller: &Self| {
+        let suspended = |controller: &Self| {
             let member = controller.parts.index.members.get(name);
-            member.map_or(0, Member::held)
+            member.map_or(0, |member| member.suspended_deletions().count)
         };
-        let (stood, held_before) = (self.parts.index.member_state(name), held(self));
+        let (stood, before) = (self.parts.index.member_state(name), suspended(self));
         self.parts.index.apply_member(name, event, now);
-        let held = held(self);
-        if held != held_before {
-            self.parts.metrics.withdrawals_held(name.as_str(), held);
-            self.release(name, now);
+        let suspended = suspended(self);
+        if suspended != before {
+            self.parts
+                .metrics
+                .deletions_suspended(name.as_str(), suspended);
+            self.confirm_deletions(name, now);
         }
         self.note_state(name, &stood);
     }
@@ -139,11 +142,12 @@ impl Controller {
         }
     }
 
-    /// A person may have said that what the member's lists lack is gone.
-    fn release(&mut self, name: &ClusterName, now: TimePoint) {
-        if self.parts.index.is_released(name, now) {
-            tracing::warn!(cluster = %name, "what the member's lists lack is taken for gone: its Cluster says so");
-            self.parts.fleet.ask(name, |asks| asks.release += 1);
+    /// A person may have confirmed the member's suspended deletions.
+    fn confirm_deletions(&mut self, name: &ClusterName, now: TimePoint) {
+        if self.parts.index.deletions_are_confirmed(name, now) {
+            tracing::warn!(cluster = %name, "deletions confirmed by annotation, relisting");
+            let confirm = |requests: &mut RelistRequests| requests.confirm_deletions += 1;
+            self.parts.fleet.relist(name, confirm);
         }
     }
 

@@ -96,7 +96,12 @@ impl Controller {
         match exists {
             Ok(false) if !self.parts.index.hub.exposes(&key) => {
                 tracing::info!(service = %key, "collecting leftovers, MultiClusterService not found");
-                self.parts.index.hub.confirmed_gone.insert(key.clone());
+                self.parts
+                    .index
+                    .hub
+                    .evidence
+                    .confirmed_gone
+                    .insert(key.clone());
                 self.parts.index.mark(Item::Service(key));
             }
             Ok(_) => {}

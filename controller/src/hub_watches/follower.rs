@@ -12,11 +12,11 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use super::belief::Belief;
+use super::discovery::Discovery;
 use super::report::Report;
 use crate::ask;
 use crate::event::Event;
-use crate::watch::{Asks, Connect, Settings, Watch};
+use crate::watch::{Connect, RelistRequests, Settings, Watch};
 
 /// How long the hub may take to say what it serves.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -38,15 +38,15 @@ pub(super) struct Kind<K, T> {
     /// Tells whether it is served.
     pub(super) served: fn(bool) -> HubEvent,
     /// Sends what its watch reports.
-    pub(super) told: fn(Signal<T>) -> HubEvent,
+    pub(super) reported: fn(Signal<T>) -> HubEvent,
 }
 
 /// Follows one such kind.
 pub(super) struct Follower {
     /// The hub.
     pub(super) client: Client,
-    /// What is asked of its watches.
-    pub(super) asked: watch::Receiver<Asks>,
+    /// The lists that are requested of its watches.
+    pub(super) relist_requests: watch::Receiver<RelistRequests>,
     /// Makes a client with connections of its own.
     pub(super) connect: Connect,
     /// Counts the objects that cannot be read.
@@ -62,13 +62,13 @@ impl Follower {
     where
         K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
     {
-        let mut belief = Belief::new(kind.plural);
+        let mut discovery = Discovery::new(kind.plural);
         let mut version = None;
         loop {
             let news = async {
                 loop {
-                    sleep(belief.pause()).await;
-                    if let Some(news) = belief.note(self.ask(&kind).await) {
+                    sleep(discovery.pause()).await;
+                    if let Some(news) = discovery.note(self.ask(&kind).await) {
                         break news;
                     }
                 }
@@ -128,13 +128,13 @@ impl Follower {
         watch
             .metadata_only()
             .confirming_by(self.connect.clone())
-            .asked_by(self.asked.clone())
+            .relist_on(self.relist_requests.clone())
             .counting(self.unreadable.clone())
             .run(
                 kind.read,
                 |signal| {
                     self.report.note(&signal);
-                    Event::Hub((kind.told)(signal))
+                    Event::Hub((kind.reported)(signal))
                 },
                 events.clone(),
             )

@@ -28,7 +28,7 @@ pub(super) fn works() -> Kind<Work, ServiceWork> {
         api: |client, _| Api::all(client),
         read: ServiceWork::read,
         served: HubEvent::WorksServed,
-        told: HubEvent::Works,
+        reported: HubEvent::Works,
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn service_exports() -> Kind<PartialObjectMeta<ServiceExport>, HubExp
         api: |client, version| Api::all_with(client, &read_version(version)),
         read: HubExport::read,
         served: HubEvent::ExportsServed,
-        told: HubEvent::Exports,
+        reported: HubEvent::Exports,
     }
 }
 
@@ -66,6 +66,6 @@ pub(super) fn service_imports() -> Kind<PartialObjectMeta<ServiceImport>, HubImp
         api: |client, version| Api::all_with(client, &read_version(version)),
         read: HubImport::read,
         served: HubEvent::ImportsServed,
-        told: HubEvent::Imports,
+        reported: HubEvent::Imports,
     }
 }

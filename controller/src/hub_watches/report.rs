@@ -89,7 +89,10 @@ impl Report {
                 self.metrics.hub_watch(resource, true);
             }
             Signal::Listed(_) => state.awaited = None,
-            Signal::Confirmed | Signal::Held(_) | Signal::Applied(_) | Signal::Deleted(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Applied(_)
+            | Signal::Deleted(_) => {}
         }
     }
 }

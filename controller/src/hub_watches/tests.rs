@@ -12,7 +12,7 @@ use super::kinds::{selector, works};
 use super::report::Report;
 use crate::event::Event;
 use crate::metrics::Metrics;
-use crate::watch::Asks;
+use crate::watch::RelistRequests;
 use crate::watch::tests::http::{self, Asked, PATIENCE};
 
 #[test]
@@ -36,18 +36,18 @@ struct Followed {
 impl Followed {
     fn by(client: Client, requests: mpsc::Receiver<Asked>) -> Self {
         let (tell, events) = mpsc::channel(8);
-        let (asks, asked) = watch::channel(Asks::default());
+        let (sender, relist_requests) = watch::channel(RelistRequests::default());
         let same = client.clone();
         let follower = Follower {
             client,
-            asked,
+            relist_requests,
             connect: Arc::new(move || Ok(same.clone())),
             unreadable: Counter::default(),
             report: Report::new("works", Metrics::default(), None),
         };
         tokio::spawn(async move {
             follower.run(works(), tell).await;
-            drop(asks);
+            drop(sender);
         });
         Self { requests, events }
     }
@@ -64,7 +64,7 @@ impl Followed {
         }
     }
 
-    async fn told(&mut self) -> HubEvent {
+    async fn reported(&mut self) -> HubEvent {
         let event = timeout(PATIENCE, self.events.recv()).await;
         match event.expect("no event arrived").unwrap() {
             Event::Hub(event) => event,
@@ -81,19 +81,22 @@ async fn works_are_watched_once_they_are_served_whatever_the_hub_refuses_at_firs
     assert_eq!(asked.path, ASKED);
     asked.answer(404, "404 page not found").await;
     assert!(matches!(
-        followed.told().await,
+        followed.reported().await,
         HubEvent::WorksServed(false)
     ));
 
     let asked = followed.request().await;
-    assert!(matches!(followed.told().await, HubEvent::WorksServed(true)));
+    assert!(matches!(
+        followed.reported().await,
+        HubEvent::WorksServed(true)
+    ));
     assert_eq!(asked.path, format!("{ASKED}/works"));
     let selected = asked.query["labelSelector"]
         .replace("%2F", "/")
         .replace("%2C", ",");
     assert_eq!(selected.replace("%21", "!"), selector());
     asked.refuse(403, "Forbidden", "no").await;
-    match followed.told().await {
+    match followed.reported().await {
         HubEvent::Works(Signal::Failed(failure)) => {
             assert_eq!(failure.kind, FailureKind::Forbidden)
         }
@@ -108,7 +111,7 @@ async fn works_are_watched_once_they_are_served_whatever_the_hub_refuses_at_firs
     };
     let list = format!(r#"{{"metadata":{{"resourceVersion":"1"}},"items":[{work}]}}"#);
     followed.request().await.answer(200, &list).await;
-    match followed.told().await {
+    match followed.reported().await {
         HubEvent::Works(Signal::Listed(works)) => {
             assert_eq!(works, std::slice::from_ref(&expected))
         }
@@ -118,11 +121,11 @@ async fn works_are_watched_once_they_are_served_whatever_the_hub_refuses_at_firs
     assert!(watched.query.contains_key("watch"));
     watched.accept().await;
     assert!(matches!(
-        followed.told().await,
+        followed.reported().await,
         HubEvent::Works(Signal::Connected)
     ));
     watched.event("DELETED", &work.replace('\n', "")).await;
-    match followed.told().await {
+    match followed.reported().await {
         HubEvent::Works(Signal::Deleted(work)) => assert_eq!(work, expected),
         other => panic!("{other:?}"),
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use causeway::api::multicluster::{GROUP, Version};
 use causeway::domain::ClusterName;
+use causeway_engine::evidence::discovery::DebouncedDiscovery;
 use causeway_engine::model::Failure;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
@@ -15,22 +16,22 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::belief::{Belief, Versions};
 use self::schema::{Schema, import_fields};
+use self::versions::Versions;
 use crate::ask;
 
-mod belief;
 mod schema;
+mod versions;
 
-/// What a member serves, as it was last told.
+/// What a member serves, as it was last reported.
 pub(super) struct Discovery {
     name: ClusterName,
     client: Client,
     deadline: Duration,
     schema_every: Duration,
-    belief: Belief,
+    versions: DebouncedDiscovery<Versions>,
     schema: Schema,
-    told: Option<Served>,
+    reported: Option<Served>,
     outage: Option<(Failure, u32)>,
 }
 
@@ -48,25 +49,25 @@ impl Discovery {
             client,
             deadline,
             schema_every,
-            belief: Belief::default(),
+            versions: Versions::debounced(),
             schema: Schema::default(),
-            told: None,
+            reported: None,
             outage: None,
         }
     }
 
     /// Looks once; gives what is served where that is news, or why it cannot be asked where that is. That something is not served is
-    /// believed when it was seen twice in a row.
+    /// debounced.
     pub(super) async fn look(&mut self) -> Option<Result<Served, Failure>> {
-        let seen = match self.versions().await {
-            Ok(seen) => seen,
+        let observed = match self.observe().await {
+            Ok(observed) => observed,
             Err(failure) => {
-                self.belief.miss();
+                self.versions.observe_failure();
                 return self.note_outage(failure).map(Err);
             }
         };
         self.outage = None;
-        let Some(versions) = self.belief.take(seen) else {
+        let Some(versions) = self.versions.observe(observed) else {
             // Where something is gone for a moment, other definitions may have taken its place.
             self.schema.expire(Instant::now());
             return None;
@@ -85,16 +86,16 @@ impl Discovery {
             exports: versions.exports,
             imports,
         };
-        let is_news = self.told.as_ref() != Some(&served);
-        is_news.then(|| Ok(self.told.insert(served).clone()))
+        let is_news = self.reported.as_ref() != Some(&served);
+        is_news.then(|| Ok(self.reported.insert(served).clone()))
     }
 
     /// Whether nothing could be reported yet for want of a schema that is about to be published.
     pub(super) fn awaits_schema(&self) -> bool {
-        self.told.is_none() && matches!(self.schema, Schema::Missing(..))
+        self.reported.is_none() && matches!(self.schema, Schema::Missing(..))
     }
 
-    async fn versions(&self) -> Result<Versions, Failure> {
+    async fn observe(&self) -> Result<Versions, Failure> {
         let mut versions = Versions::default();
         for version in Version::ALL {
             let path = format!("/apis/{GROUP}/{version}");

@@ -12,7 +12,7 @@ use crate::watch::tests::http::{self, Asked, PATIENCE};
 struct Server {
     answers: Arc<Mutex<Answers>>,
     events: mpsc::Receiver<Event>,
-    _asks: watch::Sender<Asks>,
+    _relist_requests: watch::Sender<RelistRequests>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -59,12 +59,20 @@ impl Server {
         let name = ClusterName::try_from("member1").unwrap();
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
-        let (asks, asked) = watch::channel(Asks::default());
-        let running = tokio::spawn(run(name, client, connect, 1, tell, asked, settings));
+        let (requests, relist_requests) = watch::channel(RelistRequests::default());
+        let running = tokio::spawn(run(
+            name,
+            client,
+            connect,
+            1,
+            tell,
+            relist_requests,
+            settings,
+        ));
         Self {
             answers,
             events,
-            _asks: asks,
+            _relist_requests: requests,
             tasks: vec![accepting, answering, running],
         }
     }
@@ -109,7 +117,7 @@ fn told_of<K>(kind: &str, signal: &Signal<K>) -> String {
     match signal {
         Signal::Listed(objects) => format!("{kind}: {}", objects.len()),
         Signal::Confirmed => format!("{kind} again"),
-        Signal::Held(missing) => format!("{kind} held: {missing}"),
+        Signal::DeletionsSuspended(missing) => format!("{kind} held: {missing}"),
         Signal::Connected => format!("{kind} watched"),
         Signal::Applied(_) | Signal::Deleted(_) => format!("{kind} changed"),
         Signal::Failed(failure) => format!("{kind} failed: {failure}"),

@@ -1,8 +1,10 @@
 //! The way of one watch: list, watch, reconnect, list again.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObject};
 use causeway_engine::model::{Failure, FailureKind, Signal};
 use futures::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 use kube::Resource;
@@ -13,8 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::asks::{Asks, Connect};
-use super::guard::{Guard, Known, Verdict};
+use super::relist_requests::{Connect, RelistRequests};
 use super::source::{Source, identity};
 use crate::failure::{Backoff, classify, spread};
 
@@ -33,12 +34,12 @@ struct Closed;
 enum End {
     /// The API server ended it, or the connection was closed.
     Over,
-    /// It was asked for.
+    /// It was requested.
     Reconnect,
-    /// Nothing was heard for so long that the connection is taken for dead.
+    /// Nothing came for so long that the connection is taken for dead.
     Silent,
-    /// Something was missed, or not believed, that only a list can tell.
-    Lost,
+    /// Something was missed, or deletions are to be confirmed: a list is needed.
+    Relist,
     /// It was refused or broke.
     Broken(Failure),
 }
@@ -46,14 +47,16 @@ enum End {
 /// One watch at work.
 pub(super) struct Follower<K, R, W, E> {
     pub(super) source: Source<K>,
-    pub(super) guard: Guard,
+    /// By which it is named in the log: the member, or `hub`.
+    pub(super) cluster: Arc<str>,
+    pub(super) guard: DeletionGuard,
     pub(super) connect: Option<Connect>,
     pub(super) reconnect: Option<watch::Receiver<u64>>,
-    pub(super) asks: Option<watch::Receiver<Asks>>,
-    /// What was asked for and done.
-    pub(super) heeded: Asks,
+    pub(super) relist_requests: Option<watch::Receiver<RelistRequests>>,
+    /// The requests that the guard knows.
+    pub(super) requested: RelistRequests,
     pub(super) backoff: Backoff,
-    /// The version up to which everything was told; empty before the first list.
+    /// The version up to which everything was reported; empty before the initial list.
     pub(super) version: String,
     pub(super) outage: Option<Failure>,
     pub(super) connected_at: Option<Instant>,
@@ -74,7 +77,7 @@ where
 
     /// Lists until it succeeds.
     async fn list(&mut self) -> Result<(), Closed> {
-        if self.guard.ask_at().is_some() {
+        if self.guard.relist_at().is_some() {
             self.connect_anew();
         }
         loop {
@@ -82,68 +85,68 @@ where
                 |object: K, bytes| (self.guard.object(object.meta(), bytes), (self.read)(object));
             let listed = tokio::select! {
                 listed = self.source.list(read) => listed,
-                () = asked(&mut self.reconnect) => continue,
+                () = changed(&mut self.reconnect) => continue,
             };
             match listed {
-                Ok((objects, version)) => return self.tell_list(objects, version).await,
+                Ok((objects, version)) => return self.report_list(objects, version).await,
                 Err(failure) => self.fail(failure).await?,
             }
         }
     }
 
-    /// What is asked for is a second list, later or at once.
-    fn heed(&mut self) {
-        let Some(asks) = &mut self.asks else { return };
-        let asks = *asks.borrow_and_update();
-        let now = Instant::now();
-        if asks.again != self.heeded.again {
-            self.guard.ask_again(now);
+    /// Hands the requests for lists to the guard.
+    fn note_requests(&mut self) {
+        let Some(requests) = &mut self.relist_requests else {
+            return;
+        };
+        let requests = *requests.borrow_and_update();
+        let now = Instant::now().into_std();
+        if requests.second_list != self.requested.second_list {
+            self.guard.request_second_list(now);
         }
-        if asks.release != self.heeded.release {
-            self.guard.release(now);
+        if requests.confirm_deletions != self.requested.confirm_deletions {
+            self.guard.confirm_deletions(now);
         }
-        self.heeded = asks;
+        self.requested = requests;
     }
 
-    /// Goes on over a connection of its own: the one before was silent, or said what was not believed.
+    /// Goes on over a connection of its own: the one before was silent, or its list is to be confirmed.
     fn connect_anew(&mut self) {
         let Some(connect) = &self.connect else { return };
         match connect() {
             Ok(client) => self.source.client = client,
-            Err(failure) => tracing::warn!(%failure, "no new connection can be made"),
+            Err(failure) => {
+                tracing::warn!(cluster = %self.cluster, %failure, "new connection failed")
+            }
         }
     }
 
-    async fn tell_list(
+    async fn report_list(
         &mut self,
-        objects: Vec<((u64, Known), T)>,
+        objects: Vec<((u64, ObservedObject), T)>,
         version: String,
     ) -> Result<(), Closed> {
         let went_back = is_before(&version, &self.version);
         self.version = version;
-        self.heed();
+        self.note_requests();
         let present = objects.iter().map(|(object, _)| *object).collect();
         let objects = objects.into_iter().map(|(_, object)| object);
-        match self.guard.judge(present, went_back, Instant::now()) {
-            Verdict::Believed { again } => {
-                self.tell(Signal::Listed(objects.collect())).await?;
-                match again {
-                    true => self.tell(Signal::Confirmed).await,
+        let now = Instant::now().into_std();
+        match self.guard.observe_list(present, went_back, now) {
+            Conclusion::Accepted { confirms } => {
+                self.report(Signal::Listed(objects.collect())).await?;
+                match confirms {
+                    true => self.report(Signal::Confirmed).await,
                     false => Ok(()),
                 }
             }
-            Verdict::Held(missing) => {
-                let kind = K::kind(&K::DynamicType::default()).into_owned();
-                tracing::warn!(
-                    kind,
-                    missing,
-                    went_back,
-                    "a list lacks much of what was there, or is of an older state; it is asked for again before it is believed"
-                );
+            Conclusion::Suspended { missing, of } => {
+                let (cluster, kind) = (&*self.cluster, self.kind());
+                tracing::warn!(cluster, kind, missing, of, went_back, "deletions suspended");
                 for object in objects {
-                    self.tell(Signal::Applied(object)).await?;
+                    self.report(Signal::Applied(object)).await?;
                 }
-                self.tell(Signal::Held(missing)).await
+                self.report(Signal::DeletionsSuspended(missing)).await
             }
         }
     }
@@ -159,14 +162,14 @@ where
             if steady {
                 self.backoff.reset();
             }
-            tracing::debug!(kind = %K::kind(&K::DynamicType::default()), ?end, steady, "watch ended");
+            tracing::debug!(cluster = %self.cluster, kind = self.kind(), ?end, steady, "watch ended");
             match end {
                 End::Reconnect => {}
                 // Where nobody answers the next request fails. Old API servers send no bookmarks of a kind of which nothing has
                 // changed since they started: that they are silent is no failure.
                 End::Silent => self.connect_anew(),
                 End::Over | End::Broken(_) if steady && !end.is_expiry() => {}
-                End::Lost => return Ok(()),
+                End::Relist => return Ok(()),
                 End::Over => self.pause().await,
                 End::Broken(failure) if failure.kind == FailureKind::Expired => {
                     if !steady {
@@ -185,7 +188,7 @@ where
         }
     }
 
-    /// Whether the API server's state is older than what was seen of it already: a watch from a version that is still to come
+    /// Whether the API server's state is older than what was observed of it: a watch from a version that is still to come
     /// would be silent, or refused until it has come. It is asked until it answers: one that just starts refuses for a moment, and
     /// would take the watch in the next.
     async fn went_back(&mut self) -> Result<bool, Closed> {
@@ -205,7 +208,7 @@ where
         let lifetime = spread(most.mul_f64(5.0 / 6.0), most);
         let opened = tokio::select! {
             opened = timeout(self.source.settings.connect_deadline, self.source.open(&self.version, lifetime)) => opened,
-            () = asked(&mut self.reconnect) => return Ok(End::Reconnect),
+            () = changed(&mut self.reconnect) => return Ok(End::Reconnect),
         };
         let stream = match opened {
             Ok(Ok(stream)) => stream,
@@ -214,10 +217,11 @@ where
         };
         self.outage = None;
         self.connected_at = Some(Instant::now());
-        self.tell(Signal::Connected).await?;
+        self.report(Signal::Connected).await?;
         let mut stream = pin!(stream);
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
-        let (ask_at, silence) = (self.guard.ask_at(), self.source.settings.silence);
+        let relist_at = self.guard.relist_at().map(Instant::from_std);
+        let silence = self.source.settings.silence;
         let most = self.source.settings.limits.object_bytes as u64 + ENVELOPE;
         let mut line = Vec::new();
         loop {
@@ -225,10 +229,10 @@ where
             let mut bounded = stream.as_mut().take(most - arrived as u64);
             let read = tokio::select! {
                 read = timeout_at(dead_at.min(silent_at), bounded.read_until(b'\n', &mut line)) => read,
-                () = asked(&mut self.reconnect) => return Ok(End::Reconnect),
-                () = at(ask_at) => return Ok(End::Lost),
-                () = asked(&mut self.asks) => {
-                    self.heed();
+                () = changed(&mut self.reconnect) => return Ok(End::Reconnect),
+                () = at(relist_at) => return Ok(End::Relist),
+                () = changed(&mut self.relist_requests) => {
+                    self.note_requests();
                     return Ok(End::Reconnect);
                 }
             };
@@ -275,21 +279,21 @@ where
         }
         let Some(object) = self.source.decode(event.object) else {
             self.move_on(identity(event.object).resource_version);
-            return Ok((event.kind == "DELETED").then_some(End::Lost));
+            return Ok((event.kind == "DELETED").then_some(End::Relist));
         };
         let newer = object.meta().resource_version.clone();
         match event.kind {
             "ADDED" | "MODIFIED" => {
-                self.guard.applied(object.meta(), line.len());
-                let (objects, bytes) = self.guard.holds();
+                self.guard.observe_applied(object.meta(), line.len());
+                let (objects, bytes) = self.guard.size();
                 if let Err(failure) = self.source.check(objects, bytes) {
                     return Ok(Some(End::Broken(failure)));
                 }
-                self.tell(Signal::Applied((self.read)(object))).await?;
+                self.report(Signal::Applied((self.read)(object))).await?;
             }
             "DELETED" => {
-                self.guard.deleted(object.meta());
-                self.tell(Signal::Deleted((self.read)(object))).await?;
+                self.guard.observe_deleted(object.meta());
+                self.report(Signal::Deleted((self.read)(object))).await?;
             }
             _ => {}
         }
@@ -297,11 +301,11 @@ where
         Ok(None)
     }
 
-    /// Tells of a failure that has not been told yet, and pauses.
+    /// Reports a failure that has not been reported yet, and pauses.
     async fn fail(&mut self, failure: Failure) -> Result<(), Closed> {
         if self.outage.as_ref() != Some(&failure) {
             self.outage = Some(failure.clone());
-            self.tell(Signal::Failed(failure.clone())).await?;
+            self.report(Signal::Failed(failure.clone())).await?;
         }
         let pause = match failure.kind {
             FailureKind::Excess => self.source.settings.excess_retry,
@@ -319,9 +323,13 @@ where
     async fn pause_for(&mut self, pause: Duration) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = asked(&mut self.reconnect) => self.backoff.reset(),
-            () = asked(&mut self.asks) => self.heed(),
+            () = changed(&mut self.reconnect) => self.backoff.reset(),
+            () = changed(&mut self.relist_requests) => self.note_requests(),
         }
+    }
+
+    fn kind(&self) -> String {
+        K::kind(&K::DynamicType::default()).into_owned()
     }
 
     fn move_on(&mut self, newer: Option<String>) {
@@ -330,7 +338,7 @@ where
         }
     }
 
-    async fn tell(&self, signal: Signal<T>) -> Result<(), Closed> {
+    async fn report(&self, signal: Signal<T>) -> Result<(), Closed> {
         self.events
             .send((self.wrap)(signal))
             .await
@@ -359,10 +367,10 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Waits until something is asked for.
-async fn asked<T>(asks: &mut Option<watch::Receiver<T>>) {
-    if let Some(asks) = asks
-        && asks.changed().await.is_ok()
+/// Waits until the value changes; for ever where there is none.
+async fn changed<T>(value: &mut Option<watch::Receiver<T>>) {
+    if let Some(value) = value
+        && value.changed().await.is_ok()
     {
         return;
     }

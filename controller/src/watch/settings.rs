@@ -40,8 +40,8 @@ pub struct Settings {
     pub turns: Arc<Semaphore>,
     /// How long a list waits for its turn: one that comes to no end does not keep the others.
     pub turn_deadline: Duration,
-    /// After how long a list is asked for again that lacks much of what was there.
-    pub disbelief: Duration,
+    /// How long after a list whose deletions are suspended the second one is requested.
+    pub confirmation_interval: Duration,
 }
 
 impl Default for Settings {
@@ -60,7 +60,7 @@ impl Default for Settings {
             excess_retry: Duration::from_secs(60),
             turns: Arc::new(Semaphore::new(TURNS)),
             turn_deadline: Duration::from_secs(5),
-            disbelief: Duration::from_secs(30),
+            confirmation_interval: Duration::from_secs(30),
         }
     }
 }

@@ -19,7 +19,7 @@ struct Server {
     requests: mpsc::Receiver<Asked>,
     signals: mpsc::Receiver<Signal<String>>,
     reconnect: watch::Sender<u64>,
-    asks: watch::Sender<Asks>,
+    relist_requests: watch::Sender<RelistRequests>,
     connections: Arc<AtomicUsize>,
     unreadable: Counter,
     tasks: Vec<JoinHandle<()>>,
@@ -42,12 +42,12 @@ impl Server {
             Ok(client.clone())
         });
         let (reconnect, reconnections) = watch::channel(0);
-        let (asks, asked) = watch::channel(Asks::default());
+        let (relist_requests, relist_on) = watch::channel(RelistRequests::default());
         let (tell, signals) = mpsc::channel(8);
         let unreadable = Counter::default();
         let watch = Watch::new(services, settings)
             .reconnect_on(reconnections)
-            .asked_by(asked)
+            .relist_on(relist_on)
             .confirming_by(connect)
             .counting(unreadable.clone());
         let watching = tokio::spawn(watch.run(|service| service.name_any(), |signal| signal, tell));
@@ -55,7 +55,7 @@ impl Server {
             requests,
             signals,
             reconnect,
-            asks,
+            relist_requests,
             connections,
             unreadable,
             tasks: vec![accepting, watching],
@@ -71,6 +71,11 @@ impl Server {
             ..Settings::default()
         })
         .await
+    }
+
+    fn request_second_list(&self) {
+        self.relist_requests
+            .send_modify(|requests| requests.second_list += 1);
     }
 
     async fn asked(&mut self) -> Asked {
@@ -110,7 +115,7 @@ impl Server {
         asked
     }
 
-    async fn told(&mut self) -> String {
+    async fn reported(&mut self) -> String {
         let signal = timeout(PATIENCE, self.signals.recv())
             .await
             .expect("no signal in time");
@@ -123,10 +128,10 @@ impl Server {
             .await
             .answer(200, &list(&[service("foo", 5)], "7", ""))
             .await;
-        assert_eq!(self.told().await, r#"Listed(["foo"])"#);
+        assert_eq!(self.reported().await, r#"Listed(["foo"])"#);
         let mut watch = self.asked_to_watch_from("7").await;
         watch.accept().await;
-        assert_eq!(self.told().await, "Connected");
+        assert_eq!(self.reported().await, "Connected");
         watch
     }
 }
@@ -159,14 +164,14 @@ async fn pages_are_reported_as_one_list_and_the_watch_goes_on_where_a_bookmark_l
     let second = server.asked_for_list().await;
     assert_eq!(second.query["continue"], "more");
     second.answer(200, &list(&[service("c", 3)], "7", "")).await;
-    assert_eq!(server.told().await, r#"Listed(["a", "b", "c"])"#);
+    assert_eq!(server.reported().await, r#"Listed(["a", "b", "c"])"#);
     let mut watch = server.asked_to_watch_from("7").await;
     watch.accept().await;
-    assert_eq!(server.told().await, "Connected");
+    assert_eq!(server.reported().await, "Connected");
     watch.event("ADDED", &service("d", 8)).await;
-    assert_eq!(server.told().await, r#"Applied("d")"#);
+    assert_eq!(server.reported().await, r#"Applied("d")"#);
     watch.event("DELETED", &service("d", 9)).await;
-    assert_eq!(server.told().await, r#"Deleted("d")"#);
+    assert_eq!(server.reported().await, r#"Deleted("d")"#);
     watch
         .event(
             "BOOKMARK",
@@ -177,7 +182,7 @@ async fn pages_are_reported_as_one_list_and_the_watch_goes_on_where_a_bookmark_l
     let mut watch = server.asked_to_watch_from("20").await;
     watch.accept().await;
     assert_eq!(
-        server.told().await,
+        server.reported().await,
         "Connected",
         "the end of a watch is no failure"
     );
@@ -191,12 +196,12 @@ async fn an_empty_list_is_a_list() {
         .await
         .answer(200, r#"{"metadata":{"resourceVersion":"1"},"items":null}"#)
         .await;
-    assert_eq!(server.told().await, "Listed([])");
+    assert_eq!(server.reported().await, "Listed([])");
     server.asked_to_watch_from("1").await;
 }
 
 #[tokio::test]
-async fn a_list_whose_pages_expire_is_begun_anew_in_one_piece_and_never_told_in_part() {
+async fn a_list_whose_pages_expire_is_begun_anew_in_one_piece_and_never_reported_in_part() {
     let mut server = Server::watched().await;
     server
         .asked_for_list()
@@ -211,7 +216,7 @@ async fn a_list_whose_pages_expire_is_begun_anew_in_one_piece_and_never_told_in_
     let whole = server.asked_for_list().await;
     assert!(!whole.query.contains_key("limit") && !whole.query.contains_key("continue"));
     whole.answer(200, &list(&[service("b", 2)], "9", "")).await;
-    assert_eq!(server.told().await, r#"Listed(["b"])"#);
+    assert_eq!(server.reported().await, r#"Listed(["b"])"#);
     server.asked_to_watch_from("9").await;
 }
 
@@ -230,7 +235,7 @@ async fn an_expired_version_leads_to_a_new_list_whether_refused_or_told_in_the_s
         .await
         .answer(200, &list(&[], "90", ""))
         .await;
-    assert_eq!(server.told().await, "Listed([])");
+    assert_eq!(server.reported().await, "Listed([])");
     server
         .asked_to_watch_from("90")
         .await
@@ -241,7 +246,7 @@ async fn an_expired_version_leads_to_a_new_list_whether_refused_or_told_in_the_s
         .await
         .answer(200, &list(&[], "91", ""))
         .await;
-    assert_eq!(server.told().await, "Listed([])");
+    assert_eq!(server.reported().await, "Listed([])");
 }
 
 #[tokio::test]
@@ -262,9 +267,14 @@ async fn an_outage_is_reported_once_and_again_when_its_reason_changes_and_needs_
         .await;
     let mut watch = server.asked_to_watch_from("7").await;
     watch.accept().await;
-    assert!(server.told().await.contains("the API server answers 503"));
-    assert!(server.told().await.contains("forbidden: no"));
-    assert_eq!(server.told().await, "Connected");
+    assert!(
+        server
+            .reported()
+            .await
+            .contains("the API server answers 503")
+    );
+    assert!(server.reported().await.contains("forbidden: no"));
+    assert_eq!(server.reported().await, "Connected");
 }
 
 #[tokio::test]
@@ -277,13 +287,13 @@ async fn an_object_that_cannot_be_read_ends_neither_list_nor_watch_and_its_end_i
         .await
         .answer(200, &list(&objects, "7", ""))
         .await;
-    assert_eq!(server.told().await, r#"Listed(["a"])"#);
+    assert_eq!(server.reported().await, r#"Listed(["a"])"#);
     let mut watch = server.asked_to_watch_from("7").await;
     watch.accept().await;
-    assert_eq!(server.told().await, "Connected");
+    assert_eq!(server.reported().await, "Connected");
     watch.event("MODIFIED", &odd_service("b", 8)).await;
     watch.event("MODIFIED", &service("a", 9)).await;
-    assert_eq!(server.told().await, r#"Applied("a")"#);
+    assert_eq!(server.reported().await, r#"Applied("a")"#);
     assert_eq!(server.unreadable.get(), 2);
     watch.event("DELETED", &odd_service("b", 10)).await;
     server.asked_for_list().await;
@@ -294,20 +304,20 @@ async fn a_line_that_is_cut_off_is_not_taken_and_comes_again() {
     let mut server = Server::watched().await;
     let mut watch = server.settled().await;
     watch.event("ADDED", &service("bar", 8)).await;
-    assert_eq!(server.told().await, r#"Applied("bar")"#);
+    assert_eq!(server.reported().await, r#"Applied("bar")"#);
     watch
         .chunk(r#"{"type":"DELETED","object":{"metadata":{"na"#)
         .await;
     drop(watch);
     let mut watch = server.asked_to_watch_from("8").await;
     watch.accept().await;
-    let told = server.told().await;
-    let told = if told.contains("the connection was lost") {
-        server.told().await
+    let reported = server.reported().await;
+    let reported = if reported.contains("the connection was lost") {
+        server.reported().await
     } else {
-        told
+        reported
     };
-    assert_eq!(told, "Connected");
+    assert_eq!(reported, "Connected");
 }
 
 #[tokio::test]
@@ -321,7 +331,7 @@ async fn a_silent_watch_is_given_up_when_the_server_ought_to_have_ended_it() {
     };
     let mut server = Server::watched_with(settings).await;
     let silent = server.settled().await;
-    assert!(server.told().await.contains("no answer in time"));
+    assert!(server.reported().await.contains("no answer in time"));
     server.asked_to_watch_from("7").await;
     drop(silent);
 }
@@ -337,7 +347,7 @@ async fn a_watch_without_bookmarks_is_left_for_a_new_connection_before_a_failure
     let mut watch = server.asked_to_watch_from("7").await;
     assert_eq!(server.connections.load(Ordering::Relaxed), 1);
     watch.accept().await;
-    assert_eq!(server.told().await, "Connected", "not a failure");
+    assert_eq!(server.reported().await, "Connected", "not a failure");
     drop(silent);
 }
 
@@ -353,7 +363,7 @@ async fn whoever_does_not_answer_after_a_silence_has_failed() {
     .await;
     let silent = server.settled().await;
     let (newest, watch) = (server.asked().await, server.asked().await);
-    assert!(server.told().await.contains("no answer in time"));
+    assert!(server.reported().await.contains("no answer in time"));
     drop((silent, newest, watch));
 }
 
@@ -378,7 +388,7 @@ async fn bookmarks_and_parts_of_a_long_line_keep_a_quiet_watch() {
         watch.chunk(str::from_utf8(part).unwrap()).await;
     }
     watch.chunk("\n").await;
-    assert_eq!(server.told().await, r#"Applied("bar")"#);
+    assert_eq!(server.reported().await, r#"Applied("bar")"#);
     assert!(server.requests.try_recv().is_err(), "another connection");
     server.asked_to_watch_from("30").await;
 }
@@ -399,7 +409,7 @@ async fn a_silent_watch_is_left_and_a_pause_is_cut_short_when_a_new_connection_i
         .await
         .refuse(503, "ServiceUnavailable", "x")
         .await;
-    assert!(server.told().await.contains("503"));
+    assert!(server.reported().await.contains("503"));
     server.reconnect.send_modify(|count| *count += 1);
     server.asked_to_watch_from("7").await;
     drop(silent);
@@ -420,34 +430,34 @@ async fn a_watch_ends_when_nobody_listens() {
 }
 
 #[tokio::test]
-async fn a_list_that_lacks_too_much_is_believed_when_a_second_one_over_a_new_connection_says_the_same()
+async fn the_deletions_of_a_list_that_lacks_too_much_count_when_a_second_one_over_a_new_connection_lacks_them_too()
  {
     let short = Duration::from_millis(1);
     let mut server = Server::watched_with(Settings {
         first_retry: short,
-        disbelief: short,
+        confirmation_interval: short,
         ..Settings::default()
     })
     .await;
     let all: Vec<_> = (0..20).map(|n| service(&format!("foo-{n}"), 5)).collect();
     let asked = server.asked_for_list().await;
     asked.answer(200, &list(&all, "7", "")).await;
-    assert!(server.told().await.starts_with("Listed("));
+    assert!(server.reported().await.starts_with("Listed("));
     let expired = server.asked_to_watch_from("7").await;
     expired.refuse(410, "Expired", "too old").await;
     let asked = server.asked_for_list().await;
     assert_eq!(server.connections.load(Ordering::Relaxed), 0);
     asked.answer(200, &list(&all[..2], "3", "")).await;
-    assert_eq!(server.told().await, r#"Applied("foo-0")"#);
-    assert_eq!(server.told().await, r#"Applied("foo-1")"#);
-    assert_eq!(server.told().await, "Held(18)");
+    assert_eq!(server.reported().await, r#"Applied("foo-0")"#);
+    assert_eq!(server.reported().await, r#"Applied("foo-1")"#);
+    assert_eq!(server.reported().await, "DeletionsSuspended(18)");
     let mut watch = server.asked_to_watch_from("3").await;
     watch.accept().await;
-    assert_eq!(server.told().await, "Connected");
+    assert_eq!(server.reported().await, "Connected");
     let asked = server.asked_for_list().await;
     assert_eq!(server.connections.load(Ordering::Relaxed), 1);
     asked.answer(200, &list(&all[..1], "4", "")).await;
-    assert_eq!(server.told().await, r#"Listed(["foo-0"])"#);
+    assert_eq!(server.reported().await, r#"Listed(["foo-0"])"#);
     server.asked_to_watch_from("4").await;
 }
 
@@ -470,15 +480,16 @@ async fn pages_are_as_long_as_fits_their_bytes() {
         asked.answer(200, &list(&services, "7", token)).await;
     }
     assert_eq!(limits, ["40", "2", "2"]);
-    server.told().await;
+    server.reported().await;
     server.asked_to_watch_from("7").await;
 }
 
 #[tokio::test]
-async fn an_api_server_whose_state_is_older_than_it_was_is_listed_anew_and_not_believed_at_once() {
+async fn an_api_server_whose_state_is_older_than_it_was_is_listed_again_and_its_deletions_are_suspended()
+ {
     let mut server = Server::watched_with(Settings {
         first_retry: Duration::from_millis(1),
-        disbelief: Duration::from_millis(1),
+        confirmation_interval: Duration::from_millis(1),
         ..Settings::default()
     })
     .await;
@@ -489,23 +500,23 @@ async fn an_api_server_whose_state_is_older_than_it_was_is_listed_anew_and_not_b
     asked.answer(200, &list(&[], "3", "")).await;
     let asked = server.asked_for_list().await;
     asked.answer(200, &list(&[], "3", "")).await;
-    assert_eq!(server.told().await, "Held(1)");
+    assert_eq!(server.reported().await, "DeletionsSuspended(1)");
     let mut watch = server.asked_to_watch_from("3").await;
     watch.accept().await;
-    assert_eq!(server.told().await, "Connected");
+    assert_eq!(server.reported().await, "Connected");
     let asked = server.asked_for_list().await;
     asked.answer(200, &list(&[], "4", "")).await;
-    assert_eq!(server.told().await, "Listed([])");
+    assert_eq!(server.reported().await, "Listed([])");
 }
 
 #[tokio::test]
-async fn an_api_server_that_refuses_to_tell_its_version_is_not_watched_before_it_does() {
+async fn an_api_server_that_refuses_its_version_is_not_watched_before_it_does() {
     let mut server = Server::watched().await;
     server.settled().await.end().await;
     let asked = server.asked().await;
     assert!(asked.asks_for_the_newest(), "{:?}", asked.query);
     asked.refuse(503, "ServiceUnavailable", "it starts").await;
-    assert!(server.told().await.contains("503"));
+    assert!(server.reported().await.contains("503"));
     let asked = server.asked().await;
     assert!(asked.asks_for_the_newest(), "{:?}", asked.query);
     asked.answer(200, &list(&[], "3", "")).await;
@@ -513,17 +524,17 @@ async fn an_api_server_that_refuses_to_tell_its_version_is_not_watched_before_it
     asked
         .answer(200, &list(&[service("foo", 2)], "3", ""))
         .await;
-    assert_eq!(server.told().await, r#"Applied("foo")"#);
-    assert_eq!(server.told().await, "Held(0)");
+    assert_eq!(server.reported().await, r#"Applied("foo")"#);
+    assert_eq!(server.reported().await, "DeletionsSuspended(0)");
 }
 
 #[tokio::test]
-async fn a_second_list_that_is_asked_for_during_a_pause_is_not_forgotten() {
+async fn a_second_list_that_is_requested_during_a_pause_is_not_forgotten() {
     let hour = Duration::from_secs(3600);
     let mut server = Server::watched_with(Settings {
         first_retry: hour,
         last_retry: hour,
-        disbelief: Duration::from_millis(1),
+        confirmation_interval: Duration::from_millis(1),
         ..Settings::default()
     })
     .await;
@@ -531,39 +542,39 @@ async fn a_second_list_that_is_asked_for_during_a_pause_is_not_forgotten() {
     server.reconnect.send_modify(|count| *count += 1);
     let refused = server.asked_to_watch_from("7").await;
     refused.refuse(503, "ServiceUnavailable", "x").await;
-    assert!(server.told().await.contains("503"));
-    server.asks.send_modify(|asks| asks.again += 1);
+    assert!(server.reported().await.contains("503"));
+    server.request_second_list();
     let mut opened = server.asked_to_watch_from("7").await;
     opened.accept().await;
-    assert_eq!(server.told().await, "Connected");
+    assert_eq!(server.reported().await, "Connected");
     server.asked_for_list().await;
     drop(watch);
 }
 
 #[tokio::test]
-async fn a_second_list_that_others_ask_for_comes_over_a_new_connection_and_is_reported_as_such() {
+async fn a_second_list_that_others_request_comes_over_a_new_connection_and_is_reported_as_such() {
     let mut server = Server::watched_with(Settings {
-        disbelief: Duration::from_millis(1),
+        confirmation_interval: Duration::from_millis(1),
         ..Settings::default()
     })
     .await;
     let first = server.settled().await;
-    server.asks.send_modify(|asks| asks.again += 1);
+    server.request_second_list();
     let mut watch = server.asked_to_watch_from("7").await;
     watch.accept().await;
-    assert_eq!(server.told().await, "Connected");
+    assert_eq!(server.reported().await, "Connected");
     let asked = server.asked_for_list().await;
     assert_eq!(server.connections.load(Ordering::Relaxed), 1);
     asked
         .answer(200, &list(&[service("foo", 5)], "8", ""))
         .await;
-    assert_eq!(server.told().await, r#"Listed(["foo"])"#);
-    assert_eq!(server.told().await, "Confirmed");
+    assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
+    assert_eq!(server.reported().await, "Confirmed");
     drop(first);
 }
 
 #[tokio::test]
-async fn what_a_person_releases_is_believed_at_once_even_where_no_watch_stands() {
+async fn deletions_that_a_person_confirms_count_at_once_even_where_no_watch_stands() {
     let mut server = Server::watched_with(Settings {
         first_retry: Duration::from_millis(1),
         last_retry: Duration::from_millis(1),
@@ -573,18 +584,20 @@ async fn what_a_person_releases_is_believed_at_once_even_where_no_watch_stands()
     let all: Vec<_> = (0..20).map(|n| service(&format!("foo-{n}"), 5)).collect();
     let asked = server.asked_for_list().await;
     asked.answer(200, &list(&all, "7", "")).await;
-    assert!(server.told().await.starts_with("Listed("));
+    assert!(server.reported().await.starts_with("Listed("));
     for _ in 0..2 {
         let expired = server.asked_to_watch_from("7").await;
         expired.refuse(410, "Expired", "too old").await;
         let asked = server.asked_for_list().await;
         asked.answer(200, &list(&[], "7", "")).await;
-        assert_eq!(server.told().await, "Held(20)");
+        assert_eq!(server.reported().await, "DeletionsSuspended(20)");
     }
     let expired = server.asked_to_watch_from("7").await;
-    server.asks.send_modify(|asks| asks.release += 1);
+    server
+        .relist_requests
+        .send_modify(|requests| requests.confirm_deletions += 1);
     expired.refuse(410, "Expired", "too old").await;
     let asked = server.asked_for_list().await;
     asked.answer(200, &list(&[], "7", "")).await;
-    assert_eq!(server.told().await, "Listed([])");
+    assert_eq!(server.reported().await, "Listed([])");
 }

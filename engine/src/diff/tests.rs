@@ -126,7 +126,7 @@ fn a_member_that_does_not_answer_never_blocks_a_deletion_and_is_cleaned_when_it_
         "nothing before the hub was asked"
     );
     assert!(env.asked.contains(&key("foo")));
-    env.index.hub.confirmed_gone.insert(key("foo"));
+    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.index.mark(crate::model::Item::Service(key("foo")));
     env.settle();
     assert!(env.service("member2", "foo").is_none() && env.copies("member2", "foo").is_empty());
@@ -161,7 +161,7 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
     assert_eq!(env.log(), Vec::<String>::new());
     assert!(env.asked.contains(&key("foo")));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
-    env.index.hub.confirmed_gone.insert(key("foo"));
+    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.index.mark(crate::model::Item::Service(key("foo")));
     env.settle();
     assert!(env.service("member1", "foo").is_none() && env.copies("member2", "foo").is_empty());
@@ -170,10 +170,10 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
 #[test]
 fn an_answer_about_an_earlier_multi_cluster_service_says_nothing_of_the_next() {
     let mut env = provided();
-    env.index.hub.confirmed_gone.insert(key("foo"));
+    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.on_hub(exposure().with(json!({"metadata": {"labels": {"a": "b"}}})))
         .settle();
-    assert!(!env.index.hub.confirmed_gone.contains(&key("foo")));
+    assert!(!env.index.hub.evidence.confirmed_gone.contains(&key("foo")));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
 }
 

@@ -4,7 +4,6 @@ mod change;
 mod cluster;
 mod exports;
 mod imports;
-mod initial_list;
 pub mod manager;
 pub mod works;
 
@@ -22,9 +21,8 @@ use self::exports::HubExports;
 use self::imports::HubImports;
 use self::works::Works;
 use super::finalizers::Finalizers;
-use super::initial_list::recorded_sources::HubDoubts;
 use super::service::{PortShape, ServiceView};
-use super::watch_state::WatchState;
+use crate::evidence::HubEvidence;
 use crate::model::object::{is, is_older, key_of};
 use crate::model::{Ack, HubEvent, Signal, TimePoint};
 
@@ -41,8 +39,6 @@ pub struct Hub {
     pub clusters: BTreeMap<ClusterName, ClusterView>,
     /// What exposed services have lost, and since when.
     pub lost: HashMap<ServiceKey, Lost>,
-    /// Services without a MultiClusterService of which the hub was asked outright: `true` is, confirmed, none.
-    pub confirmed_gone: HashSet<ServiceKey>,
     /// Which services Karmada's own controllers carry.
     pub works: Works,
     /// Where Karmada was seen not to propagate a Service because there is one already.
@@ -51,20 +47,8 @@ pub struct Hub {
     pub exports: HubExports,
     /// The ServiceImports on the hub itself.
     pub imports: HubImports,
-    /// Since when absence from the hub's lists means something: complete lists of all kinds were seen.
-    pub listed_since: Option<TimePoint>,
-    /// What of its first lists is in doubt.
-    pub doubts: HubDoubts,
-    /// Clusters that were seen to go.
-    seen_out: BTreeSet<ClusterName>,
-    watches: Watches,
-}
-
-#[derive(Debug, Default)]
-struct Watches {
-    multi_cluster_services: WatchState,
-    services: WatchState,
-    clusters: WatchState,
+    /// What is known to be absent from it.
+    pub evidence: HubEvidence,
 }
 
 /// A MultiClusterService as it is stored.
@@ -99,12 +83,6 @@ pub struct Lost {
     pub ports: Vec<(PortShape, TimePoint)>,
 }
 
-impl Watches {
-    fn each(&self) -> [&WatchState; 3] {
-        [&self.multi_cluster_services, &self.services, &self.clusters]
-    }
-}
-
 impl Hub {
     /// A hub of which only the identity is known.
     pub fn new(uid: &str) -> Self {
@@ -114,28 +92,33 @@ impl Hub {
             services: HashMap::new(),
             clusters: BTreeMap::new(),
             lost: HashMap::new(),
-            confirmed_gone: HashSet::new(),
             works: Works::default(),
             refused: HashMap::new(),
             exports: HubExports::default(),
             imports: HubImports::default(),
-            listed_since: None,
-            doubts: HubDoubts::default(),
-            seen_out: BTreeSet::new(),
-            watches: Watches::default(),
+            evidence: HubEvidence::default(),
         }
     }
 
     /// Whether complete lists of MultiClusterServices, Services and Clusters were seen. Until then absence proves nothing.
     pub fn is_listed(&self) -> bool {
-        self.listed_since.is_some()
+        self.evidence.listed_since.is_some()
     }
 
-    /// How many objects its last lists lacked without being believed.
-    pub fn held(&self) -> usize {
-        let held = self.watches.each().map(|watch| watch.held);
-        let held = held.iter().sum::<usize>() + self.works.held();
-        held + self.doubts.clusters.len() + self.doubts.leftovers()
+    /// How many deletions its lists suggest that do not count yet.
+    pub fn suspended_deletions(&self) -> usize {
+        self.evidence.suspended() + self.works.suspended_deletions()
+    }
+
+    /// Whether the initial list of Services lacks those of many MultiClusterServices.
+    pub(super) fn suspects_services_lost(&self) -> bool {
+        if !self.evidence.services.is_unconfirmed() {
+            return false;
+        }
+        let all = &self.multi_cluster_services;
+        let missing = all.keys().filter(|key| !self.services.contains_key(*key));
+        self.evidence
+            .suspects_services_lost(missing.count(), all.len())
     }
 
     /// Whether there is a MultiClusterService of that key.
@@ -183,9 +166,7 @@ impl Hub {
             HubEvent::Imports(signal) => self.imports.apply(signal, now, &mut change),
             HubEvent::Secrets(..) => {}
         }
-        if self.watches.each().iter().all(|watch| watch.listed) {
-            self.listed_since.get_or_insert(now);
-        }
+        self.evidence.note_listed(now);
         change
     }
 
@@ -195,7 +176,7 @@ impl Hub {
         now: TimePoint,
         change: &mut Change,
     ) {
-        self.watches.multi_cluster_services.note(&signal, now);
+        self.evidence.multi_cluster_services.observe(&signal, now);
         match signal {
             Signal::Listed(objects) => {
                 let old = std::mem::take(&mut self.multi_cluster_services);
@@ -223,7 +204,10 @@ impl Hub {
                     change.services.insert(key);
                 }
             }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
     }
 
@@ -247,13 +231,13 @@ impl Hub {
         if old.is_some_and(|old| is_older(&view.resource_version, &old.resource_version)) {
             return;
         }
-        self.confirmed_gone.remove(&key);
+        self.evidence.confirmed_gone.remove(&key);
         self.multi_cluster_services.insert(key.clone(), view);
         change.services.insert(key);
     }
 
     fn apply_services(&mut self, signal: Signal<Service>, now: TimePoint, change: &mut Change) {
-        self.watches.services.note(&signal, now);
+        self.evidence.services.observe(&signal, now);
         match signal {
             Signal::Listed(objects) => {
                 change.placement = true;
@@ -282,7 +266,10 @@ impl Hub {
                     self.remove_service(&key, now, change);
                 }
             }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
     }
 
@@ -341,7 +328,7 @@ impl Hub {
         now: TimePoint,
         change: &mut Change,
     ) {
-        self.watches.clusters.note(&signal, now);
+        self.evidence.clusters.observe(&signal, now);
         match signal {
             Signal::Listed(objects) => {
                 let mut gone: HashSet<_> = self.clusters.keys().cloned().collect();
@@ -369,11 +356,14 @@ impl Hub {
                     self.cluster_is_gone(&name, now, change);
                 }
             }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
     }
 
-    /// Whether a newer version of the same Cluster is known. What a list says that is believed is put in its place all the same:
+    /// Whether a newer version of the same Cluster is known. What an accepted list holds is put in its place all the same:
     /// versions run lower where a store was restored.
     fn has_newer_cluster(&self, object: &api::Cluster) -> bool {
         let meta = &object.metadata;
@@ -400,8 +390,7 @@ impl Hub {
         let matters = old.is_none_or(|old| !old.plans_like(&view));
         change.placement |= matters;
         change.clusters.insert(name.clone());
-        self.seen_out.remove(&name);
-        self.doubts.clusters.remove(&name);
+        self.evidence.observe_cluster(&name);
         self.clusters.insert(name.clone(), view);
         Some(name)
     }
@@ -409,7 +398,7 @@ impl Hub {
     fn cluster_is_gone(&mut self, name: &ClusterName, now: TimePoint, change: &mut Change) {
         if let Some(cluster) = self.clusters.get_mut(name) {
             cluster.gone = true;
-            self.seen_out.insert(name.clone());
+            self.evidence.observe_removal(name);
             cluster.leaving_since.get_or_insert(now);
             change.clusters.insert(name.clone());
             change.placement = true;

@@ -2,14 +2,11 @@
 
 mod by_name;
 mod clusterset;
-mod initial_list;
 mod namespaces;
 mod objects;
 mod owned;
-mod rollbacks;
+mod recorded_sources;
 mod slices;
-mod tombstones;
-mod watches;
 mod written;
 
 use std::sync::Arc;
@@ -24,16 +21,14 @@ pub use self::clusterset::{DerivedRefusal, Membership};
 pub use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
 pub use self::objects::{Objects, View};
-use self::rollbacks::Rollbacks;
 pub use self::slices::InTheWay;
 use self::slices::Slices;
-use self::tombstones::Tombstones;
-use self::watches::Watches;
 pub use self::written::{Changed, Written};
 use super::clusterset::{ExportView, ImportView};
-use super::initial_list::recorded_sources::RecordedByProvider;
 use super::quota::{BeyondQuota, Quota};
 use super::service::ServiceView;
+use crate::evidence::MemberEvidence;
+use crate::evidence::list::SuspendedDeletions;
 use crate::model::object::key_of;
 use crate::model::served::ServedImports;
 use crate::model::slice::{
@@ -68,14 +63,8 @@ pub struct Member {
     clusterset: Clusterset,
     slices: Slices,
     namespaces: Namespaces,
-    tombstones: Tombstones,
-    rollbacks: Rollbacks,
-    watches: Watches,
-    /// What its copies say of where they come from, of clusters whose lists were not compared with it yet.
-    pub(super) told: RecordedByProvider,
-    /// How much of what copies elsewhere say its first lists lack.
-    missing: usize,
-    missing_since: Option<TimePoint>,
+    /// What is known to be absent from it.
+    evidence: MemberEvidence,
     probe_failure: Option<Failure>,
     failing_since: Option<TimePoint>,
 }
@@ -122,12 +111,7 @@ impl Member {
             clusterset: Clusterset::default(),
             slices: Slices::default(),
             namespaces: Namespaces::default(),
-            tombstones: Tombstones::default(),
-            rollbacks: Rollbacks::default(),
-            watches: Watches::default(),
-            told: RecordedByProvider::default(),
-            missing: 0,
-            missing_since: None,
+            evidence: MemberEvidence::default(),
             probe_failure: None,
             failing_since: None,
         }
@@ -137,12 +121,8 @@ impl Member {
     pub fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
         self.probe_failure = None;
-        let clusterset = &mut self.clusterset;
-        clusterset.refusals.clear();
-        let of_clusterset = [&mut clusterset.export_watch, &mut clusterset.import_watch];
-        for watch in self.watches.all().into_iter().chain(of_clusterset) {
-            watch.failure = None;
-        }
+        self.clusterset.refusals.clear();
+        self.evidence.forget_failures();
     }
 
     /// How the member stands.
@@ -153,17 +133,17 @@ impl Member {
         if let Some(why) = self.refusals.first() {
             return MemberState::Refused(why.clone());
         }
-        let failed = self.watches.each();
+        let lists = self.evidence.required();
         let failure = self
             .probe_failure
             .as_ref()
-            .or_else(|| failed.into_iter().find_map(|w| w.failure.as_ref()));
+            .or_else(|| lists.into_iter().find_map(|list| list.failure.as_ref()));
         match (failure, self.failing_since) {
             (Some(why), Some(since)) => MemberState::Unreachable {
                 since,
                 why: why.to_string(),
             },
-            _ if self.identity.is_some() && failed.iter().all(|watch| watch.listed) => {
+            _ if self.identity.is_some() && lists.iter().all(|list| list.is_listed()) => {
                 MemberState::Synced
             }
             _ => MemberState::Syncing,
@@ -179,7 +159,7 @@ impl Member {
 
     /// Whether what the member provides is known, now or from before it became unreachable.
     pub fn sources_are_known(&self) -> bool {
-        self.missing == 0 && self.has_listed_natives()
+        self.evidence.suspected() == 0 && self.has_listed_natives()
     }
 
     /// The slices that may back a service.
@@ -229,7 +209,7 @@ impl Member {
 
     /// Up to which version what is known of that slice is of a state that its cluster has lost, as a second list has confirmed.
     pub fn lost_versions(&self, source: &Uid) -> Option<u64> {
-        self.rollbacks.lost_versions(source)
+        self.evidence.rollbacks.lost_versions(source)
     }
 
     /// Notes that a copy was made from that version of a source slice, which is newer than what the member shows. Whether that was
@@ -240,12 +220,37 @@ impl Member {
         version: &SourceVersion,
         now: TimePoint,
     ) -> bool {
-        self.rollbacks.suspect(key, version, now)
+        self.evidence.rollbacks.suspect(key, version, now)
+    }
+
+    /// How many deletions its initial lists suggest, of what copies elsewhere record. What it provides is unknown meanwhile.
+    pub fn suspected_deletions(&self) -> usize {
+        self.evidence.suspected()
+    }
+
+    /// Its initial lists suggest so many deletions.
+    pub(super) fn suspect_deletions(&mut self, deletions: usize, now: TimePoint) {
+        self.evidence.suspect(deletions, now);
+    }
+
+    /// All deletions that its lists suggest and that do not count yet, and since when there are as many.
+    pub fn suspended_deletions(&self) -> SuspendedDeletions {
+        self.evidence.suspended()
+    }
+
+    /// Whether complete lists of Services and EndpointSlices were observed.
+    pub(super) fn has_listed_natives(&self) -> bool {
+        self.evidence.has_listed_natives()
+    }
+
+    /// Its next lists are initial ones, from other watches. Whether anything is known from the lists before.
+    pub(super) fn expect_initial_lists(&mut self) -> bool {
+        self.evidence.expect_initial_lists()
     }
 
     /// Its next lists come from watches that know nothing of what was suspected; the services that are to be looked at again.
     pub(super) fn drop_suspected_rollbacks(&mut self) -> Vec<ServiceKey> {
-        self.rollbacks.drop_suspected()
+        self.evidence.rollbacks.drop_suspected()
     }
 
     /// The Service, but for one whose deletion was acknowledged.
@@ -286,7 +291,7 @@ impl Member {
 
     /// Whether the member takes part in the clusterset.
     pub fn membership(&self) -> Membership {
-        self.clusterset.membership()
+        self.clusterset.membership(&self.evidence)
     }
 
     /// In which version the member's exports are followed, if they are.
@@ -307,8 +312,9 @@ impl Member {
 
     /// Whether it is known which Services the member exports, now or from before it became unreachable.
     pub fn exports_are_known(&self) -> bool {
-        let known = self.clusterset.exports_are_known() && self.watches.services.listed;
-        known && self.missing == 0
+        let known =
+            self.clusterset.exports_are_known(&self.evidence) && self.evidence.services.is_listed();
+        known && self.evidence.suspected() == 0
     }
 
     /// What its API server refused of a derived Service.
@@ -345,43 +351,48 @@ impl Member {
             MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
             MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
             MemberEvent::Served(served) => {
-                self.clusterset.note_served(served, &mut changed.keys);
+                self.clusterset
+                    .note_served(served, &mut self.evidence, &mut changed.keys);
                 self.clusterset.note_exports(&changed.keys);
             }
             MemberEvent::NotDiscovered(failure) => self.clusterset.not_discovered = Some(failure),
             MemberEvent::Exports(signal) => {
-                self.clusterset.export_watch.note(&signal, now);
+                self.evidence.exports.observe(&signal, now);
                 let exports = &mut self.clusterset.exports;
                 exports.apply(
                     signal,
                     ExportView::read,
-                    &mut self.tombstones,
+                    &mut self.evidence.tombstones,
                     &mut changed.keys,
                 );
                 self.clusterset.note_exports(&changed.keys);
             }
             MemberEvent::Imports(signal) => {
-                self.clusterset.import_watch.note(&signal, now);
+                self.evidence.imports.observe(&signal, now);
                 let imports = &mut self.clusterset.imports;
                 imports.apply(
                     signal,
                     ImportView::read,
-                    &mut self.tombstones,
+                    &mut self.evidence.tombstones,
                     &mut changed.keys,
                 );
             }
             MemberEvent::Services(signal) => {
-                self.watches.services.note(&signal, now);
+                self.evidence.services.observe(&signal, now);
                 let read = |service: &Service| ServiceView::read(service);
-                self.services
-                    .apply(signal, read, &mut self.tombstones, &mut changed.keys);
+                self.services.apply(
+                    signal,
+                    read,
+                    &mut self.evidence.tombstones,
+                    &mut changed.keys,
+                );
                 let foreign = changed.keys.iter().filter_map(ServiceKey::underived);
                 let foreign: Vec<_> = foreign.collect();
                 changed.keys.extend(foreign);
             }
             MemberEvent::Slices(signal) => self.apply_slices(signal, &mut changed, now),
             MemberEvent::Namespaces(signal) => {
-                self.watches.namespaces.note(&signal, now);
+                self.evidence.namespaces.observe(&signal, now);
                 self.namespaces.apply(signal, &mut changed.namespaces);
             }
         }
@@ -398,17 +409,19 @@ impl Member {
         changed: &mut Changed,
         now: TimePoint,
     ) {
-        self.watches.slices.note(&signal, now);
+        self.evidence.slices.observe(&signal, now);
         if let Signal::Deleted(slice) = &signal
             && let SliceRole::Copy(_, copy) = &slice.role
         {
-            self.tombstones.add(&copy.uid.to_string());
+            self.evidence.tombstones.add(&copy.uid.to_string());
         }
         let confirms = matches!(signal, Signal::Confirmed);
         self.slices.apply(signal, changed);
         if confirms {
             let shown = |key: &ServiceKey, uid: &Uid| self.slices.shown_version(key, uid);
-            changed.keys.extend(self.rollbacks.confirm(shown, now));
+            changed
+                .keys
+                .extend(self.evidence.rollbacks.confirm(shown, now));
         }
     }
 
@@ -440,10 +453,10 @@ impl Member {
     fn note_failing(&mut self, now: TimePoint) {
         let is_failing = self.probe_failure.is_some()
             || self
-                .watches
-                .all()
+                .evidence
+                .required()
                 .iter()
-                .any(|watch| watch.failure.is_some());
+                .any(|list| list.failure.is_some());
         self.failing_since = if is_failing {
             self.failing_since.or(Some(now))
         } else {
@@ -458,7 +471,8 @@ impl Member {
                 if let (Some(key), Some(view)) =
                     (key_of(&object.metadata), ServiceView::read(&object))
                 {
-                    self.services.apply_ack(key, view, &self.tombstones, now);
+                    self.services
+                        .apply_ack(key, view, &self.evidence.tombstones, now);
                 }
             }
             Ack::ServiceExport(object) => {
@@ -466,7 +480,7 @@ impl Member {
                     (key_of(&object.metadata), ExportView::read(&object))
                 {
                     let exports = &mut self.clusterset.exports;
-                    exports.apply_ack(key, view, &self.tombstones, now);
+                    exports.apply_ack(key, view, &self.evidence.tombstones, now);
                 }
             }
             Ack::ServiceImport(object) => {
@@ -474,13 +488,13 @@ impl Member {
                     (key_of(&object.metadata), ImportView::read(&object))
                 {
                     let imports = &mut self.clusterset.imports;
-                    imports.apply_ack(key, view, &self.tombstones, now);
+                    imports.apply_ack(key, view, &self.evidence.tombstones, now);
                 }
             }
             Ack::Slice(object) => {
                 let slice = ObservedSlice::read(&object);
                 if let SliceRole::Copy(_, copy) = &slice.role
-                    && !self.tombstones.contains(&copy.uid.to_string())
+                    && !self.evidence.tombstones.contains(&copy.uid.to_string())
                 {
                     self.slices.apply_ack(slice, now);
                 }

@@ -22,11 +22,10 @@ pub type Generation = u64;
 pub enum Signal<K> {
     /// All objects that there are, from a complete list of the most recent state: replaces what was known.
     Listed(Vec<K>),
-    /// The list that was reported last says what one before it said, that was in doubt; it was asked for later, over a new connection.
+    /// The last list is a second one, requested later and over a new connection: it confirms what the first one lacked.
     Confirmed,
-    /// So many objects are missing from a list that it was not believed; they are taken to be there until a second list has been
-    /// asked for.
-    Held(usize),
+    /// So many objects are missing from a list that their deletions are suspended: they count as there until a second list.
+    DeletionsSuspended(usize),
     /// The object was made or changed.
     Applied(K),
     /// The object is gone; this is its last state.
@@ -43,7 +42,7 @@ impl<K> Signal<K> {
         match self {
             Self::Listed(objects) => Signal::Listed(objects.into_iter().map(convert).collect()),
             Self::Confirmed => Signal::Confirmed,
-            Self::Held(missing) => Signal::Held(missing),
+            Self::DeletionsSuspended(missing) => Signal::DeletionsSuspended(missing),
             Self::Applied(object) => Signal::Applied(convert(object)),
             Self::Deleted(object) => Signal::Deleted(convert(object)),
             Self::Connected => Signal::Connected,

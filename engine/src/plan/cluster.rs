@@ -57,7 +57,7 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
     if let Some((text, state)) = member.and_then(clusterset_api) {
         put(CLUSTERSET_API, (reason::SERVED, &text), &state);
     }
-    let held = member.map_or(0, Member::held);
+    let held = member.map_or(0, suspended);
     if held > 0 || find(&cluster.conditions, LISTS_BELIEVED).is_some() {
         let text = "nothing is kept that the last lists lacked";
         put(
@@ -107,7 +107,7 @@ fn in_words(
 
 fn watched(index: &Index, name: &ClusterName) -> String {
     let mut text = "Services and EndpointSlices are watched".to_owned();
-    let held = index.members.get(name).map_or(0, Member::held);
+    let held = index.members.get(name).map_or(0, suspended);
     if held > 0 {
         text.push_str(&format!("; {}", kept(name, held)));
     }
@@ -121,6 +121,11 @@ fn watched(index: &Index, name: &ClusterName) -> String {
         ));
     }
     text
+}
+
+/// How many of its deletions are suspended.
+fn suspended(member: &Member) -> usize {
+    member.suspended_deletions().count
 }
 
 fn kept(name: &ClusterName, held: usize) -> String {

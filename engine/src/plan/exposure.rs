@@ -92,7 +92,7 @@ fn forgotten_until(
     key: &ServiceKey,
     now: TimePoint,
 ) -> Option<TimePoint> {
-    let until = index.hub.listed_since?.after(grace);
+    let until = index.hub.evidence.listed_since?.after(grace);
     (now < until && index.owns_native(key)).then_some(until)
 }
 

@@ -129,8 +129,11 @@ fn a_cluster_says_what_is_kept_though_its_lists_lacked_it_and_when_that_is_over(
         found.map(|found| format!("{} {}: {}", found.status, found.reason, found.message))
     };
     assert_eq!(believed(&env), None, "nothing was ever kept");
-    env.hear("member1", MemberEvent::Slices(Signal::Held(12)))
-        .settle();
+    env.hear(
+        "member1",
+        MemberEvent::Slices(Signal::DeletionsSuspended(12)),
+    )
+    .settle();
     let kept = "its last lists lack 12 objects that were there or that copies were made from; they are kept until a second list \
                 says so too, or a person: kubectl mcs release member1";
     assert_eq!(believed(&env), Some(format!("False LossHeld: {kept}")));

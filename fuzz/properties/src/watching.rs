@@ -109,7 +109,7 @@ impl Script {
         let settings = Settings {
             first_retry: Duration::ZERO,
             last_retry: Duration::ZERO,
-            disbelief: Duration::ZERO,
+            confirmation_interval: Duration::ZERO,
             ..Settings::default()
         };
         let script = self.clone();

@@ -121,7 +121,7 @@ async fn a_watch_lists_page_by_page_and_survives_the_end_of_its_api_server() {
             Signal::Connected => connected = true,
             Signal::Failed(_) => connected = false,
             Signal::Confirmed => {}
-            Signal::Held(missing) => panic!("{missing} are missing at once"),
+            Signal::DeletionsSuspended(missing) => panic!("{missing} are missing at once"),
             Signal::Listed(all) => {
                 known = all
                     .into_iter()

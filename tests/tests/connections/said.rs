@@ -6,7 +6,7 @@ use std::sync::Arc;
 use causeway::domain::ClusterName;
 use causeway_controller::event::Event;
 use causeway_controller::member::{self, Settings};
-use causeway_controller::watch::Asks;
+use causeway_controller::watch::RelistRequests;
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{FailureKind, Generation, MemberEvent, Signal};
@@ -81,7 +81,7 @@ impl Said {
                 listed.retain(|name| *name != gone);
             }
             Signal::Confirmed => {}
-            Signal::Held(missing) => panic!("{missing} {kind} are missing at once"),
+            Signal::DeletionsSuspended(missing) => panic!("{missing} {kind} are missing at once"),
             Signal::Connected => *self.connected.entry(kind).or_default() += 1,
             Signal::Failed(failure) => self.failed.entry(kind).or_default().push(failure.kind),
         }
@@ -136,8 +136,16 @@ impl Told {
         let (tell, events) = mpsc::channel(64);
         let same = client.clone();
         let connect = Arc::new(move || Ok(same.clone()));
-        let (_, asked) = tokio::sync::watch::channel(Asks::default());
-        let watches = member::run(name, client, connect, GENERATION, tell, asked, settings);
+        let (_, relist_requests) = tokio::sync::watch::channel(RelistRequests::default());
+        let watches = member::run(
+            name,
+            client,
+            connect,
+            GENERATION,
+            tell,
+            relist_requests,
+            settings,
+        );
         let task = tokio::spawn(watches);
         Self {
             events,

@@ -90,7 +90,7 @@ async fn play(hurt: usize, rounds: impl Iterator<Item = Round>) {
 
 /// Stores that are restored from a snapshot and stay so: at a provider, which is a consumer too, and at the hub.
 #[tokio::test]
-async fn what_a_restored_store_holds_is_believed_and_copies_of_what_it_lost_are_replaced() {
+async fn what_a_restored_store_holds_counts_and_copies_of_what_it_lost_are_replaced() {
     let fleet = Fleet::builder().own_store("hub").own_store("member1");
     let mut bed = Bed::start_in(fleet, 1).await;
     for when in [When::Steady, When::Start] {

@@ -24,7 +24,7 @@ fn large(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_list_of_too_much_is_not_told_and_one_that_is_small_enough_later_is() {
+async fn a_list_of_too_much_is_not_reported_and_one_that_is_small_enough_later_is() {
     let small: Vec<_> = (0..3).map(|n| service(&format!("s{n}"), 5)).collect();
     let many: Vec<_> = (0..4).map(|n| service(&format!("s{n}"), 5)).collect();
     for (settings, list_of, said) in [
@@ -47,11 +47,11 @@ async fn a_list_of_too_much_is_not_told_and_one_that_is_small_enough_later_is() 
         let mut server = Server::watched_with(settings).await;
         let asked = server.asked_for_list().await;
         asked.answer(200, &list(list_of, "7", "")).await;
-        let told = server.told().await;
-        assert!(told.contains(said), "{told}");
+        let reported = server.reported().await;
+        assert!(reported.contains(said), "{reported}");
         let asked = server.asked_for_list().await;
         asked.answer(200, &list(&small, "8", "")).await;
-        assert_eq!(server.told().await, r#"Listed(["s0", "s1", "s2"])"#);
+        assert_eq!(server.reported().await, r#"Listed(["s0", "s1", "s2"])"#);
     }
 }
 
@@ -65,11 +65,11 @@ async fn pages_count_together() {
             .collect();
         asked.answer(200, &list(&page, "7", token)).await;
     }
-    assert!(server.told().await.contains("more Services than 3"));
+    assert!(server.reported().await.contains("more Services than 3"));
 }
 
 #[tokio::test]
-async fn a_watch_of_too_much_fails_and_tells_nothing_of_it() {
+async fn a_watch_of_too_much_fails_and_reports_nothing_of_it() {
     for (name, said) in [
         ("two", "more Services than 1"),
         (&*"x".repeat(2 * MIB), "a Service of more than 1 MiB"),
@@ -77,14 +77,18 @@ async fn a_watch_of_too_much_fails_and_tells_nothing_of_it() {
         let mut server = Server::watched_with(limited(1, MIB, 9 * MIB)).await;
         let mut watch = server.settled().await;
         watch.event("MODIFIED", &service("foo", 8)).await;
-        assert_eq!(server.told().await, r#"Applied("foo")"#);
+        assert_eq!(server.reported().await, r#"Applied("foo")"#);
         watch.event("ADDED", &service(name, 9)).await;
-        let told = server.told().await;
-        assert!(told.contains(said), "{}", &told[..told.len().min(200)]);
+        let reported = server.reported().await;
+        assert!(
+            reported.contains(said),
+            "{}",
+            &reported[..reported.len().min(200)]
+        );
         let asked = server.asked_for_list().await;
         asked
             .answer(200, &list(&[service("foo", 10)], "10", ""))
             .await;
-        assert_eq!(server.told().await, r#"Listed(["foo"])"#);
+        assert_eq!(server.reported().await, r#"Listed(["foo"])"#);
     }
 }

@@ -10,7 +10,7 @@ const HELD: Duration = Duration::from_secs(61);
 
 /// The hub was asked, and has no MultiClusterService.
 fn confirm(env: &mut Environment) -> &mut Environment {
-    env.index.hub.confirmed_gone.insert(key("foo"));
+    env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.index.mark(Item::Service(key("foo")));
     env.pass(HELD)
 }

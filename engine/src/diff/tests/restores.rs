@@ -114,7 +114,7 @@ fn an_index_that_is_merely_behind_replaces_nothing_newer() {
 }
 
 #[test]
-fn a_doubt_that_arose_while_a_list_was_under_way_waits_for_the_next() {
+fn a_rollback_that_is_suspected_while_a_list_is_under_way_waits_for_the_next() {
     let (mut env, snapshot) = outrun();
     env.server("member1").restore(snapshot);
     env.on("member1", source("10.1.0.77"));
@@ -127,7 +127,7 @@ fn a_doubt_that_arose_while_a_list_was_under_way_waits_for_the_next() {
 }
 
 #[test]
-fn what_a_restored_hub_lists_is_believed_whatever_its_versions() {
+fn what_a_restored_hub_lists_counts_whatever_its_versions() {
     let mut env = provided();
     env.keeps_clusters = true;
     env.settle();

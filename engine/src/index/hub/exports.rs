@@ -45,7 +45,10 @@ impl HubExports {
                     self.unsaid.remove(&key);
                 }
             }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
     }
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use causeway::domain::ServiceKey;
 
 use super::change::Change;
-use crate::index::watch_state::WatchState;
+use crate::evidence::list::ListEvidence;
 use crate::model::{HubImport, Signal, TimePoint};
 
 /// The ServiceImports on the hub.
@@ -20,14 +20,14 @@ pub struct HubImports {
     served: Option<bool>,
     /// Since when that is known.
     pub(super) since: Option<TimePoint>,
-    watch: WatchState,
+    list: ListEvidence,
     /// By the Service that Karmada derives for each.
     pub(super) of_derived: HashMap<ServiceKey, ServiceKey>,
 }
 
 impl HubImports {
     pub(super) fn are_known(&self) -> bool {
-        self.served == Some(false) || self.watch.listed
+        self.served == Some(false) || self.list.is_listed()
     }
 
     /// The import for which Karmada derives the Service of that key.
@@ -46,7 +46,7 @@ impl HubImports {
 
     pub(super) fn apply(&mut self, signal: Signal<HubImport>, now: TimePoint, change: &mut Change) {
         let were_known = self.are_known();
-        self.watch.note(&signal, now);
+        self.list.observe(&signal, now);
         match signal {
             Signal::Listed(imports) => {
                 let keys = imports.into_iter().filter_map(|import| import.0);
@@ -73,7 +73,10 @@ impl HubImports {
                 change.services.insert(key);
             }
             Signal::Applied(_) | Signal::Deleted(_) => {}
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
         change.placement |= self.are_known() != were_known;
     }

@@ -56,11 +56,11 @@ impl Hub {
 
     /// Until when the list of Works is waited for. Where there are more than are listened to, that is no reason to take them for none.
     fn works_awaited_until(&self) -> Option<TimePoint> {
-        let failure = self.works.watch.failure.as_ref();
+        let failure = self.works.list.failure.as_ref();
         if failure.is_some_and(|failure| failure.kind == FailureKind::Excess) {
             return None;
         }
-        let since = self.listed_since?;
+        let since = self.evidence.listed_since?;
         let since = self.works.since.map_or(since, |served| since.max(served));
         Some(since.after(PATIENCE))
     }
@@ -81,7 +81,7 @@ impl Hub {
         if served.is_some() && self.imports.are_known() && self.is_listed() {
             return Importer::Causeway;
         }
-        let since = [self.listed_since, served, self.imports.since];
+        let since = [self.evidence.listed_since, served, self.imports.since];
         let until = since
             .into_iter()
             .flatten()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use causeway::domain::ServiceKey;
 
 use super::change::Change;
-use crate::index::watch_state::WatchState;
+use crate::evidence::list::ListEvidence;
 use crate::model::{ServiceWork, Signal, TimePoint};
 
 /// Which services Karmada carries.
@@ -15,7 +15,7 @@ pub struct Works {
     served: Option<bool>,
     /// Since when they are served.
     pub(super) since: Option<TimePoint>,
-    pub(super) watch: WatchState,
+    pub(super) list: ListEvidence,
     pub(super) of_service: HashMap<ServiceKey, BTreeSet<Arc<str>>>,
     services: HashMap<Arc<str>, ServiceKey>,
 }
@@ -31,12 +31,13 @@ impl Works {
         self.served == Some(false)
     }
 
-    pub(super) fn held(&self) -> usize {
-        self.watch.held
+    /// How many deletions of Works are suspended.
+    pub(super) fn suspended_deletions(&self) -> usize {
+        self.list.suspended().count
     }
 
     pub(super) fn are_known(&self) -> bool {
-        self.served == Some(false) || self.watch.listed
+        self.served == Some(false) || self.list.is_listed()
     }
 
     /// Whether Works are served was reported. With their definition the Works are gone; with another one come others.
@@ -56,7 +57,7 @@ impl Works {
         change: &mut Change,
     ) {
         let were_known = self.are_known();
-        self.watch.note(&signal, now);
+        self.list.observe(&signal, now);
         match signal {
             Signal::Listed(works) => {
                 let gone = std::mem::take(&mut self.of_service);
@@ -78,7 +79,10 @@ impl Works {
                 }
             }
             Signal::Deleted(work) => self.remove(&work.id, change),
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
         change.placement |= self.are_known() != were_known;
     }

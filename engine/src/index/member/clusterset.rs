@@ -7,9 +7,10 @@ use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
 
 use super::objects::Objects;
+use crate::evidence::MemberEvidence;
+use crate::evidence::list::ListEvidence;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::quota::ByAge;
-use crate::index::watch_state::WatchState;
 use crate::model::served::{Served, ServedImports};
 use crate::model::{Failure, FailureKind, TimePoint};
 
@@ -22,8 +23,6 @@ pub(super) struct Clusterset {
     pub(super) exports: Objects<ExportView>,
     pub(super) by_age: ByAge,
     pub(super) imports: Objects<ImportView>,
-    pub(super) export_watch: WatchState,
-    pub(super) import_watch: WatchState,
     /// Since when an export lacks its Service.
     pub(super) lost_services: HashMap<ServiceKey, TimePoint>,
     /// What the API server refused of derived Services.
@@ -79,23 +78,23 @@ pub enum Membership {
 }
 
 impl Clusterset {
-    pub(super) fn membership(&self) -> Membership {
+    pub(super) fn membership(&self, evidence: &MemberEvidence) -> Membership {
         let Some(served) = &self.served else {
             return match &self.not_discovered {
                 Some(failure) => Membership::Failing(failure.to_string()),
                 None => Membership::Unknown,
             };
         };
-        let watches = [
-            (served.exports.is_some(), &self.export_watch),
-            (served.imports.is_some(), &self.import_watch),
+        let lists = [
+            (served.exports.is_some(), &evidence.exports),
+            (served.imports.is_some(), &evidence.imports),
         ];
-        let used = watches.iter().filter(|(used, _)| *used);
-        for (_, watch) in used {
-            if let Some(failure) = &watch.failure {
+        let used = lists.iter().filter(|(used, _)| *used);
+        for (_, list) in used {
+            if let Some(failure) = &list.failure {
                 return Membership::Failing(failure.to_string());
             }
-            if !watch.listed {
+            if !list.is_listed() {
                 return Membership::Unknown;
             }
         }
@@ -106,10 +105,10 @@ impl Clusterset {
     }
 
     /// Whether it is known what the member exports, now or from before it became unreachable.
-    pub(super) fn exports_are_known(&self) -> bool {
+    pub(super) fn exports_are_known(&self, evidence: &MemberEvidence) -> bool {
         self.served
             .as_ref()
-            .is_some_and(|served| served.exports.is_none() || self.export_watch.listed)
+            .is_some_and(|served| served.exports.is_none() || evidence.exports.is_listed())
     }
 
     /// Notes which of these exports are there.
@@ -120,15 +119,20 @@ impl Clusterset {
     }
 
     /// Another version, or none, is served: what is listed again replaces what is known; of what is not served there is none.
-    pub(super) fn note_served(&mut self, served: Served, changed: &mut HashSet<ServiceKey>) {
+    pub(super) fn note_served(
+        &mut self,
+        served: Served,
+        evidence: &mut MemberEvidence,
+        changed: &mut HashSet<ServiceKey>,
+    ) {
         let before = self.served.replace(served.clone());
         if served.exports.is_none() {
             self.exports.clear(changed);
-            self.export_watch = WatchState::default();
+            evidence.exports = ListEvidence::default();
         }
         if served.imports.is_none() {
             self.imports.clear(changed);
-            self.import_watch = WatchState::default();
+            evidence.imports = ListEvidence::default();
         }
         if before.as_ref() != Some(&served) {
             changed.extend(self.exports.iter().map(|(key, _)| key.clone()));

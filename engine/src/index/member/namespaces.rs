@@ -54,7 +54,10 @@ impl Namespaces {
                 self.0.remove(name);
                 changed.insert(name.into());
             }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use causeway::domain::ServiceKey;
 use kube::Resource;
 
-use super::tombstones::Tombstones;
 use super::written::Written;
+use crate::evidence::tombstones::Tombstones;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::service::ServiceView;
 use crate::model::object::{is_older, key_of};
@@ -149,7 +149,10 @@ impl<V: View> Objects<V> {
                     note(changed, &key, old.as_ref(), None);
                 }
             }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
     }
 

@@ -114,7 +114,10 @@ impl Slices {
                     self.remove(&slice.namespace, &slice.name, changed);
                 }
             }
-            Signal::Confirmed | Signal::Held(_) | Signal::Connected | Signal::Failed(_) => {}
+            Signal::Confirmed
+            | Signal::DeletionsSuspended(_)
+            | Signal::Connected
+            | Signal::Failed(_) => {}
         }
     }
 

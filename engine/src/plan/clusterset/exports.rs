@@ -77,7 +77,7 @@ pub fn gather<'a>(
     now: TimePoint,
 ) -> Exports<'a> {
     let mut exports = Exports {
-        unknown: index.hub.doubts.clusters.clone(),
+        unknown: index.hub.evidence.suspected_clusters().clone(),
         ..Exports::default()
     };
     let mut found = Vec::new();

@@ -71,7 +71,7 @@ fn works_are_waited_for_from_when_the_hub_is_listed_or_their_definition_came() {
     let at = |seconds| start.after(Duration::from_secs(seconds));
     let mut hub = Index::new("hub").hub;
     assert_eq!(hub.manager(&key("foo"), at(1000)), Manager::Unknown(None));
-    hub.listed_since = Some(at(10));
+    hub.evidence.listed_since = Some(at(10));
     let served = |hub: &mut Hub, served, now| {
         hub.apply(HubEvent::WorksServed(served), now);
     };

@@ -71,7 +71,7 @@ fn who_is_meant_is_what_the_cluster_records_when_that_is_put_right() {
         let generation = member.generation;
         member.engage_again(generation);
         member.recorded_uid = Some(recorded.to_owned());
-        env.index.await_lists(&name("member1"));
+        env.index.expect_initial_lists(&name("member1"));
         env.identify("member1", "uid-of-member1", (1, 34));
     };
     engage(&mut env, "uid-of-nobody");

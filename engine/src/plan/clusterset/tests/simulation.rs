@@ -340,10 +340,10 @@ impl Story {
         MEMBERS.iter().any(|member| {
             let get = |kind| self.env.members[*member].get(kind, NAMESPACE, "foo");
             let by_person = get(Kind::Export).is_some_and(|export| !is_ours(export));
-            // Of a member whose initial lists are in doubt it is not known what it exports, and no import may have recorded it yet.
-            let in_doubt = self.env.index.members[&name(member)].missing() > 0;
+            // Of a member whose initial lists suggest deletions it is not known what it exports, and no import may have recorded it yet.
+            let is_suspect = self.env.index.members[&name(member)].suspected_deletions() > 0;
             let known =
-                !in_doubt && !self.unheard.contains(member) && !self.drained.contains(member);
+                !is_suspect && !self.unheard.contains(member) && !self.drained.contains(member);
             known && by_person && get(Kind::Service).is_some()
         })
     }
@@ -378,7 +378,7 @@ fn rest(env: &mut Environment) {
     }
     env.pass(GRACE + GRACE);
     if std::mem::take(&mut env.asked).contains(&key("foo")) && env.mcs("foo").is_none() {
-        env.index.hub.confirmed_gone.insert(key("foo"));
+        env.index.hub.evidence.confirmed_gone.insert(key("foo"));
         env.index.mark(Item::Service(key("foo")));
         env.pass(GRACE + GRACE);
     }
@@ -601,7 +601,7 @@ fn what_a_member_says_in_its_import_is_not_repeated_in_the_exports_of_others() {
 
 /// Found by `make long`: nobody had recorded the new exporter when the process was killed, and the next one cannot tell whether it is one.
 #[test]
-fn an_import_ends_with_the_exporter_that_it_records_while_a_new_one_is_in_doubt_and_is_back_after_a_second_list()
+fn an_import_ends_with_the_exporter_that_it_records_while_a_new_one_is_unconfirmed_and_is_back_after_a_second_list()
  {
     let mut story = told(false);
     for request in [(2, Step::Export { team: 0 }), (0, Step::Expose)] {

@@ -3,27 +3,12 @@ use std::time::Duration;
 use causeway::api::labels;
 use serde_json::json;
 
-use crate::fixtures::objects::{Kind, cluster, export, mcs, service, slice};
-use crate::fixtures::{Environment, env, key, name};
+use super::{Environment, env, exposing};
+use crate::fixtures::objects::{Kind, cluster, export, service, slice};
+use crate::fixtures::{key, name};
 
 const EARLY: Duration = Duration::from_secs(20);
 const LATER: Duration = Duration::from_secs(31);
-
-/// So many services that member1 provides and the other members consume.
-fn exposing(services: usize) -> Environment {
-    let mut env = env();
-    env.member("member1").member("member2").member("member3");
-    for number in 0..services {
-        let name = format!("s{number:02}");
-        let source = slice(&format!("{name}-abc"), &name);
-        env.on_hub(service(&name).port("http", 80))
-            .on_hub(mcs(&name).providers(&["member1"]))
-            .on("member1", service(&name).port("http", 80))
-            .on("member1", source.port("http", 8080).endpoint("10.1.0.5"));
-    }
-    env.settle().forget_writes();
-    env
-}
 
 /// So many services that member1 exports.
 fn exporting(services: usize) -> Environment {
@@ -52,10 +37,9 @@ fn deletions(env: &Environment) -> usize {
 }
 
 #[test]
-fn a_first_list_that_lacks_much_of_what_copies_were_made_from_is_believed_when_a_second_one_says_so()
- {
+fn an_initial_list_that_lacks_much_of_what_copies_record_counts_when_a_second_one_lacks_it_too() {
     // All slices of member1 are listed by name, its sources before the rest.
-    for (services, left, held) in [
+    for (services, left, suspended) in [
         (1, 0, true),
         (3, 0, true),
         (3, 1, false),
@@ -71,22 +55,26 @@ fn a_first_list_that_lacks_much_of_what_copies_were_made_from_is_believed_when_a
             .pass(EARLY);
         let case = format!("{left} of {services}");
         let lost = 2 * (services - left);
-        assert_eq!(deletions(&env), if held { 0 } else { lost }, "{case}");
+        assert_eq!(deletions(&env), if suspended { 0 } else { lost }, "{case}");
         let member = &env.index.members["member1"];
         assert_eq!(
-            member.held(),
-            if held { services - left } else { 0 },
+            member.suspended_deletions().count,
+            if suspended { services - left } else { 0 },
             "{case}"
         );
         env.pass(LATER);
         assert_eq!(deletions(&env), lost, "{case}");
-        assert_eq!(env.index.members["member1"].held(), 0, "{case}");
+        assert_eq!(
+            env.index.members["member1"].suspended_deletions().count,
+            0,
+            "{case}"
+        );
         env.assert_at_rest();
     }
 }
 
 #[test]
-fn what_a_first_list_lacked_and_a_second_one_holds_was_never_gone() {
+fn what_an_initial_list_lacked_and_a_second_one_holds_was_never_gone() {
     let mut env = exposing(12);
     env.forgets("member1", Kind::Slice, 0).restart().pass(EARLY);
     env.remembers().pass(LATER);
@@ -97,7 +85,7 @@ fn what_a_first_list_lacked_and_a_second_one_holds_was_never_gone() {
 }
 
 #[test]
-fn it_does_not_matter_who_is_observed_first() {
+fn it_does_not_matter_who_lists_first() {
     for late in ["member1", "member2"] {
         let mut env = exposing(12);
         env.lose(late).forgets("member1", Kind::Slice, 0).restart();
@@ -113,7 +101,7 @@ fn it_does_not_matter_who_is_observed_first() {
 fn a_member_that_is_engaged_anew_is_compared_anew() {
     let mut env = exposing(12);
     env.pass(LATER).forgets("member1", Kind::Slice, 0);
-    env.index.await_lists(&name("member1"));
+    env.index.expect_initial_lists(&name("member1"));
     env.list("member1").pass(EARLY);
     assert_eq!(deletions(&env), 0);
     env.remembers().pass(LATER);
@@ -121,27 +109,30 @@ fn a_member_that_is_engaged_anew_is_compared_anew() {
 }
 
 #[test]
-fn exports_that_copies_name_and_a_first_list_lacks_are_held() {
-    for (left, held) in [(0, true), (1, true), (2, false)] {
+fn exports_that_copies_record_and_an_initial_list_lacks_are_suspended() {
+    for (left, suspended) in [(0, true), (1, true), (2, false)] {
         let mut env = exporting(12);
         env.forgets("member1", Kind::Export, left)
             .restart()
             .pass(EARLY);
-        assert_eq!(deletions(&env) == 0, held, "{left}");
+        assert_eq!(deletions(&env) == 0, suspended, "{left}");
         env.remembers().pass(LATER);
-        assert_eq!(deletions(&env) == 0, held, "{left}");
+        assert_eq!(deletions(&env) == 0, suspended, "{left}");
     }
 }
 
 #[test]
-fn a_cluster_that_copies_name_and_the_hubs_first_list_lacks_is_unknown() {
+fn a_cluster_that_copies_record_and_the_hubs_initial_list_lacks_is_unknown() {
     let mut env = exposing(1);
     env.forgets("hub", Kind::Cluster, 0).restart();
     env.remembers().on_hub(cluster("member2")).pass(EARLY);
     assert_eq!(deletions(&env), 0);
-    assert_eq!(env.index.hub.held(), 1);
+    assert_eq!(env.index.hub.suspended_deletions(), 1);
     env.pass(LATER);
-    assert_eq!((written(&env), env.index.hub.held()), (Vec::new(), 0));
+    assert_eq!(
+        (written(&env), env.index.hub.suspended_deletions()),
+        (Vec::new(), 0)
+    );
 
     env.off_hub(Kind::Cluster, "member1").restart().pass(EARLY);
     assert_eq!(deletions(&env), 0);
@@ -150,11 +141,12 @@ fn a_cluster_that_copies_name_and_the_hubs_first_list_lacks_is_unknown() {
 }
 
 #[test]
-fn many_services_that_the_hubs_first_list_lacks_are_not_asked_for_before_a_second_list() {
-    for (services, left, held) in [(12, 2, false), (12, 1, true), (12, 0, true), (3, 0, false)] {
+fn many_services_that_the_hubs_initial_list_lacks_are_not_requested_before_a_second_list() {
+    for (services, left, suspended) in [(12, 2, false), (12, 1, true), (12, 0, true), (3, 0, false)]
+    {
         let mut env = exposing(services);
         env.forgets("hub", Kind::Mcs, left).restart().pass(EARLY);
-        let asked = if held { 0 } else { services - left };
+        let asked = if suspended { 0 } else { services - left };
         assert_eq!(env.asked.len(), asked, "{left} of {services}");
         env.pass(LATER);
         assert_eq!(env.asked.len(), services - left, "{left} of {services}");
@@ -165,7 +157,7 @@ fn many_services_that_the_hubs_first_list_lacks_are_not_asked_for_before_a_secon
 }
 
 #[test]
-fn what_is_there_although_a_first_list_lacks_it_is_found_by_a_second_one() {
+fn what_is_there_although_an_initial_list_lacks_it_is_found_by_a_second_one() {
     for kind in [Kind::Service, Kind::Slice] {
         let mut env = exposing(2);
         env.forgets("member2", kind, 0).restart().pass(EARLY);
@@ -178,41 +170,44 @@ fn what_is_there_although_a_first_list_lacks_it_is_found_by_a_second_one() {
 }
 
 #[test]
-fn what_was_held_when_a_person_released_it_is_released_and_nothing_that_is_lost_later() {
+fn a_person_confirms_the_deletions_that_are_suspended_and_no_later_ones() {
     let mut env = exposing(24);
     env.forgets("member1", Kind::Slice, 12)
         .restart()
         .pass(EARLY);
     let (member, second) = (name("member1"), Duration::from_secs(1));
-    let held = env.index.members["member1"].held_since();
-    let held = held.expect("something is held");
+    let suspended = env.index.members["member1"].suspended_deletions().since;
+    let suspended = suspended.expect("something is suspended");
     let now = env.now();
-    for (said, released) in [
-        (held.wall - second, false),
-        (held.wall, true),
+    for (at, confirmed) in [
+        (suspended.wall - second, false),
+        (suspended.wall, true),
         (now.wall, true),
         (now.wall + 30 * second, true),
         (now.wall + 90 * second, false),
     ] {
-        let annotations = json!({labels::RELEASE: said.to_string()});
-        let released_so =
-            cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
-        env.on_hub(released_so).deliver();
-        assert_eq!(env.index.is_released(&member, now), released, "{said}");
+        let annotations = json!({labels::RELEASE: at.to_string()});
+        let marked = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
+        env.on_hub(marked).deliver();
+        assert_eq!(
+            env.index.deletions_are_confirmed(&member, now),
+            confirmed,
+            "{at}"
+        );
     }
     let annotations = json!({labels::RELEASE: now.to_string()});
     let said = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
     env.on_hub(said).pass(2 * second);
     env.forgets("member1", Kind::Slice, 2).list("member1");
     let member1 = &env.index.members["member1"];
-    assert_eq!(member1.held(), 22);
+    assert_eq!(member1.suspended_deletions().count, 22);
     assert!(
-        !env.index.is_released(&member, env.now()),
+        !env.index.deletions_are_confirmed(&member, env.now()),
         "more is lost since"
     );
     env.remembers().list("member1");
     assert!(
-        !env.index.is_released(&member, env.now()),
-        "nothing is held"
+        !env.index.deletions_are_confirmed(&member, env.now()),
+        "nothing is suspended"
     );
 }

@@ -1,6 +1,7 @@
-//! What is believed to be served, from what was seen.
+//! In which versions a member serves the kinds of the Multi-Cluster Services API.
 
 use causeway::api::multicluster::Version;
+use causeway_engine::evidence::discovery::DebouncedDiscovery;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 
 /// The version in which each kind is served.
@@ -11,6 +12,17 @@ pub(super) struct Versions {
 }
 
 impl Versions {
+    /// Before anything is known, either kind may be served.
+    const ASSUMED: Self = Self {
+        exports: Some(Version::V1alpha1),
+        imports: Some(Version::V1alpha1),
+    };
+
+    /// What is served, debounced: everything made from a kind that is served no more is withdrawn.
+    pub(super) fn debounced() -> DebouncedDiscovery<Self> {
+        DebouncedDiscovery::new(Self::ASSUMED, Self::lack)
+    }
+
     /// Notes what the API server has in a version; a kind that was found in an earlier one stays there.
     pub(super) fn note(&mut self, version: Version, resources: &APIResourceList) {
         let has = |plural: &str| resources.resources.iter().any(|one| one.name == plural);
@@ -28,43 +40,11 @@ impl Versions {
     }
 
     /// Whether a version that was served is not.
-    fn lack(self, before: Self) -> bool {
+    fn lack(&self, before: &Self) -> bool {
         let lacks = |now: Option<Version>, before: Option<Version>| {
             before.is_some_and(|before| now.is_none_or(|now| now > before))
         };
         lacks(self.exports, before.exports) || lacks(self.imports, before.imports)
-    }
-}
-
-/// What is believed. That something is not served, of which everything made from it would be withdrawn, is believed when it
-/// was seen twice in a row: an API server that has just started, or has just got its definitions, may know one and not yet the other.
-#[derive(Debug, Default)]
-pub(super) struct Belief {
-    versions: Option<Versions>,
-    doubt: Option<Versions>,
-}
-
-impl Belief {
-    /// Before anything is known, either kind may be there.
-    const AT_FIRST: Versions = Versions {
-        exports: Some(Version::V1alpha1),
-        imports: Some(Version::V1alpha1),
-    };
-
-    /// Takes what was seen; `None` where that has to be seen again before it is believed.
-    pub(super) fn take(&mut self, seen: Versions) -> Option<Versions> {
-        let is_less = seen.lack(self.versions.unwrap_or(Self::AT_FIRST));
-        if is_less && self.doubt.replace(seen) != Some(seen) {
-            return None;
-        }
-        self.doubt = None;
-        self.versions = Some(seen);
-        self.versions
-    }
-
-    /// Nothing was seen.
-    pub(super) fn miss(&mut self) {
-        self.doubt = None;
     }
 }
 
@@ -108,10 +88,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_believed_at_once_and_what_is_not_when_it_was_seen_twice() {
+    fn what_is_served_counts_at_once_and_what_is_not_when_it_was_observed_twice() {
         let (beta, alpha) = (versions(V1beta1, V1beta1), versions(V1alpha1, V1alpha1));
         let (exports, none) = (versions(V1beta1, None), Versions::default());
-        for (seen, believed) in [
+        for (observed, counts) in [
             // At first.
             (vec![beta], vec![true]),
             (vec![alpha, beta], vec![true, true]),
@@ -128,22 +108,23 @@ mod tests {
                 vec![true, false, false, true],
             ),
         ] {
-            let mut belief = Belief::default();
-            let taken: Vec<_> = seen.iter().map(|seen| belief.take(*seen)).collect();
-            let expected = seen.iter().zip(believed);
-            let expected: Vec<_> = expected.map(|(seen, yes)| yes.then_some(*seen)).collect();
-            assert_eq!(taken, expected, "{seen:?}");
+            let mut discovery = Versions::debounced();
+            let taken = observed.iter().map(|one| discovery.observe(*one));
+            let taken: Vec<_> = taken.collect();
+            let expected = observed.iter().zip(counts);
+            let expected: Vec<_> = expected.map(|(one, yes)| yes.then_some(*one)).collect();
+            assert_eq!(taken, expected, "{observed:?}");
         }
     }
 
     #[test]
     fn two_looks_with_a_failure_between_them_are_not_two_in_a_row() {
-        let mut belief = Belief::default();
+        let mut discovery = Versions::debounced();
         let (all, none) = (versions(V1beta1, V1beta1), Versions::default());
-        assert_eq!(belief.take(all), Some(all));
-        assert_eq!(belief.take(none), None);
-        belief.miss();
-        assert_eq!(belief.take(none), None);
-        assert_eq!(belief.take(none), Some(none));
+        assert_eq!(discovery.observe(all), Some(all));
+        assert_eq!(discovery.observe(none), None);
+        discovery.observe_failure();
+        assert_eq!(discovery.observe(none), None);
+        assert_eq!(discovery.observe(none), Some(none));
     }
 }

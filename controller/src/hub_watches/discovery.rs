@@ -1,34 +1,37 @@
-//! Whether the hub is believed to serve a kind, and in which version, from what was seen.
+//! Whether the hub serves a kind, and in which version.
 
 use std::time::Duration;
 
+use causeway_engine::evidence::discovery::DebouncedDiscovery;
 use causeway_engine::model::Failure;
 
 /// When the hub is asked again, for definitions come and go while it runs.
 const EVERY: Duration = Duration::from_secs(15);
-/// When it is asked again about what is in doubt, or not known yet.
+/// When it is asked again about an observation that has to be repeated, or where nothing is known yet.
 const SOON: Duration = Duration::from_secs(1);
 
-/// What is believed, and what is in doubt. That a kind is not served any more, whereupon causeway would take over what Karmada carries, is
-/// believed when it was seen twice in a row. At first it is believed at once, so that no hub without Karmada waits, and asked again soon:
-/// an API server that has just started may not know all its definitions.
+/// What the hub serves of a kind. That it serves the kind no more, whereupon causeway would take over what Karmada manages, is
+/// debounced. At first it counts at once, so that no hub without Karmada waits, and is observed again soon: an API server that
+/// has just started may not know all its definitions.
 #[derive(Debug)]
-pub(super) struct Belief {
+pub(super) struct Discovery {
     plural: &'static str,
+    debounced: DebouncedDiscovery<Option<&'static str>>,
     /// The version that is served; none where none is.
     served: Option<Option<&'static str>>,
-    is_in_doubt: bool,
     outage: Option<Failure>,
     pause: Duration,
 }
 
-impl Belief {
+impl Discovery {
     /// Of the kind with that plural nothing is known.
     pub(super) fn new(plural: &'static str) -> Self {
         Self {
             plural,
+            debounced: DebouncedDiscovery::new(None, |now, before| {
+                now.is_none() && before.is_some()
+            }),
             served: None,
-            is_in_doubt: false,
             outage: None,
             pause: Duration::ZERO,
         }
@@ -42,18 +45,18 @@ impl Belief {
     /// Notes an answer; gives the version that is served, where that is news.
     pub(super) fn note(
         &mut self,
-        seen: Result<Option<&'static str>, Failure>,
+        observed: Result<Option<&'static str>, Failure>,
     ) -> Option<Option<&'static str>> {
-        let was_in_doubt = std::mem::replace(&mut self.is_in_doubt, false);
         let before = self.served;
-        let was_served = matches!(before, Some(Some(_)));
-        match seen {
-            Ok(None) if was_served && !was_in_doubt => self.is_in_doubt = true,
-            Ok(served) => self.served = Some(served),
-            Err(failure) => self.note_outage(failure),
+        match observed {
+            Ok(observed) => self.served = self.debounced.observe(observed).or(before),
+            Err(failure) => {
+                self.debounced.observe_failure();
+                self.note_outage(failure);
+            }
         }
         let is_new = before.is_none() && !matches!(self.served, Some(Some(_)));
-        self.pause = match self.is_in_doubt || is_new {
+        self.pause = match self.debounced.is_suspecting() || is_new {
             true => SOON,
             false => EVERY,
         };
@@ -73,12 +76,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn that_a_kind_is_not_served_any_more_is_seen_twice_before_it_is_believed() {
+    fn that_a_kind_is_served_no_more_is_observed_twice_before_it_counts() {
         let silent = || Err(Failure::timeout());
         let served = Some("v1");
-        let mut belief = Belief::new("works");
-        assert_eq!(belief.pause(), Duration::ZERO);
-        for (step, (seen, news, pause)) in [
+        let mut discovery = Discovery::new("works");
+        assert_eq!(discovery.pause(), Duration::ZERO);
+        for (step, (observed, news, pause)) in [
             (silent(), None, SOON),
             (Ok(None), Some(None), SOON),
             (Ok(None), None, EVERY),
@@ -96,8 +99,12 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            assert_eq!((belief.note(seen), belief.pause()), (news, pause), "{step}");
+            assert_eq!(
+                (discovery.note(observed), discovery.pause()),
+                (news, pause),
+                "{step}"
+            );
         }
-        assert_eq!(Belief::new("works").note(Ok(served)), Some(served));
+        assert_eq!(Discovery::new("works").note(Ok(served)), Some(served));
     }
 }

@@ -9,15 +9,15 @@ use causeway::domain::ServiceKey;
 use crate::model::TimePoint;
 use crate::model::slice::{SourceVersion, Uid};
 
-/// How long a version has to have been observed before a list was complete that does not know it. A second list comes half a minute
-/// after it was asked for; one that ends sooner may have begun before the version came to be.
+/// How long a rollback has to have been suspected before a list was complete that confirms it. A second list comes half a minute
+/// after it was requested; one that ends sooner may have begun before the version came to be.
 const SETTLED: Duration = Duration::from_secs(20);
 
-/// Versions of source slices that copies name and the member does not know.
+/// Versions of source slices that copies name and the member does not show.
 #[derive(Debug, Default)]
-pub(super) struct Rollbacks {
+pub struct Rollbacks {
     suspected: HashMap<Uid, Newer>,
-    /// Lists have confirmed that these versions, and all before them that the member does not show, are lost.
+    /// A second list confirmed that these versions, and all before them that the member does not show, are lost.
     lost: HashMap<Uid, Newer>,
 }
 
@@ -30,20 +30,16 @@ struct Newer {
 }
 
 impl Rollbacks {
-    /// Up to which version what is known of that slice is of a state that its cluster has lost, as a second list has confirmed.
-    pub(super) fn lost_versions(&self, source: &Uid) -> Option<u64> {
+    /// Up to which version what was observed of that slice is of a state that its cluster has lost, as a second list has
+    /// confirmed.
+    pub fn lost_versions(&self, source: &Uid) -> Option<u64> {
         let lost = self.lost.get(source)?;
         Some(lost.resource_version)
     }
 
-    /// Notes that a copy was made from that version of a source slice, which is newer than what its cluster shows. Whether that was
-    /// not known.
-    pub(super) fn suspect(
-        &mut self,
-        key: &ServiceKey,
-        version: &SourceVersion,
-        now: TimePoint,
-    ) -> bool {
+    /// A copy was made from that version of a source slice, which is newer than what its cluster shows. Whether that is new: a
+    /// second list is to be requested then.
+    pub fn suspect(&mut self, key: &ServiceKey, version: &SourceVersion, now: TimePoint) -> bool {
         let resource_version = version.resource_version;
         let known = self.suspected.get(&version.uid);
         if known.is_some_and(|known| known.resource_version >= resource_version) {
@@ -58,16 +54,16 @@ impl Rollbacks {
         true
     }
 
-    /// Forgets what was suspected; the services that are to be looked at again.
-    pub(super) fn drop_suspected(&mut self) -> Vec<ServiceKey> {
+    /// Other watches begin, which know nothing of what was suspected; the services that are to be reviewed.
+    pub fn drop_suspected(&mut self) -> Vec<ServiceKey> {
         let suspected = std::mem::take(&mut self.suspected);
         suspected.into_values().map(|newer| newer.key).collect()
     }
 
-    /// A list has confirmed which versions of its slices the cluster has (`shown`): suspicions that were there before it are true where
-    /// the cluster still does not know the version. The services of all of them are to be looked at again: what is younger is
-    /// suspected anew.
-    pub(super) fn confirm(
+    /// A second list confirms which versions of its slices the cluster has (`shown`): what was suspected before it is lost where
+    /// the cluster still does not show the version. The services of all that was suspected are to be reviewed: what is younger
+    /// is suspected anew.
+    pub fn confirm(
         &mut self,
         shown: impl Fn(&ServiceKey, &Uid) -> Option<u64>,
         now: TimePoint,

@@ -1,0 +1,18 @@
+//! The lists that others request of a watch while it runs, and the connections that it makes for them.
+
+use std::sync::Arc;
+
+use causeway_engine::model::Failure;
+use kube::Client;
+
+/// Makes a client with connections of its own.
+pub type Connect = Arc<dyn Fn() -> Result<Client, Failure> + Send + Sync>;
+
+/// The lists that are requested of a watch: each time that a number grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelistRequests {
+    /// A second list, later and over a new connection: deletions are suspected in the last.
+    pub second_list: u64,
+    /// A list at once that confirms the suspended deletions: a person says that they are real.
+    pub confirm_deletions: u64,
+}

@@ -1,0 +1,153 @@
+//! What the lists of one watch are worth.
+
+use crate::model::{Failure, Signal, TimePoint};
+
+/// The lists of one watch: whether what they lack is deleted, and what of it is suspended.
+///
+/// | state | a list is accepted | a second list is accepted | another watch begins |
+/// | --- | --- | --- | --- |
+/// | `Unlisted` | `Unconfirmed` | | `Unlisted` |
+/// | `Outlived` | `Unconfirmed` | | `Outlived` |
+/// | `Unconfirmed` | `Unconfirmed` | `Confirmed` | `Outlived` |
+/// | `Confirmed` | `Confirmed` | `Confirmed` | `Outlived` |
+#[derive(Debug, Default)]
+pub struct ListEvidence {
+    state: ListState,
+    suspended: SuspendedDeletions,
+    /// Why the API server is not watched, while it is not.
+    pub failure: Option<Failure>,
+}
+
+/// What the lists of a watch have shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ListState {
+    /// No complete list was observed: nothing is known to be absent.
+    #[default]
+    Unlisted,
+    /// The lists are of an earlier watch. What they showed counts on; the next list is an initial one.
+    Outlived,
+    /// One list of this watch, and its events. Recorded sources that it lacks are suspected deletions.
+    Unconfirmed,
+    /// A second list of this watch confirmed the first.
+    Confirmed,
+}
+
+impl ListEvidence {
+    /// Whether a complete list was observed, be it by an earlier watch.
+    pub fn is_listed(&self) -> bool {
+        self.state != ListState::Unlisted
+    }
+
+    /// Whether a complete list of the watch that runs now was observed.
+    pub fn is_current(&self) -> bool {
+        matches!(self.state, ListState::Unconfirmed | ListState::Confirmed)
+    }
+
+    /// Whether nothing but the initial list of this watch shows what is absent.
+    pub fn is_unconfirmed(&self) -> bool {
+        self.state == ListState::Unconfirmed
+    }
+
+    /// Whether a second list of this watch confirmed the first.
+    pub fn is_confirmed(&self) -> bool {
+        self.state == ListState::Confirmed
+    }
+
+    /// The deletions that its relists suggest and that are suspended.
+    pub fn suspended(&self) -> SuspendedDeletions {
+        self.suspended
+    }
+
+    /// Another watch begins, which has observed nothing.
+    pub fn expect_initial_list(&mut self) {
+        if self.is_listed() {
+            self.state = ListState::Outlived;
+        }
+    }
+
+    /// Notes what the watch reports of itself.
+    pub fn observe<K>(&mut self, signal: &Signal<K>, now: TimePoint) {
+        match signal {
+            Signal::Listed(_) => {
+                if self.state != ListState::Confirmed {
+                    self.state = ListState::Unconfirmed;
+                }
+                self.suspended = SuspendedDeletions::default();
+            }
+            Signal::Confirmed if self.is_current() => self.state = ListState::Confirmed,
+            Signal::DeletionsSuspended(missing) => self.suspended.observe(*missing, now),
+            Signal::Connected => self.failure = None,
+            Signal::Failed(failure) => self.failure = Some(failure.clone()),
+            Signal::Confirmed | Signal::Applied(_) | Signal::Deleted(_) => {}
+        }
+    }
+}
+
+/// Deletions that do not count before a second list, or a person, confirms them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SuspendedDeletions {
+    /// How many objects.
+    pub count: usize,
+    /// Since when there are as many. A person who confirms them has to have seen them all.
+    pub since: Option<TimePoint>,
+}
+
+impl SuspendedDeletions {
+    /// So many are suspended now.
+    pub fn observe(&mut self, count: usize, now: TimePoint) {
+        if count > self.count {
+            self.since = Some(now);
+        }
+        self.count = count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::now;
+
+    #[test]
+    fn a_list_is_confirmed_by_a_second_one_of_the_same_watch() {
+        let mut evidence = ListEvidence::default();
+        let now = now();
+        let listed = |evidence: &mut ListEvidence| {
+            evidence.observe(&Signal::Listed(Vec::<()>::new()), now);
+        };
+        let confirmed =
+            |evidence: &mut ListEvidence| evidence.observe(&Signal::<()>::Confirmed, now);
+        let begun = ListEvidence::expect_initial_list;
+        for (step, after) in [
+            (&begun as &dyn Fn(&mut ListEvidence), ListState::Unlisted),
+            (&confirmed, ListState::Unlisted),
+            (&listed, ListState::Unconfirmed),
+            (&listed, ListState::Unconfirmed),
+            (&confirmed, ListState::Confirmed),
+            (&listed, ListState::Confirmed),
+            (&begun, ListState::Outlived),
+            (&confirmed, ListState::Outlived),
+            (&listed, ListState::Unconfirmed),
+            (&begun, ListState::Outlived),
+        ] {
+            step(&mut evidence);
+            assert_eq!(evidence.state, after);
+        }
+    }
+
+    #[test]
+    fn deletions_are_suspended_since_there_were_as_many() {
+        let mut evidence = ListEvidence::default();
+        let (first, second) = (now(), now().after(std::time::Duration::from_secs(1)));
+        for (missing, at, since) in [
+            (12, first, first),
+            (11, second, first),
+            (13, second, second),
+        ] {
+            evidence.observe(&Signal::<()>::DeletionsSuspended(missing), at);
+            let suspended = evidence.suspended();
+            assert_eq!((suspended.count, suspended.since), (missing, Some(since)));
+        }
+        evidence.observe(&Signal::Listed(Vec::<()>::new()), second);
+        assert_eq!(evidence.suspended().since, None);
+    }
+}

@@ -1,0 +1,519 @@
+//! A relist is compared with what was observed before it: the deletion guard of one watch.
+//!
+//! An API server whose store was restored, or that answers from a part of it, lists far less than
+//! there is. Nothing tells that list from a true one but a second list.
+//!
+//! | a list | its deletions | listed again |
+//! | --- | --- | --- |
+//! | lacks nothing | | |
+//! | lacks few objects | count | once, to be sure |
+//! | lacks many objects | are suspended | until a list that was requested later lacks no others |
+//! | lacks an object with finalizers that was not observed terminating | are suspended | the same |
+//! | is of an older state than was observed | are suspended | the same |
+//! | is an initial list without any object | there are none | once, to be sure |
+//! | is empty where there is always some object | are suspended | until a second list is empty too |
+//! | follows a person's confirmation | count | |
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::is_large_loss;
+
+/// An object, by namespace, name and UID.
+type Id = u64;
+
+/// The objects of a list, or those that were observed.
+pub type ObservedObjects = HashMap<Id, ObservedObject>;
+
+/// What the guard keeps of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObservedObject {
+    bytes: u32,
+    /// It was observed with a deletionTimestamp: it is expected to go.
+    is_terminating: bool,
+    has_finalizers: bool,
+}
+
+/// Compares the lists of one watch with what was observed before them.
+#[derive(Debug)]
+pub struct DeletionGuard {
+    observed: ObservedObjects,
+    /// Bytes of all of them.
+    bytes: usize,
+    suspended: Option<Suspended>,
+    /// When a second list is due although no deletion is suspended.
+    confirm_at: Option<Instant>,
+    /// A person confirmed the deletions that are suspended.
+    confirmed_by_person: bool,
+    awaits_initial_list: bool,
+    never_empty: bool,
+    confirmation_interval: Duration,
+    hasher: RandomState,
+}
+
+/// The deletions that the last list suggests and that do not count yet.
+#[derive(Debug)]
+struct Suspended {
+    objects: HashSet<Id>,
+    /// Only a second list ends it, be the loss ever so small: the list was of an older state, or lacked objects that do not go
+    /// unobserved.
+    needs_confirmation: bool,
+    confirm_at: Instant,
+}
+
+/// What follows from a list.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Conclusion {
+    /// The list is all that there is: what it lacks is deleted.
+    Accepted {
+        /// It is a second list, requested after a first one.
+        confirms: bool,
+    },
+    /// What the list holds is there. What it lacks may be deleted, and is kept until a second list.
+    Suspended {
+        /// How many objects it lacks.
+        missing: usize,
+        /// Of so many that were expected to be there.
+        of: usize,
+    },
+}
+
+/// The deletions that a list suggests.
+#[derive(Default)]
+struct Loss {
+    missing: HashSet<Id>,
+    /// How many objects were expected to be there.
+    of: usize,
+    /// An object with finalizers is among them, and was not observed terminating.
+    is_unobserved: bool,
+}
+
+impl DeletionGuard {
+    /// A guard that requests a second list after that interval. Where there is always some object, `never_empty`, the deletions
+    /// of an empty list are suspended from the first.
+    pub fn new(confirmation_interval: Duration, never_empty: bool) -> Self {
+        Self {
+            observed: ObservedObjects::new(),
+            bytes: 0,
+            suspended: None,
+            confirm_at: None,
+            confirmed_by_person: false,
+            awaits_initial_list: true,
+            never_empty,
+            confirmation_interval,
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// What is kept of an object of so many bytes.
+    pub fn object(&self, meta: &ObjectMeta, bytes: usize) -> (Id, ObservedObject) {
+        let finalizers = meta.finalizers.as_deref().unwrap_or_default();
+        let observed = ObservedObject {
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+            is_terminating: meta.deletion_timestamp.is_some(),
+            has_finalizers: !finalizers.is_empty(),
+        };
+        (self.id(meta), observed)
+    }
+
+    /// A watch event shows the object, perhaps terminating.
+    pub fn observe_applied(&mut self, meta: &ObjectMeta, bytes: usize) {
+        let (id, observed) = self.object(meta, bytes);
+        let before = self.observed.insert(id, observed);
+        self.bytes += observed.bytes as usize;
+        self.bytes -= before.map_or(0, |before| before.bytes as usize);
+    }
+
+    /// A watch event shows the object deleted.
+    pub fn observe_deleted(&mut self, meta: &ObjectMeta) {
+        let before = self.observed.remove(&self.id(meta));
+        self.bytes -= before.map_or(0, |before| before.bytes as usize);
+    }
+
+    /// How many objects there are, and how many bytes they take.
+    pub fn size(&self) -> (usize, usize) {
+        (self.observed.len(), self.bytes)
+    }
+
+    fn replace(&mut self, observed: ObservedObjects) {
+        self.bytes = observed.values().map(|one| one.bytes as usize).sum();
+        self.observed = observed;
+    }
+
+    fn id(&self, meta: &ObjectMeta) -> Id {
+        self.hasher
+            .hash_one((&meta.namespace, &meta.name, &meta.uid))
+    }
+
+    /// When the next list is due, if one is.
+    pub fn relist_at(&self) -> Option<Instant> {
+        let suspended = self.suspended.as_ref().map(|one| one.confirm_at);
+        suspended.into_iter().chain(self.confirm_at).min()
+    }
+
+    /// Others suspect deletions in the last list: a second one is requested.
+    pub fn request_second_list(&mut self, now: Instant) {
+        self.confirm_at
+            .get_or_insert(now + self.confirmation_interval);
+    }
+
+    /// A person confirms the deletions that are suspended now: a list is due at once, and what it lacks is deleted.
+    pub fn confirm_deletions(&mut self, now: Instant) {
+        if self.relist_at().is_some() {
+            self.confirm_at = Some(now);
+            self.confirmed_by_person = true;
+        }
+    }
+
+    /// Concludes from a list, which may be of an older state than was observed (`went_back`).
+    pub fn observe_list(
+        &mut self,
+        listed: ObservedObjects,
+        went_back: bool,
+        now: Instant,
+    ) -> Conclusion {
+        let is_requested = self.confirm_at.is_some_and(|at| now >= at);
+        let confirmed_by_person = std::mem::take(&mut self.confirmed_by_person);
+        let is_initial = std::mem::take(&mut self.awaits_initial_list);
+        if is_requested {
+            self.confirm_at = None;
+        }
+        let is_suspect = is_initial || self.never_empty;
+        if listed.is_empty() && self.observed.is_empty() && is_suspect && !is_requested {
+            return self.observe_nothing(now);
+        }
+        let loss = self.loss(&listed);
+        let is_confirmed = self.is_confirmed(&loss, now);
+        let before = self.suspended.as_ref();
+        let needs_confirmation =
+            loss.is_unobserved || before.is_some_and(|before| before.needs_confirmation);
+        let is_small = !is_large_loss(loss.missing.len(), loss.of) && !needs_confirmation;
+        if confirmed_by_person || (!went_back && (is_confirmed || is_small)) {
+            let confirms = is_confirmed || is_requested;
+            if !loss.missing.is_empty() && !confirms {
+                // Were the objects there all the same, no watch would ever show them.
+                self.request_second_list(now);
+            }
+            self.replace(listed);
+            self.suspended = None;
+            return Conclusion::Accepted { confirms };
+        }
+        self.suspend(loss, listed, went_back, now)
+    }
+
+    /// The list is empty, and so was all that was observed before.
+    fn observe_nothing(&mut self, now: Instant) -> Conclusion {
+        self.request_second_list(now);
+        match self.never_empty {
+            true => Conclusion::Suspended { missing: 0, of: 0 },
+            false => Conclusion::Accepted { confirms: false },
+        }
+    }
+
+    fn loss(&self, listed: &ObservedObjects) -> Loss {
+        let mut loss = Loss::default();
+        for (id, object) in &self.observed {
+            if object.is_terminating {
+                continue;
+            }
+            loss.of += 1;
+            if !listed.contains_key(id) {
+                loss.missing.insert(*id);
+                loss.is_unobserved |= object.has_finalizers;
+            }
+        }
+        loss
+    }
+
+    /// Whether a list that is due lacks what the one before lacked, and few others.
+    fn is_confirmed(&self, loss: &Loss, now: Instant) -> bool {
+        self.suspended.as_ref().is_some_and(|before| {
+            let others = loss.missing.difference(&before.objects).count();
+            now >= before.confirm_at && !is_large_loss(others, loss.of)
+        })
+    }
+
+    /// Keeps what the list lacks beside what it holds. A second list is due an interval after the first that suggested it.
+    fn suspend(
+        &mut self,
+        loss: Loss,
+        listed: ObservedObjects,
+        went_back: bool,
+        now: Instant,
+    ) -> Conclusion {
+        let missing = loss.missing.len();
+        let mut observed = std::mem::take(&mut self.observed);
+        observed.extend(listed);
+        self.replace(observed);
+        let is_pending = |before: &Suspended| now < before.confirm_at;
+        if !self.suspended.as_ref().is_some_and(is_pending) {
+            self.suspended = Some(Suspended {
+                objects: loss.missing,
+                needs_confirmation: went_back || loss.is_unobserved,
+                confirm_at: now + self.confirmation_interval,
+            });
+        }
+        Conclusion::Suspended {
+            missing,
+            of: loss.of,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_secs(30);
+
+    const ACCEPTED: Conclusion = Conclusion::Accepted { confirms: false };
+    const CONFIRMED: Conclusion = Conclusion::Accepted { confirms: true };
+
+    fn suspended(missing: usize, of: usize) -> Conclusion {
+        Conclusion::Suspended { missing, of }
+    }
+
+    fn listed(objects: impl IntoIterator<Item = Id>) -> ObservedObjects {
+        let object = ObservedObject {
+            bytes: 10,
+            is_terminating: false,
+            has_finalizers: false,
+        };
+        objects.into_iter().map(|id| (id, object)).collect()
+    }
+
+    fn guard(known: u64, now: Instant) -> DeletionGuard {
+        let mut guard = DeletionGuard::new(INTERVAL, false);
+        assert_eq!(guard.observe_list(listed(0..known), false, now), ACCEPTED);
+        guard
+    }
+
+    #[test]
+    fn deletions_are_suspended_only_if_they_are_more_than_ten_and_more_than_a_fifth() {
+        let now = Instant::now();
+        for (known, left, conclusion) in [
+            (10, 0, ACCEPTED),
+            (11, 0, suspended(11, 11)),
+            (12, 2, ACCEPTED),
+            (100, 80, ACCEPTED),
+            (100, 79, suspended(21, 100)),
+            (1000, 800, ACCEPTED),
+            (1000, 0, suspended(1000, 1000)),
+        ] {
+            let mut guard = guard(known, now);
+            assert_eq!(
+                guard.observe_list(listed(0..left), false, now),
+                conclusion,
+                "{known} {left}"
+            );
+        }
+    }
+
+    #[test]
+    fn suspended_deletions_count_once_a_later_list_lacks_the_same() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        assert_eq!(
+            guard.observe_list(listed(0..5), false, now),
+            suspended(95, 100)
+        );
+        assert_eq!(guard.relist_at(), Some(now + INTERVAL));
+        let early = now + INTERVAL / 2;
+        assert_eq!(
+            guard.observe_list(listed(0..5), false, early),
+            suspended(95, 100)
+        );
+        assert_eq!(guard.relist_at(), Some(now + INTERVAL));
+        let later = now + INTERVAL;
+        assert_eq!(guard.observe_list(listed(0..4), false, later), CONFIRMED);
+        assert_eq!(guard.relist_at(), None);
+        assert_eq!(guard.observe_list(listed([]), false, later), ACCEPTED);
+    }
+
+    #[test]
+    fn few_deletions_count_at_once_and_are_listed_again_once() {
+        let now = Instant::now();
+        let later = now + INTERVAL;
+        let mut guard = guard(10, now);
+        assert_eq!(guard.observe_list(listed(0..10), false, now), ACCEPTED);
+        assert_eq!(guard.relist_at(), None);
+        assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
+        assert_eq!(guard.relist_at(), Some(later));
+        assert_eq!(guard.observe_list(listed(0..10), false, later), CONFIRMED);
+        assert_eq!(guard.relist_at(), None);
+        assert_eq!(guard.observe_list(listed(0..9), false, later), ACCEPTED);
+        let last = later + INTERVAL;
+        assert_eq!(guard.observe_list(listed(0..9), false, last), CONFIRMED);
+        assert_eq!(guard.relist_at(), None);
+    }
+
+    #[test]
+    fn deletions_of_others_are_suspended_anew_and_what_came_back_was_never_gone() {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        assert_eq!(
+            guard.observe_list(listed(0..50), false, now),
+            suspended(50, 100)
+        );
+        let later = now + INTERVAL;
+        assert_eq!(
+            guard.observe_list(listed(50..100), false, later),
+            suspended(50, 100)
+        );
+        assert_eq!(guard.relist_at(), Some(later + INTERVAL));
+        let last = later + INTERVAL;
+        assert_eq!(guard.observe_list(listed(0..100), false, last), CONFIRMED);
+    }
+
+    #[test]
+    fn the_deletions_of_a_list_of_an_older_state_are_suspended_however_few() {
+        let now = Instant::now();
+        let mut guard = guard(5, now);
+        assert_eq!(guard.observe_list(listed(0..5), true, now), suspended(0, 5));
+        assert_eq!(
+            guard.observe_list(listed(0..4), false, now),
+            suspended(1, 5)
+        );
+        let later = now + INTERVAL;
+        assert_eq!(
+            guard.observe_list(listed(0..3), true, later),
+            suspended(2, 5)
+        );
+        let last = later + INTERVAL;
+        assert_eq!(guard.observe_list(listed(0..3), false, last), CONFIRMED);
+    }
+
+    #[test]
+    fn an_object_with_finalizers_does_not_go_unobserved() {
+        let now = Instant::now();
+        let mut guard = guard(3, now);
+        let mut meta = ObjectMeta {
+            finalizers: Some(vec!["mcs.causeway.dev/cleanup".to_owned()]),
+            ..ObjectMeta::default()
+        };
+        guard.observe_applied(&meta, 10);
+        assert_eq!(
+            guard.observe_list(listed(0..3), false, now),
+            suspended(1, 4)
+        );
+        let later = now + INTERVAL;
+        assert_eq!(guard.observe_list(listed(0..3), false, later), CONFIRMED);
+        guard.observe_applied(&meta, 10);
+        meta.finalizers = None;
+        guard.observe_applied(&meta, 10);
+        assert_eq!(guard.observe_list(listed(0..3), false, later), ACCEPTED);
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_expected_to_go() {
+        let mut guard = DeletionGuard::new(INTERVAL, false);
+        let now = Instant::now();
+        let mut metas: Vec<_> = (0..40)
+            .map(|number| ObjectMeta {
+                name: Some(format!("foo-{number}")),
+                ..ObjectMeta::default()
+            })
+            .collect();
+        metas
+            .iter()
+            .for_each(|meta| guard.observe_applied(meta, 10));
+        for meta in &mut metas[..30] {
+            meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
+            guard.observe_applied(meta, 10);
+        }
+        assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
+        metas[30..]
+            .iter()
+            .for_each(|meta| guard.observe_applied(meta, 10));
+        assert_eq!(guard.observe_list(listed([]), false, now), ACCEPTED);
+    }
+
+    #[test]
+    fn an_empty_initial_list_is_confirmed_and_its_deletions_suspended_where_there_is_always_some_object()
+     {
+        let now = Instant::now();
+        let (early, later) = (now + INTERVAL / 2, now + INTERVAL);
+        let none = suspended(0, 0);
+        for (never_empty, first) in [(false, ACCEPTED), (true, none)] {
+            for (second, at, conclusion) in [
+                (
+                    0,
+                    early,
+                    if never_empty {
+                        suspended(0, 0)
+                    } else {
+                        ACCEPTED
+                    },
+                ),
+                (3, early, ACCEPTED),
+                (0, later, CONFIRMED),
+                (3, later, CONFIRMED),
+            ] {
+                let mut guard = DeletionGuard::new(INTERVAL, never_empty);
+                assert_eq!(guard.observe_list(listed([]), false, now), first);
+                assert_eq!(guard.relist_at(), Some(later));
+                let concluded = guard.observe_list(listed(0..second), false, at);
+                assert_eq!(concluded, conclusion, "{never_empty} {second}");
+                assert_eq!(guard.relist_at(), Some(later).filter(|_| at == early));
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_in_which_others_suspect_deletions_is_listed_again() {
+        let now = Instant::now();
+        let mut guard = guard(3, now);
+        guard.request_second_list(now);
+        guard.request_second_list(now + INTERVAL / 2);
+        let later = now + INTERVAL;
+        assert_eq!(guard.relist_at(), Some(later));
+        assert_eq!(guard.observe_list(listed(0..3), false, now), ACCEPTED);
+        assert_eq!(guard.observe_list(listed(0..3), false, later), CONFIRMED);
+        assert_eq!(guard.relist_at(), None);
+    }
+
+    #[test]
+    fn deletions_that_a_person_confirms_are_listed_at_once_and_count_and_later_ones_are_suspended()
+    {
+        let now = Instant::now();
+        let mut guard = guard(100, now);
+        guard.confirm_deletions(now);
+        assert_eq!(guard.relist_at(), None, "nothing is suspended");
+        assert_eq!(
+            guard.observe_list(listed(0..50), false, now),
+            suspended(50, 100)
+        );
+        guard.confirm_deletions(now);
+        assert_eq!(guard.relist_at(), Some(now));
+        assert_eq!(guard.observe_list(listed(0..40), true, now), CONFIRMED);
+        assert_eq!(guard.relist_at(), None);
+        assert_eq!(
+            guard.observe_list(listed([]), false, now),
+            suspended(40, 40)
+        );
+    }
+
+    #[test]
+    fn what_is_there_is_weighed() {
+        let mut guard = guard(3, Instant::now());
+        assert_eq!(guard.size(), (3, 30));
+        let mut meta = ObjectMeta {
+            name: Some("foo".to_owned()),
+            ..ObjectMeta::default()
+        };
+        guard.observe_applied(&meta, 5);
+        guard.observe_applied(&meta, 7);
+        assert_eq!(guard.size(), (4, 37));
+        meta.deletion_timestamp = Some(k8s_openapi::jiff::Timestamp::UNIX_EPOCH.into());
+        guard.observe_applied(&meta, 8);
+        assert_eq!(guard.size(), (4, 38), "it is there until it is gone");
+        guard.observe_deleted(&meta);
+        guard.observe_deleted(&meta);
+        assert_eq!(guard.size(), (3, 30));
+        guard.observe_list(listed(0..2), false, Instant::now());
+        assert_eq!(guard.size(), (2, 20));
+    }
+}

@@ -1,0 +1,230 @@
+//! Initial lists are compared with what is recorded elsewhere: what has to be gathered for that, and what is to be reviewed and
+//! listed again after it. What follows from a comparison is [`crate::evidence`]'s to say.
+//!
+//! A provider whose initial lists lack much of what copies record, or all of it, is unknown until its lists hold it, or a second
+//! list lacks it too. A cluster that copies record and the hub's initial list lacks is unknown likewise, for a Cluster does not
+//! go unobserved; and where members hold much of which the hub shows no MultiClusterService, none of it is collected before.
+
+use std::collections::HashSet;
+
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::jiff::SignedDuration;
+use string_cache::DefaultAtom;
+
+use super::Index;
+use super::member::Member;
+use crate::evidence::initial_list::CompleteList;
+use crate::model::slice::{Path, SourceVersion};
+use crate::model::{Item, Lane, Priority, TimePoint};
+
+/// How far the clock of a person who confirms deletions may be ahead.
+const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
+
+impl Index {
+    /// Lanes whose API servers are to be listed a second time; those since the last call.
+    pub fn take_second_lists(&mut self) -> HashSet<Lane> {
+        std::mem::take(&mut self.second_lists)
+    }
+
+    /// A copy was made from a newer version of a provider's slice than the provider shows: either this index is behind, or the
+    /// provider's store was restored. A second list tells.
+    pub fn suspect_rollback(
+        &mut self,
+        provider: &ClusterName,
+        key: &ServiceKey,
+        copied: &SourceVersion,
+        now: TimePoint,
+    ) {
+        let Some(member) = self.members.get_mut(provider) else {
+            return;
+        };
+        if member.suspect_rollback(key, copied, now) {
+            tracing::warn!(cluster = %provider, service = %key, source = %copied, "rollback suspected, relisting");
+            self.second_lists.insert(Lane::Member(provider.clone()));
+        }
+    }
+
+    /// Whether a person confirmed the member's suspended deletions. A time in the future is ignored: it would confirm deletions
+    /// that nobody has seen.
+    pub fn deletions_are_confirmed(&self, name: &ClusterName, now: TimePoint) -> bool {
+        let confirmed = self
+            .hub
+            .clusters
+            .get(name)
+            .and_then(|cluster| cluster.deletions_confirmed);
+        let member = self.members.get(name);
+        let since = member.and_then(|member| member.suspended_deletions().since);
+        match (confirmed, since) {
+            (Some(confirmed), Some(since)) => {
+                since.wall <= confirmed && confirmed.duration_since(now.wall) <= CLOCKS_DIFFER
+            }
+            _ => false,
+        }
+    }
+
+    /// The member's next lists are initial ones, from other watches: they are compared with what copies record.
+    pub fn expect_initial_lists(&mut self, name: &ClusterName) {
+        let Some(member) = self.members.get_mut(name) else {
+            return;
+        };
+        let suspected = member.drop_suspected_rollbacks();
+        let has_listed = member.expect_initial_lists();
+        self.mark_services(suspected, Priority::Low);
+        if !has_listed {
+            return;
+        }
+        for member in self.members.values_mut() {
+            member.record_sources_in(&self.hub.uid, name);
+        }
+    }
+
+    /// A member reported a complete list: what it holds is compared with what others record, and the other way round.
+    pub(super) fn compare_member(
+        &mut self,
+        name: &ClusterName,
+        list: CompleteList,
+        now: TimePoint,
+    ) {
+        if list == CompleteList::Slices
+            && let Some(member) = self.members.get_mut(name)
+        {
+            let sources = member.record_sources(&self.hub.uid);
+            let untraced = self.untraced(name);
+            for atom in sources {
+                let Ok(source) = ClusterName::try_from(&*atom) else {
+                    continue;
+                };
+                if source != *name {
+                    self.compare_cluster(&source);
+                }
+                if untraced.contains(&atom) {
+                    self.compare_initial_lists(&source, now);
+                } else if let Some(member) = self.members.get_mut(name) {
+                    member.forget_sources_in(&atom);
+                }
+            }
+        }
+        self.compare_initial_lists(name, now);
+        if list != CompleteList::Exports {
+            self.compare_services(name);
+        }
+    }
+
+    /// The providers of a member's copies that lack the source of any of them, or were not listed yet.
+    fn untraced(&self, name: &ClusterName) -> HashSet<DefaultAtom> {
+        let mut untraced = HashSet::new();
+        let copies = self.members.get(name).into_iter();
+        let copies = copies.flat_map(Member::all_copies);
+        for (key, copy) in copies.filter(|(_, copy)| *copy.hub == *self.hub.uid) {
+            let Some(atom) = copy.source_cluster.as_ref() else {
+                continue;
+            };
+            let provider = self.members.get(&**atom);
+            let is_traced = provider.is_some_and(|provider| {
+                let is_source = |version: &SourceVersion| {
+                    let mut sources = provider.sources(key);
+                    sources.any(|(_, source)| source.version.uid == version.uid)
+                };
+                provider.is_compared()
+                    && copy.source.as_ref().is_none_or(is_source)
+                    && (copy.path == Path::Native || provider.written_export(key).is_some())
+            });
+            if !is_traced && !untraced.contains(atom) {
+                untraced.insert(atom.clone());
+            }
+        }
+        untraced
+    }
+
+    /// The hub reported a complete list.
+    pub(super) fn compare_hub(&mut self, list: CompleteList) {
+        let clusters = &self.hub.clusters;
+        let is_listed = |name: &ClusterName| clusters.contains_key(name);
+        if self.hub.evidence.settle_clusters(is_listed) {
+            self.mark_all_services();
+        }
+        if matches!(
+            list,
+            CompleteList::MultiClusterServices | CompleteList::Confirmation
+        ) {
+            let names: Vec<_> = self.members.keys().cloned().collect();
+            names.iter().for_each(|name| self.compare_services(name));
+        }
+        if list != CompleteList::Confirmation && self.hub.suspects_services_lost() {
+            self.second_lists.insert(Lane::Hub);
+        }
+    }
+
+    /// Compares a provider's initial lists with what the copies record.
+    fn compare_initial_lists(&mut self, name: &ClusterName, now: TimePoint) {
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        let atom = DefaultAtom::from(name.as_str());
+        let recorded = self.members.values();
+        let recorded: Vec<_> = recorded
+            .filter_map(|other| other.recorded_sources(&atom))
+            .collect();
+        let suspected = match recorded.is_empty() {
+            true => 0,
+            false => member
+                .initial_lists()
+                .suspected_deletions(recorded.into_iter()),
+        };
+        let is_compared = member.is_compared();
+        let before = member.suspected_deletions();
+        if suspected > 0 {
+            self.second_lists.insert(Lane::Member(name.clone()));
+        } else if is_compared {
+            let all = self.members.values_mut();
+            all.for_each(|other| other.forget_sources_in(&atom));
+        }
+        if suspected == before {
+            return;
+        }
+        tracing::warn!(cluster = %name, missing = suspected, "deletions suspected by initial lists");
+        if let Some(member) = self.members.get_mut(name) {
+            member.suspect_deletions(suspected, now);
+        }
+        self.mark(Item::Cluster(name.clone()));
+        self.mark_all_services();
+    }
+
+    /// Compares the hub's list of Clusters with one that copies come from.
+    fn compare_cluster(&mut self, name: &ClusterName) {
+        let hub = &mut self.hub;
+        if hub.clusters.contains_key(name) || !hub.evidence.suspect_cluster(name) {
+            return;
+        }
+        tracing::warn!(cluster = %name, "deletion of cluster suspected, relisting hub");
+        self.second_lists.insert(Lane::Hub);
+    }
+
+    /// Compares the hub's initial list of MultiClusterServices with what a member holds.
+    fn compare_services(&mut self, name: &ClusterName) {
+        let member = self.members.get(name);
+        let Some(member) = member.filter(|member| member.has_listed_natives()) else {
+            return;
+        };
+        let hub = &self.hub;
+        let (missing, held) = match hub.evidence.multi_cluster_services.is_unconfirmed() {
+            false => (0, 0),
+            true => {
+                let held = || member.own_keys(&hub.uid);
+                let lacks =
+                    |key: &ServiceKey| !hub.exposes(key) && member.owns_native(key, &hub.uid);
+                let missing = held().filter(lacks).collect::<HashSet<_>>().len();
+                let held = || held().collect::<HashSet<_>>().len();
+                (missing, if missing > 0 { held() } else { 0 })
+            }
+        };
+        let (before, suspected) = self.hub.evidence.suspect_services(name, missing, held);
+        if suspected > 0 {
+            self.second_lists.insert(Lane::Hub);
+        }
+        if suspected != before {
+            tracing::warn!(cluster = %name, missing = suspected, "deletions of MultiClusterServices suspected by initial list");
+            self.mark_all_services();
+        }
+    }
+}
