@@ -1,8 +1,8 @@
 //! The one loop: applies what happened, plans what is due, sends what may be written.
 
+mod lookups;
 mod members;
 mod misplaced;
-mod questions;
 mod writes;
 
 use std::collections::HashMap;
@@ -21,12 +21,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::Lookups;
 use crate::clock;
 use crate::event::Event;
 use crate::event_recorder::EventRecorder;
 use crate::fleet::Fleet;
 use crate::lease::Leadership;
+use crate::lookup::LookupQueue;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::watch::RelistRequests;
@@ -70,8 +70,8 @@ pub struct Controller {
     queue: Queue,
     /// `None` where leadership ended before the answer.
     writes: JoinSet<Option<WriteResult>>,
-    lookups: Lookups,
-    bindings: Lookups,
+    lookups: LookupQueue,
+    bindings: LookupQueue,
     sources_changed: HashMap<ServiceKey, SourceChange>,
     leads: bool,
 }
@@ -83,15 +83,15 @@ struct SourceChange {
 }
 
 impl Controller {
-    /// A controller that has heard nothing; answers to its own questions come back by `events`.
+    /// A controller of an empty index; the results of its lookups come back by `events`.
     pub fn new(parts: Parts, events: mpsc::Sender<Event>) -> Self {
         Self {
             parts,
             events,
             queue: Queue::default(),
             writes: JoinSet::new(),
-            lookups: Lookups::default(),
-            bindings: Lookups::default(),
+            lookups: LookupQueue::default(),
+            bindings: LookupQueue::default(),
             sources_changed: HashMap::new(),
             leads: false,
         }
@@ -160,7 +160,7 @@ impl Controller {
         self.measure(now.instant);
     }
 
-    /// Leadership gates writing, here; each write asks again when it is sent ([`crate::lease::while_leading`]).
+    /// Leadership gates writing, here; each write is checked again when it is sent ([`crate::lease::while_leading`]).
     fn note_leadership(&mut self, leadership: &Leadership) {
         self.lead(leadership.may_write(Instant::now().into()));
     }
@@ -194,7 +194,7 @@ impl Controller {
                 generation,
                 event,
             } => self.apply_member(&name, generation, event, now),
-            Event::Asked { key, exists } => self.answered(key, exists),
+            Event::LookedUp { key, exists } => self.looked_up(key, exists),
             Event::Propagated { key, outcome } => self.propagated(&key, outcome),
         }
         self.list_again();
@@ -253,7 +253,7 @@ impl Controller {
         if let Some(at) = outcome.again_at {
             self.queue.at(Item::Service(key.clone()), at);
         }
-        if outcome.ask_hub {
+        if outcome.look_up {
             self.look_up(key, now.instant);
         }
         self.look_up_binding(key, now.instant);

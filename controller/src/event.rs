@@ -25,14 +25,14 @@ pub enum Event {
         /// What it said.
         event: MemberEvent,
     },
-    /// The hub was asked for a MultiClusterService outright, and has it or not.
-    Asked {
-        /// The service asked about.
+    /// The hub has that MultiClusterService, or has it not.
+    LookedUp {
+        /// The service.
         key: ServiceKey,
         /// Whether the hub holds a MultiClusterService of that key.
         exists: Result<bool, Failure>,
     },
-    /// The hub was asked what became of Karmada's propagation of a Service.
+    /// The state of Karmada's propagation of a Service.
     Propagated {
         /// The Service.
         key: ServiceKey,

@@ -5,7 +5,7 @@
 //!   matter. A holder stops by itself [`Settings::renew_deadline`] after it *sent* its last good renewal; others wait
 //!   [`Settings::duration`], which is longer, from when they *saw* it.
 //! - The Lease is only ever replaced at the version that was read, so of two that reach for it one fails.
-//! - Every write asks whether this process leads in the moment in which it is sent ([`while_leading`]), so one that was stopped
+//! - Every write checks that this process leads at the moment at which it is sent ([`while_leading`]), so one that was stopped
 //!   for a while sends nothing that waited.
 //! - A holder that is gone is followed within 15 s of its last renewal: [`Settings::duration`] from when that was seen, which is at
 //!   the next look. On shutdown the Lease is released, and a successor takes over at its next look.

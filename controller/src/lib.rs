@@ -5,7 +5,6 @@
 
 pub mod apply;
 pub mod args;
-pub mod ask;
 pub mod clock;
 pub mod controller;
 pub mod event;
@@ -14,6 +13,7 @@ pub mod failure;
 pub mod fleet;
 pub mod hub_watches;
 pub mod lease;
+pub mod lookup;
 pub mod member;
 pub mod metrics;
 pub mod queue;

@@ -103,7 +103,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     } = with;
     let shutdown = tasks.shutdown();
     let asked = async {
-        let known = until_answered(|| Hub::ask(&client)).await;
+        let known = until_answered(|| Hub::get(&client)).await;
         (known, until_answered(|| keep_seal(&client, &config)).await)
     };
     let (known, seal) = tokio::select! {
@@ -243,14 +243,14 @@ struct Hub {
 const DEADLINE: Duration = Duration::from_secs(10);
 const CLUSTER_CRD: &str = "clusters.cluster.karmada.io";
 
-/// Asks the hub until it answers.
-async fn until_answered<T, F>(ask: impl Fn() -> F) -> T
+/// Repeats requests to the hub until it answers.
+async fn until_answered<T, F>(request: impl Fn() -> F) -> T
 where
     F: Future<Output = anyhow::Result<T>>,
 {
     let mut backoff = failure::Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
     loop {
-        match tokio::time::timeout(DEADLINE, ask()).await {
+        match tokio::time::timeout(DEADLINE, request()).await {
             Ok(Ok(answer)) => return answer,
             Ok(Err(error)) => {
                 let why = with_causes(error.as_ref());
@@ -263,7 +263,7 @@ where
 }
 
 impl Hub {
-    async fn ask(client: &Client) -> anyhow::Result<Self> {
+    async fn get(client: &Client) -> anyhow::Result<Self> {
         let namespaces = Api::<Namespace>::all(client.clone());
         let namespace = namespaces
             .get_metadata("kube-system")

@@ -37,9 +37,9 @@ const TAKEN: Duration = Duration::from_secs(30);
 pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) -> Diff {
     let mut diff = Diff::default();
     let mcs = index.hub.multi_cluster_services.get(key);
-    let unasked = mcs.is_none() && !index.hub.evidence.confirmed_gone.contains(key);
+    let unconfirmed = mcs.is_none() && !index.hub.evidence.confirmed_gone.contains(key);
     let is_suspected = index.hub.evidence.suspected_services() > 0;
-    diff.ask_hub = unasked && !is_suspected && index.owns_native(key);
+    diff.look_up = unconfirmed && !is_suspected && index.owns_native(key);
     // Beside Karmada nothing is begun: what is there is guarded, and nothing else.
     let guards = || desired.beside.is_none() || index.owns_native(key);
     let unguarded = mcs.filter(|mcs| {
@@ -53,7 +53,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         diff.writes.insert(Lane::Hub, vec![hub_write(key, patch)]);
     }
     let native = match &desired.members {
-        Members::Wanted(members) if !unasked && unguarded.is_none() => Some(members),
+        Members::Wanted(members) if !unconfirmed && unguarded.is_none() => Some(members),
         _ => None,
     };
     let derived = key.derived();

@@ -59,7 +59,7 @@ pub(crate) struct Environment {
     pub(crate) recorded: Vec<ObjectEvent>,
     /// Members that were seen out, and what may be left in them.
     pub(crate) seen_out: Vec<(String, Leftovers)>,
-    pub(crate) asked: BTreeSet<ServiceKey>,
+    pub(crate) looked_up: BTreeSet<ServiceKey>,
     pub(crate) keeps_clusters: bool,
     now: TimePoint,
     due: BTreeMap<Item, Instant>,
@@ -97,7 +97,7 @@ pub(crate) fn env() -> Environment {
         written: Vec::new(),
         recorded: Vec::new(),
         seen_out: Vec::new(),
-        asked: BTreeSet::new(),
+        looked_up: BTreeSet::new(),
         keeps_clusters: false,
         now: TimePoint {
             instant: Instant::now(),
@@ -354,8 +354,8 @@ impl Environment {
                     for Ahead { provider, copied } in &outcome.ahead {
                         self.index.suspect_rollback(provider, key, copied, now);
                     }
-                    if outcome.ask_hub {
-                        self.asked.insert(key.clone());
+                    if outcome.look_up {
+                        self.looked_up.insert(key.clone());
                     }
                     self.look_again(item, outcome.again_at);
                 }

@@ -1,5 +1,5 @@
 //! What the clusters would come to hold: complete lists go into an index, the plan's writes are carried out on the lists, and
-//! so on until nothing is left to be written. Nothing is asked of any API server.
+//! so on until nothing is left to be written. No API server is involved.
 
 use std::collections::BTreeMap;
 

@@ -25,8 +25,8 @@ use crate::write_queue::{Enqueued, WriteQueue};
 pub struct Outcome {
     /// When to look again, if nothing happens.
     pub again_at: Option<Instant>,
-    /// The hub has to be asked whether the MultiClusterService exists.
-    pub ask_hub: bool,
+    /// Whether the MultiClusterService has to be looked up on the hub.
+    pub look_up: bool,
     /// Copies that were made from newer versions of their sources than are known: the sources' clusters are to be listed a second
     /// time.
     pub ahead: Vec<Ahead>,
@@ -120,7 +120,7 @@ impl Outcome {
         let beside = desired.beside.iter();
         Self {
             again_at: again_at.map(|at| at.instant),
-            ask_hub: diff.ask_hub,
+            look_up: diff.look_up,
             ahead: std::mem::take(&mut diff.ahead),
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
             settled: false,

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::discovery::Discovery;
 use super::report::Report;
-use crate::ask;
+use crate::lookup;
 use crate::event::Event;
 use crate::watch::{Connect, RelistRequests, Settings, Watch};
 
@@ -105,7 +105,7 @@ impl Follower {
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
-        ask::document(&self.client, path, DEADLINE).await
+        lookup::document(&self.client, path, DEADLINE).await
     }
 
     async fn watch<K, T>(

@@ -13,7 +13,7 @@ use super::report::Report;
 use crate::event::Event;
 use crate::metrics::Metrics;
 use crate::watch::RelistRequests;
-use crate::watch::tests::http::{self, Asked, PATIENCE};
+use crate::watch::tests::http::{self, Received, PATIENCE};
 
 #[test]
 fn the_api_server_is_asked_for_those_alone() {
@@ -29,12 +29,12 @@ const SERVED: &str = r#"{"kind":"APIResourceList","groupVersion":"work.karmada.i
 
 /// A hub that is asked by a follower, and what the follower tells.
 struct Followed {
-    requests: mpsc::Receiver<Asked>,
+    requests: mpsc::Receiver<Received>,
     events: mpsc::Receiver<Event>,
 }
 
 impl Followed {
-    fn by(client: Client, requests: mpsc::Receiver<Asked>) -> Self {
+    fn by(client: Client, requests: mpsc::Receiver<Received>) -> Self {
         let (tell, events) = mpsc::channel(8);
         let (sender, relist_requests) = watch::channel(RelistRequests::default());
         let same = client.clone();
@@ -53,7 +53,7 @@ impl Followed {
     }
 
     /// The next request for Works. That the hub serves them is answered whenever it is asked.
-    async fn request(&mut self) -> Asked {
+    async fn request(&mut self) -> Received {
         loop {
             let asked = timeout(PATIENCE, self.requests.recv()).await;
             let asked = asked.expect("nothing is asked").unwrap();

@@ -1,4 +1,4 @@
-//! Whether this process may write, asked in the moment of writing.
+//! Whether this process may write, checked at the moment of writing.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -29,7 +29,7 @@ impl Leadership {
     }
 }
 
-/// Goes on with a request only while this process leads: that is asked by the monotonic clock before each step of it, the one that
+/// Goes on with a request only while this process leads: that is checked by the monotonic clock before each step of it, the one that
 /// sends it included. `None` where leadership ended before the answer.
 pub async fn while_leading<T>(
     leadership: &watch::Receiver<Leadership>,

@@ -1,6 +1,6 @@
 //! What of the Multi-Cluster Services API a member serves: its definitions come and go while it runs.
 //!
-//! Asked with small requests: the resources of one version, and of the next where that is not served. What fields a
+//! Received with small requests: the resources of one version, and of the next where that is not served. What fields a
 //! ServiceImport has is in the OpenAPI document, which any account may read; it is asked for when what is served changed.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use self::schema::{Schema, import_fields};
 use self::versions::Versions;
-use crate::ask;
+use crate::lookup;
 
 mod schema;
 mod versions;
@@ -124,9 +124,9 @@ impl Discovery {
             .settle(version, read, Instant::now(), self.schema_every)
     }
 
-    /// Asks for a document; `None` where the API server does not serve it.
+    /// Gets a document; `None` where the API server does not serve it.
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
-        ask::document(&self.client, path, self.deadline).await
+        lookup::document(&self.client, path, self.deadline).await
     }
 
     /// Gives once why it cannot be asked, when it was so twice in a row: an API server that starts refuses for a moment what it

@@ -6,7 +6,7 @@ use causeway_engine::model::Signal;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::watch::tests::http::{self, Asked, PATIENCE};
+use crate::watch::tests::http::{self, PATIENCE, Received};
 
 /// An API server with nothing but a Service and a Namespace; what it answers can be changed.
 struct Server {
@@ -124,7 +124,7 @@ fn told_of<K>(kind: &str, signal: &Signal<K>) -> String {
     }
 }
 
-async fn answer(answers: &Mutex<Answers>, asked: Asked) {
+async fn answer(answers: &Mutex<Answers>, asked: Received) {
     let (uid, may_discover, minor) = {
         let answers = answers.lock().unwrap();
         (answers.uid, answers.may_discover, answers.minor)

@@ -9,14 +9,14 @@ use kube::ResourceExt as _;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use self::http::{Asked, PATIENCE, status};
+use self::http::{Received, PATIENCE, status};
 use super::*;
 
 pub(crate) mod http;
 mod limits;
 
 struct Server {
-    requests: mpsc::Receiver<Asked>,
+    requests: mpsc::Receiver<Received>,
     signals: mpsc::Receiver<Signal<String>>,
     reconnect: watch::Sender<u64>,
     relist_requests: watch::Sender<RelistRequests>,
@@ -78,14 +78,14 @@ impl Server {
             .send_modify(|requests| requests.second_list += 1);
     }
 
-    async fn asked(&mut self) -> Asked {
+    async fn asked(&mut self) -> Received {
         timeout(PATIENCE, self.requests.recv())
             .await
             .expect("no request in time")
             .unwrap()
     }
 
-    async fn asked_for_list(&mut self) -> Asked {
+    async fn asked_for_list(&mut self) -> Received {
         let asked = self.asked().await;
         assert!(
             !asked.query.contains_key("watch"),
@@ -99,7 +99,7 @@ impl Server {
         asked
     }
 
-    async fn asked_to_watch_from(&mut self, version: &str) -> Asked {
+    async fn asked_to_watch_from(&mut self, version: &str) -> Received {
         let mut asked = self.asked().await;
         if asked.asks_for_the_newest() {
             asked.answer(200, &list(&[], version, "")).await;
@@ -123,7 +123,7 @@ impl Server {
     }
 
     /// Answers a list of `foo` at version 7 and accepts the watch that follows.
-    async fn settled(&mut self) -> Asked {
+    async fn settled(&mut self) -> Received {
         self.asked_for_list()
             .await
             .answer(200, &list(&[service("foo", 5)], "7", ""))

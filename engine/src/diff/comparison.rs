@@ -13,8 +13,8 @@ use crate::model::{Lane, Operation, TimePoint, Write};
 pub struct Diff {
     /// The writes.
     pub writes: BTreeMap<Lane, Vec<Write>>,
-    /// Something bears causeway's label and no MultiClusterService is known that wants it: the hub has to be asked outright.
-    pub ask_hub: bool,
+    /// Something bears causeway's label and no MultiClusterService is known that wants it: it has to be looked up on the hub.
+    pub look_up: bool,
     /// Copies that were made from newer versions of their sources than are known.
     pub ahead: Vec<Ahead>,
     /// When time alone will change it.

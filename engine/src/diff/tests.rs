@@ -123,9 +123,9 @@ fn a_member_that_does_not_answer_never_blocks_a_deletion_and_is_cleaned_when_it_
     assert_eq!(
         env.addresses("member2", "foo"),
         ["10.1.0.5"],
-        "nothing before the hub was asked"
+        "nothing before the lookup"
     );
-    assert!(env.asked.contains(&key("foo")));
+    assert!(env.looked_up.contains(&key("foo")));
     env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.index.mark(crate::model::Item::Service(key("foo")));
     env.settle();
@@ -159,7 +159,7 @@ fn what_no_multi_cluster_service_wants_is_left_until_the_hub_was_asked_outright(
     env.settle();
     env.pass(GRACE + GRACE);
     assert_eq!(env.log(), Vec::<String>::new());
-    assert!(env.asked.contains(&key("foo")));
+    assert!(env.looked_up.contains(&key("foo")));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.index.mark(crate::model::Item::Service(key("foo")));
@@ -183,7 +183,7 @@ fn the_hub_is_not_asked_about_what_nobody_holds() {
     env.off_hub(Kind::Mcs, "foo").settle();
     env.index.mark(crate::model::Item::Service(key("foo")));
     env.settle();
-    assert!(env.asked.is_empty(), "{:?}", env.asked);
+    assert!(env.looked_up.is_empty(), "{:?}", env.looked_up);
 }
 
 #[test]

@@ -367,7 +367,7 @@ fn an_outcome_says_when_to_look_again() {
         )
     };
     let outcome = look(&mut env);
-    assert!(outcome.again_at.is_none() && outcome.settled && !outcome.ask_hub);
+    assert!(outcome.again_at.is_none() && outcome.settled && !outcome.look_up);
     env.off_hub(Kind::Service, "foo").deliver();
     let outcome = look(&mut env);
     assert_eq!(

@@ -13,14 +13,14 @@ use tokio::task::JoinHandle;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A request that waits for its answer; it is cut off where there is none.
-pub(crate) struct Asked {
+pub(crate) struct Received {
     pub(crate) path: String,
     pub(crate) query: HashMap<String, String>,
     stream: TcpStream,
 }
 
 /// A client of a server of its own, the requests that it makes, and the task that takes them.
-pub(crate) async fn listen() -> (Client, mpsc::Receiver<Asked>, JoinHandle<()>) {
+pub(crate) async fn listen() -> (Client, mpsc::Receiver<Received>, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url: Uri = format!("http://{}", listener.local_addr().unwrap())
         .parse()
@@ -31,7 +31,7 @@ pub(crate) async fn listen() -> (Client, mpsc::Receiver<Asked>, JoinHandle<()>) 
             let (stream, _) = listener.accept().await.unwrap();
             let ask = ask.clone();
             tokio::spawn(async move {
-                if let Some(asked) = Asked::read(stream).await {
+                if let Some(asked) = Received::read(stream).await {
                     ask.send(asked).await.ok();
                 }
             });
@@ -42,7 +42,7 @@ pub(crate) async fn listen() -> (Client, mpsc::Receiver<Asked>, JoinHandle<()>) 
     (Client::try_from(config).unwrap(), requests, accepting)
 }
 
-impl Asked {
+impl Received {
     async fn read(mut stream: TcpStream) -> Option<Self> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {

@@ -8,7 +8,7 @@ use crate::model::Item;
 /// Longer than a clean-up may hold a MultiClusterService.
 const HELD: Duration = Duration::from_secs(61);
 
-/// The hub was asked, and has no MultiClusterService.
+/// The hub has no MultiClusterService, by a lookup.
 fn confirm(env: &mut Environment) -> &mut Environment {
     env.index.hub.evidence.confirmed_gone.insert(key("foo"));
     env.index.mark(Item::Service(key("foo")));

@@ -147,10 +147,10 @@ fn many_services_that_the_hubs_initial_list_lacks_are_not_requested_before_a_sec
         let mut env = exposing(services);
         env.forgets("hub", Kind::Mcs, left).restart().pass(EARLY);
         let asked = if suspended { 0 } else { services - left };
-        assert_eq!(env.asked.len(), asked, "{left} of {services}");
+        assert_eq!(env.looked_up.len(), asked, "{left} of {services}");
         env.pass(LATER);
-        assert_eq!(env.asked.len(), services - left, "{left} of {services}");
-        assert!(!env.asked.contains(&key("s00")) || left == 0);
+        assert_eq!(env.looked_up.len(), services - left, "{left} of {services}");
+        assert!(!env.looked_up.contains(&key("s00")) || left == 0);
         env.remembers().restart().pass(LATER);
         assert_eq!(deletions(&env), 0, "nobody said that there are none");
     }

@@ -377,7 +377,7 @@ fn rest(env: &mut Environment) {
         follow(env, member);
     }
     env.pass(GRACE + GRACE);
-    if std::mem::take(&mut env.asked).contains(&key("foo")) && env.mcs("foo").is_none() {
+    if std::mem::take(&mut env.looked_up).contains(&key("foo")) && env.mcs("foo").is_none() {
         env.index.hub.evidence.confirmed_gone.insert(key("foo"));
         env.index.mark(Item::Service(key("foo")));
         env.pass(GRACE + GRACE);

@@ -1,4 +1,4 @@
-//! What the hub's watches do not answer for sure is asked outright.
+//! What the hub's watches do not show for sure is looked up.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use causeway_engine::model::propagation::{Propagation, advice};
 use causeway_engine::model::{Failure, Item, Lane, ObjectEvent, ObjectId};
 
 use super::{Controller, Parts};
-use crate::ask;
+use crate::lookup;
 
 impl Controller {
     /// Something of a service is there of which no MultiClusterService is known.
@@ -20,7 +20,7 @@ impl Controller {
         self.begin_lookups();
     }
 
-    /// A policy of Karmada's is to propagate a Service that causeway has delivered: whether it can is asked now and then.
+    /// A policy of Karmada's is to propagate a Service that causeway has delivered: whether it can is looked up now and then.
     pub(super) fn look_up_binding(&mut self, key: &ServiceKey, now: Instant) {
         let index = &mut self.parts.index;
         if index.beside_policy(key).next().is_none() {
@@ -42,20 +42,23 @@ impl Controller {
         let has_leftovers = |key: &ServiceKey| !index.hub.exposes(key) && index.owns_native(key);
         while let Some(key) = self.lookups.begin(has_leftovers) {
             let events = self.events.clone();
-            tasks.spawn_job("ask", ask::multi_cluster_service(hub.clone(), key, events));
+            tasks.spawn_job(
+                "lookup",
+                lookup::multi_cluster_service(hub.clone(), key, events),
+            );
         }
         let has_policy = |key: &ServiceKey| index.beside_policy(key).next().is_some();
         while let Some(key) = self.bindings.begin(has_policy) {
             let events = self.events.clone();
-            tasks.spawn_job("ask", ask::propagation(hub.clone(), key, events));
+            tasks.spawn_job("lookup", lookup::propagation(hub.clone(), key, events));
         }
     }
 
     pub(super) fn propagated(&mut self, key: &ServiceKey, outcome: Result<Propagation, Failure>) {
         let now = Instant::now();
         let pause = match &outcome {
-            Ok(propagation) if !propagation.is_complete => ask::REMEMBERED,
-            _ => ask::SELDOM,
+            Ok(propagation) if !propagation.is_complete => lookup::REMEMBERED,
+            _ => lookup::SELDOM,
         };
         self.bindings.answered(key, pause, now);
         self.begin_lookups();
@@ -85,11 +88,11 @@ impl Controller {
         self.record(&Lane::Hub, &Item::Service(key.clone()), &object, vec![news]);
     }
 
-    pub(super) fn answered(&mut self, key: ServiceKey, exists: Result<bool, Failure>) {
+    pub(super) fn looked_up(&mut self, key: ServiceKey, exists: Result<bool, Failure>) {
         let now = Instant::now();
         let pause = match &exists {
-            Ok(_) => ask::REMEMBERED,
-            Err(_) => ask::AGAIN,
+            Ok(_) => lookup::REMEMBERED,
+            Err(_) => lookup::AGAIN,
         };
         self.lookups.answered(&key, pause, now);
         self.begin_lookups();
@@ -107,7 +110,7 @@ impl Controller {
             Ok(_) => {}
             Err(failure) => {
                 tracing::warn!(service = %key, %failure, "MultiClusterService lookup failed, retrying");
-                self.queue.at(Item::Service(key), now + ask::AGAIN);
+                self.queue.at(Item::Service(key), now + lookup::AGAIN);
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Questions to API servers that their watches do not answer, or not for sure.
+//! Single requests to API servers for what their watches do not show, or not for sure.
 
-mod lookups;
+mod queue;
 
 use std::time::Duration;
 
@@ -16,28 +16,27 @@ use tokio::time::timeout;
 use crate::event::Event;
 use crate::failure::{Classify as _, classify};
 
-pub use self::lookups::{Lookups, REMEMBERED};
+pub use self::queue::{LookupQueue, REMEMBERED};
 
-/// When a question that found no answer is put again.
+/// When a lookup that failed is repeated.
 pub const AGAIN: Duration = Duration::from_secs(5);
 
-/// For how long what a propagation came to is not asked for again: once it has come to its end, and where it cannot be asked for.
+/// After how long a propagation is looked up again that has come to its end, or cannot be read.
 pub const SELDOM: Duration = Duration::from_secs(300);
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Asks whether the MultiClusterService exists; the answer comes as [`Event::Asked`].
+/// Looks up whether the MultiClusterService exists; the result comes as [`Event::LookedUp`].
 pub async fn multi_cluster_service(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
     let api = Api::<api::MultiClusterService>::namespaced(hub, &key.namespace);
     let exists = match timeout(DEADLINE, api.get_metadata_opt(&key.name)).await {
         Ok(found) => found.map(|found| found.is_some()).classified(),
         Err(_) => Err(Failure::timeout()),
     };
-    tell(&events, Event::Asked { key, exists }).await;
+    tell(&events, Event::LookedUp { key, exists }).await;
 }
 
-/// Asks what became of Karmada's propagation of a Service, of which nothing has where there is no ResourceBinding; the answer comes as
-/// [`Event::Propagated`].
+/// Looks up the state of Karmada's propagation of a Service, by its ResourceBinding if there is one; the result comes as [`Event::Propagated`].
 pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Event>) {
     let path = format!(
         "/apis/work.karmada.io/v1alpha2/namespaces/{}/resourcebindings/{}-service",
@@ -48,7 +47,7 @@ pub async fn propagation(hub: Client, key: ServiceKey, events: mpsc::Sender<Even
     tell(&events, Event::Propagated { key, outcome }).await;
 }
 
-/// Asks for a document; `None` where the API server does not serve it.
+/// Gets a document; `None` where the API server does not serve it.
 pub(crate) async fn document<T: DeserializeOwned>(
     client: &Client,
     path: &str,
@@ -68,6 +67,6 @@ pub(crate) async fn document<T: DeserializeOwned>(
 
 async fn tell(events: &mpsc::Sender<Event>, event: Event) {
     if events.send(event).await.is_err() {
-        tracing::debug!("nobody listens for an answer any more");
+        tracing::debug!("lookup result dropped, shutting down");
     }
 }

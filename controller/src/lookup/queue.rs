@@ -1,4 +1,4 @@
-//! Lookups of MultiClusterServices on the hub. What a member holds decides how many are wanted, so a member must not decide how
+//! LookupQueue of MultiClusterServices on the hub. What a member holds decides how many are wanted, so a member must not decide how
 //! many requests the hub gets: they are made [`WIDTH`] at a time, members take turns, and an answer is remembered.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-/// Lookups under way at one time.
+/// LookupQueue under way at one time.
 const WIDTH: usize = 8;
-/// For how long after an answer the same is not looked up again.
+/// For how long after a result the same is not looked up again.
 pub const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// The lookups that wait, are under way, or were answered lately.
 #[derive(Debug, Default)]
-pub struct Lookups {
+pub struct LookupQueue {
     /// By the member that is the reason.
     waiting: BTreeMap<ClusterName, VecDeque<ServiceKey>>,
     /// Whose turn it was.
@@ -27,7 +27,7 @@ pub struct Lookups {
     remembered: VecDeque<(Instant, ServiceKey)>,
 }
 
-impl Lookups {
+impl LookupQueue {
     /// Wants a lookup because these members hold something of the service: it waits in the shortest of their queues. When to want
     /// it again, where it was answered lately.
     pub fn want<'a>(
@@ -111,9 +111,9 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::ask::multi_cluster_service;
     use crate::event::Event;
-    use crate::watch::tests::http::{self, Asked, PATIENCE};
+    use crate::lookup::multi_cluster_service;
+    use crate::watch::tests::http::{self, PATIENCE, Received};
 
     fn key(name: &str) -> ServiceKey {
         ServiceKey::new("shop", name)
@@ -124,7 +124,7 @@ mod tests {
     }
 
     /// A request that comes, and the service that it is about.
-    async fn request(requests: &mut mpsc::Receiver<Asked>) -> (String, Asked) {
+    async fn request(requests: &mut mpsc::Receiver<Received>) -> (String, Received) {
         let asked = timeout(PATIENCE, requests.recv()).await;
         let asked = asked.expect("in time").expect("a request");
         let service = asked.path.rsplit('/').next().unwrap_or_default();
@@ -134,10 +134,10 @@ mod tests {
     struct Bench {
         hub: Client,
         events: mpsc::Sender<Event>,
-        lookups: Lookups,
-        requests: mpsc::Receiver<Asked>,
+        lookups: LookupQueue,
+        requests: mpsc::Receiver<Received>,
         answers: mpsc::Receiver<Event>,
-        open: VecDeque<(String, Asked)>,
+        open: VecDeque<(String, Received)>,
         now: Instant,
     }
 
@@ -147,7 +147,7 @@ mod tests {
         Bench {
             hub,
             events,
-            lookups: Lookups::default(),
+            lookups: LookupQueue::default(),
             requests,
             answers,
             open: VecDeque::new(),
@@ -184,7 +184,7 @@ mod tests {
             let event = timeout(PATIENCE, self.answers.recv())
                 .await
                 .expect("in time");
-            let Some(Event::Asked { key, exists }) = event else {
+            let Some(Event::LookedUp { key, exists }) = event else {
                 panic!("{event:?}");
             };
             assert_eq!((&*key.name, exists), (&*service, Ok(false)));
