@@ -1,6 +1,6 @@
 //! Everything that causeway decides, and nothing that it does: no client, no task, no clock.
 //!
-//! The data's way through the files: [`index`] -> [`plan`] -> [`diff`] -> [`write_queue`], carried by [`reconcile`], one
+//! The data's way through the files: [`index`] -> [`plan`] -> [`diff`] -> [`write_queue`], run by [`reconcile`], one
 //! turn of it for one item. [`model`] holds the words that cross the borders. What watches the API servers, carries out
 //! the writes and reads the clocks is the controller.
 

@@ -133,7 +133,7 @@ struct Native<'a> {
 }
 
 impl Native<'_> {
-    /// With the Work by which Karmada carries the service, if it does.
+    /// With the Work by which Karmada manages the service, if it does.
     fn cross_cluster(
         &self,
         spec: &MultiClusterService,

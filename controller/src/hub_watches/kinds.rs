@@ -8,7 +8,7 @@ use kube::core::PartialObjectMeta;
 
 use super::follower::Kind;
 
-/// The Works that may carry a service: on a hub whose Karmada carries none, no object and no event matches.
+/// The Works that may propagate a service: on a hub whose Karmada manages none, no object and no event matches.
 pub(super) fn selector() -> String {
     format!(
         "{},{},!{}",
@@ -18,7 +18,7 @@ pub(super) fn selector() -> String {
     )
 }
 
-/// The Works that may carry a service, as a kind that the hub may serve.
+/// The Works that may propagate a service, as a kind that the hub may serve.
 pub(super) fn works() -> Kind<Work, ServiceWork> {
     Kind {
         group: "work.karmada.io",

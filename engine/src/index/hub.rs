@@ -39,7 +39,7 @@ pub struct Hub {
     pub clusters: BTreeMap<ClusterName, ClusterView>,
     /// What exposed services have lost, and since when.
     pub lost: HashMap<ServiceKey, Lost>,
-    /// Which services Karmada's own controllers carry.
+    /// The services that Karmada manages.
     pub works: Works,
     /// Where Karmada was seen not to propagate a Service because there is one already.
     pub refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,

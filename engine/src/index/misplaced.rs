@@ -8,7 +8,7 @@ use super::hub::ClusterView;
 
 impl Index {
     /// The ServiceExports on the hub, with their UIDs, that were not reported yet and that do nothing there. None while that is not
-    /// certain: on a Karmada control plane they are propagated into members, and where the hub is a member they are carried like any
+    /// certain: on a Karmada control plane they are propagated into members, and where the hub is a member they are exported like any
     /// other.
     pub fn take_misplaced_exports(&mut self) -> Vec<(ServiceKey, Box<str>)> {
         let hub = &self.hub;

@@ -47,7 +47,7 @@ pub struct ServiceView {
     pub ingress: Vec<LoadBalancerIngress>,
 }
 
-/// The part of a Service's spec that causeway carries, with the API server's defaults filled in.
+/// The part of a Service's spec that causeway copies, with the API server's defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceShape {
     /// How clients reach it.
@@ -91,7 +91,7 @@ impl fmt::Display for ServiceKind {
     }
 }
 
-/// A port of a Service as it is carried.
+/// A port of a Service as it is copied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortShape {
     /// Protocol, number and name.

@@ -64,7 +64,7 @@ pub enum HubEvent {
     Secrets(String, Signal<Secret>),
     /// Whether it serves Karmada's Works; reported once it is known, and when it changes.
     WorksServed(bool),
-    /// Karmada's Works that may carry services.
+    /// Karmada's Works that may propagate services.
     Works(Signal<ServiceWork>),
     /// Whether it serves ServiceExports; reported once it is known, and when it changes.
     ExportsServed(bool),

@@ -87,7 +87,7 @@ pub(super) fn say(
         placement: &desired.placement,
     };
     let mut message = format!(
-        "Karmada's own MultiClusterService controllers carry this service (Work {work}), and causeway begins nothing beside them"
+        "Karmada's own MultiClusterService controllers manage this service (Work {work}), and causeway begins nothing beside them"
     );
     let hub = desired
         .problem
@@ -101,7 +101,7 @@ pub(super) fn say(
     }
     let (namespace, name) = (&key.namespace, &key.name);
     message.push_str(&format!(
-        ". For causeway to carry it, without a gap: kubectl mcs adopt {name} -n {namespace}"
+        ". For causeway to manage it, without a gap: kubectl mcs adopt {name} -n {namespace}"
     ));
     let wavers = !new.is_empty();
     Desired {

@@ -79,7 +79,7 @@ impl WantedCopy {
     }
 }
 
-/// What of a provider is not carried.
+/// What of a provider is not copied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
     /// How many endpoints of slices that are.
@@ -125,7 +125,7 @@ pub struct DesiredCopies {
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
     /// The copies that stay as they are.
     pub held: Held,
-    /// What is not carried of its providers' endpoints.
+    /// What is not copied of its providers' endpoints.
     pub refused: BTreeMap<ClusterName, Refused>,
 }
 
@@ -160,7 +160,7 @@ impl DesiredCopies {
         }
     }
 
-    /// Nothing of the slice can be carried. What was before stays where it cannot be read, or is too much.
+    /// Nothing of the slice can be copied. What was before stays where it cannot be read, or is too much.
     fn pass_over(&mut self, path: Path, provider: &ClusterName, name: &str, unfit: Unfit) {
         if unfit != Unfit::Names {
             for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
@@ -218,7 +218,7 @@ pub fn copies<'a>(
             desired.held.clusters.insert(provider.name.clone());
             desired.note_refused(provider.name, 0, count, || {
                 Some(format!(
-                    "of a service no more than {MOST_SLICES} are carried"
+                    "no more than {MOST_SLICES} of a service are copied"
                 ))
             });
             continue;
@@ -253,7 +253,7 @@ pub fn copies<'a>(
 }
 
 /// What the slices say that Kubernetes keeps of a service, where others keep some of it too: one that says nothing else (somebody
-/// wrote both Endpoints and a slice) is not carried beside them.
+/// wrote both Endpoints and a slice) is not copied beside them.
 struct KeptByKubernetes<'a> {
     addresses: HashSet<IpAddr>,
     ports: Vec<&'a [SlicePort]>,
@@ -286,12 +286,12 @@ impl<'a> KeptByKubernetes<'a> {
     }
 }
 
-/// Slices of one service and provider that are carried; those of Kubernetes hold a hundred endpoints each.
+/// Slices of one service and provider that are copied; those of Kubernetes hold a hundred endpoints each.
 const MOST_SLICES: usize = 1000;
 /// Endpoints that a slice may have (discovery.k8s.io/v1).
 const MOST_ENDPOINTS: usize = 1000;
 
-/// Why nothing of a slice can be carried.
+/// Why nothing of a slice can be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unfit {
     Names,

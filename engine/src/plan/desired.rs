@@ -73,7 +73,7 @@ pub struct Beside {
 }
 
 impl Desired {
-    /// What is said where Karmada carries the service; then Karmada also says how far it is, in conditions of the same types as
+    /// What is said where Karmada manages the service; then Karmada also says how far it is, in conditions of the same types as
     /// causeway's.
     pub fn karmadas_problem(&self) -> Option<&Problem> {
         let problem = self.problem.as_ref();

@@ -157,7 +157,7 @@ impl View<'_> {
             .map_or(ExposureType::CrossCluster, |spec| spec.exposure)
     }
 
-    /// None where Karmada carries the service: the conditions are Karmada's to write then.
+    /// None where Karmada manages the service: the conditions are Karmada's to write then.
     fn states(&self) -> Vec<(&'static str, Text<'static>, ConditionState)> {
         if self.desired.karmadas_problem().is_some() {
             return Vec::new();

@@ -3,9 +3,9 @@
 use super::*;
 use crate::fixtures::objects::{export, work};
 
-const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService controllers carry this service (Work \
+const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService controllers manage this service (Work \
      karmada-es-member1/foo-5d5d), and causeway begins nothing beside them. ";
-const REMEDY: &str = ". For causeway to carry it, without a gap: kubectl mcs adopt foo -n shop";
+const REMEDY: &str = ". For causeway to manage it, without a gap: kubectl mcs adopt foo -n shop";
 
 /// How long Karmada is given before it is reported what consumers lack.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Services that Karmada manages, or may carry.
+//! Services that Karmada manages, or may manage.
 
 use super::*;
 use crate::fixtures::objects::{export, work};
@@ -7,9 +7,9 @@ use crate::model::{HubEvent, Signal};
 /// How long is waited for what the hub says of its Works.
 const AWAITED: Duration = Duration::from_secs(60);
 
-const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService controllers carry this service (Work \
+const BESIDE: &str = "False ManagedByKarmada: Karmada's own MultiClusterService controllers manage this service (Work \
      karmada-es-member1/foo-5d5d), and causeway begins nothing beside them. ";
-const REMEDY: &str = ". For causeway to carry it, without a gap: kubectl mcs adopt foo -n shop";
+const REMEDY: &str = ". For causeway to manage it, without a gap: kubectl mcs adopt foo -n shop";
 
 /// How long Karmada is given before it is reported what consumers lack.
 const LACKING: Duration = Duration::from_secs(31);
@@ -37,7 +37,7 @@ fn source_of_bar() -> Object {
         .endpoint("10.1.0.9")
 }
 
-/// A hub with Karmada and two members, and a service that nobody has carried.
+/// A hub with Karmada and two members, and a service that nobody manages.
 fn beside_karmada() -> Environment {
     let mut env = env();
     env.member("member1")
@@ -158,7 +158,7 @@ fn a_hub_that_does_not_say_what_karmada_carries_is_not_waited_for_for_ever() {
         env.pass(AWAITED / 2);
         let carried = env.addresses("member2", "foo") == ["10.1.0.6"];
         assert_eq!(carried, ends, "{kind:?}");
-        let unknown = "; unknown whether Karmada carries it too (its Works cannot be read)";
+        let unknown = "; unknown whether Karmada manages it too (its Works cannot be read)";
         assert_eq!(env.says("foo", "Ready").ends_with(unknown), ends);
         assert!(env.is_ready("foo"), "{kind:?}");
         env.assert_at_rest();

@@ -1,4 +1,4 @@
-//! ServiceImports on the hub itself, by which Karmada's own controllers carry exports.
+//! ServiceImports on the hub itself, by which Karmada imports exported services.
 //!
 //! For a ServiceImport on its control plane Karmada makes a Service `derived-<name>` there (karmada-io/karmada,
 //! `pkg/controllers/mcs/service_import_controller.go`, deriveServiceFromServiceImport), and with the import that Service and the

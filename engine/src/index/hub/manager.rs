@@ -48,7 +48,7 @@ impl Hub {
         }
     }
 
-    /// Whether services are carried without its being known what Karmada carries.
+    /// Whether services are planned without its being known what Karmada manages.
     pub fn hides_works(&self, now: TimePoint) -> bool {
         let until = self.works_awaited_until();
         !self.works.are_known() && until.is_some_and(|until| until <= now)

@@ -1,4 +1,4 @@
-//! Which services Karmada's own controllers carry, as the hub's Works show it.
+//! The services that Karmada manages, as the hub's Works show.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::change::Change;
 use crate::evidence::list::ListEvidence;
 use crate::model::{ServiceWork, Signal, TimePoint};
 
-/// Which services Karmada carries.
+/// The services that Karmada manages.
 #[derive(Debug, Default)]
 pub struct Works {
     served: Option<bool>,

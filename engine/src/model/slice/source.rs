@@ -54,7 +54,7 @@ pub enum AddressType {
     Ipv4,
     /// IPv6 addresses.
     Ipv6,
-    /// Names, or something newer: nothing that can be carried.
+    /// Names, or something newer: nothing that can be copied.
     Other,
     /// The slice cannot be read.
     Unread,
@@ -71,7 +71,7 @@ pub enum SliceManager {
     Other,
 }
 
-/// What is carried of an endpoint.
+/// What is copied of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceEndpoint<'a> {
     /// Its first address, which clients use.
@@ -444,7 +444,7 @@ mod tests {
             {"addresses": ["fd00::1"]}, {"addresses": []}, {"addresses": ["10.0.0.1"], "hostname": "a"},
             {"addresses": ["10.0.0.2", "foo.example"]},
         ]);
-        let carried = |address_type: &str| -> Vec<_> {
+        let copied = |address_type: &str| -> Vec<_> {
             let slice = read(address_type, odd.clone());
             let endpoints = slice.endpoints();
             endpoints
@@ -457,10 +457,10 @@ mod tests {
                 .collect()
         };
         assert_eq!(
-            carried("IPv4"),
+            copied("IPv4"),
             [("10.0.0.1".to_owned(), Some("a".to_owned()))]
         );
-        assert_eq!(carried("IPv6"), [("fd00::1".to_owned(), None)]);
-        assert_eq!(carried("FQDN"), []);
+        assert_eq!(copied("IPv6"), [("fd00::1".to_owned(), None)]);
+        assert_eq!(copied("FQDN"), []);
     }
 }

@@ -96,7 +96,7 @@ impl View<'_> {
         };
         let mut sentence = format!("Service {} can be exported", self.key);
         if let Some(left_out) = merge::left_out(&export.spec) {
-            sentence.push_str(&format!("; not carried: {left_out}"));
+            sentence.push_str(&format!("; not exported: {left_out}"));
         }
         let valid = self.valid(name, validity);
         let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
@@ -113,7 +113,7 @@ impl View<'_> {
         let ready = self.ready(export, validity);
         let (because, mut text) = (EXPORTED.0, EXPORTED.1.to_owned());
         if let Some(refused) = self.refused(name) {
-            text.push_str(&format!("; not carried: {}", refused.of(name)));
+            text.push_str(&format!("; not copied: {}", refused.of(name)));
         }
         let own = self.clusterset.imports.of(name);
         if let Some(why) = own.and_then(|desired| desired.unresolved.as_ref()) {

@@ -4,7 +4,7 @@
 //! refused a place that is taken. Its slices, which have names of their own, are not; so of each source there is one manager: a copy goes once
 //! Karmada's slice has what it has, and all of them are made again when the ServiceImport on the hub goes. Where it is Karmada's, causeway writes nothing, and takes back a copy of its
 //! own only once Karmada's slice of the same source is there. Where there is none, causeway begins nothing while Karmada may: it
-//! would take the place first, and two would carry the service.
+//! would take the place first, and two would manage the service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -46,7 +46,7 @@ pub fn merge<'a>(constituents: &[Constituent<'a>]) -> Option<Merged<'a>> {
     })
 }
 
-/// What of an export's labels and annotations cannot be carried, and why.
+/// What of an export's labels and annotations cannot be exported, and why.
 pub fn left_out(spec: &ServiceExportSpec) -> Option<String> {
     Exported::read(spec).left_out()
 }

@@ -276,11 +276,11 @@ fn what_an_export_names_and_cannot_be_carried_is_said_in_valid_while_it_lasts() 
         (vec!["team"], String::new()),
         (
             vec!["team", labels::HUB],
-            format!("; not carried: label {} (reserved)", labels::HUB),
+            format!("; not exported: label {} (reserved)", labels::HUB),
         ),
         (
             vec!["-a", "-b", "-c", "-d", "-e"],
-            "; not carried: label -a (not a valid name and value), label -b (not a valid name and value), \
+            "; not exported: label -a (not a valid name and value), label -b (not a valid name and value), \
              label -c (not a valid name and value) and 2 more"
                 .to_owned(),
         ),
@@ -296,6 +296,6 @@ fn what_an_export_names_and_cannot_be_carried_is_said_in_valid_while_it_lasts() 
     }
     let much = json!({"spec": {"exportedAnnotations": {"a": "x".repeat(250 * 1024)}}});
     env.on("member1", export("foo").with(much)).settle();
-    let expected = format!("True Valid: {can}; not carried: annotation a (beyond 240 KiB in all)");
+    let expected = format!("True Valid: {can}; not exported: annotation a (beyond 240 KiB in all)");
     assert_eq!(says(&env, "member1", "Valid"), expected);
 }

@@ -50,6 +50,6 @@ pub struct Provider<'a> {
     pub member: Option<&'a Member>,
     /// The ports of its Service.
     pub ports: Vec<ServicePort>,
-    /// Which of its addresses are carried.
+    /// Which of its addresses are copied.
     pub ranges: Arc<Ranges>,
 }

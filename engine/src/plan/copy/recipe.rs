@@ -122,7 +122,7 @@ impl Recipe {
         }
     }
 
-    /// Why the first endpoint that is not carried is not.
+    /// Why the first endpoint that is not copied is not.
     pub(super) fn first_refusal(&self, source: &SourceSlice) -> Option<String> {
         let mut endpoints = source.endpoints();
         let refusal = endpoints.find_map(|endpoint| self.refusal(&endpoint));

@@ -419,11 +419,11 @@ fn hints_follow_the_preference_of_the_consumers_own_service() {
 fn an_address_that_no_consumer_may_be_given_is_dropped_and_said() {
     let mut env = provided(foo(), [abc().endpoint("127.0.0.1").endpoint("10.1.0.5")]);
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
-    let carried = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";
+    let copied = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";
     assert_eq!(
         env.says("foo", "Ready"),
         format!(
-            "{carried}; not carried: 1 endpoint of member1 (127.0.0.1 does not lead to another node)"
+            "{copied}; not copied: 1 endpoint of member1 (127.0.0.1 does not lead to another node)"
         )
     );
     let ranges = json!({"metadata": {"annotations": {labels::ENDPOINT_CIDRS: "10.1.1.0/24"}}});
@@ -433,7 +433,7 @@ fn an_address_that_no_consumer_may_be_given_is_dropped_and_said() {
     assert_eq!(
         env.says("foo", "Ready"),
         format!(
-            "{carried}; not carried: 2 endpoints of member1 (127.0.0.1 does not lead to another node)"
+            "{copied}; not copied: 2 endpoints of member1 (127.0.0.1 does not lead to another node)"
         )
     );
     let source = abc().endpoint("10.1.0.5").endpoint("10.1.1.5");

@@ -144,14 +144,14 @@ impl View<'_> {
         }
         let refused = self.refused();
         if !refused.is_empty() {
-            message.push_str(&format!("; not carried: {}", refused.join(", ")));
+            message.push_str(&format!("; not copied: {}", refused.join(", ")));
         }
         let clusters = self.index.refused_propagation(self.key);
         if !clusters.is_empty() {
             message.push_str(&format!("; {}", advice(self.key, &clusters)));
         }
         if self.index.hub.hides_works(self.now) {
-            message.push_str("; unknown whether Karmada carries it too (its Works cannot be read)");
+            message.push_str("; unknown whether Karmada manages it too (its Works cannot be read)");
         }
         message
     }

@@ -21,7 +21,7 @@ pub struct Constituent<'a> {
     pub service: &'a ServiceView,
 }
 
-/// An export, and what of its labels and annotations can be carried.
+/// An export, and what of its labels and annotations can be exported.
 pub(super) struct Export<'a> {
     pub(super) export: Constituent<'a>,
     pub(super) exported: Exported,

@@ -1,4 +1,4 @@
-//! Which of the labels and annotations that an export names are carried.
+//! Which of the labels and annotations that an export names are exported.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) struct Exported {
     pub(super) labels: BTreeMap<String, String>,
     /// The annotations.
     pub(super) annotations: BTreeMap<String, String>,
-    /// What is not carried, and why: `label team/x (its name is not valid)`.
+    /// What is not exported, and why: `label team/x (its name is not valid)`.
     left_out: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Exported {
             .push(format!("{kind} {} ({why})", quoted(name)));
     }
 
-    /// What is not carried, and why; the first few, and how many there are besides.
+    /// What is not exported, and why; the first few, and how many there are besides.
     pub(super) fn left_out(&self) -> Option<String> {
         let named = self.left_out.get(..NAMED_MAX).unwrap_or(&self.left_out);
         let more = self.left_out.len() - named.len();
@@ -78,7 +78,7 @@ impl Exported {
     }
 }
 
-/// Why something is not carried; takes the room that it needs if it is.
+/// Why something is not exported; takes the room that it needs if it is.
 fn obstacle(name: &str, value: &str, is_valid: bool, room: &mut usize) -> Option<&'static str> {
     if is_reserved(name) {
         return Some("reserved");

@@ -1,12 +1,12 @@
-//! Slices that cannot be carried as a whole.
+//! Slices that cannot be copied as a whole.
 
 use super::*;
 use crate::fixtures::objects::{Kind, export};
 use crate::model::slice::{ObservedSlice, WireSlice};
 use crate::model::{MemberEvent, Signal};
 
-const CARRIED: &str =
-    "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster; not carried: ";
+const COPIED: &str =
+    "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster; not copied: ";
 
 fn names() -> Object {
     let names = json!({"addressType": "FQDN", "endpoints": [{"addresses": ["foo.example"]}]});
@@ -33,7 +33,7 @@ fn slices_of_names_and_endpoints_without_an_address_are_reported() {
     assert_eq!(
         env.says("foo", "Ready"),
         format!(
-            "{CARRIED}1 endpoint and 1 EndpointSlice of member1 (an endpoint without an IPv4 address)"
+            "{COPIED}1 endpoint and 1 EndpointSlice of member1 (an endpoint without an IPv4 address)"
         )
     );
 }
@@ -47,7 +47,7 @@ fn exports_tell_what_no_cluster_is_given() {
     env.on("member1", export("foo")).settle().settle();
     let said = env.members["member1"].get(Kind::Export, "shop", "foo");
     let conditions = said.expect("the export")["status"]["conditions"].to_string();
-    let expected = "the service is exported to the clusterset; not carried: 1 endpoint and 1 EndpointSlice of member1 (";
+    let expected = "the service is exported to the clusterset; not copied: 1 endpoint and 1 EndpointSlice of member1 (";
     assert!(conditions.contains(expected), "{conditions}");
     env.assert_at_rest();
 }
@@ -61,7 +61,7 @@ fn a_slice_that_can_no_longer_be_read_keeps_its_copies_and_is_reported() {
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     let said = env.says("foo", "Ready");
     let why = "1 EndpointSlice of member1 (it cannot be read; copies made of it before stay)";
-    assert_eq!(said, format!("{CARRIED}{why}"));
+    assert_eq!(said, format!("{COPIED}{why}"));
     env.on("member1", abc().endpoint("10.1.0.6")).settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"]);
 }
@@ -71,15 +71,11 @@ fn a_slice_of_more_endpoints_than_the_api_allows_keeps_its_copies() {
     let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
     let endpoint =
         |number: usize| json!({"addresses": [format!("10.2.{}.{}", number / 250, number % 250)]});
-    for (endpoints, carried) in [(1001, 1), (1000, 1000), (1001, 1000)] {
+    for (endpoints, copied) in [(1001, 1), (1000, 1000), (1001, 1000)] {
         let all: Vec<_> = (0..endpoints).map(endpoint).collect();
         env.on("member1", abc().with(json!({"endpoints": all})))
             .settle();
-        assert_eq!(
-            env.addresses("member2", "foo").len(),
-            carried,
-            "{endpoints}"
-        );
+        assert_eq!(env.addresses("member2", "foo").len(), copied, "{endpoints}");
         let told = env
             .says("foo", "Ready")
             .contains("it has more than 1000 endpoints");
@@ -103,7 +99,7 @@ fn more_slices_than_a_service_may_have_change_nothing() {
     assert_eq!(
         env.says("foo", "Ready"),
         format!(
-            "{CARRIED}1001 EndpointSlices of member1 (of a service no more than 1000 are carried)"
+            "{COPIED}1001 EndpointSlices of member1 (no more than 1000 of a service are copied)"
         )
     );
     env.off("member1", Kind::Slice, "foo-0").settle();
