@@ -6,7 +6,7 @@ SHELL := bash
 
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-# The same flags as the test bed is built with, so that nothing is compiled twice.
+# The same flags as the testbed is built with, so that nothing is compiled twice.
 GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 
 # KEEP=1 leaves the demo running.
@@ -87,7 +87,7 @@ manifests: rust ## Write the generated manifests anew from the Rust types
 	$(CARGO) build --workspace --bin generate-manifests
 	$(TARGET)/debug/generate-manifests
 
-testbed: rust go ## Build the test bed, and say what this machine lacks for real packets
+testbed: rust go ## Build the testbed, and say what this machine lacks for real packets
 	$(CARGO) build --workspace --bin prepare-testbed
 	$(TARGET)/debug/prepare-testbed
 

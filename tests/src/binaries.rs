@@ -1,4 +1,4 @@
-//! The programs that the bed runs: the control plane's, built once from the Go module `tests/testbed`, and
+//! The programs that the env runs: the control plane's, built once from the Go module `tests/testbed`, and
 //! causeway's own, built by the Cargo that runs the test.
 
 use std::collections::HashMap;
@@ -14,21 +14,21 @@ use sha2::{Digest as _, Sha256};
 use crate::paths;
 
 const MODULE: &str = "tests/testbed";
-const SOURCES: [&str; 4] = ["main.go", "keeper/main.go", "go.mod", "go.sum"];
+const SOURCES: [&str; 4] = ["main.go", "reaper/main.go", "go.mod", "go.sum"];
 const KUBERNETES: &str = "v1.36.3";
 
 /// Where the control plane's programs are.
 #[derive(Clone, Debug)]
-pub struct TestBed {
+pub struct Testbed {
     directory: PathBuf,
     assets: Option<PathBuf>,
 }
 
-impl TestBed {
+impl Testbed {
     /// The programs of the Go module, built if they were not yet built from these sources. Takes
     /// about four minutes then, and says so on standard error.
     pub fn get() -> &'static Self {
-        static BED: OnceLock<TestBed> = OnceLock::new();
+        static BED: OnceLock<Testbed> = OnceLock::new();
         BED.get_or_init(|| Self {
             directory: build_once(),
             assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
@@ -36,7 +36,7 @@ impl TestBed {
     }
 
     /// The program of this name: etcd, kube-apiserver, kube-controller-manager, kube-proxy, coredns,
-    /// kubectl, serve or keeper. One in `KUBEBUILDER_ASSETS` is preferred.
+    /// kubectl, serve or reaper. One in `KUBEBUILDER_ASSETS` is preferred.
     pub fn program(&self, name: &str) -> PathBuf {
         let mut given = self.assets.iter().map(|assets| assets.join(name));
         given
@@ -50,12 +50,12 @@ fn build_once() -> PathBuf {
     let all = paths::target().join("testbed");
     fs::create_dir_all(&all).unwrap_or_else(|e| panic!("cannot make {}: {e}", all.display()));
     let directory = all.join(digest(&module));
-    let lock = File::create(all.join("lock")).expect("a lock file for the test bed");
-    lock.lock().expect("the lock of the test bed");
+    let lock = File::create(all.join("lock")).expect("a lock file for the testbed");
+    lock.lock().expect("the lock of the testbed");
     if !directory.join("complete").is_file() {
         build(&module, &directory);
         link_roles(&directory);
-        File::create(directory.join("complete")).expect("a mark in the test bed");
+        File::create(directory.join("complete")).expect("a mark in the testbed");
         remove_older(&all, &directory);
     }
     directory
@@ -65,8 +65,8 @@ fn digest(module: &Path) -> String {
     let mut hash = Sha256::new();
     for name in SOURCES {
         let path = module.join(name);
-        let content = fs::read(&path)
-            .unwrap_or_else(|e| panic!("the test bed needs {}: {e}", path.display()));
+        let content =
+            fs::read(&path).unwrap_or_else(|e| panic!("the testbed needs {}: {e}", path.display()));
         hash.update(name);
         hash.update(content.len().to_le_bytes());
         hash.update(content);
@@ -78,7 +78,7 @@ fn digest(module: &Path) -> String {
 }
 
 fn build(module: &Path, directory: &Path) {
-    fs::create_dir_all(directory).expect("a directory for the test bed");
+    fs::create_dir_all(directory).expect("a directory for the testbed");
     let version = KUBERNETES.trim_start_matches('v');
     let mut parts = version.split('.');
     let (major, minor) = (
@@ -95,16 +95,16 @@ fn build(module: &Path, directory: &Path) {
         .current_dir(module)
         .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
         .arg(directory)
-        .args([".", "./keeper"])
+        .args([".", "./reaper"])
         .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
         .stdin(Stdio::null())
         .stdout(File::create(&log).expect("a log of the build"))
         .stderr(File::options().append(true).open(&log).expect("the log"));
     say(
-        "building the test bed (etcd, kube-apiserver and friends), about 4 minutes on 2 cores the first time ...",
+        "building the testbed (etcd, kube-apiserver and friends), about 4 minutes on 2 cores the first time ...",
     );
     let mut running = command.spawn().unwrap_or_else(|e| {
-        panic!("the test bed is built with Go 1.26 or later, and `go` cannot be run ({e}): install it from https://go.dev/dl, or on Debian with `apt-get install golang-go`")
+        panic!("the testbed is built with Go 1.26 or later, and `go` cannot be run ({e}): install it from https://go.dev/dl, or on Debian with `apt-get install golang-go`")
     });
     let begun = Instant::now();
     let mut said = begun;
@@ -141,7 +141,7 @@ fn link_roles(directory: &Path) {
     ] {
         let link = directory.join(role);
         if !link.exists() {
-            std::os::unix::fs::symlink("testbed", &link).expect("a link to the test bed");
+            std::os::unix::fs::symlink("testbed", &link).expect("a link to the testbed");
         }
     }
 }

@@ -17,10 +17,10 @@ use crate::cluster::launch::{
 };
 use crate::dns::Nameserver;
 use crate::eventually::{START, eventually};
-use crate::keeper::{Keeper, Process};
 use crate::kubeconfig::Access;
 use crate::kubectl::Output;
 use crate::network::{MemberNetwork, PodNetwork};
+use crate::reaper::{Process, Reaper};
 use crate::store::{Snapshot, Store};
 use crate::{kubeconfig, node, ports};
 
@@ -50,7 +50,7 @@ pub struct Cluster {
     url: String,
     dual_stack: bool,
     clusterset: bool,
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     store: Option<Store>,
     api_server: Process,
     controllers: Process,
@@ -62,7 +62,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts it and waits until it is ready.
-    pub(crate) async fn start_new(keeper: &Arc<Keeper>, mut plan: Plan) -> Self {
+    pub(crate) async fn start_new(reaper: &Arc<Reaper>, mut plan: Plan) -> Self {
         let turn = STARTS.acquire().await.expect("it is never closed");
         std::fs::create_dir_all(&plan.directory).expect("a directory for a cluster");
         let now = SystemTime::now();
@@ -75,20 +75,20 @@ impl Cluster {
 
         let store = plan
             .own_store
-            .then(|| Store::start(keeper, &plan.directory));
+            .then(|| Store::start(reaper, &plan.directory));
         if let Some(store) = &store {
             store.url().clone_into(&mut plan.etcd);
         }
-        let api_server = keeper.run(api_server(&plan, port));
+        let api_server = reaper.run(api_server(&plan, port));
         wait_ready(&plan.name, &url, &authority, &admin_token, &api_server).await;
         drop(turn);
-        let controllers = keeper.run(controller_manager(&plan));
+        let controllers = reaper.run(controller_manager(&plan));
         let mut network = plan.network.take();
         let mut cluster = Self {
             store,
             api_server,
             controllers,
-            keeper: Arc::clone(keeper),
+            reaper: Arc::clone(reaper),
             name: plan.name,
             role: plan.role,
             number: plan.number,
@@ -368,8 +368,8 @@ impl Cluster {
         self.pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn keeper(&self) -> &Arc<Keeper> {
-        &self.keeper
+    pub(crate) fn reaper(&self) -> &Arc<Reaper> {
+        &self.reaper
     }
 }
 

@@ -1,10 +1,10 @@
 //! The DNS of a cluster: CoreDNS, and what `dig` gets from it.
 
 use crate::Cluster;
-use crate::binaries::TestBed;
+use crate::binaries::Testbed;
 use crate::eventually::{START, eventually};
-use crate::keeper::{Process, Program};
 use crate::kubectl::Command;
+use crate::reaper::{Process, Program};
 use crate::{http, ports};
 
 /// What CoreDNS may read.
@@ -61,7 +61,7 @@ fn program(cluster: &Cluster, port: u16, listen: Option<&str>, ready: u16) -> Pr
     );
     std::fs::write(&file, content).expect("a Corefile");
     let log = cluster.directory().join("coredns.log");
-    Program::new(TestBed::get().program("coredns"), log)
+    Program::new(Testbed::get().program("coredns"), log)
         .args(["-conf".to_owned(), file.display().to_string()])
 }
 
@@ -77,7 +77,7 @@ impl Nameserver {
         allow(cluster).await;
         let (port, ready) = (ports::fresh(), ports::fresh());
         let process = cluster
-            .keeper()
+            .reaper()
             .run(program(cluster, port, Some("127.0.0.1"), ready));
         eventually("CoreDNS is ready", START, || async {
             assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
@@ -147,7 +147,7 @@ impl Cluster {
         let output = match self.nameserver() {
             Some(nameserver) => {
                 let server = ["@127.0.0.1".to_owned(), format!("-p{}", nameserver.port)];
-                Command::new(self.keeper(), self.directory(), "dig")
+                Command::new(self.reaper(), self.directory(), "dig")
                     .args(server)
                     .args(question)
                     .run()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// A deadline for what takes well under a second on an idle machine: generous, for busy ones.
 pub const SOON: Duration = Duration::from_secs(30);
 
-/// A deadline for the start of a program of the bed.
+/// A deadline for the start of a program of the env.
 pub(crate) const START: Duration = Duration::from_secs(90);
 
 /// What a probe of [`eventually`] may answer: held, with a value, or not yet, with what was seen.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use futures::future::join_all;
 
 use crate::cluster::{Cluster, Plan, Role};
-use crate::keeper::{Keeper, Undo};
 use crate::network::{MemberNetwork, Network, endpoint_address};
+use crate::reaper::{Reaper, Undo};
 use crate::store::Store;
 use crate::{Space, kubeconfig};
 
@@ -30,7 +30,7 @@ pub struct Fleet {
     members: Vec<Cluster>,
     logs: Logs,
     directory: PathBuf,
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     store: Store,
     endpoint_address: OnceLock<Result<IpAddr, String>>,
 }
@@ -107,15 +107,15 @@ impl Builder {
     /// Starts it and waits until every API server is ready.
     pub async fn start(self) -> Fleet {
         assert!(self.members.len() < 60, "a fleet has fewer than 60 members");
-        let keeper = Keeper::start();
+        let reaper = Reaper::start();
         let directory = tempfile::Builder::new()
             .prefix("causeway-fleet-")
             .tempdir()
             .expect("a temporary directory")
             .keep();
-        keeper.at_the_end(&Undo::Remove(directory.clone()));
-        let store = Store::start(&keeper, &directory);
-        let network = self.packets.then(|| Arc::new(Network::new(&keeper)));
+        reaper.at_the_end(&Undo::Remove(directory.clone()));
+        let store = Store::start(&reaper, &directory);
+        let network = self.packets.then(|| Arc::new(Network::new(&reaper)));
         let members = u8::try_from(self.members.len()).expect("fewer than 60 members");
         let names = std::iter::once(HUB.to_owned()).chain(self.members);
         let clusters = names.zip(0..).map(|(name, number)| {
@@ -140,7 +140,7 @@ impl Builder {
                     .map(|network| MemberNetwork::new(network, &name, number, members)),
                 name,
             };
-            Cluster::start_new(&keeper, plan)
+            Cluster::start_new(&reaper, plan)
         });
         let mut clusters = join_all(clusters).await.into_iter();
         Fleet {
@@ -148,7 +148,7 @@ impl Builder {
             members: clusters.collect(),
             logs: Logs::default(),
             directory,
-            keeper,
+            reaper,
             store,
             endpoint_address: OnceLock::new(),
         }
@@ -202,7 +202,7 @@ impl Fleet {
     /// # Errors
     /// What is missing: for a line that says what is skipped.
     pub fn endpoint_address(&self) -> Result<IpAddr, String> {
-        let found = || endpoint_address(|| Network::new(&self.keeper));
+        let found = || endpoint_address(|| Network::new(&self.reaper));
         self.endpoint_address.get_or_init(found).clone()
     }
 
@@ -212,8 +212,8 @@ impl Fleet {
     }
 
     /// What starts processes that end with the fleet.
-    pub fn keeper(&self) -> &Arc<Keeper> {
-        &self.keeper
+    pub fn reaper(&self) -> &Arc<Reaper> {
+        &self.reaper
     }
 
     /// The logs of all programs, those added by [`Fleet::add_log`] first.
@@ -256,6 +256,6 @@ impl Logs {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        self.keeper.close();
+        self.reaper.close();
     }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::Cluster;
-use crate::binaries::TestBed;
-use crate::keeper::{Exit, Keeper, Program};
+use crate::binaries::Testbed;
+use crate::reaper::{Exit, Program, Reaper};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -53,7 +53,7 @@ impl Output {
 
 /// A command that runs to its end, its standard input a text.
 pub struct Command<'a> {
-    keeper: &'a Arc<Keeper>,
+    reaper: &'a Arc<Reaper>,
     directory: &'a Path,
     program: std::path::PathBuf,
     args: Vec<String>,
@@ -65,12 +65,12 @@ pub struct Command<'a> {
 impl<'a> Command<'a> {
     /// This program; its files are kept in `directory` while it runs.
     pub fn new(
-        keeper: &'a Arc<Keeper>,
+        reaper: &'a Arc<Reaper>,
         directory: &'a Path,
         program: impl Into<std::path::PathBuf>,
     ) -> Self {
         Self {
-            keeper,
+            reaper,
             directory,
             program: program.into(),
             args: Vec::new(),
@@ -137,7 +137,7 @@ impl<'a> Command<'a> {
         if let Some(network) = self.network {
             program = program.in_network(&network);
         }
-        let exit = self.keeper.run(program).exited(within).await;
+        let exit = self.reaper.run(program).exited(within).await;
         let read = |kind: &str| {
             let content = std::fs::read(file(kind)).unwrap_or_default();
             String::from_utf8_lossy(&content).into_owned()
@@ -178,9 +178,9 @@ impl Cluster {
 
     fn kubectl_command(&self) -> Command<'_> {
         Command::new(
-            self.keeper(),
+            self.reaper(),
             self.directory(),
-            TestBed::get().program("kubectl"),
+            Testbed::get().program("kubectl"),
         )
         .env("KUBECONFIG", self.kubeconfig().display().to_string())
         .env(

@@ -1,4 +1,4 @@
-//! The test bed: real etcd, API servers, controller managers and, with root, real packets, on one machine
+//! The testbed: real etcd, API servers, controller managers and, with root, real packets, on one machine
 //! and without containers.
 //!
 //! ```no_run
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! What fails here ends the test: these functions panic, with a message that says what was attempted. Every
-//! program that is started ends with the process that asked for it, however that ends ([`keeper`]), and
+//! program that is started ends with the process that asked for it, however that ends ([`reaper`]), and
 //! directories and network namespaces go with it.
 
 pub mod audit;
@@ -33,7 +33,6 @@ pub mod fixtures;
 pub mod fleet;
 mod http;
 pub mod karmada;
-pub mod keeper;
 mod kubeconfig;
 pub mod kubectl;
 pub mod kubelet;
@@ -42,12 +41,13 @@ pub mod network;
 mod paths;
 mod ports;
 pub mod proxy;
+pub mod reaper;
 pub mod requests;
 mod soak;
 pub mod space;
 pub mod store;
 
-pub use causeway::{Bed, Installation, Running};
+pub use causeway::{Environment, Installation, Running};
 pub use cluster::Cluster;
 pub use clusterset::{service_export, service_import};
 pub use eventually::{SOON, eventually};

@@ -10,10 +10,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Resource};
 
-use crate::binaries::TestBed;
+use crate::binaries::Testbed;
 use crate::cluster::{Role, secret};
 use crate::fixtures::Backends;
-use crate::keeper::{Program, tail};
+use crate::reaper::{Program, tail};
 use crate::{Cluster, Fleet};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -148,11 +148,11 @@ impl<'a> Space<'a> {
 
     fn get(&self, cluster: &Cluster, kinds: &str, format: &str) -> String {
         let out = cluster.directory().join("report.out");
-        let kubectl = Program::new(TestBed::get().program("kubectl"), &out)
+        let kubectl = Program::new(Testbed::get().program("kubectl"), &out)
             .env("KUBECONFIG", cluster.kubeconfig().display().to_string())
             .args(["get", kinds, "--request-timeout=3s", "-o", format, "-n"])
             .arg(&self.name);
-        let kubectl = self.fleet.keeper().run(kubectl);
+        let kubectl = self.fleet.reaper().run(kubectl);
         let deadline = Instant::now() + Duration::from_secs(5);
         while kubectl.is_running() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));

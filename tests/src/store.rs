@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::binaries::TestBed;
-use crate::keeper::{Keeper, Process, Program};
+use crate::binaries::Testbed;
 use crate::ports;
+use crate::reaper::{Process, Program, Reaper};
 
 /// An etcd that runs.
 pub(crate) struct Store {
@@ -23,13 +23,13 @@ pub struct Snapshot(PathBuf);
 
 impl Store {
     /// Starts it, with its data and log in that directory.
-    pub(crate) fn start(keeper: &Arc<Keeper>, directory: &Path) -> Self {
+    pub(crate) fn start(reaper: &Arc<Reaper>, directory: &Path) -> Self {
         std::fs::create_dir_all(directory).expect("a directory for a store");
         let url = format!("http://127.0.0.1:{}", ports::fresh());
         let peer = format!("http://127.0.0.1:{}", ports::fresh());
         let data = directory.join("etcd");
         let log = directory.join("etcd.log");
-        let etcd = Program::new(TestBed::get().program("etcd"), log).args([
+        let etcd = Program::new(Testbed::get().program("etcd"), log).args([
             format!("--data-dir={}", data.display()),
             format!("--listen-client-urls={url}"),
             format!("--advertise-client-urls={url}"),
@@ -40,7 +40,7 @@ impl Store {
             "--log-level=warn".to_owned(),
         ]);
         Self {
-            process: keeper.run(etcd),
+            process: reaper.run(etcd),
             url,
             data,
             snapshots: AtomicU32::new(0),

@@ -1,10 +1,10 @@
-//! The test bed itself.
+//! The testbed itself.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use causeway_tests::keeper::{Exit, Keeper, Program, Undo};
+use causeway_tests::reaper::{Exit, Program, Reaper, Undo};
 use causeway_tests::{Fleet, SOON, eventually, service};
 use k8s_openapi::api::core::v1::{Namespace, Service, ServiceAccount};
 use kube::Api;
@@ -214,16 +214,16 @@ async fn dual_stack_members_have_both_families() {
 #[tokio::test]
 async fn a_process_that_ends_says_how() {
     let directory = tempfile::tempdir().unwrap();
-    let keeper = Keeper::start();
+    let reaper = Reaper::start();
     let shell = |script: &str| {
         Program::new("sh", directory.path().join("log"))
             .args(["-c", script])
             .env("WORD", "heard")
     };
-    let exit = keeper.run(shell("echo $WORD; exit 7"));
+    let exit = reaper.run(shell("echo $WORD; exit 7"));
     assert_eq!(exit.exited(SOON).await, Exit::Code(7));
     assert_eq!(exit.log_tail(5), "heard");
-    let killed = keeper.run(shell("sleep 1000"));
+    let killed = reaper.run(shell("sleep 1000"));
     assert!(killed.is_running());
     killed.kill().await;
     assert_eq!(killed.exit(), Some(Exit::Signal(9)));
@@ -235,16 +235,16 @@ async fn the_parent_to_be_killed() {
     let Some(directory) = std::env::var_os("CAUSEWAY_TEST_VICTIM").map(PathBuf::from) else {
         return;
     };
-    let keeper = Keeper::start();
+    let reaper = Reaper::start();
     let removed = directory.join("removed");
     std::fs::create_dir(&removed).unwrap();
-    keeper.at_the_end(&Undo::Remove(removed.clone()));
-    keeper.at_the_end(&Undo::Run(vec![
+    reaper.at_the_end(&Undo::Remove(removed.clone()));
+    reaper.at_the_end(&Undo::Run(vec![
         "touch".to_owned(),
         directory.join("undone").display().to_string(),
     ]));
     let children =
-        [1, 2].map(|_| keeper.run(Program::new("sleep", removed.join("log")).arg("1000")));
+        [1, 2].map(|_| reaper.run(Program::new("sleep", removed.join("log")).arg("1000")));
     children[1].pause();
     let pids = children.each_ref().map(|child| child.pid().to_string());
     std::fs::write(directory.join("pids.new"), pids.join("\n")).unwrap();

@@ -2,10 +2,10 @@
 
 use causeway::api::MultiClusterService;
 use causeway_tests::fixtures::{RunningPod, ServiceFixture};
-use causeway_tests::keeper::Exit;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{
-    Bed, Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, network, pod, service,
-    service_export,
+    Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service, network, pod,
+    service, service_export,
 };
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -22,12 +22,12 @@ fn packets() -> bool {
 }
 
 /// Three members with packets, and causeway at work; shared by the tests here.
-async fn bed() -> Option<&'static Bed> {
-    static BED: OnceCell<Bed> = OnceCell::const_new();
+async fn env() -> Option<&'static Environment> {
+    static BED: OnceCell<Environment> = OnceCell::const_new();
     if !packets() {
         return None;
     }
-    let builder = || Bed::start(Fleet::builder().members(3).packets().clusterset());
+    let builder = || Environment::start(Fleet::builder().members(3).packets().clusterset());
     Some(BED.get_or_init(builder).await)
 }
 
@@ -77,12 +77,12 @@ fn said_by(pods: &[(&RunningPod, &str)]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_pod_of_another_cluster_answers_through_causeway() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("native").await;
-    let [provider, consumer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("native").await;
+    let [provider, consumer] = ["member1", "member2"].map(|name| env.fleet.member(name));
     service("foo")
         .port_to("http", 80, 8080)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     let pod = space.backends("foo").create(provider).await.remove(0);
     multi_cluster_service("foo")
@@ -105,7 +105,7 @@ async fn a_pod_of_another_cluster_answers_through_causeway() {
     assert_eq!(from_pod.trim(), expected);
 
     space
-        .api::<MultiClusterService>(bed.fleet.hub())
+        .api::<MultiClusterService>(env.fleet.hub())
         .delete("foo", &DeleteParams::default())
         .await
         .unwrap();
@@ -120,13 +120,13 @@ async fn a_pod_of_another_cluster_answers_through_causeway() {
 
 #[tokio::test]
 async fn pods_of_all_providers_answer_and_those_that_go_answer_no_more() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("all").await;
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("all").await;
     let [first, second, consumer] =
-        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+        ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
     service("foo")
         .port_to("http", 80, 8080)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     multi_cluster_service("foo").create(&space).await;
     let near = space.backends("foo").create(first).await.remove(0);
@@ -184,10 +184,10 @@ async fn answered_by(cluster: &Cluster, url: &str, expected: &[String]) {
 
 #[tokio::test]
 async fn pods_of_all_exporters_answer_at_the_clusterset_s_name_and_address() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("exported").await;
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("exported").await;
     let [first, second, importer] =
-        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+        ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
     let fixture = service("foo").port_to("http", 80, 8080);
     let near = export(first, &space, fixture.clone()).await;
     let url = format!("http://{}", in_clusterset(&space));
@@ -221,10 +221,10 @@ async fn pods_of_all_exporters_answer_at_the_clusterset_s_name_and_address() {
 
 #[tokio::test]
 async fn packets_for_a_port_go_to_the_exporters_that_expose_it() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("ports").await;
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("ports").await;
     let [first, second, importer] =
-        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+        ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
     let http = service("foo").port_to("http", 80, 8080);
     let one = export(first, &space, http.clone()).await;
     let two = export(second, &space, http.port_to("more", 8000, 80)).await;
@@ -239,9 +239,9 @@ async fn packets_for_a_port_go_to_the_exporters_that_expose_it() {
 
 #[tokio::test]
 async fn a_client_s_own_service_of_the_name_answers_in_the_cluster_s_own_zone_alone() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("zones").await;
-    let [exporter, importer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("zones").await;
+    let [exporter, importer] = ["member1", "member2"].map(|name| env.fleet.member(name));
     let fixture = service("foo").port_to("http", 80, 8080);
     fixture.clone().create(importer, &space).await;
     let local = space.backends("foo").create(importer).await.remove(0);
@@ -254,10 +254,10 @@ async fn a_client_s_own_service_of_the_name_answers_in_the_cluster_s_own_zone_al
 
 #[tokio::test]
 async fn a_client_s_own_service_of_the_derived_name_and_the_import_do_not_answer_for_each_other() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("derived").await;
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("derived").await;
     let [exporter, occupied, importer] =
-        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+        ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
     let own = service("derived-foo").port_to("http", 80, 8080);
     own.create(occupied, &space).await;
     let local = space.backends("derived-foo").create(occupied).await;
@@ -311,10 +311,10 @@ async fn a_client_s_own_service_of_the_derived_name_and_the_import_do_not_answer
 
 #[tokio::test]
 async fn a_client_sticks_to_one_pod_where_session_affinity_asks_for_it() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("sticky").await;
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("sticky").await;
     let [first, second, importer] =
-        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+        ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
     let fixture = service("foo").port_to("http", 80, 8080);
     let fixture = fixture.with(|spec| spec.session_affinity = Some("ClientIP".to_owned()));
     let near = export(first, &space, fixture.clone()).await;
@@ -334,10 +334,10 @@ async fn a_client_sticks_to_one_pod_where_session_affinity_asks_for_it() {
 
 #[tokio::test]
 async fn pods_of_a_headless_service_answer_at_names_of_their_own() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("hosts").await;
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("hosts").await;
     let [first, second, importer] =
-        ["member1", "member2", "member3"].map(|name| bed.fleet.member(name));
+        ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
     for member in [first, second] {
         let fixture = service("foo").port("http", 80).headless();
         fixture.create(member, &space).await;
@@ -365,12 +365,12 @@ async fn traffic_goes_on_while_the_provider_s_api_server_and_the_controller_are_
     if !packets() {
         return;
     }
-    let bed = Bed::start(Fleet::builder().members(2).packets()).await;
-    let space = bed.fleet.space("away").await;
-    let [provider, consumer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
+    let env = Environment::start(Fleet::builder().members(2).packets()).await;
+    let space = env.fleet.space("away").await;
+    let [provider, consumer] = ["member1", "member2"].map(|name| env.fleet.member(name));
     service("foo")
         .port_to("http", 80, 8080)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     let pod = space.backends("foo").create(provider).await.remove(0);
     multi_cluster_service("foo")
@@ -385,23 +385,23 @@ async fn traffic_goes_on_while_the_provider_s_api_server_and_the_controller_are_
     let expected = said_by(&[(&pod, "member1")]);
 
     provider.pause();
-    bed.controller.restart().await;
+    env.controller.restart().await;
     eventually(
         "the controller knows that it cannot reach it",
         SOON,
         || async {
             let state = [("cluster", "member1"), ("state", "unreachable")];
-            let metrics = bed.controller.metrics().await;
+            let metrics = env.controller.metrics().await;
             metrics.get("causeway_controller_member_state", &state) == Some(1.0)
         },
     )
     .await;
     assert_eq!(answering(consumer, &space, "foo").await, expected);
-    bed.controller.process().kill().await;
+    env.controller.process().kill().await;
     assert_eq!(answering(consumer, &space, "foo").await, expected);
 
     provider.resume();
-    bed.controller.restart().await;
+    env.controller.restart().await;
     let more = space.backends("foo").create(provider).await.remove(0);
     let both = said_by(&[(&pod, "member1"), (&more, "member1")]);
     eventually("a new pod of the provider answers too", SOON, || async {
@@ -412,9 +412,9 @@ async fn traffic_goes_on_while_the_provider_s_api_server_and_the_controller_are_
 
 #[tokio::test]
 async fn the_bed_carries_packets_along_a_slice_that_is_copied_by_hand() {
-    let Some(bed) = bed().await else { return };
-    let space = bed.fleet.space("hand").await;
-    let [provider, consumer] = ["member1", "member2"].map(|name| bed.fleet.member(name));
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("hand").await;
+    let [provider, consumer] = ["member1", "member2"].map(|name| env.fleet.member(name));
     for member in [provider, consumer] {
         service("foo")
             .port_to("http", 80, 8080)

@@ -6,16 +6,16 @@ use causeway_tests::{
 };
 use tokio::sync::OnceCell;
 
-struct Bed {
+struct Environment {
     fleet: Fleet,
     #[allow(dead_code, reason = "it is there to run")]
     controller: Running,
 }
 
 /// Two members and a controller that publishes.
-async fn bed() -> &'static Fleet {
-    static BED: OnceCell<Bed> = OnceCell::const_new();
-    let bed = BED.get_or_init(async || {
+async fn env() -> &'static Fleet {
+    static BED: OnceCell<Environment> = OnceCell::const_new();
+    let env = BED.get_or_init(async || {
         let fleet = Fleet::builder().members(2).clusterset().start().await;
         let installation = Installation::new(&fleet).await;
         let launch = installation.controller().arg("--publish-exports");
@@ -23,9 +23,9 @@ async fn bed() -> &'static Fleet {
         for member in fleet.members() {
             installation.join(member).await;
         }
-        Bed { fleet, controller }
+        Environment { fleet, controller }
     });
-    &bed.await.fleet
+    &env.await.fleet
 }
 
 /// `foo` is provided by member1 and consumed by member2.
@@ -76,7 +76,7 @@ const EXPORTERS: [&str; 4] = [
 
 #[tokio::test]
 async fn providers_export_and_consumers_import_under_the_services_own_address() {
-    let fleet = bed().await;
+    let fleet = env().await;
     let space = fleet.space("published").await;
     let ip = exposed(&space).await;
     let (member1, member2) = (fleet.member("member1"), fleet.member("member2"));
@@ -122,7 +122,7 @@ async fn providers_export_and_consumers_import_under_the_services_own_address() 
 
 #[tokio::test]
 async fn beside_a_persons_export_the_import_is_the_clustersets_alone() {
-    let fleet = bed().await;
+    let fleet = env().await;
     let space = fleet.space("personal").await;
     exposed(&space).await;
     let (member1, member2) = (fleet.member("member1"), fleet.member("member2"));

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Extent;
-use super::bed::{Bed, Subject};
+use super::environment::{Environment, Subject};
 use super::load::{Load, Outcome};
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
+use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
-use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -20,7 +20,7 @@ const LATER: f64 = 100.0;
 const TROUBLE_RATIO: f64 = 1.5;
 
 /// One provider, and the other members as consumers of everything.
-async fn world(extent: &Extent, dead: Vec<usize>) -> anyhow::Result<World> {
+async fn simulation(extent: &Extent, dead: Vec<usize>) -> anyhow::Result<Simulation> {
     let consumers: Arc<[u16]> = (1..=u16::try_from(extent.members)?).collect();
     let spec = ServiceSpec {
         provider: 0,
@@ -36,54 +36,58 @@ async fn world(extent: &Extent, dead: Vec<usize>) -> anyhow::Result<World> {
     .await
 }
 
-async fn load(world: &World, extent: &Extent) -> anyhow::Result<Outcome> {
-    let services = u32::try_from(world.services.all().count())?;
+async fn load(simulation: &Simulation, extent: &Extent) -> anyhow::Result<Outcome> {
+    let services = u32::try_from(simulation.services.all().count())?;
     let pick = |number: u32| SliceId {
         service: number % services,
         slice: 0,
     };
-    Load::new(PER_SECOND, 1.0).run(world, pick).await;
+    Load::new(PER_SECOND, 1.0).run(simulation, pick).await;
     Ok(Load::new(PER_SECOND, extent.load_seconds)
-        .run(world, pick)
+        .run(simulation, pick)
         .await)
 }
 
 /// Waits until nothing was written for a while: that a member is dead is said of every service.
-async fn quiet(world: &World) {
+async fn quiet(simulation: &Simulation) {
     const WHILE: Duration = Duration::from_secs(1);
     loop {
         let since = Instant::now();
         tokio::time::sleep(WHILE).await;
-        if world.journal.writes_since(since).is_empty() {
+        if simulation.journal.writes_since(since).is_empty() {
             return;
         }
     }
 }
 
-async fn controlled(bed: &Bed, world: &World, members: usize) -> anyhow::Result<Subject> {
-    let controller = bed.controller(world)?;
+async fn controlled(
+    env: &Environment,
+    simulation: &Simulation,
+    members: usize,
+) -> anyhow::Result<Subject> {
+    let controller = env.controller(simulation)?;
     controller.synced(members).await?;
-    quiet(world).await;
+    quiet(simulation).await;
     Ok(controller)
 }
 
-pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let last = extent.members;
-    let served = world(extent, Vec::new()).await?;
-    let subject = bed.floor(&served).await?;
+    let served = simulation(extent, Vec::new()).await?;
+    let subject = env.floor(&served).await?;
     let floor = load(&served, extent).await?.percentile(0.99);
     drop(subject);
 
-    let served = world(extent, Vec::new()).await?;
-    let controller = controlled(bed, &served, served.members()).await?;
+    let served = simulation(extent, Vec::new()).await?;
+    let controller = controlled(env, &served, served.members()).await?;
     let well = load(&served, extent).await?;
     served.member(last).hang(true);
     let hanging = load(&served, extent).await?.percentile(0.99);
     drop(controller);
 
-    let served = world(extent, vec![last]).await?;
+    let served = simulation(extent, vec![last]).await?;
     served.member(last).hang(true);
-    let controller = controlled(bed, &served, served.members() - 1).await?;
+    let controller = controlled(env, &served, served.members() - 1).await?;
     let dead = load(&served, extent).await?.percentile(0.99);
     drop(controller);
 

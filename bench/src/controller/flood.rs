@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Extent;
-use super::bed::{Bed, Subject};
+use super::environment::{Environment, Subject};
 use super::load::{Load, Outcome, settle};
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
+use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
-use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -22,7 +22,7 @@ const PER_SECOND: f64 = 25.0;
 const FLOOD_RATIO: f64 = 2.0;
 
 /// Two providers with one consumer.
-async fn world() -> anyhow::Result<World> {
+async fn simulation() -> anyhow::Result<Simulation> {
     let spec = |provider, count: u32| {
         let consumers: Arc<[u16]> = Arc::new([2]);
         let spec = ServiceSpec {
@@ -57,24 +57,24 @@ fn of_flood(number: u32) -> SliceId {
 }
 
 /// The other's changes alone, and during a flood; and how much of the flood was superseded.
-async fn both(world: &World, extent: &Extent) -> [Outcome; 3] {
+async fn both(simulation: &Simulation, extent: &Extent) -> [Outcome; 3] {
     let load = Load::new(PER_SECOND, extent.load_seconds);
-    Load::new(PER_SECOND, 1.0).run(world, of_other).await;
-    let alone = load.run(world, of_other).await;
+    Load::new(PER_SECOND, 1.0).run(simulation, of_other).await;
+    let alone = load.run(simulation, of_other).await;
     let flood = Load::new(extent.flood_per_second, extent.load_seconds + 2.0);
-    tokio::join!(flood.make(world, of_flood), async {
+    tokio::join!(flood.make(simulation, of_flood), async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        load.make(world, of_other).await;
+        load.make(simulation, of_other).await;
     });
-    let mut mixed = settle(world).await;
+    let mut mixed = settle(simulation).await;
     let flood = mixed.take_services(0..FLOODING);
     [alone, mixed, flood]
 }
 
-pub(crate) async fn measure(bed: &mut Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+pub(crate) async fn measure(env: &mut Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let rate = extent.flood_per_second;
-    let served = world().await?;
-    let floor = bed.floor(&served).await?;
+    let served = simulation().await?;
+    let floor = env.floor(&served).await?;
     let [alone, flooded, _] = both(&served, extent).await;
     let mut rows = vec![
         Row::new(
@@ -87,14 +87,14 @@ pub(crate) async fn measure(bed: &mut Bed, extent: &Extent) -> anyhow::Result<Ve
         .beside(alone.percentile(0.99)),
     ];
     drop(floor);
-    let flags = bed.flags.clone();
+    let flags = env.flags.clone();
     for (limit, flags) in [
         ("", flags.clone()),
         (", --member-qps as it is by default", Vec::new()),
     ] {
-        bed.flags = flags;
-        let served = world().await?;
-        let controller: Subject = bed.controller(&served)?;
+        env.flags = flags;
+        let served = simulation().await?;
+        let controller: Subject = env.controller(&served)?;
         controller.synced(served.members()).await?;
         let [alone, flooded, flood] = both(&served, extent).await;
         let row = |what: &str, value: f64, unit| {
@@ -116,6 +116,6 @@ pub(crate) async fn measure(bed: &mut Bed, extent: &Extent) -> anyhow::Result<Ve
         rows.push(row("p99 of what floods", flood.percentile(0.99), "ms"));
         rows.push(row("part of it that is superseded", flood.superseded(), ""));
     }
-    bed.flags = flags;
+    env.flags = flags;
     Ok(rows)
 }

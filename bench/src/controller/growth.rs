@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::Extent;
-use super::bed::Bed;
+use super::environment::Environment;
 use super::load::Load;
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
+use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
-use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -16,7 +16,7 @@ const PER_SECOND: f64 = 100.0;
 /// Of what it is with the fewest services, at most.
 const FLAT: f64 = 1.5;
 
-async fn world(services: usize) -> anyhow::Result<World> {
+async fn simulation(services: usize) -> anyhow::Result<Simulation> {
     let consumers: Arc<[u16]> = Arc::new([1]);
     let spec = ServiceSpec {
         provider: 0,
@@ -40,9 +40,9 @@ struct Point {
     cpu: f64,
 }
 
-async fn point(bed: &Bed, extent: &Extent, services: usize) -> anyhow::Result<Point> {
-    let served = world(services).await?;
-    let controller = bed.controller(&served)?;
+async fn point(env: &Environment, extent: &Extent, services: usize) -> anyhow::Result<Point> {
+    let served = simulation(services).await?;
+    let controller = env.controller(&served)?;
     controller.synced(served.members()).await?;
     // All over the services.
     let step = u32::try_from(services / 1000)?.max(1) + 1;
@@ -65,10 +65,10 @@ async fn point(bed: &Bed, extent: &Extent, services: usize) -> anyhow::Result<Po
     })
 }
 
-pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let mut points: Vec<Point> = Vec::new();
     for services in extent.growth {
-        points.push(point(bed, extent, *services).await?);
+        points.push(point(env, extent, *services).await?);
     }
     let Some(fewest) = points.first() else {
         return Ok(Vec::new());

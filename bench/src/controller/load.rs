@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::time::{sleep, sleep_until};
 
 use super::sim::journal::Arrived;
+use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
-use super::sim::world::World;
 
 /// How long a change may take before it counts as lost.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -40,33 +40,37 @@ impl Load {
     }
 
     /// Makes the changes, one slice after the other.
-    pub(crate) async fn make(self, world: &World, pick: impl Fn(u32) -> SliceId) {
+    pub(crate) async fn make(self, simulation: &Simulation, pick: impl Fn(u32) -> SliceId) {
         let begun = tokio::time::Instant::now();
         for number in 0..self.changes() {
             sleep_until(begun + Duration::from_secs_f64(f64::from(number) / self.per_second)).await;
-            world.replace_pod(pick(number));
+            simulation.replace_pod(pick(number));
         }
     }
 
     /// Makes the changes and waits until they have arrived.
-    pub(crate) async fn run(self, world: &World, pick: impl Fn(u32) -> SliceId) -> Outcome {
-        world.journal.give_up();
-        world.journal.take_arrived();
-        self.make(world, pick).await;
-        settle(world).await
+    pub(crate) async fn run(
+        self,
+        simulation: &Simulation,
+        pick: impl Fn(u32) -> SliceId,
+    ) -> Outcome {
+        simulation.journal.give_up();
+        simulation.journal.take_arrived();
+        self.make(simulation, pick).await;
+        settle(simulation).await
     }
 }
 
 /// Waits until nothing is on its way any more.
-pub(crate) async fn settle(world: &World) -> Outcome {
+pub(crate) async fn settle(simulation: &Simulation) -> Outcome {
     let begun = Instant::now();
-    while world.journal.open() > 0 && begun.elapsed() < PATIENCE {
+    while simulation.journal.open() > 0 && begun.elapsed() < PATIENCE {
         sleep(Duration::from_millis(5)).await;
     }
-    let lost = world.journal.open();
-    world.journal.give_up();
+    let lost = simulation.journal.open();
+    simulation.journal.give_up();
     Outcome {
-        arrived: world.journal.take_arrived(),
+        arrived: simulation.journal.take_arrived(),
         lost,
     }
 }

@@ -1,8 +1,8 @@
 //! The controller, as it is delivered, between a hub and members that are imitated light enough for a hundred clusters on one
 //! machine; beside it the least that a program could do.
 
-mod bed;
 mod crowd;
+mod environment;
 mod flood;
 mod growth;
 mod load;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use causeway_tests::repository;
 use clap::ValueEnum;
 
-use self::bed::Bed;
+use self::environment::Environment;
 use crate::report::{self, Row};
 
 #[derive(Debug, Default, clap::Args)]
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let mut bed = Bed::new()?;
+    let mut env = Environment::new()?;
     let mut rows: Vec<Row> = Vec::new();
     let groups = match args.groups.as_slice() {
         [] => Group::value_variants(),
@@ -122,11 +122,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for group in groups {
         let measured = runtime.block_on(async {
             match group {
-                Group::Propagation => propagation::measure(&bed, &extent).await,
-                Group::Start => start::measure(&bed, &extent).await,
-                Group::Crowd => crowd::measure(&bed, &extent).await,
-                Group::Flood => flood::measure(&mut bed, &extent).await,
-                Group::Growth => growth::measure(&bed, &extent).await,
+                Group::Propagation => propagation::measure(&env, &extent).await,
+                Group::Start => start::measure(&env, &extent).await,
+                Group::Crowd => crowd::measure(&env, &extent).await,
+                Group::Flood => flood::measure(&mut env, &extent).await,
+                Group::Growth => growth::measure(&env, &extent).await,
                 Group::Real => real::measure(&extent).await,
             }
         })?;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Extent;
-use super::bed::{Bed, Subject};
+use super::environment::{Environment, Subject};
 use super::load::{Load, Outcome};
 use super::sim::journal::Write;
 use super::sim::kind::Kind;
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
+use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
-use super::sim::world::World;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -37,7 +37,7 @@ struct Measured {
 }
 
 /// So many services of the first member that are consumed by one other, and as many that are consumed by ten.
-async fn world(extent: &Extent) -> anyhow::Result<World> {
+async fn simulation(extent: &Extent) -> anyhow::Result<Simulation> {
     let services = CONSUMERS.iter().flat_map(|consumers| {
         let consumers: Arc<[u16]> = (1..=*consumers).collect();
         let spec = ServiceSpec {
@@ -57,7 +57,7 @@ async fn world(extent: &Extent) -> anyhow::Result<World> {
     .await
 }
 
-pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let mut cases: Vec<Case> = Vec::new();
     for (per_second, _) in extent.rates {
         cases.extend(CONSUMERS.map(|consumers| Case {
@@ -69,8 +69,8 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
     }
     let (mut at_rest, mut refused) = (Vec::new(), 0);
     for round in 0..extent.rounds {
-        let served = world(extent).await?;
-        let controller = bed.controller(&served)?;
+        let served = simulation(extent).await?;
+        let controller = env.controller(&served)?;
         controller.synced(served.members()).await?;
         if round == 0 {
             let since = Instant::now();
@@ -93,8 +93,8 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
         }
         refused += served.journal.refusals();
         drop(controller);
-        let served = world(extent).await?;
-        let floor = bed.floor(&served).await?;
+        let served = simulation(extent).await?;
+        let floor = env.floor(&served).await?;
         for case in &mut cases {
             let measured = one(&served, &floor, case.consumers, case.per_second, extent).await?;
             case.floor.extend(measured);
@@ -128,7 +128,7 @@ fn rows(cases: &[Case], at_rest: usize, refused: usize, extent: &Extent) -> Vec<
 }
 
 async fn one(
-    world: &World,
+    simulation: &Simulation,
     subject: &Subject,
     consumers: u16,
     per_second: f64,
@@ -146,10 +146,10 @@ async fn one(
         slice: 0,
     };
     // A connection, a thread and a page of memory that are used for the first time are no part of it.
-    Load::new(100.0, 0.2).run(world, pick).await;
+    Load::new(100.0, 0.2).run(simulation, pick).await;
     let (since, cpu) = (Instant::now(), subject.cpu()?);
-    let outcome = Load::new(per_second, seconds).run(world, pick).await;
-    let writes = world.journal.writes_since(since);
+    let outcome = Load::new(per_second, seconds).run(simulation, pick).await;
+    let writes = simulation.journal.writes_since(since);
     let on_hub = |write: &&Write| write.cluster == 0;
     Ok(Measured {
         outcome,

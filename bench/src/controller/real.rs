@@ -3,7 +3,7 @@
 use causeway::api::labels;
 use causeway_tests::audit::AuditedWrite;
 use causeway_tests::{
-    Bed, Cluster, Fleet, SOON, Space, eventually, multi_cluster_service, service,
+    Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service, service,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -44,8 +44,8 @@ async fn arrived(space: &Space<'_>, consumers: &[&Cluster], address: &str) {
 
 /// Changes of one slice, one after the other, counted in the API servers' audit logs.
 pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
-    let bed = Bed::start(Fleet::builder().members(1 + CONSUMERS.len())).await;
-    let fleet = &bed.fleet;
+    let env = Environment::start(Fleet::builder().members(1 + CONSUMERS.len())).await;
+    let fleet = &env.fleet;
     let space = fleet.space(SERVICE).await;
     let (hub, provider) = (fleet.hub(), fleet.member("member1"));
     let consumers = CONSUMERS.map(|name| fleet.member(name));

@@ -5,20 +5,20 @@ use std::time::{Duration, Instant};
 use serde::de::IgnoredAny;
 
 use super::Extent;
-use super::bed::{Bed, Subject};
+use super::environment::{Environment, Subject};
 use super::load::settle;
 use super::sim::kind::Kind;
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
+use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
-use super::sim::world::World;
 use crate::proc;
 use crate::report::Row;
 
 /// Slices of each service.
 const SLICES: u16 = 10;
 const ENDPOINTS: u16 = 100;
-/// In how many members there are copies of each slice, in the two worlds.
+/// In how many members there are copies of each slice, in the two simulations.
 const FEW: usize = 1;
 const MANY: usize = 5;
 /// Seconds to the first change and to synced, at most.
@@ -36,7 +36,11 @@ struct Started {
     memory: proc::Memory,
 }
 
-async fn world(members: usize, services: usize, consumers: usize) -> anyhow::Result<World> {
+async fn simulation(
+    members: usize,
+    services: usize,
+    consumers: usize,
+) -> anyhow::Result<Simulation> {
     let spec = |member: usize| {
         let others = (1..=consumers.min(members - 1)).map(|step| (member + step) % members);
         let number = |member: usize| u16::try_from(member).unwrap_or_default();
@@ -56,18 +60,18 @@ async fn world(members: usize, services: usize, consumers: usize) -> anyhow::Res
     .await
 }
 
-/// Starts the controller into a world in which every member has changed a slice meanwhile.
-async fn start(bed: &Bed, world: &World) -> anyhow::Result<(Started, Subject)> {
-    let each = world.services.all().count() / world.members();
-    for member in 0..world.members() {
+/// Starts the controller into a simulation in which every member has changed a slice meanwhile.
+async fn start(env: &Environment, simulation: &Simulation) -> anyhow::Result<(Started, Subject)> {
+    let each = simulation.services.all().count() / simulation.members();
+    for member in 0..simulation.members() {
         let service = u32::try_from(member * each)?;
-        world.replace_pod(SliceId { service, slice: 0 });
+        simulation.replace_pod(SliceId { service, slice: 0 });
     }
     let begun = Instant::now();
-    let controller = bed.controller(world)?;
-    controller.synced(world.members()).await?;
+    let controller = env.controller(simulation)?;
+    controller.synced(simulation.members()).await?;
     let (synced, cpu) = (begun.elapsed(), controller.cpu()?);
-    let outcome = settle(world).await;
+    let outcome = settle(simulation).await;
     anyhow::ensure!(outcome.lost == 0, "{} changes were lost", outcome.lost);
     let arrivals = outcome
         .arrived
@@ -76,8 +80,8 @@ async fn start(bed: &Bed, world: &World) -> anyhow::Result<(Started, Subject)> {
     let arrivals: Vec<_> = arrivals
         .map(|at| at.duration_since(begun).as_secs_f64())
         .collect();
-    let writes = world.journal.writes_since(begun);
-    eprintln!("start: {}", world.journal.summary(&writes));
+    let writes = simulation.journal.writes_since(begun);
+    eprintln!("start: {}", simulation.journal.summary(&writes));
     let started = Started {
         synced: synced.as_secs_f64(),
         first_change: arrivals.iter().copied().fold(f64::INFINITY, f64::min),
@@ -90,7 +94,7 @@ async fn start(bed: &Bed, world: &World) -> anyhow::Result<(Started, Subject)> {
 }
 
 /// Seconds of one core to pass over a gigabyte of such JSON, all of it in memory.
-fn decode_floor(world: &World) -> anyhow::Result<f64> {
+fn decode_floor(simulation: &Simulation) -> anyhow::Result<f64> {
     const ENOUGH: usize = 200_000_000;
     let mut slice = Vec::new();
     let key = super::sim::kind::key(
@@ -101,9 +105,9 @@ fn decode_floor(world: &World) -> anyhow::Result<f64> {
         }
         .name(),
     );
-    let entry = world.member(0).entry(Kind::EndpointSlice, &key);
+    let entry = simulation.member(0).entry(Kind::EndpointSlice, &key);
     let entry = entry.ok_or_else(|| anyhow::anyhow!("there is no slice {key}"))?;
-    world.member(0).render(&entry, &mut slice);
+    simulation.member(0).render(&entry, &mut slice);
     let (cpu, mut bytes) = (proc::own_cpu_time()?, 0);
     while bytes < ENOUGH {
         serde_json::from_slice::<IgnoredAny>(std::hint::black_box(&slice))?;
@@ -113,13 +117,13 @@ fn decode_floor(world: &World) -> anyhow::Result<f64> {
     Ok(took.as_secs_f64() / bytes as f64 * 1e9)
 }
 
-pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let (members, services) = (extent.members, extent.services_each);
-    let served = world(members, services, FEW).await?;
+    let served = simulation(members, services, FEW).await?;
     let decode = decode_floor(&served)?;
-    let (listed, bytes) = bed.list_all(&served).await?;
+    let (listed, bytes) = env.list_all(&served).await?;
     let gigabytes = bytes / 1e9;
-    let (few, controller) = start(bed, &served).await?;
+    let (few, controller) = start(env, &served).await?;
     drop(controller);
     let slices = members * services * usize::from(SLICES);
     let name = |copies: usize, what: &str| {
@@ -141,12 +145,12 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
     rows.push(row.beside(decode));
     drop(served);
 
-    let served = world(members, 1, FEW).await?;
-    let (small, controller) = start(bed, &served).await?;
+    let served = simulation(members, 1, FEW).await?;
+    let (small, controller) = start(env, &served).await?;
     drop((controller, served));
-    let served = world(members, services, MANY).await?;
-    let (listed, _) = bed.list_all(&served).await?;
-    let (many, controller) = start(bed, &served).await?;
+    let served = simulation(members, services, MANY).await?;
+    let (listed, _) = env.list_all(&served).await?;
+    let (many, controller) = start(env, &served).await?;
     drop(controller);
     rows.extend(start_rows(&many, listed.as_secs_f64(), |what| {
         name(slices * MANY, what)
@@ -178,7 +182,7 @@ fn start_rows(started: &Started, floor: f64, name: impl Fn(&str) -> String) -> V
     ]
 }
 
-/// What a slice and a copy take: of the same slices there are worlds with few copies and with many, and one with few slices.
+/// What a slice and a copy take: of the same slices there are simulations with few copies and with many, and one with few slices.
 fn memory_rows(
     small: &Started,
     few: &Started,

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::bed::Bed;
+use super::environment::Environment;
 use super::load::{Load, ask, percentile};
 use super::{Extent, median, noop, reviews};
 use crate::report::Row;
@@ -62,8 +62,8 @@ type Pick = fn(&(f64, f64)) -> f64;
 #[derive(Default)]
 struct Blocks(Vec<(f64, f64)>);
 
-pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Row>> {
-    let client = bed.fleet.hub().client();
+pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+    let client = env.fleet.hub().client();
     for asked in ALL {
         let patch = json!({"metadata": {"labels": {LABEL: asked.label()}}});
         let namespaces = Api::<Namespace>::all(client.clone());
@@ -72,7 +72,7 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
             .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
     }
-    register(bed).await?;
+    register(env).await?;
     let services = Services::new(extent.services);
     let mut blocks: [Blocks; 3] = Default::default();
     // The first round opens the connections and is not counted.
@@ -90,11 +90,11 @@ pub(crate) async fn measure(bed: &Bed, extent: &Extent) -> anyhow::Result<Vec<Ro
 }
 
 /// Registers the webhook with the project's own manifest, and the floor with the same, each for its namespace.
-async fn register(bed: &Bed) -> anyhow::Result<()> {
+async fn register(env: &Environment) -> anyhow::Result<()> {
     let file = causeway_tests::repository().join("manifests/hub/options/webhook-by-url.yaml");
     let manifest = std::fs::read_to_string(&file)
         .with_context(|| format!("cannot read {}", file.display()))?;
-    let floor = bed.floor().address;
+    let floor = env.floor().address;
     let admit = format!("https://{floor}{}", noop::ADMIT);
     for asked in [Asked::Floor, Asked::Webhook] {
         let selector = format!(
@@ -109,29 +109,29 @@ async fn register(bed: &Bed) -> anyhow::Result<()> {
             .replace("matchConditions:", &selector)
             .replace(
                 "CA_BUNDLE",
-                &STANDARD.encode(bed.installation.authority().pem()),
+                &STANDARD.encode(env.installation.authority().pem()),
             );
         let manifest = if asked == Asked::Floor {
             manifest
                 .replace("WEBHOOK_URL/mutate", &admit)
                 .replace("WEBHOOK_URL/validate", &admit)
         } else {
-            manifest.replace("WEBHOOK_URL", &format!("https://{}", bed.webhook.bind()))
+            manifest.replace("WEBHOOK_URL", &format!("https://{}", env.webhook.bind()))
         };
-        bed.fleet.hub().apply(&manifest).await.ok();
+        env.fleet.hub().apply(&manifest).await.ok();
     }
-    until_asked(bed).await
+    until_asked(env).await
 }
 
 /// An API server learns of its webhooks a moment after they are stored.
-async fn until_asked(bed: &Bed) -> anyhow::Result<()> {
-    let client = bed.fleet.hub().client();
+async fn until_asked(env: &Environment) -> anyhow::Result<()> {
+    let client = env.fleet.hub().client();
     eventually("the floor is asked", SOON, || async {
-        let before = admitted(bed).await.map_err(|e| format!("{e:#}"))?;
+        let before = admitted(env).await.map_err(|e| format!("{e:#}"))?;
         try_create(&client, Asked::Floor)
             .await
             .map_err(|e| e.to_string())?;
-        let after = admitted(bed).await.map_err(|e| format!("{e:#}"))?;
+        let after = admitted(env).await.map_err(|e| format!("{e:#}"))?;
         // Once to mutate, once to validate.
         if after >= before + 2 {
             Ok(())
@@ -163,13 +163,13 @@ async fn try_create(client: &Client, asked: Asked) -> kube::Result<MultiClusterS
     api(client, asked).create(&params, &object).await
 }
 
-async fn admitted(bed: &Bed) -> anyhow::Result<u64> {
-    let target = bed.floor();
+async fn admitted(env: &Environment) -> anyhow::Result<u64> {
+    let target = env.floor();
     let host = target.address.to_string();
     let request = reviews::request(noop::ADMITTED, &host, b"");
     let load = Load {
         address: target.address,
-        tls: bed.tls.clone(),
+        tls: env.tls.clone(),
         server: target.process,
         requests: [request.clone()].into(),
         connections: 1,

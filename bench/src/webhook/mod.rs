@@ -1,7 +1,7 @@
 //! The webhook on one core, beside a bare TLS server of the same stack on the same core.
 
-mod bed;
 mod creates;
+mod environment;
 mod load;
 pub(crate) mod noop;
 mod reviews;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use causeway_tests::repository;
 
-use self::bed::{Bed, Target};
+use self::environment::{Environment, Target};
 use self::load::{Load, Round, ask};
 use self::reviews::{Call, LARGE, SMALL, Size};
 use crate::proc;
@@ -112,28 +112,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let bed = runtime.block_on(Bed::start(extent.services))?;
+    let env = runtime.block_on(Environment::start(extent.services))?;
     if args.hold {
-        let (webhook, floor) = (bed.webhook()?, bed.floor());
+        let (webhook, floor) = (env.webhook()?, env.floor());
         eprintln!("webhook: {webhook:?}, floor: {floor:?}; Enter goes on");
         std::io::stdin().read_line(&mut String::new())?;
     }
-    let mut rows = vec![memory(&bed, "resident memory at rest")?];
-    bed.fleet.hub().pause();
+    let mut rows = vec![memory(&env, "resident memory at rest")?];
+    env.fleet.hub().pause();
     let wanted = args.only.as_deref().unwrap_or_default();
     for scenario in Scenario::all(&extent).filter(|scenario| scenario.name("").contains(wanted)) {
-        rows.extend(measure(&bed, &scenario, &extent)?);
+        rows.extend(measure(&env, &scenario, &extent)?);
         // The webhook's watches are not to find the hub gone.
-        bed.fleet.hub().resume();
-        bed.fleet.hub().pause();
+        env.fleet.hub().resume();
+        env.fleet.hub().pause();
     }
-    bed.fleet.hub().resume();
-    rows.push(memory(&bed, "resident memory after all of this load")?);
+    env.fleet.hub().resume();
+    rows.push(memory(&env, "resident memory after all of this load")?);
     if args.only.is_none() {
-        rows.extend(runtime.block_on(creates::measure(&bed, &extent))?);
+        rows.extend(runtime.block_on(creates::measure(&env, &extent))?);
     }
-    runtime.block_on(nothing_was_refused(&bed))?;
-    runtime.block_on(async { drop(bed) });
+    runtime.block_on(nothing_was_refused(&env))?;
+    runtime.block_on(async { drop(env) });
 
     println!("{}", report::table(&rows));
     let output = args.output.clone();
@@ -143,14 +143,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn memory(bed: &Bed, name: &str) -> anyhow::Result<Row> {
-    let webhook = proc::memory(bed.webhook()?.process)?.resident;
-    let floor = proc::memory(bed.floor().process)?.resident;
+fn memory(env: &Environment, name: &str) -> anyhow::Result<Row> {
+    let webhook = proc::memory(env.webhook()?.process)?.resident;
+    let floor = proc::memory(env.floor().process)?.resident;
     Ok(Row::new(name, webhook, "MiB").beside(floor).below(MEMORY))
 }
 
-async fn nothing_was_refused(bed: &Bed) -> anyhow::Result<()> {
-    let metrics = bed.webhook.metrics().await;
+async fn nothing_was_refused(env: &Environment) -> anyhow::Result<()> {
+    let metrics = env.webhook.metrics().await;
     for verdict in ["denied", "error"] {
         let name = "causeway_webhook_request_duration_seconds_count";
         let count = metrics.get(name, &[("verdict", verdict)]);
@@ -202,7 +202,7 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.get(middle).copied().unwrap_or(f64::NAN)
 }
 
-fn measure(bed: &Bed, scenario: &Scenario, extent: &Extent) -> anyhow::Result<Vec<Row>> {
+fn measure(env: &Environment, scenario: &Scenario, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let Scenario { call, size, .. } = *scenario;
     let bodies = reviews::bodies(call, size, extent.services);
     let load = |target: Target, path: &str| {
@@ -213,7 +213,7 @@ fn measure(bed: &Bed, scenario: &Scenario, extent: &Extent) -> anyhow::Result<Ve
             .collect();
         Load {
             address: target.address,
-            tls: bed.tls.clone(),
+            tls: env.tls.clone(),
             server: target.process,
             requests: requests.into(),
             connections: scenario.connections,
@@ -221,9 +221,9 @@ fn measure(bed: &Bed, scenario: &Scenario, extent: &Extent) -> anyhow::Result<Ve
             measured: extent.measured,
         }
     };
-    let webhook = load(bed.webhook()?, &format!("/{}?timeout=5s", call.name()));
+    let webhook = load(env.webhook()?, &format!("/{}?timeout=5s", call.name()));
     let answer = longest_answer(&webhook, call)?;
-    let floor = load(bed.floor(), &format!("{}{answer}", noop::FIXED));
+    let floor = load(env.floor(), &format!("{}{answer}", noop::FIXED));
 
     let (mut webhook_rounds, mut floor_rounds) = (Vec::new(), Vec::new());
     proc::forget_peak(webhook.server)?;

@@ -1,11 +1,11 @@
-//! Builds the test bed where it is not built yet, and says what of the tests this machine will skip.
+//! Builds the testbed where it is not built yet, and says what of the tests this machine will skip.
 
-use causeway_tests::binaries::TestBed;
+use causeway_tests::binaries::Testbed;
 use causeway_tests::network;
 
 fn main() {
-    let kubectl = TestBed::get().program("kubectl");
-    println!("test bed: {}", kubectl.with_file_name("").display());
+    let kubectl = Testbed::get().program("kubectl");
+    println!("testbed: {}", kubectl.with_file_name("").display());
     match network::prerequisites() {
         Ok(()) => println!("real packets: yes"),
         Err(missing) => println!("real packets: skipped; {missing}"),

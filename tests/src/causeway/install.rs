@@ -17,8 +17,8 @@ use kube::api::{ObjectMeta, PostParams};
 use crate::binaries;
 use crate::causeway::running::{Launch, Running};
 use crate::fleet::Logs;
-use crate::keeper::{Keeper, Program};
 use crate::kubectl::{Command, Output};
+use crate::reaper::{Program, Reaper};
 use crate::{Cluster, Fleet, paths, ports};
 
 pub use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
@@ -27,7 +27,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The definitions and rights of causeway on a hub. Nothing runs yet.
 pub struct Installation {
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     directory: PathBuf,
     hub_kubeconfig: PathBuf,
     authority: Authority,
@@ -72,7 +72,7 @@ impl Installation {
         std::fs::write(directory.join("ca.crt"), authority.pem()).expect("the authority's file");
         Self {
             authority,
-            keeper: Arc::clone(fleet.keeper()),
+            reaper: Arc::clone(fleet.reaper()),
             directory,
             hub_kubeconfig: hub.kubeconfig(),
             logs: fleet.more_logs(),
@@ -296,7 +296,7 @@ spec: {types: [CrossCluster]}
         let log = self.directory.join(format!("{program}-{admin}.log"));
         self.logs.add(&log);
         let command = Program::new(binaries::causeway(program), log);
-        Launch::new(Arc::clone(&self.keeper), command, admin)
+        Launch::new(Arc::clone(&self.reaper), command, admin)
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
     }
 
@@ -307,11 +307,11 @@ spec: {types: [CrossCluster]}
     }
 
     fn kubectl(&self) -> Command<'_> {
-        self.command(binaries::TestBed::get().program("kubectl"))
+        self.command(binaries::Testbed::get().program("kubectl"))
     }
 
     fn command(&self, program: PathBuf) -> Command<'_> {
-        Command::new(&self.keeper, &self.directory, program)
+        Command::new(&self.reaper, &self.directory, program)
             .env("KUBECONFIG", self.hub_kubeconfig.display().to_string())
     }
 }

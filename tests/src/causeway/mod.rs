@@ -15,7 +15,7 @@ use crate::Fleet;
 use crate::fleet::Builder;
 
 /// A fleet with causeway at work: installed on the hub, one webhook, one controller, every member joined.
-pub struct Bed {
+pub struct Environment {
     /// Ended first, so that nothing is logged about clusters that go away.
     pub controller: Running,
     /// Registered with the hub's API server.
@@ -26,7 +26,7 @@ pub struct Bed {
     pub fleet: Fleet,
 }
 
-impl Bed {
+impl Environment {
     /// Starts all of it.
     pub async fn start(builder: Builder) -> Self {
         Self::of(builder.start().await).await

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::eventually::eventually;
 use crate::http;
-use crate::keeper::{Keeper, Process, Program};
 use crate::metrics::Metrics;
+use crate::reaper::{Process, Program, Reaper};
 
 const READY: Duration = Duration::from_secs(60);
 
 /// A process to be started.
 pub struct Launch {
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     program: Program,
     admin: String,
     bind: String,
@@ -22,10 +22,10 @@ pub struct Launch {
 
 impl Launch {
     /// This program, with its admin endpoints on that port of the loopback.
-    pub fn new(keeper: Arc<Keeper>, program: Program, admin_port: u16) -> Self {
+    pub fn new(reaper: Arc<Reaper>, program: Program, admin_port: u16) -> Self {
         let admin = format!("127.0.0.1:{admin_port}");
         Self {
-            keeper,
+            reaper,
             program: program.arg(format!("--admin-bind={admin}")),
             admin,
             bind: String::new(),
@@ -75,7 +75,7 @@ impl Launch {
     /// Starts it and does not wait.
     pub fn start_unready(self) -> Running {
         Running {
-            process: self.keeper.run(self.program),
+            process: self.reaper.run(self.program),
             admin: self.admin,
             bind: self.bind,
             tls: self.tls,

@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use causeway_certs::{Authority, Leaf};
 
 use crate::audit;
-use crate::binaries::TestBed;
+use crate::binaries::Testbed;
 use crate::cluster::{Role, secret};
-use crate::keeper::Program;
 use crate::kubeconfig::{self, Access};
 use crate::network::MemberNetwork;
+use crate::reaper::Program;
 
 pub(super) const VALIDITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -121,7 +121,7 @@ pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
         service_cidr(plan.number)
     };
     Program::new(
-        TestBed::get().program("kube-apiserver"),
+        Testbed::get().program("kube-apiserver"),
         file("kube-apiserver.log"),
     )
     .args([
@@ -162,7 +162,7 @@ pub(super) fn controller_manager(plan: &Plan) -> Program {
         Role::Member => MEMBER_CONTROLLERS,
     };
     Program::new(
-        TestBed::get().program("kube-controller-manager"),
+        Testbed::get().program("kube-controller-manager"),
         file("kube-controller-manager.log"),
     )
     .args([

@@ -14,9 +14,9 @@ mod execution;
 mod mcs;
 pub mod names;
 mod objects;
+mod observer;
 mod plane;
 mod queue;
-mod witness;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ pub use objects::{
     ObjectReference, Placement, ResourceBinding, ResourceBindingSpec, TargetCluster, Work,
     WorkSpec, WorkStatus, Workload,
 };
-pub use witness::Witness;
+pub use observer::Observer;
 
 use crate::{Cluster, Fleet, SOON, Space, eventually};
 use plane::{Member, Plane};

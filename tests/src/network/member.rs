@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Cluster;
-use crate::binaries::TestBed;
+use crate::binaries::Testbed;
 use crate::cluster::{pod_cidr, service_cidr};
 use crate::dns;
 use crate::eventually::{START, eventually};
-use crate::keeper::{Keeper, Process, Program, Undo, Undone};
 use crate::kubectl::{Command, Output};
 use crate::network::{Network, ip};
+use crate::reaper::{Process, Program, Reaper, Undo, Undone};
 
 /// The ports that every pod listens on.
 const POD_PORTS: [u16; 2] = [80, 8080];
@@ -78,7 +78,7 @@ impl MemberNetwork {
             (proxy, "http://127.0.0.1:10256/healthz"),
             (names, "http://127.0.0.1:8181/ready"),
         ] {
-            let process = cluster.keeper().run(program.in_network(&self.namespace));
+            let process = cluster.reaper().run(program.in_network(&self.namespace));
             let name = process.log().display().to_string();
             eventually(&format!("what logs to {name} is ready"), START, || async {
                 assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
@@ -162,17 +162,17 @@ impl MemberNetwork {
 
         let log = cluster.directory().join(format!("{link}.log"));
         let addresses = POD_PORTS.map(|port| format!("{address}:{port}"));
-        let serve = Program::new(TestBed::get().program("serve"), &log)
+        let serve = Program::new(Testbed::get().program("serve"), &log)
             .arg(text)
             .args(addresses)
             .in_network(&pod);
-        let serve = cluster.keeper().run(serve);
+        let serve = cluster.reaper().run(serve);
         eventually("the pod listens", START, || async {
             std::fs::read_to_string(&log).is_ok_and(|log| log.contains("listening"))
         })
         .await;
         PodNetwork {
-            keeper: Arc::clone(&self.network.keeper),
+            reaper: Arc::clone(&self.network.reaper),
             namespace: pod,
             serve,
             undone,
@@ -188,7 +188,7 @@ impl MemberNetwork {
 
     fn kube_proxy(&self, cluster: &Cluster) -> Program {
         let log = cluster.directory().join("kube-proxy.log");
-        Program::new(TestBed::get().program("kube-proxy"), log).args([
+        Program::new(Testbed::get().program("kube-proxy"), log).args([
             format!(
                 "--kubeconfig={}",
                 cluster.kubeconfig_of("kube-proxy").display()
@@ -209,7 +209,7 @@ impl MemberNetwork {
         let directory = resolv_conf_directory(namespace);
         let undone = self
             .network
-            .keeper
+            .reaper
             .at_the_end(&Undo::Remove(directory.clone()));
         std::fs::create_dir_all(&directory).expect("a directory in /etc/netns");
         let content = format!(
@@ -227,7 +227,7 @@ fn resolv_conf_directory(namespace: &str) -> PathBuf {
 
 /// The network of a pod. Dropping it ends the pod's server.
 pub struct PodNetwork {
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     namespace: String,
     serve: Process,
     undone: [Undone; 2],
@@ -261,7 +261,7 @@ impl PodNetwork {
         let directory = resolv_conf_directory(&self.namespace);
         std::fs::remove_dir_all(&directory).expect("a directory in /etc/netns");
         for undone in self.undone {
-            self.keeper.forget(undone);
+            self.reaper.forget(undone);
         }
     }
 }
@@ -272,7 +272,7 @@ async fn exec<'a>(
     program: &str,
     args: impl IntoIterator<Item = &'a str>,
 ) -> Output {
-    Command::new(cluster.keeper(), cluster.directory(), program)
+    Command::new(cluster.reaper(), cluster.directory(), program)
         .args(args)
         .in_network(namespace)
         .run()

@@ -25,11 +25,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cluster::secret;
-use crate::keeper::{Keeper, Undo, Undone};
+use crate::reaper::{Reaper, Undo, Undone};
 
 /// The network of one fleet: names and addresses that no other fleet has.
 pub(crate) struct Network {
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     /// Begins the names of all its namespaces and interfaces.
     name: String,
     /// The third number of its addresses, 198.18.N.x (RFC 2544: no real network is there).
@@ -39,10 +39,10 @@ pub(crate) struct Network {
 
 impl Network {
     /// Makes the bridge and joins this machine to it.
-    pub(crate) fn new(keeper: &Arc<Keeper>) -> Self {
+    pub(crate) fn new(reaper: &Arc<Reaper>) -> Self {
         let name = format!("cw{}", &secret()[..6]);
         let network = Self {
-            keeper: Arc::clone(keeper),
+            reaper: Arc::clone(reaper),
             subnet: free_subnet(),
             next_pod: AtomicU32::new(1),
             name,
@@ -54,7 +54,7 @@ impl Network {
         let host = network.name.clone();
         // The kernel would take its time to remove it with the bridge's namespace.
         let delete = ["ip", "link", "delete", &host].map(str::to_owned);
-        keeper.at_the_end(&Undo::Run(delete.to_vec()));
+        reaper.at_the_end(&Undo::Run(delete.to_vec()));
         network.join_bridge("host", &host, None);
         let address = format!("{}/24", network.host_address());
         ip(["address", "add", &address, "dev", &host]);
@@ -87,7 +87,7 @@ impl Network {
     /// Makes a namespace that goes with the fleet.
     fn add_namespace(&self, namespace: &str) -> Undone {
         let delete = ["ip", "netns", "delete", namespace].map(str::to_owned);
-        let undone = self.keeper.at_the_end(&Undo::Run(delete.to_vec()));
+        let undone = self.reaper.at_the_end(&Undo::Run(delete.to_vec()));
         ip(["netns", "add", namespace]);
         ip(["-n", namespace, "link", "set", "lo", "up"]);
         for (key, value) in [

@@ -2,15 +2,15 @@
 
 use causeway_tests::{Fault, service, service_export};
 
-use super::{back, bed, end, expose, is_clean, kubectl, reaches, written};
+use super::{back, end, env, expose, is_clean, kubectl, reaches, written};
 
 #[tokio::test]
 async fn what_is_deleted_while_a_member_is_away_leaves_the_hub_at_once_and_the_member_when_it_is_back()
  {
-    let bed = bed().await;
-    let _peace = bed.peace.read().await;
-    let space = bed.fleet.space("away").await;
-    let giver = bed.member("giver");
+    let env = env().await;
+    let _peace = env.peace.read().await;
+    let space = env.fleet.space("away").await;
+    let giver = env.member("giver");
     for name in ["foo", "orphaned"] {
         expose(&space, name, ["giver"], ["taker", "absent"]).await;
         let address = back(&space, name, "giver").await;
@@ -25,14 +25,14 @@ async fn what_is_deleted_while_a_member_is_away_leaves_the_hub_at_once_and_the_m
     reaches(&space, "absent", "derived-exported", &[&address]).await;
     let before = written(&space, "absent").await;
 
-    bed.lose("absent").await;
-    kubectl(&space, bed.hub(), ["delete", "service", "orphaned"]).await;
+    env.lose("absent").await;
+    kubectl(&space, env.hub(), ["delete", "service", "orphaned"]).await;
     kubectl(&space, giver, ["delete", "serviceexport", "exported"]).await;
     end(&space, ["foo", "orphaned"]).await;
     is_clean(&space, "giver").await;
     is_clean(&space, "taker").await;
     assert_eq!(written(&space, "absent").await, before);
 
-    bed.set("absent", Fault::None);
+    env.set("absent", Fault::None);
     is_clean(&space, "absent").await;
 }

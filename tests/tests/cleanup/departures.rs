@@ -2,11 +2,11 @@
 
 use causeway_tests::{Fault, Space, eventually};
 
-use super::{Bed, LONG, back, bed, end, expose, is_clean, mcs_says, reaches, written};
+use super::{Environment, LONG, back, end, env, expose, is_clean, mcs_says, reaches, written};
 
 /// A member that gives `alone` to taker, `shared` beside giver, and consumes the latter too.
 struct Member<'a> {
-    bed: &'static Bed,
+    env: &'static Environment,
     name: &'static str,
     space: Space<'a>,
     own: String,
@@ -14,8 +14,8 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    async fn that_is_used(bed: &'static Bed, name: &'static str) -> Self {
-        let space = bed.fleet.space(name).await;
+    async fn that_is_used(env: &'static Environment, name: &'static str) -> Self {
+        let space = env.fleet.space(name).await;
         expose(&space, "alone", [name], ["taker"]).await;
         expose(&space, "shared", ["giver", name], ["taker", name]).await;
         let own = back(&space, "shared", name).await;
@@ -24,9 +24,9 @@ impl Member<'_> {
         reaches(&space, "taker", "alone", &[&alone]).await;
         reaches(&space, "taker", "shared", &[&own, &givers]).await;
         reaches(&space, name, "shared", &[&own, &givers]).await;
-        bed.lose(name).await;
+        env.lose(name).await;
         Self {
-            bed,
+            env,
             name,
             space,
             own,
@@ -45,7 +45,7 @@ impl Member<'_> {
             .chain(["-o", "jsonpath={.items[*].message}"]);
         let left = format!("for {0}/alone, {0}/shared is left in it", self.space.name());
         eventually("an event names the leftovers", LONG, async || {
-            let said = self.bed.hub().kubectl(get.clone()).await.stdout;
+            let said = self.env.hub().kubectl(get.clone()).await.stdout;
             if said.contains(&left) {
                 Ok(())
             } else {
@@ -64,8 +64,8 @@ impl Member<'_> {
     /// Joined again, it is used for what is asked of it still, and clean of the rest.
     async fn is_back(&self) {
         end(&self.space, ["alone"]).await;
-        self.bed.set(self.name, Fault::None);
-        self.bed.join(self.name).await;
+        self.env.set(self.name, Fault::None);
+        self.env.join(self.name).await;
         reaches(&self.space, "taker", "shared", &[&self.own, &self.givers]).await;
         end(&self.space, ["shared"]).await;
         is_clean(&self.space, self.name).await;
@@ -74,22 +74,22 @@ impl Member<'_> {
 
 #[tokio::test]
 async fn a_cluster_deleted_while_its_member_cannot_be_reached_goes_and_what_is_left_is_named() {
-    let bed = bed().await;
-    let _peace = bed.peace.read().await;
-    let member = Member::that_is_used(bed, "lost").await;
+    let env = env().await;
+    let _peace = env.peace.read().await;
+    let member = Member::that_is_used(env, "lost").await;
     let delete = ["delete", "cluster", "lost", "--timeout=100s"];
-    bed.hub().kubectl(delete).await.ok();
+    env.hub().kubectl(delete).await.ok();
     member.is_gone().await;
     member.is_back().await;
 }
 
 #[tokio::test]
 async fn a_member_that_cannot_be_reached_is_unjoined_and_what_is_left_is_named() {
-    let bed = bed().await;
-    let _peace = bed.peace.read().await;
-    let member = Member::that_is_used(bed, "late").await;
+    let env = env().await;
+    let _peace = env.peace.read().await;
+    let member = Member::that_is_used(env, "late").await;
     let unjoin = ["unjoin", "late", "--timeout", "100s"];
-    let said = bed.installation.kubectl_mcs(unjoin).await.ok();
+    let said = env.installation.kubectl_mcs(unjoin).await.ok();
     assert!(
         said.contains("note: late could not be cleaned: Unreachable"),
         "{said}"

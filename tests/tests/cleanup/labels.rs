@@ -2,7 +2,7 @@
 
 use causeway_tests::{Cluster, Space, eventually};
 
-use super::{LONG, back, bed, end, expose, is_clean, kubectl, mcs_says, reaches, says};
+use super::{LONG, back, end, env, expose, is_clean, kubectl, mcs_says, reaches, says};
 
 /// What a controller of another hub wrote for `foo` of the same namespace, from the same provider.
 fn of_another_hub(space: &Space<'_>) -> String {
@@ -55,10 +55,10 @@ async fn identities(space: &Space<'_>, cluster: &Cluster, objects: &[&str]) -> V
 
 #[tokio::test]
 async fn what_another_hub_wrote_or_a_person_took_the_label_from_is_not_touched_and_is_reported() {
-    let bed = bed().await;
-    let _peace = bed.peace.read().await;
-    let space = bed.fleet.space("labels").await;
-    let taker = bed.member("taker");
+    let env = env().await;
+    let _peace = env.peace.read().await;
+    let space = env.fleet.space("labels").await;
+    let taker = env.member("taker");
     let create = ["create", "-f", "-"];
     taker
         .kubectl_with(create, of_another_hub(&space))
@@ -86,7 +86,7 @@ async fn what_another_hub_wrote_or_a_person_took_the_label_from_is_not_touched_a
          in the way of a copy; kubectl -n {} delete endpointslice {name}",
         space.name()
     );
-    says(bed.hub(), &object, "Ready", &failed).await;
+    says(env.hub(), &object, "Ready", &failed).await;
     mcs_says(&space, "foo", "True|").await;
     let theirs = identities(&space, taker, &THEIRS).await;
     let persons = identities(&space, taker, &mine).await;

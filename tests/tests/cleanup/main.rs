@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// A hub with members that are joined, each behind a proxy, and one controller. `giver` provides and `taker` consumes in
 /// every test; the others are there to be in trouble.
-struct Bed {
+struct Environment {
     controller: Running,
     proxies: BTreeMap<&'static str, Proxy>,
     installation: Installation,
@@ -33,10 +33,10 @@ struct Bed {
 
 const MEMBERS: [&str; 5] = ["giver", "taker", "absent", "lost", "late"];
 
-async fn bed() -> &'static Bed {
-    static BED: OnceCell<Bed> = OnceCell::const_new();
+async fn env() -> &'static Environment {
+    static BED: OnceCell<Environment> = OnceCell::const_new();
     BED.get_or_init(async || {
-        let (told, bed) = oneshot::channel();
+        let (told, env) = oneshot::channel();
         // The proxies are to outlive the test that came first.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -44,16 +44,16 @@ async fn bed() -> &'static Bed {
                 .build()
                 .expect("a runtime");
             runtime.block_on(async {
-                told.send(Bed::start().await).ok();
+                told.send(Environment::start().await).ok();
                 pending::<()>().await;
             });
         });
-        bed.await.expect("a bed")
+        env.await.expect("a env")
     })
     .await
 }
 
-impl Bed {
+impl Environment {
     async fn start() -> Self {
         let fleet = Fleet::builder().named_members(MEMBERS).start().await;
         let installation = Installation::new(&fleet).await;
@@ -67,7 +67,7 @@ impl Bed {
             installation.join_at(member, &proxy.url()).await;
             proxies.insert(name, proxy);
         }
-        let bed = Self {
+        let env = Self {
             controller,
             proxies,
             installation,
@@ -75,9 +75,9 @@ impl Bed {
             peace: RwLock::default(),
         };
         for name in MEMBERS {
-            bed.cluster_says(name, "ClustersetAPI", "True|").await;
+            env.cluster_says(name, "ClustersetAPI", "True|").await;
         }
-        bed
+        env
     }
 
     fn hub(&self) -> &Cluster {

@@ -6,7 +6,7 @@ use causeway_tests::audit::Mark;
 use causeway_tests::eventually::throughout;
 use causeway_tests::{Cluster, Space, eventually, service, service_export};
 
-use super::{LONG, back, bed, end, expose, holds, is_clean, kubectl, mcs_says, reaches, written};
+use super::{LONG, back, end, env, expose, holds, is_clean, kubectl, mcs_says, reaches, written};
 
 /// How long nothing is to be written.
 const REST: Duration = Duration::from_secs(3);
@@ -59,10 +59,10 @@ async fn carried(space: &Space<'_>, giver: &Cluster) -> Vec<String> {
 #[tokio::test]
 async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_when_it_is_made_again()
 {
-    let bed = bed().await;
-    let _peace = bed.peace.read().await;
-    let space = bed.fleet.space("held").await;
-    let (giver, taker) = (bed.member("giver"), bed.member("taker"));
+    let env = env().await;
+    let _peace = env.peace.read().await;
+    let space = env.fleet.space("held").await;
+    let (giver, taker) = (env.member("giver"), env.member("taker"));
     let addresses = carried(&space, giver).await;
 
     // Pods go first, and all else waits for this one, for no kubelet ends it.
@@ -79,7 +79,7 @@ async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_whe
         before.iter().any(|name| name == "service/stays"),
         "{before:?}"
     );
-    let marks = [bed.hub().mark().await, taker.mark().await];
+    let marks = [env.hub().mark().await, taker.mark().await];
     let more = back(&space, "stays", "giver").await;
     back(&space, "exported", "giver").await;
     eventually("giver has the new pod", LONG, async || {
@@ -88,7 +88,7 @@ async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_whe
     .await;
     throughout("nothing is written there", REST, async || {
         let all = [
-            writes(&space, bed.hub(), marks[0]).await,
+            writes(&space, env.hub(), marks[0]).await,
             writes(&space, taker, marks[1]).await,
         ];
         if all.concat().is_empty() {
@@ -117,29 +117,29 @@ async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_whe
 
 #[tokio::test]
 async fn a_namespace_that_is_held_on_the_hub_ends_what_is_exposed_in_it_until_it_is_made_again() {
-    let bed = bed().await;
-    let _peace = bed.peace.read().await;
-    let space = bed.fleet.space("hub").await;
+    let env = env().await;
+    let _peace = env.peace.read().await;
+    let space = env.fleet.space("hub").await;
     expose(&space, "foo", ["giver"], ["taker"]).await;
     let address = back(&space, "foo", "giver").await;
     reaches(&space, "taker", "foo", &[&address]).await;
     mcs_says(&space, "foo", "True|").await;
     let holder = "{apiVersion: v1, kind: ConfigMap, metadata: {name: holder, finalizers: [example.com/held]}}";
     let apply = ["apply", "-f", "-", "-n", space.name()];
-    bed.hub().kubectl_with(apply, holder).await.ok();
+    env.hub().kubectl_with(apply, holder).await.ok();
 
-    condemn(&space, bed.hub()).await;
+    condemn(&space, env.hub()).await;
     is_clean(&space, "giver").await;
     is_clean(&space, "taker").await;
     let gone = ["get", "mcs", "--ignore-not-found", "-o", "name"];
     eventually("the MultiClusterService is gone", LONG, async || {
-        let left = kubectl(&space, bed.hub(), gone).await;
+        let left = kubectl(&space, env.hub(), gone).await;
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
-    let mark = bed.hub().mark().await;
+    let mark = env.hub().mark().await;
     throughout("nothing is written", REST, async || {
-        let all = writes(&space, bed.hub(), mark).await;
+        let all = writes(&space, env.hub(), mark).await;
         if all.is_empty() {
             Ok(())
         } else {
@@ -157,8 +157,8 @@ async fn a_namespace_that_is_held_on_the_hub_ends_what_is_exposed_in_it_until_it
         "-p",
         release,
     ];
-    kubectl(&space, bed.hub(), patch).await;
-    make_anew(&space, bed.hub()).await;
+    kubectl(&space, env.hub(), patch).await;
+    make_anew(&space, env.hub()).await;
     expose(&space, "foo", ["giver"], ["taker"]).await;
     reaches(&space, "taker", "foo", &[&address]).await;
     mcs_says(&space, "foo", "True|").await;

@@ -6,8 +6,8 @@ use causeway_tests::eventually::throughout;
 use causeway_tests::{Fault, Space, service, service_export};
 
 use super::{
-    Bed, LONG, back, bed, end, eventually, expose, holds, is_clean, kubectl, mcs_says, reaches,
-    written,
+    Environment, LONG, back, end, env, eventually, expose, holds, is_clean, kubectl, mcs_says,
+    reaches, written,
 };
 
 /// How long nothing is to go that is not known to be wanted no more.
@@ -16,14 +16,14 @@ const DOUBT: Duration = Duration::from_secs(4);
 const NO_FINALIZERS: &str = r#"{"metadata":{"finalizers":null}}"#;
 
 /// Deletes a MultiClusterService and takes its finalizers, as a person does who has lost patience.
-async fn force_away(space: &Space<'_>, bed: &Bed, name: &str) {
-    kubectl(space, bed.hub(), ["delete", "mcs", name, "--wait=false"]).await;
+async fn force_away(space: &Space<'_>, env: &Environment, name: &str) {
+    kubectl(space, env.hub(), ["delete", "mcs", name, "--wait=false"]).await;
     let patch = ["patch", "mcs", name, "--type=merge", "-p", NO_FINALIZERS];
-    kubectl(space, bed.hub(), patch).await;
+    kubectl(space, env.hub(), patch).await;
 }
 
-async fn exported(space: &Space<'_>, bed: &Bed, name: &str, member: &str) -> String {
-    let cluster = bed.member(member);
+async fn exported(space: &Space<'_>, env: &Environment, name: &str, member: &str) -> String {
+    let cluster = env.member(member);
     service(name).port("http", 80).create(cluster, space).await;
     service_export(name).create(cluster, space).await;
     let address = back(space, name, member).await;
@@ -105,7 +105,7 @@ async fn without(space: &Space<'_>, member: &str, gone: &[&str]) -> Vec<String> 
 }
 
 /// `deleted` and `forced` of giver, `stays` of late, and an export of giver; the address of `stays`.
-async fn exposed_and_exported(space: &Space<'_>, bed: &Bed) -> String {
+async fn exposed_and_exported(space: &Space<'_>, env: &Environment) -> String {
     for name in ["deleted", "forced"] {
         expose(space, name, ["giver"], ["taker", "absent"]).await;
         let address = back(space, name, "giver").await;
@@ -116,23 +116,23 @@ async fn exposed_and_exported(space: &Space<'_>, bed: &Bed) -> String {
     let stays = back(space, "stays", "late").await;
     reaches(space, "taker", "stays", &[&stays]).await;
     mcs_says(space, "stays", "True|").await;
-    exported(space, bed, "unexported", "giver").await;
+    exported(space, env, "unexported", "giver").await;
     stays
 }
 
 /// What a person deletes while no controller runs, and what an earlier one left.
-async fn delete_all(space: &Space<'_>, bed: &Bed) {
+async fn delete_all(space: &Space<'_>, env: &Environment) {
     kubectl(
         space,
-        bed.hub(),
+        env.hub(),
         ["delete", "mcs", "deleted", "--wait=false"],
     )
     .await;
-    force_away(space, bed, "forced").await;
-    let giver = bed.member("giver");
+    force_away(space, env, "forced").await;
+    let giver = env.member("giver");
     kubectl(space, giver, ["delete", "serviceexport", "unexported"]).await;
     let delete = ["delete", "cluster", "lost", "--wait=false"];
-    bed.hub().kubectl(delete).await.ok();
+    env.hub().kubectl(delete).await.ok();
     let uid = [
         "get",
         "namespace",
@@ -140,29 +140,29 @@ async fn delete_all(space: &Space<'_>, bed: &Bed) {
         "-o",
         "jsonpath={.metadata.uid}",
     ];
-    let uid = bed.hub().kubectl(uid).await.ok();
+    let uid = env.hub().kubectl(uid).await.ok();
     leave(space, &of_an_earlier_life(space, &uid)).await;
 }
 
 #[tokio::test]
 async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is_not_known_is_not()
 {
-    let bed = bed().await;
-    let _peace = bed.peace.write().await;
-    let space = bed.fleet.space("down").await;
-    let stays = exposed_and_exported(&space, bed).await;
-    let imported = exported(&space, bed, "imported", "late").await;
+    let env = env().await;
+    let _peace = env.peace.write().await;
+    let space = env.fleet.space("down").await;
+    let stays = exposed_and_exported(&space, env).await;
+    let imported = exported(&space, env, "imported", "late").await;
     let ends = ["deleted", "forced", "unexported"];
     let rightful = without(&space, "taker", &ends).await;
     let givers = without(&space, "giver", &ends).await;
     let absents = without(&space, "absent", &ends).await;
 
-    bed.controller.process().kill().await;
-    delete_all(&space, bed).await;
+    env.controller.process().kill().await;
+    delete_all(&space, env).await;
     let before = written(&space, "absent").await;
-    bed.set("absent", Fault::Refused);
-    bed.set("late", Fault::Withholds(&["endpointslices"]));
-    bed.controller.restart().await;
+    env.set("absent", Fault::Refused);
+    env.set("late", Fault::Withholds(&["endpointslices"]));
+    env.controller.restart().await;
 
     // The hub says what it wants no more; of late it is not known what it has.
     let kept = ["imported-late-imported-1", "late-stays-1"];
@@ -173,7 +173,7 @@ async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is
     holds(&space, "giver", &givers).await;
     let gone = ["wait", "--for=delete", "--timeout=100s"];
     let gone = gone.into_iter().chain(["cluster/lost"]);
-    bed.hub().kubectl(gone).await.ok();
+    env.hub().kubectl(gone).await.ok();
     throughout("what is in doubt stays", DOUBT, async || {
         let held = written(&space, "taker").await;
         if held == doubtful {
@@ -185,21 +185,21 @@ async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is
     .await;
     assert_eq!(written(&space, "absent").await, before);
 
-    bed.set("late", Fault::None);
+    env.set("late", Fault::None);
     holds(&space, "taker", &rightful).await;
     reaches(&space, "taker", "stays", &[&stays]).await;
     reaches(&space, "taker", "derived-imported", &[&imported]).await;
-    bed.set("absent", Fault::None);
+    env.set("absent", Fault::None);
     holds(&space, "absent", &absents).await;
     end(&space, ["stays"]).await;
-    bed.join("lost").await;
+    env.join("lost").await;
 }
 
 #[tokio::test]
 async fn finalizers_that_a_person_takes_hold_up_nothing_and_all_is_collected_by_its_label() {
-    let bed = bed().await;
-    let _peace = bed.peace.write().await;
-    let space = bed.fleet.space("forced").await;
+    let env = env().await;
+    let _peace = env.peace.write().await;
+    let space = env.fleet.space("forced").await;
     for name in ["foo", "shared"] {
         expose(&space, name, ["giver"], ["taker", "lost"]).await;
         let address = back(&space, name, "giver").await;
@@ -207,10 +207,10 @@ async fn finalizers_that_a_person_takes_hold_up_nothing_and_all_is_collected_by_
         reaches(&space, "lost", name, &[&address]).await;
     }
     // It learns of both when they are gone.
-    bed.controller.process().pause();
-    force_away(&space, bed, "foo").await;
+    env.controller.process().pause();
+    force_away(&space, env, "foo").await;
     let delete = ["delete", "cluster", "lost", "--wait=false"];
-    bed.hub().kubectl(delete).await.ok();
+    env.hub().kubectl(delete).await.ok();
     let patch = [
         "patch",
         "cluster",
@@ -219,8 +219,8 @@ async fn finalizers_that_a_person_takes_hold_up_nothing_and_all_is_collected_by_
         "-p",
         NO_FINALIZERS,
     ];
-    bed.hub().kubectl(patch).await.ok();
-    bed.controller.process().resume();
+    env.hub().kubectl(patch).await.ok();
+    env.controller.process().resume();
     eventually("foo is collected", LONG, async || {
         let left = written(&space, "taker").await;
         let of_foo = left
@@ -239,6 +239,6 @@ async fn finalizers_that_a_person_takes_hold_up_nothing_and_all_is_collected_by_
         Vec::<String>::new(),
         "shared is wanted"
     );
-    bed.join("lost").await;
+    env.join("lost").await;
     end(&space, ["shared"]).await;
 }

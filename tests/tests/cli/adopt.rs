@@ -3,7 +3,7 @@
 mod karmada;
 
 use causeway::api::MultiClusterService;
-use causeway_tests::karmada::{Witness, names};
+use causeway_tests::karmada::{Observer, names};
 use causeway_tests::kubectl::Output;
 use causeway_tests::{Fleet, Installation, Karmada, Running, SOON, Space, eventually};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -208,7 +208,7 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
     );
 
     let (provider, consumer) = (bed.fleet.member("a"), bed.fleet.member("b"));
-    let witness = Witness::begin(space.name(), &[provider, consumer]);
+    let witness = Observer::begin(space.name(), &[provider, consumer]);
     witness.sees(2).await;
     let adopted = bed.mcs("adopt foo", space, &["-o", "json"]).await;
     ends(&adopted, 0, "");
@@ -338,7 +338,7 @@ async fn what_is_not_there_and_who_may_not_see_it(bed: &Bed) {
         .await;
     assert_eq!(
         hidden.exit,
-        causeway_tests::keeper::Exit::Code(3),
+        causeway_tests::reaper::Exit::Code(3),
         "{}",
         hidden.stderr
     );

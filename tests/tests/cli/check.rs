@@ -1,4 +1,4 @@
-use causeway_tests::keeper::Exit;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{Fleet, Installation, SOON, eventually};
 
 use crate::{ends, join, json};

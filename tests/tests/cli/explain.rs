@@ -3,8 +3,8 @@ mod native;
 
 use std::time::Duration;
 
-use causeway_tests::keeper::Exit;
 use causeway_tests::kubectl::Output;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{
     Fleet, Installation, Running, Space, eventually, multi_cluster_service, service,
 };

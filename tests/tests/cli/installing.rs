@@ -26,7 +26,7 @@ async fn fleet() -> &'static Fleet {
 /// Runs `kubectl mcs` with this cluster for its hub.
 async fn mcs(fleet: &Fleet, hub: &Cluster, line: &str) -> Output {
     let program = binaries::causeway("kubectl-mcs");
-    Command::new(fleet.keeper(), fleet.directory(), program)
+    Command::new(fleet.reaper(), fleet.directory(), program)
         .env("KUBECONFIG", hub.kubeconfig().display().to_string())
         .args(line.split_whitespace())
         .run()
@@ -37,7 +37,7 @@ async fn mcs(fleet: &Fleet, hub: &Cluster, line: &str) -> Output {
 async fn at_a_terminal(fleet: &Fleet, hub: &Cluster, line: &str, answer: &str) -> Output {
     let program = binaries::causeway("kubectl-mcs");
     let typed = format!("{} {line}", program.display());
-    Command::new(fleet.keeper(), fleet.directory(), "/usr/bin/script")
+    Command::new(fleet.reaper(), fleet.directory(), "/usr/bin/script")
         .env("KUBECONFIG", hub.kubeconfig().display().to_string())
         .args(["--quiet", "--return", "--command", &typed, "/dev/null"])
         .input(answer)

@@ -19,8 +19,8 @@ mod status;
 mod trouble;
 
 use causeway_tests::causeway::MEMBERS_NAMESPACE;
-use causeway_tests::keeper::Exit;
 use causeway_tests::kubectl::Output;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{Cluster, Fleet, Installation, Running};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;

@@ -1,5 +1,5 @@
 use causeway_tests::Cluster;
-use causeway_tests::binaries::{self, TestBed};
+use causeway_tests::binaries::{self, Testbed};
 use causeway_tests::kubectl::Command;
 
 use crate::{bed, ends};
@@ -10,8 +10,8 @@ async fn kubectl_runs_it_as_its_plugin() {
     let hub = bed.fleet.hub();
     let plugin = binaries::causeway("kubectl-mcs");
     let directory = plugin.parent().expect("a directory").display().to_string();
-    let kubectl = TestBed::get().program("kubectl");
-    let output = Command::new(bed.fleet.keeper(), bed.fleet.directory(), kubectl)
+    let kubectl = Testbed::get().program("kubectl");
+    let output = Command::new(bed.fleet.reaper(), bed.fleet.directory(), kubectl)
         .env("PATH", directory)
         .env("KUBECONFIG", hub.kubeconfig().display().to_string())
         .args(["mcs", "version"])

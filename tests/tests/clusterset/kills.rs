@@ -66,13 +66,13 @@ struct Held {
 }
 
 /// Who exports what, and with which pods.
-struct World {
+struct Environment {
     stage: Stage,
     exported: BTreeSet<(&'static str, &'static str)>,
     addresses: BTreeMap<(&'static str, &'static str), String>,
 }
 
-impl World {
+impl Environment {
     async fn new(stage: Stage) -> Self {
         let mut addresses = BTreeMap::new();
         for member in MEMBERS {
@@ -207,11 +207,11 @@ fn sorted(mut numbers: Vec<i32>) -> Vec<i32> {
 #[tokio::test]
 async fn exports_that_come_and_go_while_the_controller_is_killed_leave_what_the_last_of_them_ask_for()
  {
-    let mut world = World::new(Stage::alone().await).await;
+    let mut env = Environment::new(Stage::alone().await).await;
     let seed = seed();
     eprintln!("CAUSEWAY_SEED={seed}");
     let mut random = Random(seed);
-    let controller = &world.stage.set.controller;
+    let controller = &env.stage.set.controller;
     for round in 0..ROUNDS {
         let toggles: Vec<_> = (0..=random.below(6))
             .map(|_| {
@@ -226,7 +226,7 @@ async fn exports_that_come_and_go_while_the_controller_is_killed_leave_what_the_
         // Moments are what is varied here.
         let toggling = async {
             for (member, name, pause) in toggles {
-                world.toggle(member, name).await;
+                env.toggle(member, name).await;
                 tokio::time::sleep(pause).await;
             }
         };
@@ -239,15 +239,13 @@ async fn exports_that_come_and_go_while_the_controller_is_killed_leave_what_the_
             }
         };
         tokio::join!(toggling, killing);
-        world
-            .settled(&format!("round {round} of seed {seed}"))
-            .await;
+        env.settled(&format!("round {round} of seed {seed}")).await;
     }
-    let exported: Vec<_> = world.exported.iter().copied().collect();
+    let exported: Vec<_> = env.exported.iter().copied().collect();
     for (member, name) in exported {
-        world.toggle(member, name).await;
+        env.toggle(member, name).await;
     }
     controller.process().kill().await;
     controller.restart().await;
-    world.settled(&format!("the end of seed {seed}")).await;
+    env.settled(&format!("the end of seed {seed}")).await;
 }

@@ -6,33 +6,33 @@ use causeway_tests::SOON;
 use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::{multi_cluster_service, service};
 
-use super::{Bed, own_objects, reaches, says};
+use super::{Environment, own_objects, reaches, says};
 
 /// Longer than a lease lasts.
 const HANDED_OVER: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
-    let bed = Bed::start(2, &[]).await;
-    let (_space, _) = bed.foo("rest").await;
+    let env = Environment::start(2, &[]).await;
+    let (_space, _) = env.foo("rest").await;
     let marks = [
-        bed.hub().mark().await,
-        bed.member("member1").mark().await,
-        bed.member("member2").mark().await,
+        env.hub().mark().await,
+        env.member("member1").mark().await,
+        env.member("member2").mark().await,
     ];
-    let counts = bed.hub().request_counts().await;
-    bed.controller.restart().await;
+    let counts = env.hub().request_counts().await;
+    env.controller.restart().await;
     tokio::time::sleep(Duration::from_secs(60)).await;
-    for (cluster, mark) in bed.fleet.clusters().zip(marks) {
+    for (cluster, mark) in env.fleet.clusters().zip(marks) {
         let mut writes = cluster.writes_since(mark, "causeway").await;
         writes.retain(|write| write.resource != "leases");
         assert_eq!(writes, [], "{}", cluster.name());
     }
-    let written = bed.hub().request_counts().await.since(&counts).writes();
+    let written = env.hub().request_counts().await.since(&counts).writes();
     assert_eq!(written.of("multiclusterservices").total(), 0, "{written:?}");
     assert_eq!(written.of("clusters").total(), 0, "{written:?}");
     assert_eq!(
-        bed.controller
+        env.controller
             .metrics()
             .await
             .get("causeway_panics_total", &[])
@@ -44,18 +44,18 @@ async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
 #[tokio::test]
 async fn a_controller_that_is_killed_at_any_moment_leaves_nothing_undone() {
     // The next one need not wait for a Lease: that is the hand-over's subject.
-    let bed = Bed::start(2, &["--leader-elect=false"]).await;
-    let space = bed.fleet.space("kill").await;
+    let env = Environment::start(2, &["--leader-elect=false"]).await;
+    let space = env.fleet.space("kill").await;
     let pods = space
         .backends("foo")
         .count(1)
-        .create(bed.member("member1"))
+        .create(env.member("member1"))
         .await;
     let expected = [pods[0].ip().to_owned()];
     for (round, pause) in [0_u64, 15, 40, 80, 160, 320].into_iter().enumerate() {
         service("foo")
             .port("http", 80)
-            .create(bed.hub(), &space)
+            .create(env.hub(), &space)
             .await;
         multi_cluster_service("foo")
             .providers(["member1"])
@@ -64,22 +64,22 @@ async fn a_controller_that_is_killed_at_any_moment_leaves_nothing_undone() {
             .await;
         // The moment of the kill is what is varied here.
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        bed.controller.process().kill().await;
-        bed.controller.restart().await;
-        reaches(&space, bed.member("member2"), &expected, HANDED_OVER).await;
+        env.controller.process().kill().await;
+        env.controller.restart().await;
+        reaches(&space, env.member("member2"), &expected, HANDED_OVER).await;
         says(&space, "Ready", "True|Ready|", HANDED_OVER).await;
         assert_eq!(
-            own_objects(&space, bed.member("member2")).await.len(),
+            own_objects(&space, env.member("member2")).await.len(),
             2,
             "round {round}"
         );
-        bed.hub()
+        env.hub()
             .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--wait=false"])
             .await
             .ok();
         tokio::time::sleep(Duration::from_millis(pause)).await;
-        bed.controller.process().kill().await;
-        bed.controller.restart().await;
+        env.controller.process().kill().await;
+        env.controller.restart().await;
         eventually("the object is gone", HANDED_OVER, async || {
             let object = [
                 "get",
@@ -91,18 +91,18 @@ async fn a_controller_that_is_killed_at_any_moment_leaves_nothing_undone() {
                 "-o",
                 "name",
             ];
-            let left = bed.hub().kubectl(object).await.ok();
+            let left = env.hub().kubectl(object).await.ok();
             if left.is_empty() { Ok(()) } else { Err(left) }
         })
         .await;
         for member in ["member1", "member2"] {
             assert_eq!(
-                own_objects(&space, bed.member(member)).await,
+                own_objects(&space, env.member(member)).await,
                 Vec::<String>::new(),
                 "round {round}"
             );
         }
-        bed.hub()
+        env.hub()
             .kubectl(["delete", "svc", "foo", "-n", space.name()])
             .await
             .ok();
@@ -111,9 +111,9 @@ async fn a_controller_that_is_killed_at_any_moment_leaves_nothing_undone() {
 
 #[tokio::test]
 async fn of_two_controllers_one_writes_and_the_other_takes_over() {
-    let bed = Bed::start(2, &[]).await;
-    let second = bed.installation.controller().start().await;
-    let (space, addresses) = bed.foo("two").await;
+    let env = Environment::start(2, &[]).await;
+    let second = env.installation.controller().start().await;
+    let (space, addresses) = env.foo("two").await;
     let leads = async |running: &causeway_tests::causeway::Running| {
         running
             .metrics()
@@ -122,34 +122,34 @@ async fn of_two_controllers_one_writes_and_the_other_takes_over() {
             .unwrap_or_default()
     };
     assert_eq!(
-        (leads(&bed.controller).await, leads(&second).await),
+        (leads(&env.controller).await, leads(&second).await),
         (1.0, 0.0)
     );
-    bed.controller.process().kill().await;
+    env.controller.process().kill().await;
     let more = space
         .backends("foo")
         .count(1)
-        .create(bed.member("member1"))
+        .create(env.member("member1"))
         .await;
     let mut all = addresses.clone();
     all.push(more[0].ip().to_owned());
     all.sort();
-    reaches(&space, bed.member("member2"), &all, HANDED_OVER).await;
+    reaches(&space, env.member("member2"), &all, HANDED_OVER).await;
     assert_eq!(leads(&second).await, 1.0);
 
     // One that ends in order hands over at once.
-    bed.controller.restart().await;
+    env.controller.restart().await;
     second.process().terminate();
     eventually(
         "the first leads again",
         Duration::from_secs(10),
-        async || leads(&bed.controller).await == 1.0,
+        async || leads(&env.controller).await == 1.0,
     )
     .await;
     more[0].delete().await;
-    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+    reaches(&space, env.member("member2"), &addresses, SOON).await;
     throughout("nothing is withdrawn", Duration::from_secs(1), async || {
-        space.ready_addresses(bed.member("member2"), "foo").await == addresses
+        space.ready_addresses(env.member("member2"), "foo").await == addresses
     })
     .await;
 }

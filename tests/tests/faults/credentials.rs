@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use super::{Bed, NOTICED, cleaned, reaches, says};
+use super::{Environment, NOTICED, cleaned, reaches, says};
 
-impl Bed {
+impl Environment {
     pub(super) fn secrets(&self) -> Api<Secret> {
         Api::namespaced(self.hub().client(), NAMESPACE)
     }
@@ -68,10 +68,10 @@ impl Bed {
 
 #[tokio::test]
 async fn invalid_configuration_keeps_the_last_connection_and_is_forgotten_when_it_is_put_right() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, mut addresses) = bed.foo("wrong").await;
-    let good = bed.secrets().get("member1").await.expect("a Secret");
-    let url = bed.member("member1").url();
+    let env = Environment::start(2, &[]).await;
+    let (space, mut addresses) = env.foo("wrong").await;
+    let good = env.secrets().get("member1").await.expect("a Secret");
+    let url = env.member("member1").url();
     let endpoint = |url: &str| json!({ "spec": { "apiEndpoint": url } });
     let reference = |name: &str| json!({ "spec": { "secretRef": { "name": name } } });
     let data = |key: &str, value: &ByteString| json!({ "data": { key: value } });
@@ -90,7 +90,7 @@ async fn invalid_configuration_keeps_the_last_connection_and_is_forgotten_when_i
         (data("token", &empty), data("token", &data_of("token"))),
     ];
     let wrong = async |what: &str| {
-        let said = bed
+        let said = env
             .cluster_says("member1", "False|InvalidConfiguration|")
             .await;
         assert!(
@@ -100,139 +100,139 @@ async fn invalid_configuration_keeps_the_last_connection_and_is_forgotten_when_i
     };
     let serves = async |addresses: &mut Vec<String>| {
         let pods = space.backends("foo").count(1);
-        let pods = pods.create(bed.member("member1")).await;
+        let pods = pods.create(env.member("member1")).await;
         addresses.push(pods[0].ip().to_owned());
         addresses.sort();
-        reaches(&space, bed.member("member2"), addresses, SOON).await;
+        reaches(&space, env.member("member2"), addresses, SOON).await;
     };
 
     for (patch, back) in of_cluster {
-        bed.patch_cluster("member1", patch.clone()).await;
+        env.patch_cluster("member1", patch.clone()).await;
         wrong(&patch.to_string()).await;
         serves(&mut addresses).await;
-        bed.patch_cluster("member1", back).await;
-        bed.cluster_says("member1", "True|Synced|").await;
+        env.patch_cluster("member1", back).await;
+        env.cluster_says("member1", "True|Synced|").await;
     }
     for (patch, back) in of_secret {
-        bed.patch_secret("member1", patch.clone()).await;
+        env.patch_secret("member1", patch.clone()).await;
         wrong(&patch.to_string()).await;
         serves(&mut addresses).await;
-        bed.patch_secret("member1", back).await;
-        bed.cluster_says("member1", "True|Synced|").await;
+        env.patch_secret("member1", back).await;
+        env.cluster_says("member1", "True|Synced|").await;
     }
     let delete = ["delete", "secret", "member1", "-n", NAMESPACE];
-    bed.hub().kubectl(delete).await.ok();
-    bed.touch("member1").await;
+    env.hub().kubectl(delete).await.ok();
+    env.touch("member1").await;
     wrong("no Secret").await;
     serves(&mut addresses).await;
-    bed.put_secret(NAMESPACE, "member1", &good).await;
-    bed.cluster_says("member1", "True|Synced|").await;
+    env.put_secret(NAMESPACE, "member1", &good).await;
+    env.cluster_says("member1", "True|Synced|").await;
     serves(&mut addresses).await;
     says(&space, "Ready", "True|Ready|", SOON).await;
 }
 
 #[tokio::test]
 async fn a_member_that_was_refused_from_the_start_is_taken_up_when_its_secret_comes() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, addresses) = bed.foo("late").await;
-    let good = bed.secrets().get("member1").await.expect("a Secret");
+    let env = Environment::start(2, &[]).await;
+    let (space, addresses) = env.foo("late").await;
+    let good = env.secrets().get("member1").await.expect("a Secret");
     let delete = ["delete", "secret", "member1", "-n", NAMESPACE];
-    bed.hub().kubectl(delete).await.ok();
-    bed.controller.restart().await;
-    bed.cluster_says("member1", "False|Refused|").await;
-    bed.touch("member1").await;
+    env.hub().kubectl(delete).await.ok();
+    env.controller.restart().await;
+    env.cluster_says("member1", "False|Refused|").await;
+    env.touch("member1").await;
     assert_eq!(
-        space.ready_addresses(bed.member("member2"), "foo").await,
+        space.ready_addresses(env.member("member2"), "foo").await,
         addresses
     );
-    bed.put_secret(NAMESPACE, "member1", &good).await;
-    bed.cluster_says("member1", "True|Synced|").await;
+    env.put_secret(NAMESPACE, "member1", &good).await;
+    env.cluster_says("member1", "True|Synced|").await;
     says(&space, "Ready", "True|Ready|", SOON).await;
 }
 
 #[tokio::test]
 async fn a_member_whose_secret_goes_before_its_cluster_is_cleaned_all_the_same() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, _) = bed.foo("pruned").await;
+    let env = Environment::start(2, &[]).await;
+    let (space, _) = env.foo("pruned").await;
     let delete = ["delete", "secret", "--all", "-n", NAMESPACE];
-    bed.hub().kubectl(delete).await.ok();
+    env.hub().kubectl(delete).await.ok();
     for member in ["member1", "member2"] {
-        bed.touch(member).await;
-        bed.cluster_says(member, "False|InvalidConfiguration|")
+        env.touch(member).await;
+        env.cluster_says(member, "False|InvalidConfiguration|")
             .await;
         let delete = ["delete", "cluster", member, "--timeout=20s"];
-        bed.hub().kubectl(delete).await.ok();
-        cleaned(&space, bed.member(member), SOON).await;
+        env.hub().kubectl(delete).await.ok();
+        cleaned(&space, env.member(member), SOON).await;
     }
 }
 
 #[tokio::test]
 async fn a_cluster_that_was_joined_under_a_second_name_by_mistake_may_become_another_one() {
-    let bed = Bed::start(2, &[]).await;
-    let hub_as_member = bed.hub();
-    let space = bed.fleet.space("mistake").await;
-    let secret = bed.secrets().get("member2").await.expect("a Secret");
-    bed.put_secret(NAMESPACE, "twin", &secret).await;
-    bed.join_as("twin", bed.member("member2").url(), "twin")
+    let env = Environment::start(2, &[]).await;
+    let hub_as_member = env.hub();
+    let space = env.fleet.space("mistake").await;
+    let secret = env.secrets().get("member2").await.expect("a Secret");
+    env.put_secret(NAMESPACE, "twin", &secret).await;
+    env.join_as("twin", env.member("member2").url(), "twin")
         .await;
-    let said = bed.cluster_says("twin", "False|Refused|").await;
+    let said = env.cluster_says("twin", "False|Refused|").await;
     assert!(said.starts_with("is the same cluster as member2"), "{said}");
 
     // It was meant to be the hub itself.
-    bed.installation.join(hub_as_member).await;
-    let own = bed.secrets().get("hub").await.expect("a Secret");
-    bed.installation.kubectl_mcs(["unjoin", "hub"]).await.ok();
-    bed.patch_secret("twin", json!({ "data": own.data })).await;
+    env.installation.join(hub_as_member).await;
+    let own = env.secrets().get("hub").await.expect("a Secret");
+    env.installation.kubectl_mcs(["unjoin", "hub"]).await.ok();
+    env.patch_secret("twin", json!({ "data": own.data })).await;
     let endpoint = json!({ "spec": { "apiEndpoint": hub_as_member.url() } });
-    bed.patch_cluster("twin", endpoint).await;
-    bed.cluster_says("twin", "True|Synced|").await;
-    bed.cluster_says("member2", "True|Synced|").await;
+    env.patch_cluster("twin", endpoint).await;
+    env.cluster_says("twin", "True|Synced|").await;
+    env.cluster_says("member2", "True|Synced|").await;
     service("foo")
         .port("http", 80)
-        .create(bed.hub(), &space)
+        .create(env.hub(), &space)
         .await;
     let mcs = multi_cluster_service("foo").providers(["member2"]);
     mcs.consumers(["twin"]).create(&space).await;
     let pods = space.backends("foo").count(1);
-    let pods = pods.create(bed.member("member2")).await;
-    reaches(&space, bed.hub(), &[pods[0].ip().to_owned()], SOON).await;
+    let pods = pods.create(env.member("member2")).await;
+    reaches(&space, env.hub(), &[pods[0].ip().to_owned()], SOON).await;
 }
 
 #[tokio::test]
 async fn a_secret_is_sent_nowhere_for_a_cluster_that_it_is_not_meant_for() {
-    let bed = Bed::start(1, &[]).await;
+    let env = Environment::start(1, &[]).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("https://{}", listener.local_addr().expect("an address"));
-    bed.join_as("thief", &url, "member1").await;
-    let said = bed.cluster_says("thief", "False|Refused|").await;
+    env.join_as("thief", &url, "member1").await;
+    let said = env.cluster_says("thief", "False|Refused|").await;
     let expected = format!("Secret {NAMESPACE}/member1 is not Cluster thief's: it is labelled for");
     assert!(said.starts_with(&expected), "{said}");
     let unlabelled = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": null } } });
-    bed.patch_secret("member1", unlabelled).await;
-    bed.touch("thief").await;
-    let said = bed.cluster_says("thief", "False|Refused|").await;
+    env.patch_secret("member1", unlabelled).await;
+    env.touch("thief").await;
+    let said = env.cluster_says("thief", "False|Refused|").await;
     assert!(
         said.contains("label it mcs.causeway.dev/cluster=thief"),
         "{said}"
     );
-    bed.cluster_says("member1", "True|Synced|").await;
+    env.cluster_says("member1", "True|Synced|").await;
     let controllers = json!({ "spec": { "secretRef": {
         "namespace": "causeway-system", "name": "causeway-controller-token",
     } } });
-    bed.patch_cluster("thief", controllers).await;
+    env.patch_cluster("thief", controllers).await;
     let expected = "False|Refused|its Secret is in namespace causeway-system, where";
-    bed.cluster_says("thief", expected).await;
+    env.cluster_says("thief", expected).await;
     let connected = timeout(Duration::from_secs(2), listener.accept()).await;
     assert!(connected.is_err(), "somebody connected: {connected:?}");
 
     // What is meant for it is used, and leads to that address.
     let reference =
         json!({ "spec": { "secretRef": { "namespace": NAMESPACE, "name": "member1" } } });
-    bed.patch_cluster("thief", reference).await;
+    env.patch_cluster("thief", reference).await;
     let labels = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": "thief" } } });
-    bed.patch_secret("member1", labels).await;
+    env.patch_secret("member1", labels).await;
     let connected = timeout(NOTICED, listener.accept()).await;
     connected.expect("it connects").expect("a connection");
-    bed.cluster_says("member1", "False|InvalidConfiguration|")
+    env.cluster_says("member1", "False|InvalidConfiguration|")
         .await;
 }

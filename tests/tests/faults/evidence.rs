@@ -1,7 +1,7 @@
 //! Losses that are not believed, and the person who says that they are real.
 
 use causeway_tests::causeway::Installation;
-use causeway_tests::keeper::Exit;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{Fault, Fleet, Proxy, SOON, eventually, multi_cluster_service, service};
 
 use super::{NOTICED, condition, reaches};

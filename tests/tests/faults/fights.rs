@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::{Bed, own_objects, says};
+use super::{Environment, own_objects, says};
 
 /// How long the tests' controller leaves alone what is fought over.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -53,9 +53,9 @@ async fn selector(space: &Space<'_>, member: &Cluster) -> Value {
 #[tokio::test]
 async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_until_they_stop() {
     let pause = format!("--write-conflict-pause={}s", PAUSE.as_secs());
-    let bed = Bed::start(2, &[&pause]).await;
-    let (space, addresses) = bed.foo("fight").await;
-    let consumer = bed.member("member2");
+    let env = Environment::start(2, &[&pause]).await;
+    let (space, addresses) = env.foo("fight").await;
+    let consumer = env.member("member2");
     let stop = Cell::new(false);
     let told = async {
         let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
@@ -83,7 +83,7 @@ async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_unti
     let path = "-o=jsonpath={range .items[?(@.reason==\"WriteConflict\")]}{.type} {.note}{.message}{\"\\n\"}{end}";
     let events = ["get", "events", path, "-n", space.name()];
     let events = eventually("the Event is there", SOON, async || {
-        let seen = bed.hub().kubectl(events).await.stdout;
+        let seen = env.hub().kubectl(events).await.stdout;
         (!seen.is_empty()).then_some(seen.clone()).ok_or(seen)
     });
     let events = events.await;
@@ -105,9 +105,9 @@ async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_unti
 #[tokio::test]
 async fn a_service_that_karmada_takes_over_is_left_alone_at_once_and_outlives_the_multiclusterservice()
  {
-    let bed = Bed::start(2, &[]).await;
-    let (space, addresses) = bed.foo("adopted").await;
-    let consumer = bed.member("member2");
+    let env = Environment::start(2, &[]).await;
+    let (space, addresses) = env.foo("adopted").await;
+    let consumer = env.member("member2");
     let services = space.api::<Service>(consumer);
     let before = services.get("foo").await.expect("the Service");
 
@@ -140,7 +140,7 @@ async fn a_service_that_karmada_takes_over_is_left_alone_at_once_and_outlives_th
     assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
 
     let delete = ["delete", "mcs", "foo", "-n", space.name(), "--timeout=60s"];
-    bed.hub().kubectl(delete).await.ok();
+    env.hub().kubectl(delete).await.ok();
     assert_eq!(own_objects(&space, consumer).await, Vec::<String>::new());
     let after = services
         .get("foo")

@@ -9,42 +9,42 @@ use causeway_tests::{Fleet, SOON, multi_cluster_service, service};
 use k8s_openapi::ByteString;
 use serde_json::json;
 
-use super::{Bed, NOTICED, cleaned, own_objects, reaches, says};
+use super::{Environment, NOTICED, cleaned, own_objects, reaches, says};
 
 #[tokio::test]
 async fn a_member_that_leaves_is_cleaned_and_what_it_provided_is_withdrawn() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, _) = bed.foo("leave").await;
-    bed.installation
+    let env = Environment::start(2, &[]).await;
+    let (space, _) = env.foo("leave").await;
+    env.installation
         .kubectl_mcs(["unjoin", "member1"])
         .await
         .ok();
-    cleaned(&space, bed.member("member1"), SOON).await;
-    reaches(&space, bed.member("member2"), &[], SOON).await;
+    cleaned(&space, env.member("member1"), SOON).await;
+    reaches(&space, env.member("member2"), &[], SOON).await;
     let message = says(&space, "Ready", "False|ServiceAppliedFailed|", SOON).await;
     assert_eq!(message, "1 of 2 clusters: member1 is not joined");
 }
 
 #[tokio::test]
 async fn a_member_that_joins_later_is_served_at_once() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, addresses) = bed.foo("later").await;
-    bed.installation
+    let env = Environment::start(2, &[]).await;
+    let (space, addresses) = env.foo("later").await;
+    env.installation
         .kubectl_mcs(["unjoin", "member2"])
         .await
         .ok();
-    cleaned(&space, bed.member("member2"), SOON).await;
-    bed.installation.join(bed.member("member2")).await;
-    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+    cleaned(&space, env.member("member2"), SOON).await;
+    env.installation.join(env.member("member2")).await;
+    reaches(&space, env.member("member2"), &addresses, SOON).await;
     says(&space, "Ready", "True|Ready|", SOON).await;
 }
 
 #[tokio::test]
 async fn changed_credentials_are_used_without_a_restart_and_wrong_ones_withdraw_nothing() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, addresses) = bed.foo("secret").await;
+    let env = Environment::start(2, &[]).await;
+    let (space, addresses) = env.foo("secret").await;
     let secrets = kube::Api::<k8s_openapi::api::core::v1::Secret>::namespaced(
-        bed.hub().client(),
+        env.hub().client(),
         MEMBERS_NAMESPACE,
     );
     let good = secrets.get("member1").await.expect("the Secret is there");
@@ -57,12 +57,12 @@ async fn changed_credentials_are_used_without_a_restart_and_wrong_ones_withdraw_
             .expect("it is stored");
     };
     set_token(ByteString(b"wrong".to_vec())).await;
-    bed.cluster_says("member1", "False|Unreachable|unauthorized")
+    env.cluster_says("member1", "False|Unreachable|unauthorized")
         .await;
     throughout(
         "member2 reaches both pods",
         Duration::from_secs(2),
-        async || space.ready_addresses(bed.member("member2"), "foo").await == addresses,
+        async || space.ready_addresses(env.member("member2"), "foo").await == addresses,
     )
     .await;
     let token = good
@@ -70,47 +70,47 @@ async fn changed_credentials_are_used_without_a_restart_and_wrong_ones_withdraw_
         .and_then(|data| data.get("token").cloned())
         .expect("it has a token");
     set_token(token).await;
-    bed.cluster_says("member1", "True|Synced|").await;
+    env.cluster_says("member1", "True|Synced|").await;
     says(&space, "Ready", "True|Ready|", NOTICED).await;
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_joined_twice_counts_once() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, addresses) = bed.foo("twice").await;
-    let secret = bed.secrets().get("member2").await.expect("a Secret");
-    bed.put_secret(MEMBERS_NAMESPACE, "twin", &secret).await;
-    bed.join_as("twin", bed.member("member2").url(), "twin")
+    let env = Environment::start(2, &[]).await;
+    let (space, addresses) = env.foo("twice").await;
+    let secret = env.secrets().get("member2").await.expect("a Secret");
+    env.put_secret(MEMBERS_NAMESPACE, "twin", &secret).await;
+    env.join_as("twin", env.member("member2").url(), "twin")
         .await;
-    let message = bed.cluster_says("twin", "False|Refused|").await;
+    let message = env.cluster_says("twin", "False|Refused|").await;
     assert!(
         message.starts_with("is the same cluster as member2"),
         "{message}"
     );
-    bed.cluster_says("member2", "True|Synced|").await;
+    env.cluster_says("member2", "True|Synced|").await;
     assert_eq!(
-        space.ready_addresses(bed.member("member2"), "foo").await,
+        space.ready_addresses(env.member("member2"), "foo").await,
         addresses
     );
-    bed.hub()
+    env.hub()
         .kubectl(["delete", "cluster", "twin", "--timeout=20s"])
         .await
         .ok();
     assert_eq!(
-        space.ready_addresses(bed.member("member2"), "foo").await,
+        space.ready_addresses(env.member("member2"), "foo").await,
         addresses
     );
     assert_ne!(
-        own_objects(&space, bed.member("member2")).await,
+        own_objects(&space, env.member("member2")).await,
         Vec::<String>::new()
     );
 }
 
 #[tokio::test]
 async fn a_namespace_is_made_where_the_member_lets_causeway_make_it_and_stays() {
-    let bed = Bed::start(1, &[]).await;
-    let space = causeway_tests::Space::create(&bed.fleet, "made", &[bed.hub()]).await;
-    let member = bed.member("member1");
+    let env = Environment::start(1, &[]).await;
+    let space = causeway_tests::Space::create(&env.fleet, "made", &[env.hub()]).await;
+    let member = env.member("member1");
     let kubeconfig = member.kubeconfig().display().to_string();
     let join = [
         "join",
@@ -119,10 +119,10 @@ async fn a_namespace_is_made_where_the_member_lets_causeway_make_it_and_stays() 
         &kubeconfig,
         "--allow-namespace-creation",
     ];
-    bed.installation.kubectl_mcs(join).await.ok();
+    env.installation.kubectl_mcs(join).await.ok();
     service("foo")
         .port("http", 80)
-        .create(bed.hub(), &space)
+        .create(env.hub(), &space)
         .await;
     multi_cluster_service("foo").create(&space).await;
     says(&space, "Ready", "True|Ready|", SOON).await;
@@ -132,7 +132,7 @@ async fn a_namespace_is_made_where_the_member_lets_causeway_make_it_and_stays() 
         .await
         .ok();
     assert_eq!(made, "causeway");
-    bed.hub()
+    env.hub()
         .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--timeout=20s"])
         .await
         .ok();
@@ -141,27 +141,27 @@ async fn a_namespace_is_made_where_the_member_lets_causeway_make_it_and_stays() 
 
 #[tokio::test]
 async fn a_hub_may_be_a_member_of_itself_and_its_service_is_left_alone() {
-    let bed = Bed::start(1, &[]).await;
-    bed.installation.join(bed.hub()).await;
-    let space = bed.fleet.space("self").await;
+    let env = Environment::start(1, &[]).await;
+    env.installation.join(env.hub()).await;
+    let space = env.fleet.space("self").await;
     service("foo")
         .port("http", 80)
-        .create(bed.hub(), &space)
+        .create(env.hub(), &space)
         .await;
     multi_cluster_service("foo").create(&space).await;
     let pods = space
         .backends("foo")
         .count(1)
-        .create(bed.member("member1"))
+        .create(env.member("member1"))
         .await;
     let expected = [pods[0].ip().to_owned()];
-    reaches(&space, bed.hub(), &expected, SOON).await;
-    bed.hub()
+    reaches(&space, env.hub(), &expected, SOON).await;
+    env.hub()
         .kubectl(["delete", "mcs", "foo", "-n", space.name(), "--timeout=20s"])
         .await
         .ok();
-    cleaned(&space, bed.member("member1"), SOON).await;
-    reaches(&space, bed.hub(), &[], SOON).await;
+    cleaned(&space, env.member("member1"), SOON).await;
+    reaches(&space, env.hub(), &[], SOON).await;
     let untouched = [
         "get",
         "svc",
@@ -171,53 +171,53 @@ async fn a_hub_may_be_a_member_of_itself_and_its_service_is_left_alone() {
         "-o",
         "jsonpath={.metadata.labels}{.spec.selector}",
     ];
-    assert_eq!(bed.hub().kubectl(untouched).await.ok(), "{\"app\":\"foo\"}");
+    assert_eq!(env.hub().kubectl(untouched).await.ok(), "{\"app\":\"foo\"}");
 }
 
 #[tokio::test]
 async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() {
-    let bed = Bed::start(3, &[]).await;
-    let (space, addresses) = bed.foo("other").await;
-    let mark = bed.member("member3").mark().await;
-    let other = bed.secrets().get("member3").await.expect("a Secret");
-    bed.patch_secret("member2", json!({ "data": other.data }))
+    let env = Environment::start(3, &[]).await;
+    let (space, addresses) = env.foo("other").await;
+    let mark = env.member("member3").mark().await;
+    let other = env.secrets().get("member3").await.expect("a Secret");
+    env.patch_secret("member2", json!({ "data": other.data }))
         .await;
-    let endpoint = json!({ "spec": { "apiEndpoint": bed.member("member3").url() } });
-    bed.patch_cluster("member2", endpoint).await;
+    let endpoint = json!({ "spec": { "apiEndpoint": env.member("member3").url() } });
+    env.patch_cluster("member2", endpoint).await;
     for _ in 0..2 {
-        let message = bed.cluster_says("member2", "False|Refused|").await;
+        let message = env.cluster_says("member2", "False|Refused|").await;
         assert!(
             message.starts_with("its API server is another cluster's now"),
             "{message}"
         );
-        bed.controller.restart().await;
+        env.controller.restart().await;
     }
-    bed.cluster_says("member3", "True|Synced|").await;
+    env.cluster_says("member3", "True|Synced|").await;
     let spec = ["get", "cluster", "member3", "-o", "jsonpath={.spec}"];
-    let spec = bed.hub().kubectl(spec).await.ok();
-    let mut written = bed.member("member3").writes_since(mark, "causeway").await;
+    let spec = env.hub().kubectl(spec).await.ok();
+    let mut written = env.member("member3").writes_since(mark, "causeway").await;
     written.retain(|write| write.namespace == space.name());
     assert_eq!(written, []);
     assert_eq!(
-        space.ready_addresses(bed.member("member2"), "foo").await,
+        space.ready_addresses(env.member("member2"), "foo").await,
         addresses
     );
 
     // Joined anew, the name is the other cluster's.
     for name in ["member2", "member3"] {
-        bed.hub()
+        env.hub()
             .kubectl(["delete", "cluster", name, "--timeout=40s"])
             .await
             .ok();
     }
     let labels = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": "member2" } } });
-    bed.patch_secret("member3", labels).await;
+    env.patch_secret("member3", labels).await;
     let anew = format!(
         "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: member2}}, spec: {spec}}}"
     );
-    bed.hub().apply(&anew).await.ok();
-    bed.cluster_says("member2", "True|Synced|").await;
-    reaches(&space, bed.member("member3"), &addresses, SOON).await;
+    env.hub().apply(&anew).await.ok();
+    env.cluster_says("member2", "True|Synced|").await;
+    reaches(&space, env.member("member3"), &addresses, SOON).await;
 }
 
 #[tokio::test]
@@ -234,13 +234,13 @@ async fn where_the_cluster_definition_is_not_causeways_own_clusters_are_only_rea
     for member in fleet.members() {
         installation.join_by_hand(hub, member, |_, _| {}).await;
     }
-    let bed = Bed {
+    let env = Environment {
         controller,
         installation,
         fleet,
     };
-    let (space, addresses) = bed.foo("read").await;
-    let writes = bed.hub().writes_since(mark, "causeway-controller").await;
+    let (space, addresses) = env.foo("read").await;
+    let writes = env.hub().writes_since(mark, "causeway-controller").await;
     let clusters: Vec<_> = writes
         .iter()
         .filter(|write| write.resource == "clusters")
@@ -253,23 +253,23 @@ async fn where_the_cluster_definition_is_not_causeways_own_clusters_are_only_rea
     );
 
     // No finalizer holds the Cluster: the member is cleaned after it is gone, and what it gave is withdrawn then.
-    bed.hub()
+    env.hub()
         .kubectl(["delete", "cluster", "member1", "--timeout=5s"])
         .await
         .ok();
-    cleaned(&space, bed.member("member1"), SOON).await;
-    reaches(&space, bed.member("member2"), &[], SOON).await;
-    joins_again(&bed).await;
-    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+    cleaned(&space, env.member("member1"), SOON).await;
+    reaches(&space, env.member("member2"), &[], SOON).await;
+    joins_again(&env).await;
+    reaches(&space, env.member("member2"), &addresses, SOON).await;
 }
 
-async fn joins_again(bed: &Bed) {
-    let member = bed.member("member1");
-    bed.hub()
+async fn joins_again(env: &Environment) {
+    let member = env.member("member1");
+    env.hub()
         .kubectl(["delete", "secret", "member1", "-n", MEMBERS_NAMESPACE])
         .await
         .ok();
-    bed.installation
-        .join_by_hand(bed.hub(), member, |_, _| {})
+    env.installation
+        .join_by_hand(env.hub(), member, |_, _| {})
         .await;
 }

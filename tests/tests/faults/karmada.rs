@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use super::{Bed, NOTICED, condition, own_objects, reaches, says};
+use super::{Environment, NOTICED, condition, own_objects, reaches, says};
 
 /// Longer than the hub's Works are waited for, and than a watch that was refused waits.
 const AWAITED: Duration = Duration::from_secs(120);
@@ -43,8 +43,8 @@ async fn delete(hub: &Cluster, what: &[&str]) {
 }
 
 /// What `endpointslice_dispatch_controller.go` puts into a consumer for the slice of foo that member1 has, as it is then.
-async fn dispatch(bed: &Bed, space: &Space<'_>, consumer: &Cluster) -> String {
-    let mut slice = space.slices(bed.member("member1"), "foo").await.remove(0);
+async fn dispatch(env: &Environment, space: &Space<'_>, consumer: &Cluster) -> String {
+    let mut slice = space.slices(env.member("member1"), "foo").await.remove(0);
     let source = slice.metadata.name.take().expect("a name");
     let name = format!("member1-{source}");
     let text = |pairs: &[(&str, &str)]| {
@@ -93,9 +93,9 @@ async fn is_carried(space: &Space<'_>, name: &str) {
 async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_its_works_are_gone()
 {
     // Before there are definitions of Works all is as on any hub.
-    let bed = Bed::start(2, &[]).await;
-    let (hub, consumer) = (bed.hub(), bed.member("member2"));
-    let (space, mut addresses) = bed.foo("works").await;
+    let env = Environment::start(2, &[]).await;
+    let (hub, consumer) = (env.hub(), env.member("member2"));
+    let (space, mut addresses) = env.foo("works").await;
 
     // Karmada comes, and carries foo; of bar it propagates the Service alone, by a policy.
     hub.apply(DEFINITIONS).await.ok();
@@ -110,7 +110,7 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
 
     // The copy that is there is kept up, and nothing is begun; bar is carried as ever.
     let pods = space.backends("foo").count(1);
-    let added = pods.create(bed.member("member1")).await;
+    let added = pods.create(env.member("member1")).await;
     addresses.extend(added.iter().map(|pod| pod.ip().to_owned()));
     addresses.sort();
     reaches(&space, consumer, &addresses, SOON).await;
@@ -123,12 +123,12 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
     space
         .backends("bar")
         .count(1)
-        .create(bed.member("member1"))
+        .create(env.member("member1"))
         .await;
     is_carried(&space, "bar").await;
 
     // Karmada's slice comes, and the copy goes; what it serves never does.
-    let karmadas = dispatch(&bed, &space, consumer).await;
+    let karmadas = dispatch(&env, &space, consumer).await;
     eventually("Karmada's slice alone is left", SOON, async || {
         let carriers = carriers(&space, consumer).await;
         (carriers == [karmadas.clone()])
@@ -156,7 +156,7 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
     // A controller that starts anew knows the Works before it does anything, and a deletion ends nevertheless.
     store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
     store(hub, &work("new-99cc", &carrying(&space, "new"))).await;
-    bed.controller.restart().await;
+    env.controller.restart().await;
     says(&space, "Ready", "False|ManagedByKarmada|", SOON).await;
     service("new").port("http", 80).create(hub, &space).await;
     multi_cluster_service("new").create(&space).await;
@@ -169,7 +169,7 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
     for name in ["foo", "bar", "new"] {
         delete(hub, &["mcs", name, "-n", space.name(), "--timeout=60s"]).await;
     }
-    for member in bed.fleet.members() {
+    for member in env.fleet.members() {
         assert_eq!(own_objects(&space, member).await, Vec::<String>::new());
     }
 }
@@ -180,8 +180,8 @@ async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_d
     if soak().is_none() {
         return;
     }
-    let bed = Bed::start(2, &[]).await;
-    let hub = bed.hub();
+    let env = Environment::start(2, &[]).await;
+    let hub = env.hub();
     hub.apply(DEFINITIONS).await.ok();
     let role = ["get", "clusterrole", "causeway-controller", "-o", "json"];
     let role = hub.kubectl(role).await.ok();
@@ -201,8 +201,8 @@ async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_d
         hub.kubectl(arguments).await.ok();
     };
     patch(&without).await;
-    bed.controller.restart().await;
-    let space = bed.fleet.space("hidden").await;
+    env.controller.restart().await;
+    let space = env.fleet.space("hidden").await;
     service("foo").port("http", 80).create(hub, &space).await;
     multi_cluster_service("foo")
         .providers(["member1"])
@@ -210,8 +210,8 @@ async fn a_hub_that_lets_nobody_list_works_is_served_and_that_is_said_until_it_d
         .create(&space)
         .await;
     let pods = space.backends("foo").count(1);
-    let pods = pods.create(bed.member("member1")).await;
-    let consumer = bed.member("member2");
+    let pods = pods.create(env.member("member1")).await;
+    let consumer = env.member("member2");
     let addresses = [pods[0].ip().to_owned()];
     reaches(&space, consumer, &addresses, AWAITED).await;
     let message = says(&space, "Ready", "True|Ready|", SOON).await;

@@ -4,7 +4,7 @@
 use causeway_tests::karmada::DEFINITIONS;
 use causeway_tests::{Cluster, SOON, Space, eventually, service};
 
-use super::{Bed, NOTICED, condition, own_objects};
+use super::{Environment, NOTICED, condition, own_objects};
 
 /// What `service_import_controller.go` finds and makes on the hub, and what is propagated of it.
 fn import_and_service(name: &str, labels: &str) -> String {
@@ -56,8 +56,8 @@ async fn delete(cluster: &Cluster, space: &Space<'_>, what: &str) {
 }
 
 /// Pods behind a Service of member1, and an export that Karmada propagated there; the address of the pod.
-async fn exported(bed: &Bed, space: &Space<'_>, name: &str) -> String {
-    let member = bed.member("member1");
+async fn exported(env: &Environment, space: &Space<'_>, name: &str) -> String {
+    let member = env.member("member1");
     service(name).port("http", 80).create(member, space).await;
     let pods = space.backends(name).count(1).create(member).await;
     let export = format!(
@@ -79,33 +79,33 @@ async fn reaches(space: &Space<'_>, member: &Cluster, service: &str, expected: &
 }
 
 /// Waits until the export of member1 says `status|reason|`, and gives the message.
-async fn says(bed: &Bed, space: &Space<'_>, name: &str, expected: &str) -> String {
+async fn says(env: &Environment, space: &Space<'_>, name: &str, expected: &str) -> String {
     let object = ["get", "serviceexport", name, "-n", space.name()];
-    condition(bed.member("member1"), &object, "Ready", expected, NOTICED).await
+    condition(env.member("member1"), &object, "Ready", expected, NOTICED).await
 }
 
 #[tokio::test]
 async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_when_that_is_given_up()
  {
-    let bed = Bed::start(2, &[]).await;
-    let (hub, member1, member2) = (bed.hub(), bed.member("member1"), bed.member("member2"));
+    let env = Environment::start(2, &[]).await;
+    let (hub, member1, member2) = (env.hub(), env.member("member1"), env.member("member2"));
     hub.apply(DEFINITIONS).await.ok();
     hub.serve_older_clusterset().await;
-    let space = bed.fleet.space("imports").await;
+    let space = env.fleet.space("imports").await;
 
     // An export that Karmada only propagated is carried; once Karmada imports it too, it goes on, and that is said.
-    let foo = exported(&bed, &space, "foo").await;
+    let foo = exported(&env, &space, "foo").await;
     reaches(&space, member2, "derived-foo", &[&foo]).await;
-    says(&bed, &space, "foo", "True|Exported|").await;
+    says(&env, &space, "foo", "True|Exported|").await;
     apply(hub, &space, &import_and_service("foo", "")).await;
-    let told = says(&bed, &space, "foo", "False|ManagedByKarmada|").await;
+    let told = says(&env, &space, "foo", "False|ManagedByKarmada|").await;
     assert!(told.contains("goes on in member1, member2"), "{told}");
     apply(member2, &space, &collected("foo", &foo)).await;
 
     // Of what Karmada imports from the start nothing is begun, and what it puts into a member is left alone.
     apply(hub, &space, &import_and_service("bar", "")).await;
-    let bar = exported(&bed, &space, "bar").await;
-    let told = says(&bed, &space, "bar", "False|ManagedByKarmada|").await;
+    let bar = exported(&env, &space, "bar").await;
+    let told = says(&env, &space, "bar", "False|ManagedByKarmada|").await;
     assert!(
         told.contains("leaves it to them in member1, member2"),
         "{told}"
@@ -139,7 +139,7 @@ async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_
     assert!(!own.iter().any(|one| one.contains("bar")), "{own:?}");
     reaches(&space, member2, "derived-bar", &[&bar]).await;
 
-    it_is_said_with_what_to_type(&bed, &space).await;
+    it_is_said_with_what_to_type(&env, &space).await;
 
     // That is typed; Karmada takes its own away, and causeway takes over.
     for (cluster, what) in [
@@ -152,7 +152,7 @@ async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_
         delete(cluster, &space, what).await;
     }
     reaches(&space, member2, "derived-bar", &[&bar]).await;
-    says(&bed, &space, "bar", "True|Exported|").await;
+    says(&env, &space, "bar", "True|Exported|").await;
     let own = own_objects(&space, member2).await;
     assert!(
         own.iter().any(|one| one == "service/derived-bar"),
@@ -160,22 +160,22 @@ async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_
     );
 }
 
-async fn it_is_said_with_what_to_type(bed: &Bed, space: &Space<'_>) {
+async fn it_is_said_with_what_to_type(env: &Environment, space: &Space<'_>) {
     let typed = format!("kubectl -n {} delete serviceimport bar", space.name());
     let n = ["-n", space.name()];
     for command in ["status", "explain"] {
         let args = [command, "bar"].into_iter().chain(n);
-        let seen = bed.installation.kubectl_mcs(args).await.stdout;
+        let seen = env.installation.kubectl_mcs(args).await.stdout;
         assert!(seen.contains("ManagedByKarmada"), "{command}: {seen}");
         assert!(seen.contains(&typed), "{command}: {seen}");
         assert!(!seen.contains("which is no member"), "{command}: {seen}");
     }
-    let checked = bed.installation.kubectl_mcs(["check"]).await.stdout;
+    let checked = env.installation.kubectl_mcs(["check"]).await.stdout;
     assert!(!checked.contains("exports on the hub"), "{checked}");
     let path = "-o=jsonpath={.items[?(@.reason==\"NotAMember\")].metadata.name}";
     let events = ["get", "events", path].into_iter().chain(n);
     let events = eventually("the hub shows its Events", SOON, async || {
-        let seen = bed.hub().kubectl(events.clone()).await;
+        let seen = env.hub().kubectl(events.clone()).await;
         seen.exit.success().then_some(seen.stdout)
     });
     assert_eq!(events.await, "");

@@ -2,12 +2,12 @@
 
 use causeway_tests::{SOON, Space};
 
-use super::{Bed, NOTICED, condition, condition_now};
+use super::{Environment, NOTICED, condition, condition_now};
 
 #[tokio::test]
 async fn exports_of_a_member_that_is_unjoined_say_so_and_disagree_with_nobody() {
-    let bed = Bed::start(2, &[]).await;
-    let space = bed.fleet.space("leaving").await;
+    let env = Environment::start(2, &[]).await;
+    let space = env.fleet.space("leaving").await;
     for (member, port) in [("member1", 80), ("member2", 81)] {
         let namespace = space.name();
         let objects = format!(
@@ -16,19 +16,19 @@ async fn exports_of_a_member_that_is_unjoined_say_so_and_disagree_with_nobody() 
              apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\n\
              metadata: {{name: foo, namespace: {namespace}}}\n"
         );
-        bed.member(member).apply(&objects).await.ok();
+        env.member(member).apply(&objects).await.ok();
     }
     for member in ["member1", "member2"] {
-        export_says(&bed, &space, member, "Conflict", "True|PortConflict|").await;
-        export_says(&bed, &space, member, "Ready", "True|Exported|").await;
+        export_says(&env, &space, member, "Conflict", "True|PortConflict|").await;
+        export_says(&env, &space, member, "Ready", "True|Exported|").await;
     }
-    bed.installation
+    env.installation
         .kubectl_mcs(["unjoin", "member1"])
         .await
         .ok();
     // It was said before the Cluster went.
     let object = ["get", "serviceexport", "foo", "-n", space.name()];
-    let member = bed.member("member1");
+    let member = env.member("member1");
     for (type_, expected) in [
         ("Ready", "False|NotJoined|"),
         ("Conflict", "False|NoConflicts|"),
@@ -37,15 +37,21 @@ async fn exports_of_a_member_that_is_unjoined_say_so_and_disagree_with_nobody() 
         let said = condition_now(member, &object, type_).await;
         assert!(said.starts_with(expected), "{type_}: {said}");
     }
-    export_says(&bed, &space, "member2", "Conflict", "False|NoConflicts|").await;
+    export_says(&env, &space, "member2", "Conflict", "False|NoConflicts|").await;
 
-    bed.installation.join(member).await;
-    export_says(&bed, &space, "member1", "Ready", "True|Exported|").await;
-    export_says(&bed, &space, "member1", "Conflict", "True|PortConflict|").await;
+    env.installation.join(member).await;
+    export_says(&env, &space, "member1", "Ready", "True|Exported|").await;
+    export_says(&env, &space, "member1", "Conflict", "True|PortConflict|").await;
 }
 
-async fn export_says(bed: &Bed, space: &Space<'_>, member: &str, type_: &str, expected: &str) {
+async fn export_says(
+    env: &Environment,
+    space: &Space<'_>,
+    member: &str,
+    type_: &str,
+    expected: &str,
+) {
     let object = ["get", "serviceexport", "foo", "-n", space.name()];
     let within = SOON.max(NOTICED);
-    condition(bed.member(member), &object, type_, expected, within).await;
+    condition(env.member(member), &object, type_, expected, within).await;
 }

@@ -24,13 +24,13 @@ use causeway_tests::{Cluster, Fleet, Space, eventually, multi_cluster_service, s
 const NOTICED: Duration = Duration::from_secs(45);
 
 /// A hub with joined members, one controller, and `foo` provided by member1 and consumed by the others.
-struct Bed {
+struct Environment {
     controller: Running,
     installation: Installation,
     fleet: Fleet,
 }
 
-impl Bed {
+impl Environment {
     async fn start(members: usize, flags: &[&str]) -> Self {
         let fleet = Fleet::builder().members(members).start().await;
         let installation = Installation::new(&fleet).await;

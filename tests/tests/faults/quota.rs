@@ -4,7 +4,7 @@ use causeway::api::condition::{self, READY};
 use causeway_tests::{SOON, Space, eventually, service, service_export};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::Bed;
+use super::Environment;
 
 /// member1 exports that service; what its export says of itself then.
 async fn export(space: &Space<'_>, name: &str) -> Condition {
@@ -41,8 +41,8 @@ async fn imported(space: &Space<'_>) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn beyond_max_member_exports_the_oldest_keep_their_place_and_a_lower_flag_takes_none() {
-    let bed = Bed::start(2, &["--max-member-exports=2", "--leader-elect=false"]).await;
-    let space = bed.fleet.space("quota").await;
+    let env = Environment::start(2, &["--max-member-exports=2", "--leader-elect=false"]).await;
+    let space = env.fleet.space("quota").await;
     for name in ["a", "b"] {
         assert_eq!(export(&space, name).await.reason, "Exported", "{name}");
     }
@@ -52,8 +52,8 @@ async fn beyond_max_member_exports_the_oldest_keep_their_place_and_a_lower_flag_
     let flag =
         "the cluster exports more than 2 services (--max-member-exports of causeway-controller)";
     assert!(told.message.starts_with(flag), "{}", told.message);
-    bed.controller.process().kill().await;
-    let lower = bed.installation.controller();
+    env.controller.process().kill().await;
+    let lower = env.installation.controller();
     let lower = lower
         .arg("--max-member-exports=1")
         .arg("--leader-elect=false");

@@ -7,7 +7,7 @@ use causeway_tests::eventually::{eventually, throughout};
 use causeway_tests::{Fleet, SOON};
 use serde_json::json;
 
-use super::{Bed, reaches};
+use super::{Environment, reaches};
 
 const ELSEWHERE: &str = "elsewhere";
 
@@ -22,28 +22,28 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
     for member in fleet.members() {
         installation.join(member).await;
     }
-    let bed = Bed {
+    let env = Environment {
         controller,
         installation,
         fleet,
     };
-    let (space, addresses) = bed.foo("rights").await;
+    let (space, addresses) = env.foo("rights").await;
 
-    let secret = bed.secrets().get("member2").await.expect("a Secret");
-    bed.put_secret(ELSEWHERE, "member2", &secret).await;
+    let secret = env.secrets().get("member2").await.expect("a Secret");
+    env.put_secret(ELSEWHERE, "member2", &secret).await;
     let reference = json!({ "spec": { "secretRef": { "namespace": ELSEWHERE } } });
-    bed.patch_cluster("member2", reference).await;
-    let said = bed
+    env.patch_cluster("member2", reference).await;
+    let said = env
         .cluster_says("member2", "False|InvalidConfiguration|")
         .await;
     assert!(
         said.contains("Secrets in namespace elsewhere cannot be read (forbidden: "),
         "{said}"
     );
-    bed.controller.process().restart().await;
-    bed.cluster_says("member2", "False|Refused|Secrets in namespace elsewhere")
+    env.controller.process().restart().await;
+    env.cluster_says("member2", "False|Refused|Secrets in namespace elsewhere")
         .await;
-    let hub_says = async || bed.controller.get("/readyz").await.expect("an answer");
+    let hub_says = async || env.controller.get("/readyz").await.expect("an answer");
     eventually("/readyz names what is awaited", SOON, async || {
         let (status, text) = hub_says().await;
         let named = text.contains("awaiting the hub's Secrets in namespace elsewhere\n");
@@ -53,13 +53,13 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
     .await;
     let resource = |resource| [("resource", resource)];
     let up = async |of: &'static str| {
-        let metrics = bed.controller.metrics().await;
+        let metrics = env.controller.metrics().await;
         metrics.get("causeway_controller_hub_watch_up", &resource(of))
     };
     assert_eq!(up("secrets/elsewhere").await, Some(0.0));
     assert_eq!(up("secrets/causeway-members").await, Some(1.0));
     assert_eq!(up("services").await, Some(1.0));
-    let log = bed.controller.process().log_tail(200);
+    let log = env.controller.process().log_tail(200);
     let told = log.lines().filter(|line| line.contains("hub watch failed"));
     let told: Vec<_> = told
         .filter(|line| line.contains("secrets/elsewhere"))
@@ -68,12 +68,12 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
         (1..=2).contains(&told.len()),
         "once in each life: {told:#?}"
     );
-    let check = bed.installation.kubectl_mcs(["check"]).await.stdout;
+    let check = env.installation.kubectl_mcs(["check"]).await.stdout;
     assert!(
         check.contains("it may not list and watch secrets in namespace elsewhere"),
         "{check}"
     );
-    let reached = async || space.ready_addresses(bed.member("member2"), "foo").await;
+    let reached = async || space.ready_addresses(env.member("member2"), "foo").await;
     throughout("the copies stay", Duration::from_secs(2), async || {
         reached().await == addresses
     })
@@ -81,13 +81,13 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
 
     let role = ["create", "role", "reader", "-n", ELSEWHERE];
     let of = ["--verb=list,watch", "--resource=secrets"];
-    bed.hub().kubectl(role.into_iter().chain(of)).await.ok();
+    env.hub().kubectl(role.into_iter().chain(of)).await.ok();
     let binding = ["create", "rolebinding", "reader", "-n", ELSEWHERE];
     let account = "--serviceaccount=causeway-system:causeway-controller";
     let of = ["--role=reader", account];
-    bed.hub().kubectl(binding.into_iter().chain(of)).await.ok();
-    bed.cluster_says("member2", "True|Synced|").await;
-    bed.controller.ready().await;
+    env.hub().kubectl(binding.into_iter().chain(of)).await.ok();
+    env.cluster_says("member2", "True|Synced|").await;
+    env.controller.ready().await;
     assert_eq!(up("secrets/elsewhere").await, Some(1.0));
-    reaches(&space, bed.member("member2"), &addresses, SOON).await;
+    reaches(&space, env.member("member2"), &addresses, SOON).await;
 }

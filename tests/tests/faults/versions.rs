@@ -4,7 +4,7 @@ use causeway_tests::eventually::eventually;
 use causeway_tests::{Cluster, Space};
 use k8s_openapi::api::core::v1::Service;
 
-use super::{Bed, NOTICED, reaches, says};
+use super::{Environment, NOTICED, reaches, says};
 
 /// Waits until `foo` has this preference in a member.
 async fn prefers(space: &Space<'_>, member: &Cluster, expected: &str) {
@@ -22,12 +22,12 @@ async fn prefers(space: &Space<'_>, member: &Cluster, expected: &str) {
 
 #[tokio::test]
 async fn a_member_that_is_taken_back_and_upgraded_again_gets_what_each_version_knows() {
-    let bed = Bed::start(2, &[]).await;
-    let (space, addresses) = bed.foo("upgrade").await;
+    let env = Environment::start(2, &[]).await;
+    let (space, addresses) = env.foo("upgrade").await;
     let patch = r#"{"spec":{"trafficDistribution":"PreferSameNode"}}"#;
     let patch = ["patch", "svc", "foo", "-n", space.name(), "-p", patch];
-    bed.hub().kubectl(patch).await.ok();
-    let member = bed.member("member2");
+    env.hub().kubectl(patch).await.ok();
+    let member = env.member("member2");
     prefers(&space, member, "PreferSameNode").await;
 
     member.stop().await;

@@ -8,18 +8,18 @@
 //! watch shows.
 
 mod ages;
-mod bed;
+mod environment;
 mod load;
+mod observer;
 mod steps;
 mod terms;
-mod witness;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Instant;
 
 use causeway_tests::soak;
 
-use self::bed::Bed;
+use self::environment::Environment;
 
 /// What happens to the process that leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +54,13 @@ impl Blow {
 #[tokio::test]
 async fn no_two_processes_write_and_nothing_is_withdrawn_while_leaders_fall() {
     let begun = Instant::now();
-    let mut bed = Bed::start().await;
+    let mut env = Environment::start().await;
     let mut order = BLOWS;
     let mut turn = 0;
     loop {
         for blow in order {
             eprintln!("{:4} s: {blow:?}", begun.elapsed().as_secs());
-            bed.suffer(blow, turn).await;
+            env.suffer(blow, turn).await;
             turn += 1;
         }
         if soak().is_none_or(|long| begun.elapsed() > long) {
@@ -68,7 +68,7 @@ async fn no_two_processes_write_and_nothing_is_withdrawn_while_leaders_fall() {
         }
         order = shuffled();
     }
-    bed.judge().await;
+    env.judge().await;
     eprintln!("{:4} s: done", begun.elapsed().as_secs());
 }
 

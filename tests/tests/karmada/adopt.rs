@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use causeway_tests::binaries;
 use causeway_tests::karmada::{at_rest, names, works_of};
-use causeway_tests::keeper::{Process, Program};
+use causeway_tests::reaper::{Process, Program};
 use causeway_tests::{SOON, eventually, multi_cluster_service};
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::bed::{NOTICED, Stage, bears};
 use crate::churn::Churn;
+use crate::environment::{NOTICED, Stage, bears};
 
 /// How long they watch whether Karmada's controllers answer: long for the imitation, which knows no rate limits.
 const OBSERVE: &str = "--observe=3s";
@@ -30,8 +30,8 @@ async fn a_service_goes_to_causeway_and_back_without_a_gap_while_pods_come_and_g
     stage.is_karmadas(2, &stayed).await;
     stage.is_karmadas(3, &stayed).await;
 
-    let witness = stage.witness(&[1, 2, 3]);
-    witness.sees(3).await;
+    let observer = stage.observer(&[1, 2, 3]);
+    observer.sees(3).await;
     let churns = [1, 2].map(|number| Churn::begin(&stage.space, stage.member(number)));
     is_refused_while_the_gate_is_on(&stage).await;
     stage.karmada.gate(false);
@@ -52,12 +52,12 @@ async fn a_service_goes_to_causeway_and_back_without_a_gap_while_pods_come_and_g
     }
     stage.is_karmadas(2, &all).await;
     stage.is_karmadas(3, &all).await;
-    witness.nothing_lacked(&[
+    observer.nothing_lacked(&[
         ("member1", &local),
         ("member2", &stayed),
         ("member3", &stayed),
     ]);
-    witness.kubernetes_slices_stayed("member1");
+    observer.kubernetes_slices_stayed("member1");
 }
 
 #[tokio::test]
@@ -69,8 +69,8 @@ async fn each_step_of_an_adoption_is_a_command_that_can_be_typed_and_what_is_typ
     stage.carry().await;
     let pods = stage.pods(1).await;
     stage.is_karmadas(2, &pods).await;
-    let witness = stage.witness(&[1, 2]);
-    witness.sees(2).await;
+    let observer = stage.observer(&[1, 2]);
+    observer.sees(2).await;
     at_rest(stage.hub(), &stage.space, "foo").await;
     stage.karmada.gate(false);
 
@@ -105,8 +105,8 @@ async fn each_step_of_an_adoption_is_a_command_that_can_be_typed_and_what_is_typ
     }
     stage.mcs(&format!("adopt foo {OBSERVE}")).await.ok();
     nothing_of_karmadas_is_left(&stage).await;
-    witness.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
-    witness.kubernetes_slices_stayed("member1");
+    observer.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
+    observer.kubernetes_slices_stayed("member1");
 }
 
 /// What `adopt --dry-run` would write: in which member, and as which command.
@@ -207,7 +207,7 @@ fn start(stage: &Stage, command: &str) -> Process {
     let program = Program::new(binaries::causeway("kubectl-mcs"), &log).stderr(&log);
     let program = program.env("KUBECONFIG", stage.hub().kubeconfig().display().to_string());
     let words = command.split_whitespace().chain(["-n", stage.space.name()]);
-    fleet.keeper().run(program.args(words))
+    fleet.reaper().run(program.args(words))
 }
 
 async fn ends_within(process: &Process, patience: Duration) -> bool {

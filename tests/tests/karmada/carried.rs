@@ -3,7 +3,7 @@
 use causeway_tests::karmada::{at_rest, names, works_of};
 use causeway_tests::{SOON, eventually};
 
-use crate::bed::Stage;
+use crate::environment::Stage;
 
 #[tokio::test]
 async fn copies_of_a_service_that_karmada_takes_over_give_way_without_a_gap_and_the_remedy_is_to_adopt()
@@ -13,8 +13,8 @@ async fn copies_of_a_service_that_karmada_takes_over_give_way_without_a_gap_and_
     let stayed = stage.pods(1).await;
     stage.carry().await;
     stage.reaches(2, &stayed).await;
-    let witness = stage.witness(&[1, 2]);
-    witness.sees(2).await;
+    let observer = stage.observer(&[1, 2]);
+    observer.sees(2).await;
 
     stage.karmada.gate(true);
     let mut pods = stage.pods(1).await;
@@ -34,7 +34,7 @@ async fn copies_of_a_service_that_karmada_takes_over_give_way_without_a_gap_and_
         let told = stage.mcs(command).await.ok();
         assert!(told.contains("Karmada"), "{command}: {told}");
     }
-    witness.nothing_lacked(&[("member1", &stayed), ("member2", &stayed)]);
+    observer.nothing_lacked(&[("member1", &stayed), ("member2", &stayed)]);
     it_is_deleted_and_nothing_of_either_is_left(&stage).await;
 }
 
@@ -65,8 +65,8 @@ async fn a_deletion_that_hangs_on_karmadas_finalizer_says_so_and_ends_when_it_is
     let pods = stage.pods(1).await;
     stage.carry().await;
     stage.is_karmadas(2, &pods).await;
-    let witness = stage.witness(&[1]);
-    witness.sees(1).await;
+    let observer = stage.observer(&[1]);
+    observer.sees(1).await;
     at_rest(stage.hub(), &stage.space, "foo").await;
     stage.karmada.gate(false);
     let named = ["mcs", "foo", "-n", stage.space.name()];
@@ -89,6 +89,6 @@ async fn a_deletion_that_hangs_on_karmadas_finalizer_says_so_and_ends_when_it_is
             .is_empty()
     })
     .await;
-    witness.nothing_lacked(&[("member1", &pods)]);
-    witness.kubernetes_slices_stayed("member1");
+    observer.nothing_lacked(&[("member1", &pods)]);
+    observer.kubernetes_slices_stayed("member1");
 }

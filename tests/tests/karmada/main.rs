@@ -2,7 +2,7 @@
 
 mod adopt;
 mod alone;
-mod bed;
 mod carried;
 mod churn;
+mod environment;
 mod policy;

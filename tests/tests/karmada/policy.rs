@@ -6,7 +6,7 @@ use causeway_tests::{SOON, eventually, multi_cluster_service};
 use kube::ResourceExt as _;
 use std::time::Duration;
 
-use crate::bed::{HUB, NOTICED, Stage, bears};
+use crate::environment::{HUB, NOTICED, Stage, bears};
 
 #[tokio::test]
 async fn a_service_that_a_policy_overwrites_is_karmadas_from_then_on_and_nobody_fights_or_deletes_it()
@@ -18,8 +18,8 @@ async fn a_service_that_a_policy_overwrites_is_karmadas_from_then_on_and_nobody_
     stage.reaches(2, &pods).await;
     let before = stage.service_of(2).await;
     assert!(bears(&before, HUB));
-    let witness = stage.witness(&[1, 2]);
-    witness.sees(2).await;
+    let observer = stage.observer(&[1, 2]);
+    observer.sees(2).await;
 
     let overwrite = ConflictResolution::Overwrite;
     stage
@@ -47,7 +47,7 @@ async fn a_service_that_a_policy_overwrites_is_karmadas_from_then_on_and_nobody_
     })
     .await;
     stage.reaches(2, &pods).await;
-    witness.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
+    observer.nothing_lacked(&[("member1", &pods), ("member2", &pods)]);
 
     // What it carries goes with the mcs, the Service stays.
     let delete = [

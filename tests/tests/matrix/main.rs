@@ -5,13 +5,13 @@
 //! directly. The table is every fault at every moment, at a provider, at a consumer and at the hub; what concerns different
 //! members is played at once, and so are the fleets.
 
-mod bed;
+mod environment;
 
 use std::time::Duration;
 
 use causeway_tests::{Fault, Fleet};
 
-use self::bed::Bed;
+use self::environment::Environment;
 
 /// When a fault begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +81,10 @@ fn at_hub(moments: [When; 2]) -> impl Iterator<Item = Round> {
 }
 
 async fn play(hurt: usize, rounds: impl Iterator<Item = Round>) {
-    let mut bed = Bed::start(hurt).await;
+    let mut env = Environment::start(hurt).await;
     for round in rounds {
         eprintln!("{round:?}");
-        bed.run(&round).await;
+        env.run(&round).await;
     }
 }
 
@@ -92,12 +92,12 @@ async fn play(hurt: usize, rounds: impl Iterator<Item = Round>) {
 #[tokio::test]
 async fn what_a_restored_store_holds_counts_and_copies_of_what_it_lost_are_replaced() {
     let fleet = Fleet::builder().own_store("hub").own_store("member1");
-    let mut bed = Bed::start_in(fleet, 1).await;
+    let mut env = Environment::start_in(fleet, 1).await;
     for when in [When::Steady, When::Start] {
         eprintln!("member1 is restored: {when:?}");
-        bed.restore_member("member1", when).await;
+        env.restore_member("member1", when).await;
         eprintln!("the hub is restored: {when:?}");
-        bed.restore_hub("member1", when).await;
+        env.restore_hub("member1", when).await;
     }
 }
 
@@ -113,6 +113,6 @@ async fn no_fault_withdraws_doubles_or_delays_what_it_does_not_concern() {
 /// A fault that no request fails by: what hangs is noticed by what does not come.
 #[tokio::test]
 async fn an_api_server_that_dies_behind_a_balancer_is_left_for_another() {
-    let mut bed = Bed::start(1).await;
-    bed.freeze(&["member1", "hub"]).await;
+    let mut env = Environment::start(1).await;
+    env.freeze(&["member1", "hub"]).await;
 }

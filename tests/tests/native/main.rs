@@ -12,14 +12,14 @@ use causeway_tests::{Cluster, Fleet, SOON, Space, eventually, multi_cluster_serv
 use tokio::sync::OnceCell;
 
 /// A hub with three members that are joined, and one controller; shared by all tests here.
-struct Bed {
+struct Environment {
     fleet: Fleet,
     #[allow(dead_code, reason = "it is there to run")]
     controller: Running,
 }
 
-async fn bed() -> &'static Bed {
-    static BED: OnceCell<Bed> = OnceCell::const_new();
+async fn env() -> &'static Environment {
+    static BED: OnceCell<Environment> = OnceCell::const_new();
     BED.get_or_init(async || {
         let fleet = Fleet::builder().members(3).start().await;
         let installation = Installation::new(&fleet).await;
@@ -27,7 +27,7 @@ async fn bed() -> &'static Bed {
         for member in fleet.members() {
             installation.join(member).await;
         }
-        Bed { fleet, controller }
+        Environment { fleet, controller }
     })
     .await
 }
@@ -39,7 +39,7 @@ struct Stage {
 
 impl Stage {
     async fn new(prefix: &str) -> Self {
-        let space = bed().await.fleet.space(prefix).await;
+        let space = env().await.fleet.space(prefix).await;
         Self { space }
     }
 

@@ -1,7 +1,7 @@
 //! Services whose names only newer API servers allow (KEP-5311, RelaxedServiceNameValidation: on by default since Kubernetes
 //! 1.36).
 
-use causeway_tests::causeway::Bed;
+use causeway_tests::causeway::Environment;
 use causeway_tests::{
     Fleet, SOON, Space, eventually, multi_cluster_service, service, service_export,
 };
@@ -26,8 +26,8 @@ async fn reached(space: &Space<'_>, service: &str, expected: &[&str]) {
 async fn a_service_whose_name_begins_with_a_digit_is_exposed_wherever_the_api_server_allows_the_name()
  {
     let fleet = Fleet::builder().members(3).clusterset();
-    let bed = Bed::start(fleet.flag("member3", OLDER)).await;
-    let fleet = &bed.fleet;
+    let env = Environment::start(fleet.flag("member3", OLDER)).await;
+    let fleet = &env.fleet;
     let space = fleet.space("digits").await;
     let (hub, member1, member3) = (
         fleet.hub(),

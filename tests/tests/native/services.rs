@@ -324,7 +324,7 @@ async fn what_somebody_breaks_is_put_right() {
 
 #[tokio::test]
 async fn a_namespace_that_is_missing_is_named_and_awaited() {
-    let fleet = &super::bed().await.fleet;
+    let fleet = &super::env().await.fleet;
     let space =
         causeway_tests::Space::create(fleet, "nowhere", &[fleet.hub(), fleet.member("member1")])
             .await;

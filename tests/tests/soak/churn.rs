@@ -16,9 +16,9 @@ use kube::api::DeleteParams;
 
 use self::exported::Exported;
 use self::native::Exposed;
+use crate::observer::Sight;
 use crate::random::Random;
 use crate::scene::{Key, Scene};
-use crate::witness::Sight;
 
 /// The namespaces of services that change.
 const NAMESPACES: [&str; 3] = ["red", "green", "blue"];

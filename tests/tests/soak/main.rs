@@ -6,20 +6,20 @@
 //!
 //! `make soak T=600` goes on for ten minutes. A run prints its seed; `CAUSEWAY_SOAK_SEED` makes the same choices again.
 
-mod bed;
 mod churn;
+mod environment;
 mod faults;
 mod memory;
+mod observer;
 mod oracle;
 mod random;
 mod scene;
-mod witness;
 
 use std::time::{Duration, Instant};
 
 use causeway_tests::soak;
 
-use self::bed::Bed;
+use self::environment::Environment;
 
 /// Of the short form, its start included.
 const SHORT: Duration = Duration::from_secs(110);
@@ -27,9 +27,9 @@ const SHORT: Duration = Duration::from_secs(110);
 #[tokio::test]
 async fn every_cluster_holds_what_the_objects_say_whatever_happens() {
     let end = Instant::now() + soak().unwrap_or(SHORT);
-    let mut bed = Bed::start(random::seed()).await;
+    let mut env = Environment::start(random::seed()).await;
     while Instant::now() < end {
-        bed.round().await;
+        env.round().await;
     }
-    bed.judge_memory(soak().is_some());
+    env.judge_memory(soak().is_some());
 }

@@ -7,9 +7,9 @@ pub(crate) mod kind;
 pub(crate) mod seed;
 pub(crate) mod server;
 pub(crate) mod services;
+pub(crate) mod simulation;
 pub(crate) mod store;
 pub(crate) mod text;
-pub(crate) mod world;
 mod writes;
 
 #[cfg(test)]

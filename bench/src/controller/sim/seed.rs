@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::kind::{Kind, key};
 use super::services::ServiceSpec;
+use super::simulation::Simulation;
 use super::store::{Body, Store};
 use super::text::{
     CREATED, HUB_UID, NAMESPACES, SliceId, member_name, namespace, service_name, sort, uid,
 };
-use super::world::World;
 
 /// An address where nobody listens.
 const NOBODY: &str = "http://127.0.0.1:1";
@@ -30,15 +30,15 @@ pub(crate) struct Shape {
 }
 
 /// Serves API servers and fills them. Whatever the services ask for is in place then.
-pub(crate) async fn serve(shape: Shape) -> anyhow::Result<World> {
-    let world = World::empty(shape.members, shape.services).await?;
-    hub(&world, &shape.dead);
-    members(&world);
-    Ok(world)
+pub(crate) async fn serve(shape: Shape) -> anyhow::Result<Simulation> {
+    let simulation = Simulation::empty(shape.members, shape.services).await?;
+    hub(&simulation, &shape.dead);
+    members(&simulation);
+    Ok(simulation)
 }
 
-fn hub(world: &World, dead: &[usize]) {
-    let hub = world.hub();
+fn hub(simulation: &Simulation, dead: &[usize]) {
+    let hub = simulation.hub();
     put(
         hub,
         Kind::Namespace,
@@ -68,19 +68,19 @@ fn hub(world: &World, dead: &[usize]) {
         &uid(sort::OTHER, 0, 3),
         json!({"type": "Opaque", "data": {"key": key}}),
     );
-    clusters(world, dead);
-    services(world);
+    clusters(simulation, dead);
+    services(simulation);
 }
 
 /// The members, as the hub knows them, with their credentials.
-fn clusters(world: &World, dead: &[usize]) {
-    let hub = world.hub();
-    for number in 0..world.members() {
+fn clusters(simulation: &Simulation, dead: &[usize]) {
+    let hub = simulation.hub();
+    for number in 0..simulation.members() {
         let name = member_name(number);
         let place = u32::try_from(number).unwrap_or_default();
         let url = match dead.contains(&number) {
             true => NOBODY.to_owned(),
-            false => world.member_url(number),
+            false => simulation.member_url(number),
         };
         put(
             hub,
@@ -102,9 +102,9 @@ fn clusters(world: &World, dead: &[usize]) {
     }
 }
 
-fn services(world: &World) {
-    let hub = world.hub();
-    for (service, spec) in world.services.all() {
+fn services(simulation: &Simulation) {
+    let hub = simulation.hub();
+    for (service, spec) in simulation.services.all() {
         let (namespace, name) = (namespace(service), service_name(service));
         let mcs_uid = uid(sort::MCS, service, 0);
         let mcs = multi_cluster_service(service, spec);
@@ -128,10 +128,10 @@ fn services(world: &World) {
     }
 }
 
-fn members(world: &World) {
-    for number in 0..world.members() {
+fn members(simulation: &Simulation) {
+    for number in 0..simulation.members() {
         let place = u32::try_from(number).unwrap_or_default();
-        let member = world.member(number);
+        let member = simulation.member(number);
         put(
             member,
             Kind::Namespace,
@@ -152,32 +152,32 @@ fn members(world: &World) {
             );
         }
     }
-    for (service, spec) in world.services.all() {
+    for (service, spec) in simulation.services.all() {
         let name = service_name(service);
         deliver(
-            world.member(spec.provider.into()),
+            simulation.member(spec.provider.into()),
             service,
             &json!({"app": name}),
         );
         for consumer in &*spec.consumers {
             let nothing = json!({labels::NO_LOCAL_BACKENDS: "true"});
-            deliver(world.member(usize::from(*consumer)), service, &nothing);
+            deliver(simulation.member(usize::from(*consumer)), service, &nothing);
         }
         for slice in 0..spec.slices {
-            slices(world, spec, SliceId { service, slice });
+            slices(simulation, spec, SliceId { service, slice });
         }
     }
 }
 
-fn slices(world: &World, spec: &ServiceSpec, id: SliceId) {
+fn slices(simulation: &Simulation, spec: &ServiceSpec, id: SliceId) {
     let namespace = namespace(id.service);
-    let provider = world.member(spec.provider.into());
+    let provider = simulation.member(spec.provider.into());
     let source = key(Some(&namespace), &id.name());
     let version = provider.fill(Kind::EndpointSlice, &source, |_| Body::Source(id, 0));
-    let copy = id.copy_name(world.services.provider_name(id));
+    let copy = id.copy_name(simulation.services.provider_name(id));
     let copy = key(Some(&namespace), &copy);
     for consumer in &*spec.consumers {
-        let consumer = world.member(usize::from(*consumer));
+        let consumer = simulation.member(usize::from(*consumer));
         consumer.fill(Kind::EndpointSlice, &copy, |_| Body::Copy(id, 0, version));
     }
 }

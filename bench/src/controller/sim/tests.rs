@@ -11,11 +11,11 @@ use serde_json::json;
 
 use super::seed::{Shape, serve};
 use super::services::ServiceSpec;
+use super::simulation::Simulation;
 use super::text::{SliceId, namespace, service_name};
-use super::world::World;
 
 /// Some services of the first member, each with a copy in the second.
-async fn world() -> World {
+async fn simulation() -> Simulation {
     let consumers: Arc<[u16]> = Arc::new([1]);
     let spec = ServiceSpec {
         provider: 0,
@@ -32,9 +32,9 @@ async fn world() -> World {
     .unwrap()
 }
 
-fn client(world: &World, member: usize) -> Client {
+fn client(simulation: &Simulation, member: usize) -> Client {
     causeway::process::kube_client::install_crypto_provider();
-    let config = Config::new(world.member_url(member).parse().unwrap());
+    let config = Config::new(simulation.member_url(member).parse().unwrap());
     Client::try_from(config).unwrap()
 }
 
@@ -47,8 +47,8 @@ fn code<T: std::fmt::Debug>(answer: kube::Result<T>) -> u16 {
 
 #[tokio::test]
 async fn a_client_that_streams_its_list_is_told_all_objects_the_end_of_them_and_then_the_changes() {
-    let world = world().await;
-    let slices: Api<EndpointSlice> = Api::all(client(&world, 0));
+    let simulation = simulation().await;
+    let slices: Api<EndpointSlice> = Api::all(client(&simulation, 0));
     let mut events = pin!(watcher(
         slices,
         watcher::Config::default().streaming_lists()
@@ -67,7 +67,7 @@ async fn a_client_that_streams_its_list_is_told_all_objects_the_end_of_them_and_
         service: 4,
         slice: 0,
     };
-    world.replace_pod(id);
+    simulation.replace_pod(id);
     match events.next().await.unwrap().unwrap() {
         Event::Apply(slice) => assert_eq!(slice.metadata.name, Some(id.name())),
         other => panic!("{other:?}"),
@@ -76,8 +76,8 @@ async fn a_client_that_streams_its_list_is_told_all_objects_the_end_of_them_and_
 
 #[tokio::test]
 async fn pages_make_a_whole_list_and_a_watch_goes_on_where_it_ended() {
-    let world = world().await;
-    let slices: Api<EndpointSlice> = Api::all(client(&world, 1));
+    let simulation = simulation().await;
+    let slices: Api<EndpointSlice> = Api::all(client(&simulation, 1));
     let (mut names, mut token, mut version) = (Vec::new(), None, String::new());
     loop {
         let params = ListParams {
@@ -100,7 +100,7 @@ async fn pages_make_a_whole_list_and_a_watch_goes_on_where_it_ended() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 7);
-    let in_namespace: Api<EndpointSlice> = Api::namespaced(client(&world, 1), &namespace(2));
+    let in_namespace: Api<EndpointSlice> = Api::namespaced(client(&simulation, 1), &namespace(2));
     let options = DeleteParams::default();
     let held = in_namespace.list(&ListParams::default()).await.unwrap();
     let name = held.items[0].metadata.name.clone().unwrap();
@@ -115,8 +115,8 @@ async fn pages_make_a_whole_list_and_a_watch_goes_on_where_it_ended() {
 
 #[tokio::test]
 async fn a_write_of_another_version_or_of_nothing_is_refused_as_kubernetes_does() {
-    let world = world().await;
-    let services: Api<Service> = Api::namespaced(client(&world, 0), &namespace(1));
+    let simulation = simulation().await;
+    let services: Api<Service> = Api::namespaced(client(&simulation, 0), &namespace(1));
     let name = service_name(1);
     let mut known = services.get(&name).await.unwrap();
     let patch = |version: &str| {
@@ -136,5 +136,5 @@ async fn a_write_of_another_version_or_of_nothing_is_refused_as_kubernetes_does(
     };
     assert_eq!(code(services.create(&put, &known).await), 409);
     assert_eq!(code(services.get("none").await), 404);
-    assert_eq!(world.journal.refusals(), 3);
+    assert_eq!(simulation.journal.refusals(), 3);
 }

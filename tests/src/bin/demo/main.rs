@@ -28,7 +28,7 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     let begun = Instant::now();
     let story = Story::default();
-    // The test bed panics where it cannot go on: that too is the failure of a step.
+    // The testbed panics where it cannot go on: that too is the failure of a step.
     let told = AssertUnwindSafe(story.tell(args.keep)).catch_unwind().await;
     let failure = match told {
         Ok(Ok(())) => {

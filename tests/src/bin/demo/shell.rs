@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use causeway_tests::Fleet;
-use causeway_tests::binaries::{self, TestBed};
-use causeway_tests::keeper::{Exit, Keeper, Program};
+use causeway_tests::binaries::{self, Testbed};
+use causeway_tests::reaper::{Exit, Program, Reaper};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Runs commands in the repository, with kubectl, kubectl-mcs and a kubeconfig of all clusters at hand.
 pub(crate) struct Shell {
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     directory: PathBuf,
     kubeconfig: PathBuf,
 }
@@ -29,14 +29,14 @@ impl Shell {
         let directory = fleet.directory().join("bin");
         std::fs::create_dir_all(&directory).context("a directory for programs")?;
         for (name, program) in [
-            ("kubectl", TestBed::get().program("kubectl")),
+            ("kubectl", Testbed::get().program("kubectl")),
             ("kubectl-mcs", binaries::causeway("kubectl-mcs")),
         ] {
             std::os::unix::fs::symlink(&program, directory.join(name))
                 .with_context(|| format!("a link to {}", program.display()))?;
         }
         Ok(Self {
-            keeper: Arc::clone(fleet.keeper()),
+            reaper: Arc::clone(fleet.reaper()),
             directory,
             kubeconfig: fleet.kubeconfig(),
         })
@@ -106,7 +106,7 @@ impl Shell {
             .directory(causeway_tests::repository())
             .env("PATH", format!("{}:{path}", self.directory.display()))
             .env("KUBECONFIG", self.kubeconfig.display().to_string());
-        let exit = self.keeper.run(program).exited(PATIENCE).await;
+        let exit = self.reaper.run(program).exited(PATIENCE).await;
         let text = std::fs::read_to_string(&output).context("the output of a command")?;
         std::fs::remove_file(&output).context("the output of a command")?;
         Ok(Answer { exit, text })

@@ -14,7 +14,7 @@ use super::store::{Body, Store};
 use super::text::{SliceId, namespace};
 
 /// A hub and its members. They are served until it is dropped.
-pub(crate) struct World {
+pub(crate) struct Simulation {
     pub(crate) address: SocketAddr,
     pub(crate) services: Arc<Services>,
     pub(crate) journal: Arc<Journal>,
@@ -22,13 +22,13 @@ pub(crate) struct World {
     task: AbortHandle,
 }
 
-impl Drop for World {
+impl Drop for Simulation {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl World {
+impl Simulation {
     /// Serves API servers that hold nothing yet.
     pub(super) async fn empty(members: usize, services: Vec<ServiceSpec>) -> anyhow::Result<Self> {
         let services = Arc::new(Services::new(services));

@@ -1,8 +1,8 @@
 //! Processes that never outlive the test.
 //!
-//! Every program is started by a keeper, a small process of its own (`tests/testbed/keeper`), that holds
-//! one end of a pipe. When the other end closes - the [`Keeper`] is dropped, the test process panics, is
-//! interrupted or killed - the keeper kills what it started, waits, and then removes directories and
+//! Every program is started by a reaper, a small process of its own (`tests/testbed/reaper`), that holds
+//! one end of a pipe. When the other end closes - the [`Reaper`] is dropped, the test process panics, is
+//! interrupted or killed - the reaper kills what it started, waits, and then removes directories and
 //! network namespaces.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::binaries::TestBed;
+use crate::binaries::Testbed;
 
-/// The longest that the keeper takes to answer a request, and to end.
+/// The longest that the reaper takes to answer a request, and to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A program to start.
@@ -157,7 +157,7 @@ enum What<'a> {
     Forget(u64),
 }
 
-/// What the keeper does when all programs have ended.
+/// What the reaper does when all programs have ended.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undo {
@@ -203,25 +203,25 @@ impl Shared {
 }
 
 /// The process that starts and ends others. Dropping the last handle ends everything, and waits for it.
-pub struct Keeper {
+pub struct Reaper {
     input: Mutex<Option<ChildStdin>>,
     child: Mutex<Child>,
     shared: Arc<Shared>,
 }
 
-impl Keeper {
-    /// A new keeper, that keeps nothing yet.
+impl Reaper {
+    /// A new reaper, that keeps nothing yet.
     pub fn start() -> Arc<Self> {
-        let program = TestBed::get().program("keeper");
+        let program = Testbed::get().program("reaper");
         let mut child = Command::new(&program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Not the terminal's: an interrupt is for this process, and the keeper cleans up after it.
+            // Not the terminal's: an interrupt is for this process, and the reaper cleans up after it.
             .process_group(0)
             .spawn()
             .unwrap_or_else(|e| panic!("cannot run {}: {e}", program.display()));
         let input = child.stdin.take();
-        let output = child.stdout.take().expect("the keeper's output");
+        let output = child.stdout.take().expect("the reaper's output");
         let shared = Arc::new(Shared::default());
         let listener = Arc::clone(&shared);
         std::thread::spawn(move || listen(output, &listener));
@@ -236,7 +236,7 @@ impl Keeper {
     pub fn run(self: &Arc<Self>, program: Program) -> Process {
         let (id, pid) = self.begin(&program);
         Process {
-            keeper: Arc::clone(self),
+            reaper: Arc::clone(self),
             program,
             current: Mutex::new((id, pid)),
         }
@@ -249,7 +249,7 @@ impl Keeper {
         Undone(id)
     }
 
-    /// Takes back an [`Keeper::at_the_end`].
+    /// Takes back an [`Reaper::at_the_end`].
     pub fn forget(&self, undone: Undone) {
         self.ask(What::Forget(undone.0))
             .unwrap_or_else(|e| panic!("{undone:?}: {e}"));
@@ -299,12 +299,12 @@ impl Keeper {
             match heard.answers.remove(&id) {
                 Some(answer) if answer.error.is_empty() => return Ok((id, answer)),
                 Some(answer) => return Err(answer.error),
-                None if heard.closed => return Err("the keeper ended".to_owned()),
+                None if heard.closed => return Err("the reaper ended".to_owned()),
                 None => {}
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err("the keeper does not answer".to_owned());
+                return Err("the reaper does not answer".to_owned());
             }
             let news = self.shared.news.wait_timeout(heard, left);
             heard = news.unwrap_or_else(PoisonError::into_inner).0;
@@ -315,14 +315,14 @@ impl Keeper {
         let mut line = serde_json::to_vec(request).map_err(|e| e.to_string())?;
         line.push(b'\n');
         let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-        let input = input.as_mut().ok_or("the keeper is closed")?;
+        let input = input.as_mut().ok_or("the reaper is closed")?;
         input
             .write_all(&line)
-            .map_err(|e| format!("the keeper does not listen: {e}"))
+            .map_err(|e| format!("the reaper does not listen: {e}"))
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Reaper {
     fn drop(&mut self) {
         self.close();
     }
@@ -330,7 +330,7 @@ impl Drop for Keeper {
 
 fn listen(output: ChildStdout, shared: &Shared) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
-        let answer: Answer = serde_json::from_str(&line).expect("an answer of the keeper");
+        let answer: Answer = serde_json::from_str(&line).expect("an answer of the reaper");
         let mut heard = shared.heard();
         if answer.exited == 0 {
             heard.answers.insert(answer.id, answer);
@@ -349,7 +349,7 @@ fn listen(output: ChildStdout, shared: &Shared) {
 
 /// A program that was started. Dropping it ends it.
 pub struct Process {
-    keeper: Arc<Keeper>,
+    reaper: Arc<Reaper>,
     program: Program,
     current: Mutex<(u64, u32)>,
 }
@@ -367,7 +367,7 @@ impl Process {
 
     /// How it ended, if it did.
     pub fn exit(&self) -> Option<Exit> {
-        self.keeper.exit(self.current().0)
+        self.reaper.exit(self.current().0)
     }
 
     /// Waits until it has ended.
@@ -422,7 +422,7 @@ impl Process {
     pub async fn restart_with(&self, args: &[&str]) {
         self.kill().await;
         let program = self.program.clone().args(args.iter().copied());
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = self.keeper.begin(&program);
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = self.reaper.begin(&program);
     }
 
     /// Where its output goes.
@@ -444,14 +444,14 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) -> Result<(), String> {
-        self.keeper.signal(self.current().0, signal)
+        self.reaper.signal(self.current().0, signal)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if self.is_running() {
-            // Where it cannot be asked the keeper has ended it, or it ended by itself.
+            // Where it cannot be asked the reaper has ended it, or it ended by itself.
             self.signal(Signal::Kill).ok();
         }
     }

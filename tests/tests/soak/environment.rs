@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE, Running};
 use causeway_tests::clock::Clocks;
 use causeway_tests::eventually::eventually;
-use causeway_tests::keeper::Exit;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{
     Cluster, Fault, Fleet, Proxy, Space, multi_cluster_service, service, service_export,
 };
@@ -19,10 +19,10 @@ use tokio::time::sleep;
 use super::churn::{Churn, make_namespace};
 use super::faults::{Blow, Trouble};
 use super::memory::{Memory, resident};
+use super::observer::{Observer, Sight};
 use super::oracle::{self, Lines};
 use super::random::Random;
 use super::scene::Scene;
-use super::witness::{Sight, Witness};
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 const CLUSTERS: [&str; 4] = ["hub", "member1", "member2", "member3"];
@@ -46,7 +46,7 @@ const BEFORE: &str = "1.33";
 const HEALED: Duration = Duration::from_secs(180);
 const SAID: Duration = Duration::from_secs(20);
 
-pub(super) struct Bed {
+pub(super) struct Environment {
     seed: u64,
     random: Random,
     begun: Instant,
@@ -54,7 +54,7 @@ pub(super) struct Bed {
     joined: bool,
     churn: Churn,
     memory: Memory,
-    witnesses: Vec<Witness>,
+    observers: Vec<Observer>,
     clocks: Clocks,
     controllers: [Running; 2],
     proxies: BTreeMap<String, Proxy>,
@@ -63,7 +63,7 @@ pub(super) struct Bed {
     fleet: Fleet,
 }
 
-impl Bed {
+impl Environment {
     pub(super) async fn start(seed: u64) -> Self {
         eprintln!("seed {seed}: CAUSEWAY_SOAK_SEED={seed} makes the same choices");
         let begun = Instant::now();
@@ -88,8 +88,8 @@ impl Bed {
         };
         let controllers = [controller(0).await, controller(1).await];
         rock(&fleet).await;
-        let witness = |member: &Cluster| Witness::of(member, member.client());
-        let mut bed = Self {
+        let observer = |member: &Cluster| Observer::of(member, member.client());
+        let mut env = Self {
             seed,
             random: Random::new(seed),
             begun,
@@ -97,7 +97,7 @@ impl Bed {
             joined: true,
             churn: Churn::new(&fleet, MEMBERS.to_vec()).await,
             memory: Memory::default(),
-            witnesses: fleet.members().iter().map(witness).collect(),
+            observers: fleet.members().iter().map(observer).collect(),
             clocks,
             controllers,
             proxies,
@@ -106,10 +106,10 @@ impl Bed {
             fleet,
         };
         for name in MEMBERS {
-            bed.join(name).await;
+            env.join(name).await;
         }
-        bed.settled(&mut Vec::new(), false).await;
-        bed
+        env.settled(&mut Vec::new(), false).await;
+        env
     }
 
     async fn join(&self, name: &str) {
@@ -130,7 +130,7 @@ impl Bed {
         }
         let mut sights = Vec::new();
         self.suffer(&trouble).await;
-        sights.extend(self.witnesses.iter().flat_map(Witness::noted));
+        sights.extend(self.observers.iter().flat_map(Observer::noted));
         let begun = Instant::now();
         let lines = self.settled(&mut sights, moved).await;
         self.sample().await;
@@ -305,10 +305,10 @@ impl Bed {
             let scene = Scene::now(&self.fleet, &self.clients).await;
             let mut differences = self.churn.still_there(&scene);
             let blind = self
-                .witnesses
+                .observers
                 .iter()
-                .filter(|witness| !witness.has_seen(&scene));
-            differences.extend(blind.map(|_| "a witness has not seen all yet".to_owned()));
+                .filter(|observer| !observer.has_seen(&scene));
+            differences.extend(blind.map(|_| "a observer has not seen all yet".to_owned()));
             match oracle::judge(&scene) {
                 Ok(lines) if differences.is_empty() => break lines,
                 Ok(_) => {}
@@ -331,7 +331,7 @@ impl Bed {
             }
             sleep(Duration::from_millis(200)).await;
         };
-        sights.extend(self.witnesses.iter().flat_map(Witness::noted));
+        sights.extend(self.observers.iter().flat_map(Observer::noted));
         let known = |sight: &Sight| self.churn.explains(sight) || (moved && touches(sight));
         let odd = sights.iter().filter(|sight| !known(sight));
         let odd: Vec<_> = odd.map(ToString::to_string).collect();

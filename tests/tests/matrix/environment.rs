@@ -36,7 +36,7 @@ const NOTICED: Duration = Duration::from_secs(90 + 30 + 30);
 
 const NAMESPACE: &str = "crowd";
 
-pub(super) struct Bed {
+pub(super) struct Environment {
     controllers: [Running; 2],
     proxies: BTreeMap<String, Proxy>,
     routes: Vec<Route>,
@@ -65,7 +65,7 @@ fn routes(hurt: usize) -> Vec<Route> {
     routes
 }
 
-impl Bed {
+impl Environment {
     pub(super) async fn start(hurt: usize) -> Self {
         Self::start_in(Fleet::builder(), hurt).await
     }
@@ -87,7 +87,7 @@ impl Bed {
             installation.join_at(member, &url).await;
         }
         let space = fleet.space("matrix").await.name().to_owned();
-        let mut bed = Self {
+        let mut env = Self {
             controllers,
             proxies,
             routes: routes(hurt),
@@ -95,11 +95,11 @@ impl Bed {
             space,
             fleet,
         };
-        for number in 0..bed.routes.len() {
-            bed.expose(number).await;
+        for number in 0..env.routes.len() {
+            env.expose(number).await;
         }
-        bed.settled("at the start").await;
-        bed
+        env.settled("at the start").await;
+        env
     }
 
     async fn expose(&mut self, route: usize) {

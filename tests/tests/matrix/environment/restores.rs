@@ -4,12 +4,12 @@ use causeway_tests::Space;
 use causeway_tests::eventually::eventually;
 
 use super::super::When;
-use super::{Bed, HEALED, NOTICED};
+use super::{Environment, HEALED, NOTICED};
 
 /// Changes after a snapshot.
 const CHANGES: usize = 3;
 
-impl Bed {
+impl Environment {
     /// Restores the store of a member that provides and consumes, replaces its pods, and waits until consumers hold them.
     pub(in super::super) async fn restore_member(&mut self, name: &str, when: When) {
         let snapshot = self.fleet.member(name).snapshot();

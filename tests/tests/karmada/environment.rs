@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use causeway_tests::causeway::{Bed, Installation};
+use causeway_tests::causeway::{Environment, Installation};
 use causeway_tests::fixtures::RunningPod;
-use causeway_tests::karmada::Witness;
+use causeway_tests::karmada::Observer;
 use causeway_tests::kubectl::Output;
 use causeway_tests::{Cluster, Fleet, Karmada, Space, eventually, multi_cluster_service, service};
 use k8s_openapi::api::core::v1::Service;
@@ -17,12 +17,12 @@ pub(crate) const NOTICED: Duration = Duration::from_secs(60);
 /// A label of everything that causeway keeps in members.
 pub(crate) const HUB: &str = "mcs.causeway.dev/hub";
 
-async fn bed() -> &'static Bed {
-    static BED: OnceCell<Bed> = OnceCell::const_new();
+async fn env() -> &'static Environment {
+    static BED: OnceCell<Environment> = OnceCell::const_new();
     BED.get_or_init(async || {
         let fleet = Fleet::builder().members(3).start().await;
         Karmada::install(&fleet).await;
-        let bed = Bed::of(fleet).await;
+        let env = Environment::of(fleet).await;
         let known = [
             "wait",
             "--for=condition=Ready",
@@ -30,8 +30,8 @@ async fn bed() -> &'static Bed {
             "clusters",
             "--timeout=60s",
         ];
-        bed.fleet.hub().kubectl(known).await.ok();
-        bed
+        env.fleet.hub().kubectl(known).await.ok();
+        env
     })
     .await
 }
@@ -59,12 +59,12 @@ impl Stage {
 
     /// For a test that leaves the feature gate off.
     pub(crate) async fn without_gate(prefix: &str) -> Self {
-        let bed = bed().await;
-        let space = bed.fleet.space(prefix).await;
+        let env = env().await;
+        let space = env.fleet.space(prefix).await;
         Self {
             karmada: Karmada::within(&space),
             space,
-            installation: &bed.installation,
+            installation: &env.installation,
             _turn: None,
         }
     }
@@ -184,9 +184,9 @@ impl Stage {
         self.hub().kubectl(get).await.stdout
     }
 
-    pub(crate) fn witness(&self, members: &[u8]) -> Witness {
+    pub(crate) fn observer(&self, members: &[u8]) -> Observer {
         let clusters: Vec<_> = members.iter().map(|number| self.member(*number)).collect();
-        Witness::begin(self.space.name(), &clusters)
+        Observer::begin(self.space.name(), &clusters)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use causeway::api::{Cluster, ClusterSpec};
-use causeway_tests::keeper::{Process, Program};
+use causeway_tests::reaper::{Process, Program};
 use causeway_tests::{Fleet, Installation, Running, SOON, eventually, service};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -34,7 +34,7 @@ pub(crate) struct Target {
 }
 
 /// Everything, running. The servers are dropped before the hub.
-pub(crate) struct Bed {
+pub(crate) struct Environment {
     pub(crate) webhook: Running,
     noop: Process,
     noop_address: SocketAddr,
@@ -43,7 +43,7 @@ pub(crate) struct Bed {
     pub(crate) fleet: Fleet,
 }
 
-impl Bed {
+impl Environment {
     /// Starts the hub, fills it, and starts the servers on their core.
     pub(crate) async fn start(services: usize) -> anyhow::Result<Self> {
         let fleet = Fleet::builder().start().await;
@@ -63,7 +63,7 @@ impl Bed {
             .arg(format!("--tls-dir={}", directory.display()))
             .on_core(cores::SERVER);
         fleet.add_log(&fleet.directory().join("noop.log"));
-        let noop = fleet.keeper().run(program);
+        let noop = fleet.reaper().run(program);
         eventually("the floor listens", SOON, || async {
             TcpStream::connect(noop_address).await.map(drop)
         })

@@ -15,7 +15,7 @@ use crate::fixtures::RunningPod;
 use crate::{Cluster, SOON, eventually};
 
 /// Watches until it is dropped.
-pub struct Witness {
+pub struct Observer {
     seen: Arc<Mutex<Seen>>,
     tasks: Vec<AbortHandle>,
 }
@@ -40,7 +40,7 @@ struct Moment {
     after: String,
 }
 
-impl Witness {
+impl Observer {
     /// Watches these clusters from now on.
     pub fn begin(namespace: &str, clusters: &[&Cluster]) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
@@ -63,7 +63,7 @@ impl Witness {
 
     /// Until each of so many clusters was seen.
     pub async fn sees(&self, clusters: usize) {
-        eventually("the witness sees", SOON, async || {
+        eventually("the observer sees", SOON, async || {
             let seen = self.seen.lock().expect("nobody panics with it");
             let named: BTreeSet<_> = seen.moments.iter().map(|moment| &moment.cluster).collect();
             named.len() == clusters && seen.services.len() == clusters
@@ -107,7 +107,7 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for Observer {
     fn drop(&mut self) {
         self.tasks.iter().for_each(AbortHandle::abort);
     }

@@ -33,13 +33,13 @@ impl fmt::Display for Sight {
 }
 
 /// A watch on the copies in one member.
-pub(super) struct Witness {
+pub(super) struct Observer {
     member: String,
     seen: Arc<Mutex<Seen>>,
     task: AbortHandle,
 }
 
-impl Witness {
+impl Observer {
     pub(super) fn of(member: &Cluster, client: Client) -> Self {
         let seen = Arc::new(Mutex::new(Seen {
             member: member.name().to_owned(),
@@ -56,7 +56,7 @@ impl Witness {
 
     /// What was noted since the last time.
     pub(super) fn noted(&self) -> Vec<Sight> {
-        assert!(!self.task.is_finished(), "a witness has left");
+        assert!(!self.task.is_finished(), "a observer has left");
         std::mem::take(&mut lock(&self.seen).sights)
     }
 
@@ -71,7 +71,7 @@ impl Witness {
     }
 }
 
-impl Drop for Witness {
+impl Drop for Observer {
     fn drop(&mut self) {
         self.task.abort();
     }

@@ -25,18 +25,18 @@ struct Seen {
 }
 
 /// A watch on the copies of the consumer.
-pub(super) struct Witness {
+pub(super) struct Observer {
     seen: Arc<Mutex<Seen>>,
     task: AbortHandle,
 }
 
-impl Drop for Witness {
+impl Drop for Observer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Witness {
+impl Observer {
     pub(super) fn of(consumer: &Cluster, namespace: &str) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let api = Api::<EndpointSlice>::namespaced(consumer.client(), namespace);
@@ -46,7 +46,7 @@ impl Witness {
 
     /// The last change of each slice that arrived.
     pub(super) fn numbers(&self) -> [u32; SLICES] {
-        assert!(!self.task.is_finished(), "the witness has left");
+        assert!(!self.task.is_finished(), "the observer has left");
         lock(&self.seen).numbers
     }
 

@@ -8,14 +8,14 @@ use anyhow::{Context as _, ensure};
 use causeway_tests::Running;
 use causeway_tests::binaries;
 use causeway_tests::causeway::Launch;
-use causeway_tests::keeper::{Keeper, Process, Program};
+use causeway_tests::reaper::{Process, Program, Reaper};
 use serde_json::json;
 use tokio::time::sleep;
 
 use super::relay::Wiring;
 use super::sim::kind::Kind;
+use super::sim::simulation::Simulation;
 use super::sim::text::member_name;
-use super::sim::world::World;
 use crate::proc;
 
 /// Writes a second into one member: more than any load here, so that what is measured is not this limit.
@@ -25,8 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Where processes are started.
-pub(crate) struct Bed {
-    keeper: Arc<Keeper>,
+pub(crate) struct Environment {
+    reaper: Arc<Reaper>,
     directory: tempfile::TempDir,
     /// Flags of the controller beside those that it needs.
     pub(crate) flags: Vec<String>,
@@ -38,10 +38,10 @@ pub(crate) enum Subject {
     Floor(Process),
 }
 
-impl Bed {
+impl Environment {
     pub(crate) fn new() -> anyhow::Result<Self> {
         Ok(Self {
-            keeper: Keeper::start(),
+            reaper: Reaper::start(),
             directory: tempfile::tempdir()?,
             flags: vec![format!("--member-qps={MEMBER_QPS}")],
         })
@@ -54,10 +54,10 @@ impl Bed {
     }
 
     /// Starts the controller for a hub, and does not wait.
-    pub(crate) fn controller(&self, world: &World) -> anyhow::Result<Subject> {
+    pub(crate) fn controller(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "hub",
-            "clusters": [{"name": "hub", "cluster": {"server": world.hub_url()}}],
+            "clusters": [{"name": "hub", "cluster": {"server": simulation.hub_url()}}],
             "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}],
             "users": [{"name": "hub", "user": {"token": "token"}}],
         });
@@ -70,13 +70,13 @@ impl Bed {
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .arg("--allow-insecure-members")
             .args(self.flags.iter().cloned());
-        let launch = Launch::new(self.keeper.clone(), program, port);
+        let launch = Launch::new(self.reaper.clone(), program, port);
         Ok(Subject::Controller(launch.start_unready()))
     }
 
-    fn wiring(&self, world: &World) -> anyhow::Result<PathBuf> {
-        let members = 0..world.members();
-        let mut providers: Vec<_> = world
+    fn wiring(&self, simulation: &Simulation) -> anyhow::Result<PathBuf> {
+        let members = 0..simulation.members();
+        let mut providers: Vec<_> = simulation
             .services
             .all()
             .map(|(_, service)| usize::from(service.provider))
@@ -86,11 +86,11 @@ impl Bed {
         let wiring = Wiring {
             members: members
                 .clone()
-                .map(|number| world.member_url(number))
+                .map(|number| simulation.member_url(number))
                 .collect(),
             names: members.map(member_name).collect(),
             providers,
-            consumers: world
+            consumers: simulation
                 .services
                 .all()
                 .map(|(_, service)| service.consumers.to_vec())
@@ -99,26 +99,30 @@ impl Bed {
         self.file("wiring.json", &serde_json::to_vec(&wiring)?)
     }
 
-    fn relay(&self, world: &World, flag: Option<&str>) -> anyhow::Result<Process> {
+    fn relay(&self, simulation: &Simulation, flag: Option<&str>) -> anyhow::Result<Process> {
         let log = self.directory.path().join("floor.log");
         let program = Program::new(std::env::current_exe()?, log)
             .arg("relay")
-            .arg(self.wiring(world)?.display().to_string())
+            .arg(self.wiring(simulation)?.display().to_string())
             .args(flag.map(str::to_owned));
-        Ok(self.keeper.run(program))
+        Ok(self.reaper.run(program))
     }
 
     /// Starts the floor and waits until it watches.
-    pub(crate) async fn floor(&self, world: &World) -> anyhow::Result<Subject> {
-        let floor = self.relay(world, None)?;
-        let providers: Vec<_> = world
+    pub(crate) async fn floor(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
+        let floor = self.relay(simulation, None)?;
+        let providers: Vec<_> = simulation
             .services
             .all()
             .map(|(_, service)| service.provider)
             .collect();
         let begun = Instant::now();
         for provider in providers {
-            while world.member(provider.into()).watchers(Kind::EndpointSlice) == 0 {
+            while simulation
+                .member(provider.into())
+                .watchers(Kind::EndpointSlice)
+                == 0
+            {
                 ensure!(
                     begun.elapsed() < PATIENCE && floor.is_running(),
                     "the floor does not watch: {}",
@@ -131,9 +135,12 @@ impl Bed {
     }
 
     /// How long the floor takes to list all EndpointSlices of all members, and how many bytes they are.
-    pub(crate) async fn list_all(&self, world: &World) -> anyhow::Result<(Duration, f64)> {
+    pub(crate) async fn list_all(
+        &self,
+        simulation: &Simulation,
+    ) -> anyhow::Result<(Duration, f64)> {
         let begun = Instant::now();
-        let floor = self.relay(world, Some("--list"))?;
+        let floor = self.relay(simulation, Some("--list"))?;
         let exit = floor.exited(PATIENCE).await;
         let took = begun.elapsed();
         let said = floor.log_tail(20);

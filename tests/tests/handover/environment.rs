@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::eventually;
-use causeway_tests::keeper::Exit;
+use causeway_tests::reaper::Exit;
 use causeway_tests::{Fleet, SOON, Space};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
@@ -15,8 +15,8 @@ use tokio::time::sleep;
 
 use super::Blow;
 use super::load::{CONSUMER, Load, MOVING, PROVIDER, TURNING, number};
+use super::observer::Observer;
 use super::terms::{self, Term, Write};
-use super::witness::Witness;
 use causeway_tests::clock::Clocks;
 
 pub(super) const CONTROLLERS: usize = 3;
@@ -38,9 +38,9 @@ const LATE: Duration = Duration::from_secs(2);
 const SHOWN: [i64; 5] = [3600, 5 * DAY, 10 * DAY, 2 * DAY, 7 * DAY];
 const DAY: i64 = 24 * 3600;
 
-pub(super) struct Bed {
+pub(super) struct Environment {
     load: Load,
-    witness: Witness,
+    observer: Observer,
     clocks: Clocks,
     controllers: Vec<Running>,
     blows: Vec<(Blow, Timestamp)>,
@@ -48,7 +48,7 @@ pub(super) struct Bed {
     fleet: Fleet,
 }
 
-impl Bed {
+impl Environment {
     pub(super) async fn start() -> Self {
         let fleet = Fleet::builder().members(2).start().await;
         let installation = Installation::new(&fleet).await;
@@ -68,10 +68,10 @@ impl Bed {
         }
         let load = Load::start(&fleet, &space).await;
         drop(space);
-        let witness = Witness::of(fleet.member(CONSUMER), NAMESPACE);
+        let observer = Observer::of(fleet.member(CONSUMER), NAMESPACE);
         Self {
             load,
-            witness,
+            observer,
             clocks,
             controllers,
             blows: Vec::new(),
@@ -124,7 +124,7 @@ impl Bed {
             controller.ready().await;
         }
         self.goes_on().await;
-        self.witness.versions();
+        self.observer.versions();
     }
 
     /// While clocks jump to and fro, and the Lease says that it was renewed at whatever time, the same process leads.
@@ -179,7 +179,7 @@ impl Bed {
     async fn goes_on(&self) {
         let now = self.load.numbers();
         eventually("the load arrives", HEALED, async || {
-            let arrived = self.witness.numbers();
+            let arrived = self.observer.numbers();
             if arrived.iter().zip(now).all(|(arrived, now)| *arrived > now) {
                 Ok(())
             } else {
@@ -198,12 +198,12 @@ impl Bed {
         self.judge_hand_overs(&terms, &writes);
         eprintln!(
             "{} versions of copies seen, {} writes of controllers, {} terms",
-            self.witness.versions(),
+            self.observer.versions(),
             writes.len(),
             terms.len()
         );
         drop(self.load);
-        Self::holds(&self.fleet, &self.witness, numbers).await;
+        Self::holds(&self.fleet, &self.observer, numbers).await;
         for controller in &self.controllers {
             let metrics = controller.metrics().await;
             assert_eq!(
@@ -275,7 +275,7 @@ impl Bed {
     }
 
     /// Every cluster holds what the load says: `least` or later, for changes under way when that was asked still arrive.
-    async fn holds(fleet: &Fleet, witness: &Witness, least: [u32; super::load::SLICES]) {
+    async fn holds(fleet: &Fleet, observer: &Observer, least: [u32; super::load::SLICES]) {
         let space = Space::existing(fleet, NAMESPACE);
         for name in [MOVING, TURNING] {
             let (provider, consumer) = (fleet.member(PROVIDER), fleet.member(CONSUMER));
@@ -294,7 +294,7 @@ impl Bed {
                 assert!(number >= least[slice], "{slice}: {number} after {least:?}");
             }
         }
-        witness.versions();
+        observer.versions();
     }
 }
 
