@@ -8,7 +8,7 @@ use super::{export, merged};
 #[test]
 fn an_export_forges_no_label_and_one_that_no_api_server_takes_is_left_out() {
     let long = "x".repeat(64);
-    for (name, exported) in [
+    for (name, is_exported) in [
         ("team", true),
         ("Team_1.a-b", true),
         ("example.com/team", true),
@@ -39,14 +39,14 @@ fn an_export_forges_no_label_and_one_that_no_api_server_takes_is_left_out() {
     ] {
         let exported = json!({"exportedLabels": {name: "v"}, "exportedAnnotations": {name: "v"}});
         let shape = merged(&[export(1, json!({})).exporting(exported)]).shape;
-        assert_eq!(shape.labels.contains_key(name), exported, "label {name:?}");
+        assert_eq!(shape.labels.contains_key(name), is_exported, "label {name:?}");
         assert_eq!(
             shape.annotations.contains_key(name),
-            exported,
+            is_exported,
             "annotation {name:?}"
         );
     }
-    for (value, exported) in [
+    for (value, is_exported) in [
         ("", true),
         ("a", true),
         ("A_b.c-1", true),
@@ -57,7 +57,7 @@ fn an_export_forges_no_label_and_one_that_no_api_server_takes_is_left_out() {
         let exported =
             json!({"exportedLabels": {"team": value}, "exportedAnnotations": {"team": value}});
         let shape = merged(&[export(1, json!({})).exporting(exported)]).shape;
-        assert_eq!(shape.labels.contains_key("team"), exported, "{value:?}");
+        assert_eq!(shape.labels.contains_key("team"), is_exported, "{value:?}");
         assert!(
             shape.annotations.contains_key("team"),
             "an annotation is any text"
