@@ -14,8 +14,8 @@ use tokio::time::sleep;
 
 use super::discovery::Discovery;
 use super::report::Report;
-use crate::lookup;
 use crate::event::Event;
+use crate::lookup;
 use crate::watch::{Connect, RelistRequests, Settings, Watch};
 
 /// How long the hub may take to say what it serves.

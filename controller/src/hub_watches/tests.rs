@@ -13,7 +13,7 @@ use super::report::Report;
 use crate::event::Event;
 use crate::metrics::Metrics;
 use crate::watch::RelistRequests;
-use crate::watch::tests::http::{self, Received, PATIENCE};
+use crate::watch::tests::http::{self, PATIENCE, Received};
 
 #[test]
 fn the_api_server_is_asked_for_those_alone() {

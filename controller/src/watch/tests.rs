@@ -9,7 +9,7 @@ use kube::ResourceExt as _;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use self::http::{Received, PATIENCE, status};
+use self::http::{PATIENCE, Received, status};
 use super::*;
 
 pub(crate) mod http;

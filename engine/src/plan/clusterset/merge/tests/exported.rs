@@ -39,7 +39,11 @@ fn an_export_forges_no_label_and_one_that_no_api_server_takes_is_left_out() {
     ] {
         let exported = json!({"exportedLabels": {name: "v"}, "exportedAnnotations": {name: "v"}});
         let shape = merged(&[export(1, json!({})).exporting(exported)]).shape;
-        assert_eq!(shape.labels.contains_key(name), is_exported, "label {name:?}");
+        assert_eq!(
+            shape.labels.contains_key(name),
+            is_exported,
+            "label {name:?}"
+        );
         assert_eq!(
             shape.annotations.contains_key(name),
             is_exported,
