@@ -60,7 +60,7 @@ struct ServingArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Rules")]
 struct RuleArgs {
-    /// What becomes of a MultiClusterService whose Service, or a port of it, does not exist. With warn objects may come in any order
+    /// Deny, or warn of, a MultiClusterService whose Service, or a port of it, does not exist. With warn objects may come in any order
     #[arg(
         long,
         env = "CAUSEWAY_MISSING_SERVICE",
@@ -68,7 +68,7 @@ struct RuleArgs {
         default_value = "deny"
     )]
     missing_service: String,
-    /// What becomes of a cluster name that no Cluster bears
+    /// Warn of, or deny, a cluster name that no Cluster has
     #[arg(
         long,
         env = "CAUSEWAY_UNKNOWN_CLUSTER",
@@ -100,7 +100,7 @@ pub struct Config {
 /// Where the serving certificate comes from.
 #[derive(Debug)]
 pub enum CertificateSource {
-    /// Somebody else renews it.
+    /// Renewed by something else, such as cert-manager.
     Directory {
         /// Where it is, and its successors will be.
         path: PathBuf,

@@ -51,8 +51,8 @@ where
     Ok(read.into())
 }
 
-/// Waits until a body of so many bytes may be held; meanwhile nothing of it is read. Whoever has waited for as long as may be is
-/// refused, to try again, also where room comes in that moment: the body would be taken for one that did not arrive in time.
+/// Waits until a body of so many bytes may be held; meanwhile nothing of it is read. A request that has waited for too long is
+/// rejected, to be repeated, also where room comes in that moment: its body would count as one that did not arrive in time.
 async fn wait_for_room(
     bytes: usize,
     progress: &Progress,

@@ -35,7 +35,7 @@ pub struct CallerArgs {
     /// certificate of them then. A new file is loaded as it appears
     #[arg(long, env = "CAUSEWAY_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
-    /// The common name or DNS name that a client certificate has to bear; any if not given. Repeatable
+    /// The common name or DNS name that a client certificate must have; any if not given. Repeatable
     #[arg(
         long,
         env = "CAUSEWAY_CLIENT_NAME",
@@ -140,7 +140,7 @@ impl Callers {
         reload("client CA", load, shutdown).await;
     }
 
-    /// Whether the certificate bears one of the names.
+    /// Whether the certificate has one of the names.
     fn is_named(&self, certificate: &CertificateDer<'_>) -> bool {
         if self.names.is_empty() {
             return true;

@@ -118,7 +118,7 @@ impl Connection {
             progress.enter(Phase::Send);
             Ok::<_, Infallible>(response)
         });
-        let stream = Observed {
+        let stream = ProgressStream {
             stream,
             progress: Arc::clone(progress),
         };
@@ -136,7 +136,7 @@ impl Connection {
                     _ => return Poll::Ready(Err(Ended::Closed)),
                 },
                 Some(Close::WhenIdle) => {
-                    // What has arrived is seen before the connection counts as idle. hyper-util's GracefulShutdown looks
+                    // What has arrived is read before the connection counts as idle. hyper-util's GracefulShutdown reads
                     // after that, and closes connections that never carried a request at once.
                     let ended = Pin::new(&mut connection).poll(context);
                     if ended.is_ready() {
@@ -186,8 +186,8 @@ async fn begins_tls(stream: &TcpStream, progress: &Progress) -> Result<bool, End
     Ok(!first[0].is_ascii_uppercase())
 }
 
-/// Says something last and closes, but not before the other side has: what it still sends would answer it with a
-/// reset, which may take from it what was said.
+/// Writes a last answer and closes, but not before the other side has: what it still sends would be answered with a
+/// reset, which may take the answer from it.
 async fn end<T>(stream: &mut T, last: &'static [u8], progress: &Progress) -> Result<(), Ended>
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -215,12 +215,12 @@ async fn unless_closed<F: Future>(progress: &Progress, future: F) -> Result<F::O
 }
 
 /// A stream that reports how far requests are.
-struct Observed<T> {
+struct ProgressStream<T> {
     stream: T,
     progress: Arc<Progress>,
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Observed<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for ProgressStream<T> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -237,7 +237,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Observed<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Observed<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for ProgressStream<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -5,7 +5,7 @@
 //! the API server. The API server's own are in use, are answered within milliseconds, and are replaced when they are gone.
 //!
 //! No connection has a timer of its own. [`Connections::sweep`], called once a [`TICK`], finds those that are overdue, so
-//! what a request costs here are a few locks that nobody else holds.
+//! what a request costs here are a few uncontended locks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use crate::limits::FREE;
 use crate::metrics::{ConnectionRejection, Metrics};
 
-/// How often connections are looked at.
+/// How often connections are checked.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
 
 const TICKS_A_SECOND: u64 = 4;
@@ -40,7 +40,7 @@ const WHOLE_BODY_LIMIT: u64 = 10 * TICKS_A_SECOND;
 /// For large bodies before it to be done with.
 const WAIT_LIMIT: u64 = 5 * TICKS_A_SECOND;
 
-/// For an answer to be taken.
+/// For an answer to be received.
 const SEND_LIMIT: u64 = 10 * TICKS_A_SECOND;
 
 /// Before a first request and between requests: longer than clients keep idle connections (Go: 90 s, also those that it
@@ -194,7 +194,7 @@ impl Progress {
         self.state.lock().is_body_unread
     }
 
-    /// When the connection has to close, once for each time that it is told so; it is woken for the next one.
+    /// When the connection has to close, once for each request to close; it is woken for the next one.
     pub(crate) fn next_close(&self, context: &Context<'_>) -> Option<Close> {
         self.waker.register(context.waker());
         self.state.lock().close.take()
@@ -374,7 +374,7 @@ impl Connections {
         }
     }
 
-    /// Whether that many connections are open at most; if not, each one that goes is told from now on.
+    /// Whether that many connections are open at most; if not, each one that goes is notified of from now on.
     fn are_at_most(&self, number: usize) -> bool {
         let mut open = self.open.lock();
         open.is_awaited = open.by_number.len() > number;

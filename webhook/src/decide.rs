@@ -1,19 +1,19 @@
 //! The rules: what a MultiClusterService becomes, and whether it is accepted. Pure: no client, no clock, no lock.
 //!
-//! [`mutate`] answers from the request alone. [`Question::judge`] also needs a [`View`] of the hub, which may be a cached one;
-//! where the answer would be different had the cache been stale, the [`Verdict`] says what is in doubt, and the
-//! caller looks again and asks again.
+//! [`mutate`] answers from the request alone. [`PreparedChange::validate`] also needs a [`HubView`], which may be a cached one;
+//! where the decision would be different had the cache been stale, the [`Validation`] names what is unconfirmed, and the
+//! caller confirms it by a live request and validates again.
 
 mod clusters;
 mod counts;
 mod deprecated;
-mod findings;
+mod hub_view;
 mod identity;
 mod name;
 mod ports;
-mod question;
+mod prepared_change;
 mod types;
-mod view;
+mod violations;
 
 use causeway::api::MultiClusterServiceSpec;
 use causeway::domain::FieldErrors;
@@ -24,27 +24,27 @@ use serde::de::IgnoredAny;
 
 use crate::fields::{fields, optional_fields};
 
-pub use findings::{Doubts, Stake, Verdict};
-pub use question::Question;
-pub use view::{Clusters, Seen, ServiceFacts, ServiceKind, View};
+pub use hub_view::{Clusters, HubView, Observed, ServiceFacts, ServiceKind};
+pub use prepared_change::PreparedChange;
+pub use violations::{Impact, Unconfirmed, Validation};
 
 /// What a person chose when starting the webhook.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// A Service that is missing (V4), or lacks a port (V5).
     pub missing_service: Strictness,
-    /// A cluster name that no Cluster bears (V6).
+    /// A cluster name that no Cluster has (V6).
     pub unknown_cluster: Strictness,
     /// Namespaces that are out of bounds (V10).
     pub protection: Protection,
 }
 
-/// What to do about something that may be put right later.
+/// What to do about something that may be fixed later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
-    /// Say it.
+    /// Warn of it.
     Warn,
-    /// Refuse it.
+    /// Deny the request.
     Deny,
 }
 
@@ -70,9 +70,9 @@ pub enum Stored {
     Nothing,
     /// An object that stays.
     Present(Object),
-    /// An object on its way out, which is not held up.
+    /// An object that is being deleted, which is not held up.
     Deleting(Object),
-    /// An object on its way out that does not decode.
+    /// An object that is being deleted and does not decode.
     DeletingUnreadable,
 }
 
@@ -89,18 +89,18 @@ impl Stored {
     }
 }
 
-/// What is judged of a MultiClusterService.
+/// What is validated of a MultiClusterService.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Object {
     /// Its name and labels.
     #[serde(deserialize_with = "fields")]
     pub metadata: Metadata,
-    /// What it asks for.
+    /// Its spec.
     #[serde(deserialize_with = "fields")]
     pub spec: MultiClusterServiceSpec,
 }
 
-/// What is judged of the metadata.
+/// What is validated of the metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -110,15 +110,15 @@ pub struct Metadata {
     /// The prefix of a name that the API server makes up.
     #[serde(default)]
     pub generate_name: String,
-    /// The label that is judged; `None` where there are no labels at all.
+    /// The label that is validated; `None` where there are no labels at all.
     #[serde(default, deserialize_with = "optional_fields")]
     pub labels: Option<Labels>,
-    /// There while the object is on its way out.
+    /// Present while the object is being deleted.
     #[serde(default)]
     pub deletion_timestamp: Option<IgnoredAny>,
 }
 
-/// The label that is judged.
+/// The label that is validated.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Labels {
     /// [`causeway::api::labels::PERMANENT_ID`].
@@ -152,15 +152,15 @@ pub enum Decision {
     /// Not at all.
     Deny {
         /// Why.
-        refusal: Refusal,
+        denial: Denial,
         /// What else a person should know.
         warnings: Vec<String>,
     },
 }
 
-/// Why a request is refused.
+/// Why a request is denied.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum Denial {
     /// These fields are wrong; never empty.
     Fields {
         /// What the object is called, for the answer.
@@ -172,13 +172,13 @@ pub enum Refusal {
     Request(String),
 }
 
-/// What a change's mutation has to know of other objects: whether another MultiClusterService bears this
-/// permanent-id. `None` where nothing has to be known.
+/// What the mutation of a change needs of other objects: whether another MultiClusterService has this permanent-id.
+/// `None` where it needs nothing.
 pub fn contested_id(change: &Change) -> Option<&str> {
     identity::contested(change)
 }
 
-/// Says what a change becomes (M1, M2). `id_taken` says whether another object bears the [`contested_id`].
+/// Mutates a change (M1, M2). `id_taken`: whether another object has the [`contested_id`].
 ///
 /// Applied to its own outcome it changes nothing.
 pub fn mutate(mut change: Change, id_taken: bool) -> Decision {

@@ -1,4 +1,4 @@
-//! What the webhook keeps of the hub's Services and Clusters, as watches tell it.
+//! What the webhook caches of the hub's Services and Clusters.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer};
 
 use crate::decide::{Clusters, ServiceFacts, ServiceKind};
-use crate::watch::Fold;
+use crate::watch::Apply;
 
-/// A Service, as far as it is judged.
+/// A Service, as far as validation needs it.
 #[derive(Clone, Debug, Resource, Deserialize)]
 #[resource(inherit = "core::Service")]
 pub(crate) struct Service {
@@ -74,12 +74,12 @@ impl Service {
 pub(crate) type Services = HashMap<Box<str>, HashMap<Box<str>, Arc<ServiceFacts>>>;
 
 /// Fills the cache of Services.
-pub(crate) struct ServiceFold {
+pub(crate) struct ServiceCache {
     cache: Arc<RwLock<Option<Services>>>,
     incoming: Services,
 }
 
-impl ServiceFold {
+impl ServiceCache {
     pub(crate) fn new(cache: Arc<RwLock<Option<Services>>>) -> Self {
         Self {
             cache,
@@ -102,8 +102,8 @@ impl ServiceFold {
     }
 }
 
-impl Fold<Service> for ServiceFold {
-    fn fold(&mut self, event: Event<Service>) -> bool {
+impl Apply<Service> for ServiceCache {
+    fn apply(&mut self, event: Event<Service>) -> bool {
         match event {
             Event::Init => self.incoming.clear(),
             Event::InitApply(service) => insert(&mut self.incoming, &service, service.facts()),
@@ -155,12 +155,12 @@ fn remove(services: &mut Services, service: &Service) {
 }
 
 /// Fills the cache of Clusters, of which only the names count.
-pub(crate) struct ClusterFold {
+pub(crate) struct ClusterCache {
     cache: Arc<ArcSwapOption<Clusters>>,
     incoming: HashSet<Box<str>>,
 }
 
-impl ClusterFold {
+impl ClusterCache {
     pub(crate) fn new(cache: Arc<ArcSwapOption<Clusters>>) -> Self {
         Self {
             cache,
@@ -184,8 +184,8 @@ impl ClusterFold {
     }
 }
 
-impl Fold<PartialObjectMeta<Cluster>> for ClusterFold {
-    fn fold(&mut self, event: Event<PartialObjectMeta<Cluster>>) -> bool {
+impl Apply<PartialObjectMeta<Cluster>> for ClusterCache {
+    fn apply(&mut self, event: Event<PartialObjectMeta<Cluster>>) -> bool {
         match event {
             Event::Init => self.incoming.clear(),
             Event::InitApply(cluster) => {
@@ -215,7 +215,7 @@ impl Fold<PartialObjectMeta<Cluster>> for ClusterFold {
 
     fn not_served(&mut self) -> bool {
         if !matches!(self.cache.load().as_deref(), Some(Clusters::NotServed)) {
-            tracing::info!("the hub serves no Cluster objects; cluster names are not checked");
+            tracing::info!("Cluster objects not served by the hub, cluster names not checked");
             self.store(Clusters::NotServed);
         }
         true

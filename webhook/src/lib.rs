@@ -1,7 +1,7 @@
-//! The admission webhook of causeway: MultiClusterServices are defaulted or refused as they are written.
+//! The admission webhook of causeway: MultiClusterServices are defaulted, validated or denied as they are written.
 //!
 //! The flow is [`server`] (TLS, connections) -> [`service`] (HTTP) -> [`review`] (the wire) -> [`decide`] (the rules, pure)
-//! -> [`review`]. What the rules have to know of the hub comes from [`view`], a cache, and, before anything is refused on its
+//! -> [`review`]. What the rules need of the hub comes from the cache of [`hub`] and, before anything is denied on its
 //! account, from the hub itself.
 
 pub mod args;
@@ -13,6 +13,7 @@ pub mod connections;
 pub mod decide;
 pub mod drain;
 mod fields;
+pub mod hub;
 mod hub_cache;
 pub mod limits;
 pub mod metrics;
@@ -21,5 +22,4 @@ pub mod review;
 pub mod server;
 pub mod service;
 pub mod tls;
-pub mod view;
 mod watch;

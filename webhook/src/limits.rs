@@ -43,7 +43,7 @@ impl Limits {
     }
 }
 
-/// Raises how many files the process may open to what it may raise it to, and says how many that is.
+/// Raises the limit of open files as far as possible, and returns it.
 pub fn raise_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

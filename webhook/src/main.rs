@@ -6,11 +6,11 @@ use std::sync::Arc;
 use causeway::process::{self, Process, kube_client};
 use causeway_webhook::args::{Args, CertificateSource, Config};
 use causeway_webhook::certificates;
+use causeway_webhook::hub::Hub;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::server::Server;
 use causeway_webhook::service::Webhook;
 use causeway_webhook::tls;
-use causeway_webhook::view::Hub;
 use clap::Parser;
 
 fn main() -> ExitCode {

@@ -129,7 +129,7 @@ impl RequestRejection {
 /// The metrics of the webhook. Clones are the same metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// By [`Call`] and [`Outcome`], so that no request looks its labels up.
+    /// By [`Call`] and [`Outcome`], so that no request resolves its labels.
     durations: [[Histogram; 3]; 2],
     in_flight: Gauge,
     requests_rejected: Family<ReasonLabels, Counter>,

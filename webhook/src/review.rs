@@ -1,7 +1,7 @@
 //! The wire: AdmissionReview v1 in, AdmissionReview v1 out.
 //!
-//! Only what is judged is ever decoded; serde_json stops at 128 levels there, and skips everything else at any depth
-//! without recursion. An object that does not decode can be refused by the uid of its request.
+//! Only what is validated is ever decoded; serde_json stops at 128 levels there, and skips everything else at any depth
+//! without recursion. An object that does not decode can be denied by the uid of its request.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use kube::core::admission::{META_API_VERSION_V1, META_KIND, Operation};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::decide::{Change, Decision, Metadata, Object, Refusal, Stored};
+use crate::decide::{Change, Decision, Denial, Metadata, Object, Stored};
 use crate::fields::{Fields, fields};
 
 const GROUP: &str = "networking.karmada.io";
@@ -85,7 +85,7 @@ type Whole<'a> = Fields<Envelope<'a, Fields<Wire<'a, Fields<Object>>>>>;
 /// An admission request.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What the answer has to bear.
+    /// What the answer has to repeat.
     pub uid: Cow<'a, str>,
     /// The namespace, where there is one.
     pub namespace: Cow<'a, str>,
@@ -106,7 +106,7 @@ struct GroupVersionKind<'a> {
 /// What a request is about.
 #[derive(Debug)]
 pub enum Subject {
-    /// Nothing that is judged: a deletion, a connection, a subresource.
+    /// Nothing that is validated: a deletion, a connection, a subresource.
     Nothing,
     /// An object of another kind.
     OtherKind(String),
@@ -158,7 +158,7 @@ fn request<'a>(mut wire: Wire<'a, impl Piece>) -> Result<Request<'a>, EnvelopeEr
     })
 }
 
-/// Why a request holds no object that can be judged.
+/// Why a request holds no object that can be validated.
 #[derive(Debug, thiserror::Error)]
 enum ObjectError {
     #[error("the request holds no object")]
@@ -214,7 +214,7 @@ impl Piece for &RawValue {
 }
 
 impl<O: Piece> Wire<'_, O> {
-    /// Takes out what the request is about, as far as it is judged.
+    /// Takes out what the request is about, as far as it is validated.
     fn subject(&mut self) -> Subject {
         if matches!(self.operation, Operation::Delete | Operation::Connect) {
             return Subject::Nothing;
@@ -239,7 +239,7 @@ impl<O: Piece> Wire<'_, O> {
         let object = object.and_then(|object| Ok(object.object()?));
         match object {
             Ok(object) => Subject::Change(Box::new(self.change(object, stored))),
-            // The API server's schema says more of it than a decoder does, and an object on its way out is not held up.
+            // The API server's schema says more of it than a decoder does, and an object that is being deleted is not held up.
             Err(_) if matches!(stored, Stored::Deleting(_) | Stored::DeletingUnreadable) => {
                 Subject::Nothing
             }
@@ -332,11 +332,11 @@ impl Status {
         }
     }
 
-    /// A refusal, with details by which kubectl words it as it words a built-in object's.
-    fn of(refusal: Refusal) -> Self {
-        let (name, errors) = match refusal {
-            Refusal::Request(message) => return Self::new(400, "BadRequest", message),
-            Refusal::Fields { name, errors } => (name, errors),
+    /// A denial, with details by which kubectl words it as it words a built-in object's.
+    fn of(denial: Denial) -> Self {
+        let (name, errors) = match denial {
+            Denial::Request(message) => return Self::new(400, "BadRequest", message),
+            Denial::Fields { name, errors } => (name, errors),
         };
         let rest = errors.rest().map(|message| Cause {
             reason: "FieldValueInvalid",
@@ -399,9 +399,9 @@ pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Erro
             response.patch = Some(STANDARD.encode(serde_json::to_vec(&operations)?));
             warnings
         }
-        Decision::Deny { refusal, warnings } => {
+        Decision::Deny { denial, warnings } => {
             response.allowed = false;
-            response.status = Some(Status::of(refusal));
+            response.status = Some(Status::of(denial));
             warnings
         }
     };

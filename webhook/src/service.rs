@@ -14,26 +14,26 @@ use hyper::body::Body;
 
 use crate::body::{self, BodyError, BoxError};
 use crate::connections::{Connections, Phase, Progress};
-use crate::decide::{self, Change, Decision, Policy, Question, Refusal, Stake};
+use crate::decide::{self, Change, Decision, Denial, Impact, Policy, PreparedChange};
+use crate::hub::{Hub, HubError};
 use crate::limits::{BODY_MAX, Limiter, Limits, Permit};
 use crate::metrics::{Call, Metrics, Outcome, RequestRejection};
 use crate::review::{self, Status, Subject};
-use crate::view::{Hub, HubError};
 
 /// Why a request gets no decision.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum DecideError {
     #[error(transparent)]
     Hub(#[from] HubError),
     #[error("the answer could not be written: {0}")]
     Answer(#[from] serde_json::Error),
-    #[error("what is known of the hub does not suffice for an answer")]
+    #[error("the hub changed while the request was validated; try again")]
     Undecided,
-    #[error("an internal fault; the log of the webhook has it")]
+    #[error("an internal error; the log of the webhook has it")]
     Panicked,
 }
 
-impl Fault {
+impl DecideError {
     fn status(&self) -> (StatusCode, &'static str) {
         match self {
             Self::Hub(_) => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
@@ -42,7 +42,7 @@ impl Fault {
     }
 }
 
-/// Why a request is not judged.
+/// Why a request is rejected before it is validated.
 struct Rejection {
     code: StatusCode,
     reason: &'static str,
@@ -96,7 +96,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// A webhook that judges by that policy and what it sees of the hub, and takes on no more than the limits say.
+    /// A webhook that decides by that policy and what it observes of the hub, within the limits.
     pub fn new(hub: Hub, policy: Policy, limits: &Limits, metrics: Metrics, tasks: Tasks) -> Self {
         Self {
             hub,
@@ -116,7 +116,7 @@ impl Webhook {
         &self.metrics
     }
 
-    /// Answers a request, whatever it is; how far that is, is told to `progress`. A panic is an answer of 500.
+    /// Answers a request, whatever it is, and reports to `progress` how far that is. A panic is an answer of 500.
     pub async fn respond<B>(
         &self,
         request: Request<B>,
@@ -145,7 +145,7 @@ impl Webhook {
                 self.metrics.request_rejected(rejection.counted_as());
                 (rejection.response(), Outcome::Error)
             }
-            Err(_) => (no_decision("", &Fault::Panicked), Outcome::Error),
+            Err(_) => (no_decision("", &DecideError::Panicked), Outcome::Error),
         };
         self.metrics.answered(call, outcome, begun.elapsed());
         response
@@ -203,11 +203,11 @@ impl Webhook {
         });
         Ok(match answered {
             Ok((text, outcome)) => (json(StatusCode::OK, text), outcome),
-            Err(fault) => (no_decision(&uid, &fault), Outcome::Error),
+            Err(error) => (no_decision(&uid, &error), Outcome::Error),
         })
     }
 
-    async fn decide(&self, call: Call, subject: Subject) -> Result<Decision, Fault> {
+    async fn decide(&self, call: Call, subject: Subject) -> Result<Decision, DecideError> {
         let change = match (subject, call) {
             (Subject::Change(change), _) => *change,
             (Subject::Nothing, _) | (Subject::Unreadable(_), Call::Mutate) => return Ok(allow()),
@@ -218,7 +218,7 @@ impl Webhook {
             }
             (Subject::OtherKind(kind), _) => {
                 return Ok(deny(format!(
-                    "{kind} was sent to causeway's webhook, which judges MultiClusterServices of \
+                    "{kind} was sent to causeway's webhook, which validates MultiClusterServices of \
                      networking.karmada.io/v1alpha1 only; correct the rules of the webhook configuration"
                 )));
             }
@@ -229,7 +229,7 @@ impl Webhook {
         }
     }
 
-    async fn mutate(&self, change: Change) -> Result<Decision, Fault> {
+    async fn mutate(&self, change: Change) -> Result<Decision, DecideError> {
         let id_taken = match decide::contested_id(&change) {
             Some(id) => {
                 let own = (
@@ -243,23 +243,23 @@ impl Webhook {
         Ok(decide::mutate(change, id_taken))
     }
 
-    /// Each connection has room for the future of a request, so the rare look at the hub is boxed here and in
+    /// Each connection has room for the future of a request, so the rare request to the hub is boxed here and in
     /// [`Webhook::mutate`].
     ///
-    /// Judges by the cache; what would be refused on its account, or cannot be judged by it, by the hub itself.
-    async fn validate(&self, change: Change) -> Result<Decision, Fault> {
-        let question = Question::from(change);
-        let cached = self.hub.cached(&question);
-        let verdict = question.judge(&cached, &self.policy);
-        if verdict.doubts.stake().is_none() {
-            return Ok(verdict.decision);
+    /// Validates by the cache; what would be denied on its account, or is not in it, by the hub itself.
+    async fn validate(&self, change: Change) -> Result<Decision, DecideError> {
+        let change = PreparedChange::from(change);
+        let cached = self.hub.cached(&change);
+        let validation = change.validate(&cached, &self.policy);
+        if validation.unconfirmed.impact().is_none() {
+            return Ok(validation.decision);
         }
-        let live = Box::pin(self.hub.look(&question, verdict.doubts, cached)).await?;
-        let verdict = question.judge(&live, &self.policy);
-        if verdict.doubts.stake() == Some(Stake::Refusal) {
-            return Err(Fault::Undecided);
+        let live = Box::pin(self.hub.confirm(&change, validation.unconfirmed, cached)).await?;
+        let validation = change.validate(&live, &self.policy);
+        if validation.unconfirmed.impact() == Some(Impact::Denial) {
+            return Err(DecideError::Undecided);
         }
-        Ok(verdict.decision)
+        Ok(validation.decision)
     }
 }
 
@@ -276,11 +276,11 @@ where
     Ok(body::read(request.into_body(), declared, progress, permit).await?)
 }
 
-/// The answer where there is no verdict, so that failurePolicy decides.
-fn no_decision(uid: &str, fault: &Fault) -> Response<Full<Bytes>> {
-    let text = with_causes(fault);
-    tracing::error!(uid, "no decision: {text}");
-    let (code, reason) = fault.status();
+/// The answer where there is no decision, so that failurePolicy decides.
+fn no_decision(uid: &str, error: &DecideError) -> Response<Full<Bytes>> {
+    let text = with_causes(error);
+    tracing::error!(uid, error = text, "request not decided");
+    let (code, reason) = error.status();
     Rejection::new(code, reason, text).response()
 }
 
@@ -292,28 +292,28 @@ fn allow() -> Decision {
 
 fn deny(message: String) -> Decision {
     Decision::Deny {
-        refusal: Refusal::Request(message),
+        denial: Denial::Request(message),
         warnings: Vec::new(),
     }
 }
 
 fn log_outcome(call: Call, uid: &str, namespace: &str, decision: &Decision) -> Outcome {
-    let Decision::Deny { refusal, .. } = decision else {
-        tracing::debug!(uid, ?call, "allowed");
+    let Decision::Deny { denial, .. } = decision else {
+        tracing::debug!(uid, ?call, "request allowed");
         return Outcome::Allowed;
     };
-    match refusal {
-        Refusal::Fields { name, errors } => {
-            tracing::info!(uid, ?call, namespace, name, "refused: {errors}");
+    match denial {
+        Denial::Fields { name, errors } => {
+            tracing::info!(uid, ?call, namespace, name, %errors, "request denied");
         }
-        Refusal::Request(message) => {
-            tracing::warn!(uid, ?call, "refused: {message}");
+        Denial::Request(message) => {
+            tracing::warn!(uid, ?call, message, "request denied");
         }
     }
     Outcome::Denied
 }
 
-/// Checks what can be checked before the body; how long that will be, where it is said.
+/// Checks what can be checked before the body, and returns its declared length.
 fn check_head(method: &Method, headers: &HeaderMap) -> Result<Option<usize>, Rejection> {
     let unsupported = |message: &str| {
         Err(Rejection::new(

@@ -2,7 +2,7 @@
 //!
 //! The kubelet renews a mounted Secret by swapping a symlink, which leaves watches of the files themselves behind; so
 //! the contents are read once a second. A handshake takes the certificate of its moment. A certificate that cannot be
-//! used leaves the last good one in place.
+//! used leaves the last valid one in place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ impl ResolvesServerCert for Resolver {
 
 /// TLS 1.2 and 1.3, HTTP/1.1, for anybody or for those who may call.
 ///
-/// Sessions are not resumed: API servers do not ask for it, clients' certificates are looked at in every handshake, and
+/// Sessions are not resumed: API servers do not request it, clients' certificates are verified in every handshake, and
 /// nothing has to be remembered.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Watches of the hub, folded into the caches.
+//! Watches of the hub, applied to the caches.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use tokio_util::sync::CancellationToken;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// What a watch fills.
-pub(crate) trait Fold<K> {
-    /// Takes an event in; says whether all that there is has been seen.
-    fn fold(&mut self, event: Event<K>) -> bool;
+/// A cache that a watch fills.
+pub(crate) trait Apply<K> {
+    /// Applies an event, and returns whether the initial list is complete.
+    fn apply(&mut self, event: Event<K>) -> bool;
 
-    /// The API server does not serve the kind. Says whether that is an answer.
+    /// The API server does not serve the kind; returns whether that counts as an initial list.
     fn not_served(&mut self) -> bool;
 }
 
-/// Folds the watch of `what` into a cache until the shutdown. The awaited thing is there when all has been listed, or is
-/// not served.
+/// Applies the watch of `what` to a cache until the shutdown. The awaited thing is ready once the initial list is complete,
+/// or the kind is not served.
 pub(crate) async fn follow<K>(
     what: &'static str,
     events: impl Stream<Item = Result<Event<K>, Error>>,
-    mut fold: impl Fold<K>,
+    mut cache: impl Apply<K>,
     listed: Awaited,
     shutdown: CancellationToken,
 ) {
@@ -42,17 +42,17 @@ pub(crate) async fn follow<K>(
         let synced = match event {
             None => return,
             Some(Ok(event)) => {
-                // The start of a list is no sign of life: it comes before the hub is asked.
+                // The start of a list is no sign of life: it comes before the request.
                 if !matches!(event, Event::Init) {
                     pause = FIRST_PAUSE;
                 }
-                fold.fold(event)
+                cache.apply(event)
             }
             Some(Err(error)) => {
-                let synced = is_not_served(&error) && fold.not_served();
+                let synced = is_not_served(&error) && cache.not_served();
                 if !synced {
                     let why = with_causes(&error);
-                    tracing::warn!(watch = what, "watch of the hub failed: {why}");
+                    tracing::warn!(watch = what, error = why, "watch of the hub failed");
                     if let Some(listed) = &listed {
                         listed.is_held_up(why);
                     }

@@ -12,8 +12,8 @@ use causeway::api::labels::PERMANENT_ID;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterField, MultiClusterService, ServicePort};
 use causeway_webhook::decide::{
-    self, Change, Clusters, Decision, Policy, Question, Refusal, Seen, ServiceFacts, ServiceKind,
-    Stored, Strictness, View,
+    self, Change, Clusters, Decision, Denial, HubView, Observed, Policy, PreparedChange,
+    ServiceFacts, ServiceKind, Stored, Strictness,
 };
 use causeway_webhook::review::{self, Subject};
 use json_patch::{Patch, PatchOperation};
@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 
 const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
 
-/// What the webhook is asked, and what it knows.
+/// A request to the webhook, and what it observes of the hub.
 pub(crate) struct Case {
     request: Value,
     id_taken: bool,
-    view: View,
+    view: HubView,
     policy: Policy,
 }
 
@@ -52,14 +52,17 @@ pub fn holds(input: &[u8]) {
         "a second mutation"
     );
     nothing_widens(&change.object.spec, &after.object.spec);
-    let verdict = case.judge(&after);
-    same_verdict(&case.judge(&change), &verdict, &patched);
-    what_is_accepted_is_readable(&after, &verdict);
+    let decision = case.validate(&after);
+    same_decision(&case.validate(&change), &decision, &patched);
+    what_is_accepted_is_readable(&after, &decision);
     if matches!(
         change.stored,
         Stored::Deleting(_) | Stored::DeletingUnreadable
     ) {
-        assert!(is_accepted(&verdict), "held up on its way out: {verdict:?}");
+        assert!(
+            is_accepted(&decision),
+            "held up while being deleted: {decision:?}"
+        );
     }
     what_is_stored_passes(&case, object);
 }
@@ -111,41 +114,44 @@ impl Case {
         }
     }
 
-    /// What the rules say, of which nothing may be in doubt where the hub was just asked.
-    pub(crate) fn judge(&self, change: &Change) -> Decision {
-        let question = Question::from(change.clone());
-        let sure = question.judge(&self.view, &self.policy);
+    /// What the rules decide, of which nothing may be unconfirmed where the hub was just observed.
+    pub(crate) fn validate(&self, change: &Change) -> Decision {
+        let prepared = PreparedChange::from(change.clone());
+        let confirmed = prepared.validate(&self.view, &self.policy);
         assert_eq!(
-            sure.doubts.stake(),
+            confirmed.unconfirmed.impact(),
             None,
-            "in doubt of what was just seen: {sure:?}"
+            "unconfirmed though just observed: {confirmed:?}"
         );
-        if let Decision::Deny { refusal, .. } = &sure.decision {
-            names_fields(refusal);
+        if let Decision::Deny { denial, .. } = &confirmed.decision {
+            names_fields(denial);
         }
-        for view in [from_cache(&self.view), View::default()] {
-            let verdict = question.judge(&view, &self.policy);
-            if verdict.doubts.stake().is_none() {
-                assert_eq!(verdict.decision, sure.decision, "no doubt, and still wrong");
+        for view in [from_cache(&self.view), HubView::default()] {
+            let validation = prepared.validate(&view, &self.policy);
+            if validation.unconfirmed.impact().is_none() {
+                assert_eq!(
+                    validation.decision, confirmed.decision,
+                    "confirmed, and still wrong"
+                );
             }
         }
-        sure.decision
+        confirmed.decision
     }
 }
 
-/// A refusal says which fields are wrong.
-fn names_fields(refusal: &Refusal) {
-    let Refusal::Fields { errors, .. } = refusal else {
-        panic!("a refusal without a field: {refusal:?}");
+/// A denial says which fields are wrong.
+fn names_fields(denial: &Denial) {
+    let Denial::Fields { errors, .. } = denial else {
+        panic!("a denial without a field: {denial:?}");
     };
-    assert!(!errors.is_empty(), "a refusal without a reason");
+    assert!(!errors.is_empty(), "a denial without a reason");
     for error in errors.shown() {
         let known = error.path.starts_with("metadata.") || error.path.starts_with("spec");
         assert!(known, "no field of the object: {error}");
     }
 }
 
-fn view(hub: &Value) -> View {
+fn view(hub: &Value) -> HubView {
     let service = hub["service"].as_object().map(|service| {
         let ports = service.get("ports").and_then(Value::as_array);
         let ports = ports.into_iter().flatten().filter_map(|port| {
@@ -161,19 +167,19 @@ fn view(hub: &Value) -> View {
         let names = names.iter().filter_map(Value::as_str).map(Box::from);
         Arc::new(names.collect::<HashSet<_>>())
     });
-    View {
-        service: Some(Seen {
+    HubView {
+        service: Some(Observed {
             value: service,
             live: true,
         }),
-        clusters: Some(Seen {
+        clusters: Some(Observed {
             value: names.map_or(Clusters::NotServed, Clusters::Named),
             live: true,
         }),
     }
 }
 
-fn from_cache(view: &View) -> View {
+fn from_cache(view: &HubView) -> HubView {
     let mut view = view.clone();
     if let Some(seen) = &mut view.service {
         seen.live = false;
@@ -198,7 +204,7 @@ fn mutated(change: &Change, object: &Value, id_taken: bool) -> (Value, Vec<Patch
             assert!(!operations.is_empty(), "an empty patch");
             operations
         }
-        Decision::Deny { refusal, .. } => panic!("a mutation refuses nothing: {refusal:?}"),
+        Decision::Deny { denial, .. } => panic!("a mutation refuses nothing: {denial:?}"),
     };
     let wire = json!(operations).to_string();
     let patch: Patch = serde_json::from_str(&wire).expect("a JSON patch");
@@ -271,7 +277,7 @@ fn named(spec: &MultiClusterServiceSpec, role: ClusterField) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Nobody gets in whom the object did not name, and whoever named somebody does not end up with everybody.
+/// No cluster is added that the object did not name, and an object that named some does not end up with all.
 fn nothing_widens(before: &MultiClusterServiceSpec, after: &MultiClusterServiceSpec) {
     for role in ROLES {
         let (before, after) = (named(before, role), named(after, role));
@@ -300,14 +306,14 @@ fn is_accepted(decision: &Decision) -> bool {
 }
 
 /// What validation accepts as it was sent it accepts after the mutation, and what is wrong with the spec stays the same.
-fn same_verdict(sent: &Decision, mutated: &Decision, object: &Value) {
+fn same_decision(sent: &Decision, mutated: &Decision, object: &Value) {
     assert!(
         !is_accepted(sent) || is_accepted(mutated),
         "the mutation spoilt it: {mutated:?} of {object}"
     );
     let errors = |decision: &Decision| match decision {
         Decision::Deny {
-            refusal: Refusal::Fields { errors, .. },
+            denial: Denial::Fields { errors, .. },
             ..
         } => {
             let all = errors
@@ -351,5 +357,5 @@ fn what_is_stored_passes(case: &Case, object: &Value) {
     let silent = Decision::Allow {
         warnings: Vec::new(),
     };
-    assert_eq!(case.judge(&after), silent, "of an update of nothing");
+    assert_eq!(case.validate(&after), silent, "of an update of nothing");
 }

@@ -10,11 +10,11 @@ use causeway::domain::protected::Protection;
 use causeway::process::Process;
 use causeway_webhook::connections::Progress;
 use causeway_webhook::decide::{Object, Policy, Strictness};
+use causeway_webhook::hub::Hub;
 use causeway_webhook::limits::Limits;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::review::{self, Subject};
 use causeway_webhook::service::Webhook;
-use causeway_webhook::view::Hub;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use json_patch::Patch;
@@ -47,7 +47,7 @@ pub fn holds(body: &[u8]) {
         says_what_it_says(plain.ok(), expected.as_ref().and_then(Option::as_ref));
     }
     for path in ["/mutate", "/validate"] {
-        let (code, answer) = SERVED.with(|served| served.ask(path, body));
+        let (code, answer) = SERVED.with(|served| served.send(path, body));
         assert!(
             answer.len() <= ANSWER_MAX + body.len(),
             "{} bytes in answer to {}",
@@ -105,7 +105,7 @@ impl Served {
         Self { runtime, webhook }
     }
 
-    fn ask(&self, path: &str, body: &[u8]) -> (u16, Bytes) {
+    fn send(&self, path: &str, body: &[u8]) -> (u16, Bytes) {
         let request = Request::post(path).header("content-type", "application/json");
         let request = request
             .body(Full::new(Bytes::copy_from_slice(body)))
@@ -146,7 +146,7 @@ fn hub(path: &str) -> (u16, Bytes) {
 struct Expected {
     uid: String,
     namespace: String,
-    is_judged: bool,
+    is_validated: bool,
     is_dry_run: bool,
     object: Value,
 }
@@ -183,7 +183,7 @@ impl Expected {
         (is_review && is_known).then(|| Self {
             uid: uid.to_owned(),
             namespace: namespace.to_owned(),
-            is_judged: is_ours
+            is_validated: is_ours
                 && ["CREATE", "UPDATE"].contains(&operation)
                 && subresource.is_empty(),
             is_dry_run,
@@ -219,7 +219,10 @@ fn says_what_it_says(read: Option<review::Request<'_>>, expected: Option<&Expect
         assert!(!is_left_out, "readable and not read: {}", expected.object);
         return;
     };
-    assert!(expected.is_judged, "judged and should not be: {change:?}");
+    assert!(
+        expected.is_validated,
+        "validated and should not be: {change:?}"
+    );
     assert_eq!(
         (&change.namespace, change.dry_run),
         (&expected.namespace, expected.is_dry_run)
@@ -251,11 +254,11 @@ fn is_review(answer: &Value, uid: &str, document: Option<&Value>) {
     assert_eq!(answer["kind"], "AdmissionReview");
     let response = answer["response"].as_object().expect("a response");
     assert_eq!(response["uid"], uid);
-    let allowed = response["allowed"].as_bool().expect("a verdict");
+    let allowed = response["allowed"].as_bool().expect("a decision");
     assert_eq!(
         response.get("status").is_none(),
         allowed,
-        "a refusal has a status: {answer}"
+        "a denial has a status: {answer}"
     );
     if let Some(status) = response.get("status") {
         let code = status["code"].as_u64().expect("a code");

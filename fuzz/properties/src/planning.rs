@@ -71,7 +71,7 @@ pub fn holds(input: &[u8]) {
     };
     let object = mutated(&change, object);
     let change = case.change(&object, None).expect("it decodes still");
-    let is_accepted = matches!(case.judge(&change), Decision::Allow { .. });
+    let is_accepted = matches!(case.validate(&change), Decision::Allow { .. });
     if !is_accepted || change.namespace != NAMESPACE {
         return;
     }
@@ -108,7 +108,7 @@ fn what_cannot_be_read_is_refused(case: &Case, change: &Change) {
         ..change.clone()
     };
     // A judgement that names no field of the object is a panic of its own.
-    let decision = case.judge(&after);
+    let decision = case.validate(&after);
     if let Err(errors) = readable {
         assert!(
             matches!(decision, Decision::Deny { .. }),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::look::Look;
-use crate::watch::Fold;
+use crate::watch::Apply;
 
 /// The objects that certificates rest on. Clones are the same cache.
 #[derive(Clone, Default)]
@@ -82,8 +82,8 @@ pub(super) struct SlotFold<K> {
     changed: Arc<Notify>,
 }
 
-impl<K> Fold<K> for SlotFold<K> {
-    fn fold(&mut self, event: Event<K>) -> bool {
+impl<K> Apply<K> for SlotFold<K> {
+    fn apply(&mut self, event: Event<K>) -> bool {
         let listed = matches!(event, Event::InitDone);
         match event {
             Event::Init => self.incoming = None,

@@ -1,14 +1,14 @@
-//! V6: clusters that nobody knows; V9: clusters listed twice, and a service that never leaves its cluster.
+//! V6: unknown clusters; V9: clusters listed twice, and a service that never leaves its cluster.
 
 use std::collections::HashSet;
 
 use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError, quoted};
 
 use super::counts::{take, times};
-use super::findings::{Findings, Severity};
+use super::hub_view::Clusters;
 use super::types::type_of;
-use super::view::Clusters;
-use super::{Policy, Question, Stake, Strictness, View};
+use super::violations::{Severity, Violations};
+use super::{HubView, Impact, Policy, PreparedChange, Strictness};
 
 const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
 
@@ -19,22 +19,27 @@ pub(super) struct Entry<'a> {
     pub(super) name: &'a str,
 }
 
-pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
-    judge_unknown(question, view, policy, findings);
+pub(super) fn validate(
+    change: &PreparedChange,
+    view: &HubView,
+    policy: &Policy,
+    violations: &mut Violations,
+) {
+    validate_known(change, view, policy, violations);
     for role in ROLES {
-        warn_of_repeated(question, role, findings);
+        warn_of_repeated(change, role, violations);
     }
-    if let Some(warning) = one_cluster_only(question) {
-        findings.warnings.push(warning);
+    if let Some(warning) = one_cluster_only(change) {
+        violations.warnings.push(warning);
     }
 }
 
 /// The valid cluster names that were not there before, each once a role.
-pub(super) fn new_names(question: &Question) -> impl Iterator<Item = Entry<'_>> {
+pub(super) fn new_names(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     ROLES.into_iter().flat_map(move |role| {
-        let field = effective(question, role);
-        let before = question.named_before(role);
-        let names = field.names(&question.spec);
+        let field = effective(change, role);
+        let before = change.named_before(role);
+        let names = field.names(&change.spec);
         let mut seen = has_repetition(&names).then(HashSet::new);
         let names = names.into_iter().enumerate();
         names
@@ -47,26 +52,31 @@ pub(super) fn new_names(question: &Question) -> impl Iterator<Item = Entry<'_>> 
     })
 }
 
-fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
+fn validate_known(
+    change: &PreparedChange,
+    view: &HubView,
+    policy: &Policy,
+    violations: &mut Violations,
+) {
     let refuse = policy.unknown_cluster == Strictness::Deny;
-    let Some(seen) = &view.clusters else {
-        if new_names(question).next().is_some() {
-            findings.doubt_clusters(if refuse {
-                Stake::Refusal
+    let Some(observed) = &view.clusters else {
+        if new_names(change).next().is_some() {
+            violations.unconfirmed_clusters(if refuse {
+                Impact::Denial
             } else {
-                Stake::Warning
+                Impact::Warning
             });
         }
         return;
     };
     let severity = if refuse {
-        Severity::Refused
+        Severity::Denied
     } else {
         Severity::Warned
     };
-    let mut stake = None;
-    for entry in new_names(question) {
-        let detail = match &seen.value {
+    let mut impact = None;
+    for entry in new_names(change) {
+        let detail = match &observed.value {
             Clusters::Named(names) if names.contains(entry.name) => continue,
             Clusters::Named(_) => format!("no Cluster is named {:?}", entry.name),
             // Without Cluster objects a mere warning would be about every name, and say nothing.
@@ -77,17 +87,17 @@ fn judge_unknown(question: &Question, view: &View, policy: &Policy, findings: &m
         };
         let detail = format!("{detail}; join it, or correct the name");
         let error = FieldError::invalid(entry.field.entry_path(entry.index), entry.name, detail);
-        stake = stake.max(Some(findings.fault(error, severity)));
+        impact = impact.max(Some(violations.add(error, severity)));
     }
-    if let (Some(stake), false) = (stake, seen.live) {
-        findings.doubt_clusters(stake);
+    if let (Some(impact), false) = (impact, observed.live) {
+        violations.unconfirmed_clusters(impact);
     }
 }
 
 /// The field that says who a role's clusters are.
-fn effective(question: &Question, role: ClusterField) -> ClusterField {
+fn effective(change: &PreparedChange, role: ClusterField) -> ClusterField {
     role.with_deprecated()
-        .find(|field| field.name(&question.spec, 0).is_some())
+        .find(|field| field.name(&change.spec, 0).is_some())
         .unwrap_or(role)
 }
 
@@ -98,11 +108,11 @@ fn has_repetition(names: &[&str]) -> bool {
     sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-fn warn_of_repeated(question: &Question, role: ClusterField, findings: &mut Findings) {
-    let field = effective(question, role);
-    let stored = question.before.spec().into_iter();
+fn warn_of_repeated(change: &PreparedChange, role: ClusterField, violations: &mut Violations) {
+    let field = effective(change, role);
+    let stored = change.before.spec().into_iter();
     let mut stored = times(stored.flat_map(|spec| role.names(spec)));
-    let names = field.names(&question.spec);
+    let names = field.names(&change.spec);
     if !has_repetition(&names) {
         return;
     }
@@ -111,7 +121,7 @@ fn warn_of_repeated(question: &Question, role: ClusterField, findings: &mut Find
         let is_stored = take(&mut stored, name);
         if !seen.insert(name) && !is_stored {
             let (path, name) = (field.entry_path(index), quoted(name));
-            findings
+            violations
                 .warnings
                 .push(format!("{path}: cluster {name:?} is listed already"));
         }
@@ -119,12 +129,12 @@ fn warn_of_repeated(question: &Question, role: ClusterField, findings: &mut Find
 }
 
 /// CrossCluster from a cluster to itself.
-fn one_cluster_only(question: &Question) -> Option<String> {
-    let changed = question.types_changed() || ROLES.iter().any(|role| question.role_changed(*role));
-    if !changed || type_of(&question.spec) != Some(ExposureType::CrossCluster) {
+fn one_cluster_only(change: &PreparedChange) -> Option<String> {
+    let changed = change.types_changed() || ROLES.iter().any(|role| change.role_changed(*role));
+    if !changed || type_of(&change.spec) != Some(ExposureType::CrossCluster) {
         return None;
     }
-    let [providers, consumers] = ROLES.map(|role| effective(question, role).names(&question.spec));
+    let [providers, consumers] = ROLES.map(|role| effective(change, role).names(&change.spec));
     let only = providers.first()?;
     let is_only = |names: &[&str]| !names.is_empty() && names.iter().all(|name| name == only);
     (is_only(&providers) && is_only(&consumers)).then(|| {

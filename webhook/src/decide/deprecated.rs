@@ -10,11 +10,11 @@ use serde_json::json;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conversion {
     field: ClusterField,
-    deed: Deed,
+    kind: ConversionKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
+enum ConversionKind {
     /// It was empty.
     Dropped,
     /// Its successor names the same clusters.
@@ -54,15 +54,15 @@ fn convert_into(
         .into_iter()
         .filter(|field| field.successor() == successor && is_present(*field, spec))
         .partition(|field| !field.names(spec).is_empty());
-    let drop = |deed| move |field| Conversion { field, deed };
-    conversions.extend(empty.iter().copied().map(drop(Deed::Dropped)));
-    if let Some(deed) = deed(successor, &filled, spec, stored) {
-        if deed != Deed::Redundant {
+    let drop = |kind| move |field| Conversion { field, kind };
+    conversions.extend(empty.iter().copied().map(drop(ConversionKind::Dropped)));
+    if let Some(kind) = conversion_kind(successor, &filled, spec, stored) {
+        if kind != ConversionKind::Redundant {
             let names = filled[0].names(spec).into_iter().map(str::to_owned);
             let clusters = names.map(|name| ClusterSelector { name }).collect();
             *list_mut(successor, spec) = clusters;
         }
-        conversions.extend(filled.iter().copied().map(drop(deed)));
+        conversions.extend(filled.iter().copied().map(drop(kind)));
         filled.into_iter().for_each(|field| clear(field, spec));
     }
     empty.into_iter().for_each(|field| clear(field, spec));
@@ -70,37 +70,37 @@ fn convert_into(
 
 /// What is to be done with the filled deprecated fields of one successor; `None` where there are none, or where it is
 /// not for the mutation to decide.
-fn deed(
+fn conversion_kind(
     successor: ClusterField,
     filled: &[ClusterField],
     spec: &MultiClusterServiceSpec,
     stored: Option<&MultiClusterServiceSpec>,
-) -> Option<Deed> {
+) -> Option<ConversionKind> {
     let (first, others) = filled.split_first()?;
-    let wished = first.names(spec);
+    let names = first.names(spec);
     if others
         .iter()
-        .any(|other| !same_clusters(&wished, &other.names(spec)))
+        .any(|other| !same_clusters(&names, &other.names(spec)))
     {
         return None;
     }
     let current = successor.names(spec);
-    if same_clusters(&current, &wished) {
-        return Some(Deed::Redundant);
+    if same_clusters(&current, &names) {
+        return Some(ConversionKind::Redundant);
     }
     // What is refused is refused where it stands.
-    if wished.iter().any(|name| ClusterName::check(name).is_err()) {
+    if names.iter().any(|name| ClusterName::check(name).is_err()) {
         return None;
     }
     if current.is_empty() {
-        return Some(Deed::Converted);
+        return Some(ConversionKind::Converted);
     }
     let stored = stored?;
     let successor_is_as_stored = same_clusters(&current, &successor.names(stored));
-    let wish_is_newer = filled
+    let deprecated_is_newer = filled
         .iter()
-        .any(|field| !same_clusters(&wished, &field.names(stored)));
-    (successor_is_as_stored && wish_is_newer).then_some(Deed::Replaced)
+        .any(|field| !same_clusters(&names, &field.names(stored)));
+    (successor_is_as_stored && deprecated_is_newer).then_some(ConversionKind::Replaced)
 }
 
 /// The operations that do to the object what [`convert`] did to its spec.
@@ -112,7 +112,10 @@ pub(super) fn patch(
     for successor in [ClusterField::Consumers, ClusterField::Providers] {
         let taken_over = conversions.iter().any(|conversion| {
             conversion.field.successor() == successor
-                && matches!(conversion.deed, Deed::Converted | Deed::Replaced)
+                && matches!(
+                    conversion.kind,
+                    ConversionKind::Converted | ConversionKind::Replaced
+                )
         });
         if taken_over {
             operations.push(PatchOperation::Add(AddOperation {
@@ -131,11 +134,11 @@ pub(super) fn patch(
 /// What a person should know of a conversion; an empty field goes silently.
 pub(super) fn warning(conversion: &Conversion) -> Option<String> {
     let (old, new) = (conversion.field.path(), conversion.field.successor().path());
-    let done = match conversion.deed {
-        Deed::Dropped => return None,
-        Deed::Redundant => format!("was removed, for {new} names the same clusters"),
-        Deed::Converted => format!("was converted to {new}"),
-        Deed::Replaced => format!("has, being newer, replaced {new}, whoever set that"),
+    let done = match conversion.kind {
+        ConversionKind::Dropped => return None,
+        ConversionKind::Redundant => format!("was removed, for {new} names the same clusters"),
+        ConversionKind::Converted => format!("was converted to {new}"),
+        ConversionKind::Replaced => format!("has, being newer, replaced {new}, whoever set that"),
     };
     Some(format!(
         "{old} is deprecated and {done}; write {new} instead: when {old} goes from the manifest, {new} stays as it is"

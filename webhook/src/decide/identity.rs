@@ -10,7 +10,7 @@ use super::{Change, Metadata, Stored};
 
 const LABEL_VALUE_MAX: usize = 63;
 
-/// The id of a new object that another may bear: a copied manifest brings the id along. A text that is no label
+/// The id of a new object that another may have: a copied manifest brings the id along. A text that is no label
 /// value is borne by nothing.
 pub(super) fn contested(change: &Change) -> Option<&str> {
     let id = change.object.metadata.permanent_id()?;
@@ -40,7 +40,7 @@ pub(super) fn set_id(change: &Change, id_taken: bool) -> Option<PatchOperation> 
     }))
 }
 
-/// What a person should know of an id that was replaced because another object bears it: the manifest that brings it
+/// What a person should know of an id that was replaced because another object has it: the manifest that brings it
 /// along would be refused when it is applied again (V7).
 pub(super) fn replaced_id(change: &Change, id_taken: bool) -> Option<String> {
     let id = contested(change).filter(|_| id_taken)?;

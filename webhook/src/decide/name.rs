@@ -3,9 +3,9 @@
 use causeway::domain::protected::Protected;
 use causeway::domain::{FieldError, dns1123_label};
 
-use super::findings::{Findings, Severity};
-use super::view::ServiceKind;
-use super::{Policy, Question, Stake, Strictness, View};
+use super::hub_view::ServiceKind;
+use super::violations::{Severity, Violations};
+use super::{HubView, Impact, Policy, PreparedChange, Strictness};
 
 const PATH: &str = "metadata.name";
 
@@ -15,29 +15,34 @@ const GENERATED_SUFFIX: usize = 5;
 const GENERATED_PREFIX_MAX: usize = 58;
 
 /// What becomes of an object whose Service is missing or lacks a port.
-pub(super) fn severity(question: &Question, policy: &Policy) -> Severity {
+pub(super) fn severity(change: &PreparedChange, policy: &Policy) -> Severity {
     match policy.missing_service {
         Strictness::Warn => Severity::Warned,
-        Strictness::Deny if question.dry_run => Severity::Tried,
-        Strictness::Deny => Severity::Refused,
+        Strictness::Deny if change.dry_run => Severity::DryRun,
+        Strictness::Deny => Severity::Denied,
     }
 }
 
-pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
-    let (namespace, name) = question.service();
-    findings.errors.extend(protected(
+pub(super) fn validate(
+    change: &PreparedChange,
+    view: &HubView,
+    policy: &Policy,
+    violations: &mut Violations,
+) {
+    let (namespace, name) = change.service();
+    violations.errors.extend(protected(
         namespace,
         name,
         &policy.protection.check(namespace, name),
     ));
     match dns1123_label(name) {
-        Ok(()) => judge_service(question, view, policy, findings),
-        Err(_) if name.is_empty() && !question.metadata.generate_name.is_empty() => {
-            findings.fault(generated(name), severity(question, policy));
+        Ok(()) => validate_service(change, view, policy, violations),
+        Err(_) if name.is_empty() && !change.metadata.generate_name.is_empty() => {
+            violations.add(generated(name), severity(change, policy));
         }
         Err(error) => {
             let error = FieldError::invalid(PATH, name, error.to_string());
-            findings.fault(error, Severity::Refused);
+            violations.add(error, Severity::Denied);
         }
     }
 }
@@ -52,33 +57,38 @@ fn protected(namespace: &str, name: &str, checked: &Result<(), Protected>) -> Op
     })
 }
 
-/// Judges a name that a Service may bear by the Service that does.
-fn judge_service(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
-    let Some(seen) = &view.service else {
-        return findings.doubt_service(Stake::Refusal);
+/// Validates a name that a Service may have by the Service that has it.
+fn validate_service(
+    change: &PreparedChange,
+    view: &HubView,
+    policy: &Policy,
+    violations: &mut Violations,
+) {
+    let Some(observed) = &view.service else {
+        return violations.unconfirmed_service(Impact::Denial);
     };
-    let stake = match &seen.value {
+    let impact = match &observed.value {
         Some(service) if service.kind == ServiceKind::ExternalName => {
-            findings.fault(external(question), Severity::Refused)
+            violations.add(external(change), Severity::Denied)
         }
         Some(_) => return,
         None => {
-            let severity = severity(question, policy);
-            findings.fault(missing(question, severity), severity)
+            let severity = severity(change, policy);
+            violations.add(missing(change, severity), severity)
         }
     };
-    if !seen.live {
-        findings.doubt_service(stake);
+    if !observed.live {
+        violations.unconfirmed_service(impact);
     }
 }
 
-fn missing(question: &Question, severity: Severity) -> FieldError {
-    let (namespace, name) = question.service();
-    if is_made_up(name, &question.metadata.generate_name) {
+fn missing(change: &PreparedChange, severity: Severity) -> FieldError {
+    let (namespace, name) = change.service();
+    if is_made_up(name, &change.metadata.generate_name) {
         return generated(name);
     }
     let consequence = match severity {
-        Severity::Refused | Severity::Tried => {
+        Severity::Denied | Severity::DryRun => {
             "; create the Service first, under the name and in the namespace of the MultiClusterService"
         }
         Severity::Warned => " yet; nothing is exposed until there is",
@@ -104,8 +114,8 @@ fn is_made_up(name: &str, prefix: &str) -> bool {
         })
 }
 
-fn external(question: &Question) -> FieldError {
-    let (namespace, name) = question.service();
+fn external(change: &PreparedChange) -> FieldError {
+    let (namespace, name) = change.service();
     let detail = format!(
         "Service {namespace}/{name} is of type ExternalName, an alias without endpoints; only a Service of another \
          type can be exposed to other clusters"

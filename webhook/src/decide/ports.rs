@@ -6,71 +6,76 @@ use std::collections::{HashMap, HashSet};
 use causeway::api::ExposurePort;
 use causeway::domain::{FieldError, describe_ports, dns1123_label, quoted};
 
-use super::findings::{Findings, Severity};
-use super::view::{ServiceFacts, ServiceKind};
-use super::{Policy, Question, Stake, View, name};
+use super::hub_view::{ServiceFacts, ServiceKind};
+use super::violations::{Severity, Violations};
+use super::{HubView, Impact, Policy, PreparedChange, name};
 
-pub(super) fn judge(question: &Question, view: &View, policy: &Policy, findings: &mut Findings) {
-    let changed = question
+pub(super) fn validate(
+    change: &PreparedChange,
+    view: &HubView,
+    policy: &Policy,
+    violations: &mut Violations,
+) {
+    let changed = change
         .spec
         .ports
-        .get(question.ports_kept..)
+        .get(change.ports_kept..)
         .unwrap_or_default();
     if changed.is_empty() {
         return;
     }
-    let Some(seen) = &view.service else {
-        return findings.doubt_service(Stake::Refusal);
+    let Some(observed) = &view.service else {
+        return violations.unconfirmed_service(Impact::Denial);
     };
-    let is_new = question.before.spec().is_none();
-    let known = seen
+    let is_new = change.before.spec().is_none();
+    let port_index = observed
         .value
         .as_deref()
-        .map(|service| Known::of(service, question.service()));
-    let mut stake = None;
+        .map(|service| PortIndex::of(service, change.service()));
+    let mut impact = None;
     for (index, port) in changed.iter().enumerate() {
-        let Some(path) = question.port_path(question.ports_kept + index) else {
+        let Some(path) = change.port_path(change.ports_kept + index) else {
             continue;
         };
-        let (error, severity) = match &known {
+        let (error, severity) = match &port_index {
             // A new object without a usable Service is V4's to refuse.
             None if is_new => continue,
-            Some(known) if known.kind == ServiceKind::ExternalName && is_new => continue,
-            None => without_service(question, policy, &path, port),
-            Some(known) if known.kind == ServiceKind::ExternalName => {
-                let why = format!("{}; until it is of another type,", external(question));
-                (only_removed(&path, port, &why), Severity::Refused)
+            Some(ports) if ports.kind == ServiceKind::ExternalName && is_new => continue,
+            None => without_service(change, policy, &path, port),
+            Some(ports) if ports.kind == ServiceKind::ExternalName => {
+                let why = format!("{}; until it is of another type,", external(change));
+                (only_removed(&path, port, &why), Severity::Denied)
             }
-            Some(known) => match known.mismatch(&path, port) {
-                Some(error) => (error, name::severity(question, policy)),
+            Some(ports) => match ports.mismatch(&path, port) {
+                Some(error) => (error, name::severity(change, policy)),
                 None => continue,
             },
         };
-        stake = stake.max(Some(findings.fault(error, severity)));
+        impact = impact.max(Some(violations.add(error, severity)));
     }
-    if let (Some(stake), false) = (stake, seen.live) {
-        findings.doubt_service(stake);
+    if let (Some(impact), false) = (impact, observed.live) {
+        violations.unconfirmed_service(impact);
     }
 }
 
-fn external(question: &Question) -> String {
-    let (namespace, name) = question.service();
+fn external(change: &PreparedChange) -> String {
+    let (namespace, name) = change.service();
     format!("Service {namespace}/{name} is of type ExternalName, an alias without endpoints")
 }
 
 /// A port that is added or changed while there is no Service to have it.
 fn without_service(
-    question: &Question,
+    change: &PreparedChange,
     policy: &Policy,
     path: &str,
     port: &ExposurePort,
 ) -> (FieldError, Severity) {
-    let (namespace, name) = question.service();
+    let (namespace, name) = change.service();
     if dns1123_label(name).is_err() {
         let why = format!("no Service can be named {:?};", quoted(name));
-        return (only_removed(path, port, &why), Severity::Refused);
+        return (only_removed(path, port, &why), Severity::Denied);
     }
-    let severity = name::severity(question, policy);
+    let severity = name::severity(change, policy);
     if severity != Severity::Warned {
         let why = format!("there is no Service {namespace}/{name}; until there is one,");
         return (only_removed(path, port, &why), severity);
@@ -94,23 +99,23 @@ fn invalid(path: &str, port: &ExposurePort, detail: String) -> FieldError {
     }
 }
 
-/// A Service, by what its ports are looked for.
-struct Known<'a> {
+/// A Service, indexed by the numbers and the names of its ports.
+struct PortIndex<'a> {
     kind: ServiceKind,
     numbers: HashSet<u16>,
     names: HashMap<&'a str, u16>,
     service: &'a ServiceFacts,
     key: (&'a str, &'a str),
-    words: OnceCell<Words>,
+    description: OnceCell<Description>,
 }
 
-/// A Service in the words of an error.
-struct Words {
+/// A Service as an error describes it.
+struct Description {
     whole: String,
     has: String,
 }
 
-impl<'a> Known<'a> {
+impl<'a> PortIndex<'a> {
     fn of(service: &'a ServiceFacts, key: (&'a str, &'a str)) -> Self {
         let ports = service.ports.iter();
         Self {
@@ -119,15 +124,15 @@ impl<'a> Known<'a> {
             names: ports.map(|port| (&*port.name, port.id.number)).collect(),
             service,
             key,
-            words: OnceCell::new(),
+            description: OnceCell::new(),
         }
     }
 
     /// Found when they are needed, and once for all errors.
-    fn words(&self) -> &Words {
-        self.words.get_or_init(|| {
+    fn description(&self) -> &Description {
+        self.description.get_or_init(|| {
             let (namespace, name) = self.key;
-            Words {
+            Description {
                 whole: format!("Service {namespace}/{name}"),
                 has: describe_ports(self.service.ports.iter()),
             }
@@ -139,7 +144,7 @@ impl<'a> Known<'a> {
         let number = u16::try_from(port.port).ok().filter(|number| *number > 0)?;
         let Some(name) = name_of(port) else {
             return (!self.numbers.contains(&number)).then(|| {
-                let Words { whole, has } = self.words();
+                let Description { whole, has } = self.description();
                 let detail = format!("{whole} has no port {number}; it has {has}");
                 FieldError::invalid(format!("{path}.port"), number, detail)
             });
@@ -149,13 +154,13 @@ impl<'a> Known<'a> {
         }
         match self.names.get(name) {
             None => {
-                let Words { whole, has } = self.words();
+                let Description { whole, has } = self.description();
                 let detail = format!("{whole} has no port named {name:?}; it has {has}");
                 Some(FieldError::invalid(format!("{path}.name"), name, detail))
             }
-            Some(known) if *known != number => {
-                let Words { whole, has } = self.words();
-                let detail = format!("port {name:?} of {whole} is {known}; the Service has {has}");
+            Some(actual) if *actual != number => {
+                let Description { whole, has } = self.description();
+                let detail = format!("port {name:?} of {whole} is {actual}; the Service has {has}");
                 Some(FieldError::invalid(format!("{path}.port"), number, detail))
             }
             Some(_) => None,

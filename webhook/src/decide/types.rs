@@ -6,39 +6,39 @@ use causeway::api::MultiClusterServiceSpec;
 use causeway::domain::{ExposureType, FieldError, quoted};
 
 use super::counts::{take, times};
-use super::findings::Findings;
-use super::view::ServiceKind;
-use super::{Question, Stake, View};
+use super::hub_view::ServiceKind;
+use super::violations::Violations;
+use super::{HubView, Impact, PreparedChange};
 
-pub(super) fn judge(question: &Question, findings: &mut Findings) {
-    let stored = question.before.spec().map(|stored| stored.types.as_slice());
+pub(super) fn validate(change: &PreparedChange, violations: &mut Violations) {
+    let stored = change.before.spec().map(|stored| stored.types.as_slice());
     let mut stored = times(stored.unwrap_or_default().iter().map(String::as_str));
     let mut seen = HashSet::new();
-    for (index, type_) in question.spec.types.iter().enumerate() {
+    for (index, type_) in change.spec.types.iter().enumerate() {
         let is_stored = take(&mut stored, type_.as_str());
         if !seen.insert(type_) && !is_stored {
             let type_ = quoted(type_);
-            findings
+            violations
                 .warnings
                 .push(format!("spec.types[{index}]: {type_:?} is listed already"));
         }
     }
-    findings.errors.extend(changed_type(question));
+    violations.errors.extend(changed_type(change));
 }
 
 /// A type that was valid and is another valid one; what is invalid the parser says.
-fn changed_type(question: &Question) -> Option<FieldError> {
-    let before = type_of(question.before.spec()?)?;
-    let after = type_of(&question.spec)?;
+fn changed_type(change: &PreparedChange) -> Option<FieldError> {
+    let before = type_of(change.before.spec()?)?;
+    let after = type_of(&change.spec)?;
     (before != after).then(|| {
         let detail = format!(
             "the type cannot change from {before:?}; delete the MultiClusterService and create it anew"
         );
-        FieldError::invalid("spec.types", question.spec.types.clone(), detail)
+        FieldError::invalid("spec.types", change.spec.types.clone(), detail)
     })
 }
 
-/// The type that a spec asks for, where it asks for exactly one.
+/// The type of a spec, where it has exactly one.
 pub(super) fn type_of(spec: &MultiClusterServiceSpec) -> Option<ExposureType> {
     let (first, others) = spec.types.split_first()?;
     let is_one = others.iter().all(|other| other == first);
@@ -46,21 +46,27 @@ pub(super) fn type_of(spec: &MultiClusterServiceSpec) -> Option<ExposureType> {
 }
 
 /// V9: a LoadBalancer type without a Service of that type.
-pub(super) fn judge_service(question: &Question, view: &View, findings: &mut Findings) {
-    if !question.types_changed() || type_of(&question.spec) != Some(ExposureType::LoadBalancer) {
+pub(super) fn validate_service(
+    change: &PreparedChange,
+    view: &HubView,
+    violations: &mut Violations,
+) {
+    if !change.types_changed() || type_of(&change.spec) != Some(ExposureType::LoadBalancer) {
         return;
     }
-    let Some(seen) = &view.service else {
-        return findings.doubt_service(Stake::Warning);
+    let Some(observed) = &view.service else {
+        return violations.unconfirmed_service(Impact::Warning);
     };
-    let Some(service) = &seen.value else { return };
+    let Some(service) = &observed.value else {
+        return;
+    };
     if service.kind != ServiceKind::LoadBalancer {
-        let (namespace, name) = question.service();
-        findings.warnings.push(format!(
+        let (namespace, name) = change.service();
+        violations.warnings.push(format!(
             "spec.types: LoadBalancer gathers load balancer addresses, but Service {namespace}/{name} is not of type LoadBalancer"
         ));
-        if !seen.live {
-            findings.doubt_service(Stake::Warning);
+        if !observed.live {
+            violations.unconfirmed_service(Impact::Warning);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Client certificates: who is let in, and who is not.
+//! Client certificates: who is accepted, and who is rejected.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -25,8 +25,8 @@ fn certificate(authority: &Authority, common_name: &str, dns: &[&str]) -> Creden
         .expect("a certificate")
 }
 
-/// Whether somebody with that certificate is answered.
-async fn is_let_in(webhook: &Webhook, files: &Path, shown: Option<&Credentials>) -> bool {
+/// Whether a client with that certificate is answered.
+async fn is_accepted(webhook: &Webhook, files: &Path, shown: Option<&Credentials>) -> bool {
     let shown = shown.map(|shown| (shown.certificate.as_str(), shown.key.as_str()));
     let client = Client::with(webhook, files, shown);
     let request = post("/mutate", &fine().to_string());
@@ -40,7 +40,7 @@ async fn is_let_in(webhook: &Webhook, files: &Path, shown: Option<&Credentials>)
 }
 
 #[tokio::test]
-async fn only_a_certificate_of_the_authority_and_of_a_name_is_let_in() {
+async fn only_a_certificate_of_the_authority_and_of_a_name_is_accepted() {
     let files = files(nobody());
     let ours = authority("callers");
     let other = authority("callers");
@@ -89,9 +89,13 @@ async fn only_a_certificate_of_the_authority_and_of_a_name_is_let_in() {
     ];
     for (what, shown, by_any, by_named) in cases {
         let shown = shown.as_ref();
-        assert_eq!(is_let_in(&any, files.path(), shown).await, by_any, "{what}");
         assert_eq!(
-            is_let_in(&named, files.path(), shown).await,
+            is_accepted(&any, files.path(), shown).await,
+            by_any,
+            "{what}"
+        );
+        assert_eq!(
+            is_accepted(&named, files.path(), shown).await,
             by_named,
             "{what}"
         );
@@ -112,7 +116,7 @@ async fn only_a_certificate_of_the_authority_and_of_a_name_is_let_in() {
 }
 
 #[tokio::test]
-async fn new_authorities_are_taken_up_and_rubbish_is_not() {
+async fn new_authorities_are_loaded_and_rubbish_is_not() {
     let files = files(nobody());
     let (old, new) = (authority("old"), authority("new"));
     let path = files.path().join("callers.crt");
@@ -129,8 +133,8 @@ async fn new_authorities_are_taken_up_and_rubbish_is_not() {
         let begun = Instant::now();
         loop {
             let found = [
-                is_let_in(&webhook, files.path(), Some(&with_old)).await,
-                is_let_in(&webhook, files.path(), Some(&with_new)).await,
+                is_accepted(&webhook, files.path(), Some(&with_old)).await,
+                is_accepted(&webhook, files.path(), Some(&with_new)).await,
             ];
             if found == [old_is_good, new_is_good] {
                 break;
@@ -145,7 +149,7 @@ async fn new_authorities_are_taken_up_and_rubbish_is_not() {
             .log()
             .contains("client CA not reloaded, last valid one stays in use error=\"it holds no PEM certificate\"")
     });
-    assert!(is_let_in(&webhook, files.path(), Some(&with_new)).await);
+    assert!(is_accepted(&webhook, files.path(), Some(&with_new)).await);
 }
 
 #[test]

@@ -106,15 +106,15 @@ impl Client {
         answer
     }
 
-    /// Asks something usual over a new connection.
-    pub(crate) async fn asks(&self) {
+    /// Sends a usual request over a new connection.
+    pub(crate) async fn send_usual(&self) {
         let answer = self.say(&post("/mutate", &fine().to_string())).await;
         assert!(answer.is_allowed(), "{answer:?}");
     }
 }
 
-/// Asks something usual over a connection that stands.
-pub(crate) async fn ask(stream: &mut TlsStream<TcpStream>) -> Answer {
+/// Sends a usual request over a connection that stands.
+pub(crate) async fn send(stream: &mut TlsStream<TcpStream>) -> Answer {
     let request = post("/mutate", &fine().to_string());
     stream.write_all(&request).await.expect("it reads");
     let answer = read_answer(stream).await.expect("an answer");
@@ -179,7 +179,7 @@ pub(crate) fn post_bytes(path: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A review of a creation, which the mutation allows and the validation refuses, both without asking the hub.
+/// A review of a creation, which the mutation allows and the validation refuses, both without sending the hub.
 pub(crate) fn fine() -> Value {
     json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tokio_rustls::client::TlsStream;
 
-use crate::client::{Client, ask, closed, fine, post, read_answer};
+use crate::client::{Client, closed, fine, post, read_answer, send};
 use crate::running::{Webhook, files, nobody};
 
 /// What a connection may cost, in a build without optimisation.
@@ -21,11 +21,11 @@ const EACH_KIB: i64 = 64;
 /// How many handshakes are under way at one time.
 const AT_ONCE: usize = 32;
 
-/// An API server of sorts: asks over a connection that it keeps, and over new ones.
+/// An API server of sorts: sends requests over a connection that it keeps, and over new ones.
 struct Honest {
     stop: Arc<AtomicBool>,
     answers: Arc<AtomicUsize>,
-    asking: JoinHandle<()>,
+    sending: JoinHandle<()>,
 }
 
 impl Honest {
@@ -34,10 +34,10 @@ impl Honest {
         let answers = Arc::new(AtomicUsize::new(0));
         let (client, until, counted) = (client.clone(), Arc::clone(&stop), Arc::clone(&answers));
         let mut kept = client.connect().await;
-        let asking = tokio::spawn(async move {
+        let sending = tokio::spawn(async move {
             while !until.load(Ordering::Relaxed) {
-                ask(&mut kept).await;
-                client.asks().await;
+                send(&mut kept).await;
+                client.send_usual().await;
                 counted.fetch_add(2, Ordering::Relaxed);
                 sleep(Duration::from_millis(20)).await;
             }
@@ -45,7 +45,7 @@ impl Honest {
         Self {
             stop,
             answers,
-            asking,
+            sending,
         }
     }
 
@@ -53,7 +53,7 @@ impl Honest {
     async fn is_answered(&self, more: usize) {
         let enough = self.answers.load(Ordering::Relaxed) + more;
         while self.answers.load(Ordering::Relaxed) < enough {
-            assert!(!self.asking.is_finished(), "it was not answered");
+            assert!(!self.sending.is_finished(), "it was not answered");
             sleep(Duration::from_millis(10)).await;
         }
     }
@@ -61,7 +61,7 @@ impl Honest {
     /// Every request was answered, on the connection that was kept as on new ones.
     async fn ends(self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.asking.await.expect("every request is answered");
+        self.sending.await.expect("every request is answered");
     }
 }
 
@@ -92,12 +92,12 @@ async fn two_thousand_idle_connections_cost_a_bounded_memory_and_nobody_an_answe
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &["--max-connections=4096"]);
     let client = Client::new(&webhook, files.path());
-    client.asks().await;
+    client.send_usual().await;
     let before = webhook.memory();
     let honest = Honest::new(&client).await;
     let mut idle = connections(&client, 1500).await;
     for stream in idle.iter_mut().take(500) {
-        ask(stream).await;
+        send(stream).await;
     }
     let mut silent = Vec::new();
     for _ in 0..700 {
@@ -127,7 +127,7 @@ async fn beyond_the_limit_slow_and_idle_connections_are_evicted_for_others() {
     let args = ["--max-connections=1000"];
     let mut webhook = Webhook::start(files.path(), &args);
     let client = Client::new(&webhook, files.path());
-    client.asks().await;
+    client.send_usual().await;
     let before = webhook.memory();
     let honest = Honest::new(&client).await;
     let body = post("/mutate", &fine().to_string());
@@ -157,11 +157,11 @@ async fn beyond_the_limit_slow_and_idle_connections_are_evicted_for_others() {
 }
 
 #[tokio::test]
-async fn who_never_reads_its_answers_is_not_listened_to_for_ever() {
+async fn a_client_that_never_reads_its_answers_is_closed() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());
-    client.asks().await;
+    client.send_usual().await;
     let before = webhook.memory();
     let request = post("/mutate", &fine().to_string());
     let mut stream = client.connect().await;
@@ -182,7 +182,7 @@ async fn who_never_reads_its_answers_is_not_listened_to_for_ever() {
 }
 
 #[tokio::test]
-async fn who_closes_one_half_gets_its_answer() {
+async fn a_client_that_closes_one_half_gets_its_answer() {
     let files = files(nobody());
     let webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());
@@ -243,7 +243,7 @@ async fn plain_http_is_told_so_and_what_is_neither_is_closed() {
         stream.shutdown().await.ok();
         assert!(closed(stream).await < Duration::from_secs(5));
     }
-    client.asks().await;
+    client.send_usual().await;
     let refused = "causeway_webhook_connections_rejected_total{reason=\"plain_http\"}";
     webhook.until("all are counted", |webhook| webhook.metric(refused) == 4);
     assert!(!webhook.log().contains("panicked"), "{}", webhook.log());

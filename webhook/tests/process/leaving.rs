@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::time::sleep;
 
-use crate::client::{Client, ask, closed, fine, post, read_answer};
+use crate::client::{Client, closed, fine, post, read_answer, send};
 use crate::running::{Webhook, files, nobody};
 
 #[tokio::test]
-async fn a_webhook_that_leaves_answers_everybody_and_asks_them_to_go_elsewhere() {
+async fn a_webhook_that_terminates_answers_everybody_and_sends_them_elsewhere() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());
     let mut kept = client.connect().await;
     let mut resting = client.connect().await;
     for stream in [&mut kept, &mut resting] {
-        let answer = ask(stream).await;
+        let answer = send(stream).await;
         assert!(!closes(&answer.head), "{answer:?}");
     }
     let unused = client.connect().await;
@@ -31,18 +31,18 @@ async fn a_webhook_that_leaves_answers_everybody_and_asks_them_to_go_elsewhere()
     });
     let begun = Instant::now();
     // A connection that stood takes one more request.
-    assert!(closes(&ask(&mut kept).await.head));
+    assert!(closes(&send(&mut kept).await.head));
     closed(kept).await;
     // New connections come until everybody knows.
     sleep(Duration::from_secs(2)).await;
     let mut late = client.connect().await;
-    assert!(closes(&ask(&mut late).await.head));
+    assert!(closes(&send(&mut late).await.head));
     in_flight.write_all(rest).await.expect("it reads");
     let answer = read_answer(&mut in_flight).await.expect("an answer");
     assert!(answer.is_allowed() && closes(&answer.head), "{answer:?}");
     // That was a request, so it stays for seven more seconds, also for who was at rest.
     sleep(Duration::from_secs(4)).await;
-    assert!(closes(&ask(&mut resting).await.head));
+    assert!(closes(&send(&mut resting).await.head));
 
     closed(unused).await;
     let (status, log) = webhook.ends();

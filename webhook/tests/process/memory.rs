@@ -58,7 +58,7 @@ async fn large_bodies_are_held_up_to_a_limit_and_small_ones_do_not_wait_for_them
     let files = files(nobody());
     let webhook = Webhook::start(files.path(), &["--max-body-mib=14"]);
     let client = Client::new(&webhook, files.path());
-    client.asks().await;
+    client.send_usual().await;
     let before = webhook.memory();
     let body = fine().to_string() + &" ".repeat(7 * 1024 * 1024 - 1000);
     let request = post("/mutate", &body);
@@ -75,7 +75,7 @@ async fn large_bodies_are_held_up_to_a_limit_and_small_ones_do_not_wait_for_them
     let begun = Instant::now();
     let mut most = 0;
     let honest = loop {
-        client.asks().await;
+        client.send_usual().await;
         let answer = client.say(&request).await;
         most = most.max(webhook.memory() - before);
         if answer.code != 429 {

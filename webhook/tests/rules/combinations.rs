@@ -4,7 +4,7 @@ use causeway::api::MultiClusterServiceSpec;
 use causeway::domain::MultiClusterService;
 use serde_json::{Value, json};
 
-use crate::ask::{Ask, create, update};
+use crate::request::{Request, create, update};
 
 /// Each field absent, empty, or naming one cluster or another.
 fn specs() -> Vec<Value> {
@@ -49,12 +49,12 @@ fn has_deprecated(spec: &Value) -> bool {
 }
 
 /// The request as the validation gets it.
-fn mutated(ask: &Ask) -> Ask {
-    let (object, _) = ask.mutate(false);
-    ask.clone().with(|known| *known = object)
+fn mutated(request: &Request) -> Request {
+    let (object, _) = request.mutate(false);
+    request.clone().with(|known| *known = object)
 }
 
-fn every_request() -> impl Iterator<Item = Ask> {
+fn every_request() -> impl Iterator<Item = Request> {
     let updates = specs().into_iter().flat_map(|stored| {
         specs()
             .into_iter()
@@ -65,31 +65,32 @@ fn every_request() -> impl Iterator<Item = Ask> {
 
 #[test]
 fn a_mutation_of_its_own_outcome_changes_nothing() {
-    for ask in every_request() {
-        let once = mutated(&ask);
+    for request in every_request() {
+        let once = mutated(&request);
         let (twice, warnings) = once.mutate(false);
-        assert_eq!(once.object, twice, "of {:#}", ask.object);
+        assert_eq!(once.object, twice, "of {:#}", request.object);
         assert!(warnings.is_empty(), "{warnings:?} of {:#}", once.object);
     }
 }
 
 #[test]
-fn the_verdict_is_the_same_whether_the_mutation_ran_or_not() {
-    for ask in every_request() {
-        let (raw, after) = (ask.validate(), mutated(&ask).validate());
-        assert_eq!(raw.errors, after.errors, "of {:#}", ask.object);
-        assert_eq!(raw.warnings, after.warnings, "of {:#}", ask.object);
+fn the_decision_is_the_same_whether_the_mutation_ran_or_not() {
+    for request in every_request() {
+        let (raw, after) = (request.validate(), mutated(&request).validate());
+        assert_eq!(raw.errors, after.errors, "of {:#}", request.object);
+        assert_eq!(raw.warnings, after.warnings, "of {:#}", request.object);
     }
 }
 
 #[test]
 fn what_is_accepted_can_be_read_and_a_changed_spec_holds_nothing_deprecated() {
     let mut accepted = 0;
-    for ask in every_request() {
-        let after = mutated(&ask);
+    for request in every_request() {
+        let after = mutated(&request);
         let spec = &after.object["spec"];
-        let stored = ask.stored.as_ref().map(|stored| &stored["spec"]);
-        let changed = stored.is_none_or(|stored| decoded(stored) != decoded(&ask.object["spec"]));
+        let stored = request.stored.as_ref().map(|stored| &stored["spec"]);
+        let changed =
+            stored.is_none_or(|stored| decoded(stored) != decoded(&request.object["spec"]));
         if !after.validate().errors.is_empty() {
             assert!(changed, "an unchanged object was refused: {spec:#}");
             continue;

@@ -3,7 +3,7 @@
 use causeway_webhook::decide::{ServiceKind, Strictness};
 use serde_json::{Value, json};
 
-use crate::ask::{create, spec};
+use crate::request::{create, spec};
 
 #[test]
 fn what_is_right_passes_without_a_word() {
@@ -71,10 +71,11 @@ fn awaited(name: &str) -> String {
 
 #[test]
 fn a_missing_service_is_refused_or_warned_of() {
-    let ask = create(spec(json!({"ports": [{"name": "http", "port": 80}]}))).no_service();
-    ask.is_refused(&[&missing("foo")]);
-    ask.clone().dry_run().warns(&[&tried("foo")]);
-    ask.missing_service(Strictness::Warn)
+    let request = create(spec(json!({"ports": [{"name": "http", "port": 80}]}))).no_service();
+    request.is_refused(&[&missing("foo")]);
+    request.clone().dry_run().warns(&[&tried("foo")]);
+    request
+        .missing_service(Strictness::Warn)
         .warns(&[&awaited("foo")]);
 }
 
@@ -83,23 +84,24 @@ fn a_generated_name_is_told_that_it_must_be_the_services() {
     let remedy = "a MultiClusterService is named like the Service that it exposes: set metadata.name to the Service's name, \
                   and leave out metadata.generateName";
     let refused = |name: &str| format!("metadata.name: Invalid value: {name:?}: {remedy}");
-    let ask = create(spec(json!({}))).with(|object| {
+    let request = create(spec(json!({}))).with(|object| {
         let metadata = object["metadata"].as_object_mut().expect("metadata");
         metadata.remove("name");
         metadata.insert("generateName".into(), json!("foo-"));
     });
-    ask.is_refused(&[&refused("")]);
-    ask.clone().dry_run().warns(&[&format!(
+    request.is_refused(&[&refused("")]);
+    request.clone().dry_run().warns(&[&format!(
         "metadata.name: {remedy} (refused without dry run)"
     )]);
-    ask.clone()
+    request
+        .clone()
         .missing_service(Strictness::Warn)
         .warns(&[&format!("metadata.name: {remedy}")]);
-    let made_up = ask.clone().named("shop", "foo-x7k2p").no_service();
+    let made_up = request.clone().named("shop", "foo-x7k2p").no_service();
     made_up.is_refused(&[&refused("foo-x7k2p")]);
     // The API server makes up a name only where there is none.
     for name in ["bar", "foo-x7k2pq", "foo-aeiou"] {
-        let named = ask.clone().named("shop", name).no_service();
+        let named = request.clone().named("shop", name).no_service();
         named.is_refused(&[&missing(name)]);
     }
 }
@@ -108,10 +110,13 @@ fn a_generated_name_is_told_that_it_must_be_the_services() {
 fn an_external_name_is_refused_whatever_the_flags() {
     let error = "metadata.name: Invalid value: \"foo\": Service shop/foo is of type ExternalName, an alias without endpoints; \
                  only a Service of another type can be exposed to other clusters";
-    let ask = create(spec(json!({"ports": [{"port": 1}]}))).service(ServiceKind::ExternalName, &[]);
-    ask.is_refused(&[error]);
-    ask.clone().dry_run().is_refused(&[error]);
-    ask.missing_service(Strictness::Warn).is_refused(&[error]);
+    let request =
+        create(spec(json!({"ports": [{"port": 1}]}))).service(ServiceKind::ExternalName, &[]);
+    request.is_refused(&[error]);
+    request.clone().dry_run().is_refused(&[error]);
+    request
+        .missing_service(Strictness::Warn)
+        .is_refused(&[error]);
 }
 
 #[test]
@@ -217,13 +222,15 @@ fn ports_are_those_of_the_service() {
         ),
     ];
     for (port, error) in cases {
-        let ask = create(spec(json!({ "ports": [port] })));
-        ask.is_refused(&[error]);
+        let request = create(spec(json!({ "ports": [port] })));
+        request.is_refused(&[error]);
         let (path, _, detail) = parts(error);
-        ask.clone()
+        request
+            .clone()
             .missing_service(Strictness::Warn)
             .warns(&[&format!("{path}: {detail}")]);
-        ask.dry_run()
+        request
+            .dry_run()
             .warns(&[&format!("{path}: {detail} (refused without dry run)")]);
     }
     create(spec(json!({"ports": [{"name": "http", "port": 80}]})))
@@ -255,27 +262,29 @@ fn clusters_are_named_as_clusters_are() {
 
 #[test]
 fn unknown_clusters_are_warned_of_or_refused() {
-    let ask = create(spec(
+    let request = create(spec(
         json!({"providerClusters": [{"name": "a"}, {"name": "member9"}], "consumerClusters": [{"name": "member9"}]}),
     ));
-    let said = [
+    let outcome = [
         r#"spec.providerClusters[1].name: Invalid value: "member9": no Cluster is named "member9"; join it, or correct the name"#,
         r#"spec.consumerClusters[0].name: Invalid value: "member9": no Cluster is named "member9"; join it, or correct the name"#,
     ];
-    ask.warns(
-        &said
+    request.warns(
+        &outcome
             .map(|error| error.replace("Invalid value: \"member9\": ", ""))
             .each_ref()
             .map(String::as_str),
     );
-    ask.unknown_cluster(Strictness::Deny).is_refused(&said);
+    request
+        .unknown_cluster(Strictness::Deny)
+        .is_refused(&outcome);
 }
 
 #[test]
 fn without_cluster_objects_no_name_is_warned_of_and_a_strict_webhook_refuses() {
-    let ask = create(spec(json!({"providerClusters": [{"name": "a"}]}))).no_clusters_served();
-    ask.passes();
-    ask.unknown_cluster(Strictness::Deny).is_refused(&[
+    let request = create(spec(json!({"providerClusters": [{"name": "a"}]}))).no_clusters_served();
+    request.passes();
+    request.unknown_cluster(Strictness::Deny).is_refused(&[
         r#"spec.providerClusters[0].name: Invalid value: "a": the hub serves no Cluster objects, by which clusters are known; join it, or correct the name"#,
     ]);
     create(spec(json!({})))
@@ -317,7 +326,7 @@ fn what_is_wrong_in_a_deprecated_field_is_said_of_that_field() {
 }
 
 #[test]
-fn a_deprecated_field_beside_its_successor_is_judged_by_its_own_names() {
+fn a_deprecated_field_beside_its_successor_is_validated_by_its_own_names() {
     create(spec(
         json!({"consumerClusters": [{"name": "a"}], "range": {"clusterNames": ["a", "clusterB"]}}),
     ))
@@ -363,9 +372,9 @@ fn some_places_are_out_of_bounds() {
         "karmada-es-a",
         "causeway-system",
     ] {
-        let ask = create(spec(json!({}))).named(namespace, "foo");
-        ask.is_refused(&[&protected(namespace)]);
-        ask.allowing(namespace).passes();
+        let request = create(spec(json!({}))).named(namespace, "foo");
+        request.is_refused(&[&protected(namespace)]);
+        request.allowing(namespace).passes();
     }
     create(spec(json!({}))).named("default", "foo").passes();
     create(spec(json!({})))
@@ -378,7 +387,7 @@ fn some_places_are_out_of_bounds() {
 
 #[test]
 fn all_errors_of_an_object_come_at_once() {
-    let said = create(json!({
+    let outcome = create(json!({
         "types": [],
         "ports": [{"name": "htp", "port": 80}, {"port": 0}],
         "providerClusters": [{"name": "B"}],
@@ -386,7 +395,7 @@ fn all_errors_of_an_object_come_at_once() {
     }))
     .named("kube-system", "foo")
     .validate();
-    let paths: Vec<_> = said
+    let paths: Vec<_> = outcome
         .errors
         .iter()
         .map(|error| error.split(": ").next().unwrap_or_default())

@@ -3,7 +3,7 @@
 use causeway_webhook::decide::{ServiceKind, Strictness};
 use serde_json::{Value, json};
 
-use crate::ask::{Ask, create, spec, update};
+use crate::request::{Request, create, spec, update};
 
 /// Entries of a list. Under CAUSEWAY_SOAK as many as fit into 3 MiB: were each compared with each, that would not end.
 fn entries() -> usize {
@@ -18,7 +18,7 @@ fn many(entry: impl Fn(usize) -> Value) -> Value {
 }
 
 /// An answer to each object, as it is made and as it replaces one that is like it but for one entry.
-fn answers(fields: &Value) -> Vec<Ask> {
+fn answers(fields: &Value) -> Vec<Request> {
     let mut before = fields.clone();
     for (_, list) in before.as_object_mut().expect("fields") {
         if let Some(list) = list.as_array_mut() {
@@ -34,21 +34,25 @@ fn answers(fields: &Value) -> Vec<Ask> {
 }
 
 #[track_caller]
-fn is_bounded(ask: &Ask) {
-    let said = ask.validate();
-    assert!(said.errors.len() <= 20, "{} errors", said.errors.len());
+fn is_bounded(request: &Request) {
+    let outcome = request.validate();
     assert!(
-        said.warnings.len() <= 11,
-        "{} warnings",
-        said.warnings.len()
+        outcome.errors.len() <= 20,
+        "{} errors",
+        outcome.errors.len()
     );
-    let texts = said.errors.iter().chain(&said.warnings);
+    assert!(
+        outcome.warnings.len() <= 11,
+        "{} warnings",
+        outcome.warnings.len()
+    );
+    let texts = outcome.errors.iter().chain(&outcome.warnings);
     let size: usize = texts.map(String::len).sum();
     assert!(size < 64 * 1024, "{size} bytes");
 }
 
 #[test]
-fn lists_without_an_end_are_judged_entry_by_entry_and_answered_shortly() {
+fn lists_without_an_end_are_validated_entry_by_entry_and_answered_shortly() {
     let names = |prefix: &'static str| many(move |index| json!(format!("{prefix}{index}")));
     let selectors =
         |prefix: &'static str| many(move |index| json!({"name": format!("{prefix}{index}")}));
@@ -66,10 +70,10 @@ fn lists_without_an_end_are_judged_entry_by_entry_and_answered_shortly() {
         json!({"range": {"clusterNames": names("a")}, "serviceConsumptionClusters": names("b")}),
         json!({"providerClusters": selectors("a"), "serviceProvisionClusters": names("b")}),
     ] {
-        for ask in answers(&fields) {
-            is_bounded(&ask);
-            is_bounded(&ask.clone().unknown_cluster(Strictness::Deny));
-            ask.mutate(false);
+        for request in answers(&fields) {
+            is_bounded(&request);
+            is_bounded(&request.clone().unknown_cluster(Strictness::Deny));
+            request.mutate(false);
         }
     }
 }
@@ -79,8 +83,8 @@ fn a_service_of_many_ports_is_looked_through_once() {
     let names: Vec<_> = (0..20_000).map(|index| format!("p{index}")).collect();
     let ports: Vec<_> = names.iter().map(|name| (name.as_str(), 80)).collect();
     let wanted = many(|index| json!({"name": format!("q{index}"), "port": 80}));
-    let ask = create(spec(json!({"ports": wanted}))).service(ServiceKind::Other, &ports);
-    is_bounded(&ask);
+    let request = create(spec(json!({"ports": wanted}))).service(ServiceKind::Other, &ports);
+    is_bounded(&request);
 }
 
 #[test]

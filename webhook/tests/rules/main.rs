@@ -6,10 +6,10 @@
     reason = "a helper of a test fails by panicking, as the test does"
 )]
 
-mod ask;
 mod combinations;
 mod creation;
-mod doubt;
 mod large;
 mod mutation;
+mod request;
+mod unconfirmed;
 mod update;

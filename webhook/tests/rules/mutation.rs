@@ -4,25 +4,25 @@ use causeway_webhook::decide::{self, Decision};
 use causeway_webhook::review::Subject;
 use serde_json::{Value, json};
 
-use crate::ask::{Ask, ID, UID, create, spec, update};
+use crate::request::{ID, Request, UID, create, spec, update};
 
-fn operations(ask: &Ask, id_taken: bool) -> Value {
-    match decide::mutate(ask.change(), id_taken) {
+fn operations(request: &Request, id_taken: bool) -> Value {
+    match decide::mutate(request.change(), id_taken) {
         Decision::Allow { .. } => json!([]),
         Decision::Patch { operations, .. } => json!(operations),
-        Decision::Deny { refusal, .. } => panic!("{refusal:?}"),
+        Decision::Deny { denial, .. } => panic!("{denial:?}"),
     }
 }
 
 /// What the spec becomes, with the warnings; applying the mutation to its outcome changes nothing.
-fn converted(ask: &Ask) -> (Value, Vec<String>) {
-    let (object, warnings) = ask.mutate(false);
-    let again = ask.clone().with(|known| *known = object.clone());
+fn converted(request: &Request) -> (Value, Vec<String>) {
+    let (object, warnings) = request.mutate(false);
+    let again = request.clone().with(|known| *known = object.clone());
     assert_eq!(
         operations(&again, false),
         json!([]),
         "a second time for {:#}",
-        ask.object
+        request.object
     );
     let mut spec = object["spec"].clone();
     spec.as_object_mut().expect("a spec").remove("types");
@@ -55,11 +55,11 @@ fn a_new_object_gets_the_uid_of_its_request_as_its_permanent_id() {
             json!([{"op": "add", "path": "/metadata/labels", "value": {ID: UID}}]),
         ),
     ] {
-        let ask = create(spec(json!({}))).with(|object| object["metadata"]["labels"] = labels);
-        assert_eq!(operations(&ask, false), patch, "{:#}", ask.object);
-        let (object, _) = ask.mutate(false);
+        let request = create(spec(json!({}))).with(|object| object["metadata"]["labels"] = labels);
+        assert_eq!(operations(&request, false), patch, "{:#}", request.object);
+        let (object, _) = request.mutate(false);
         assert_eq!(
-            operations(&ask.with(|known| *known = object), false),
+            operations(&request.with(|known| *known = object), false),
             json!([])
         );
     }
@@ -77,9 +77,9 @@ fn a_new_object_gets_the_uid_of_its_request_as_its_permanent_id() {
 
 #[test]
 fn a_copied_id_is_replaced_on_create_only() {
-    let ask = create(spec(json!({})));
-    assert_eq!(decide::contested_id(&ask.change()), Some("kept"));
-    let (copy, warnings) = ask.mutate(true);
+    let request = create(spec(json!({})));
+    assert_eq!(decide::contested_id(&request.change()), Some("kept"));
+    let (copy, warnings) = request.mutate(true);
     assert_eq!(copy["metadata"]["labels"][ID], json!(UID));
     assert_eq!(
         warnings,
@@ -88,28 +88,28 @@ fn a_copied_id_is_replaced_on_create_only() {
              own; remove the label from the manifest, or it is refused when it is applied again"
         )]
     );
-    let (original, warnings) = ask.mutate(false);
+    let (original, warnings) = request.mutate(false);
     assert_eq!(original["metadata"]["labels"][ID], json!("kept"));
     assert!(warnings.is_empty(), "{warnings:?}");
 
-    let ask = update(spec(json!({})), spec(json!({})));
-    assert_eq!(decide::contested_id(&ask.change()), None);
-    assert_eq!(operations(&ask, true), json!([]));
+    let request = update(spec(json!({})), spec(json!({})));
+    assert_eq!(decide::contested_id(&request.change()), None);
+    assert_eq!(operations(&request, true), json!([]));
 
     for id in ["", "no label value", "a,b=c"] {
-        let ask =
+        let request =
             create(spec(json!({}))).with(|object| object["metadata"]["labels"][ID] = json!(id));
-        assert_eq!(decide::contested_id(&ask.change()), None, "{id:?}");
+        assert_eq!(decide::contested_id(&request.change()), None, "{id:?}");
     }
 }
 
 #[test]
 fn a_dropped_id_is_put_back_on_update() {
     for labels in [json!(null), json!({}), json!({ID: ""}), json!({"a": "b"})] {
-        let ask = update(spec(json!({})), spec(json!({})))
+        let request = update(spec(json!({})), spec(json!({})))
             .with(|object| object["metadata"]["labels"] = labels.clone());
         assert_eq!(
-            ask.mutate(false).0["metadata"]["labels"][ID],
+            request.mutate(false).0["metadata"]["labels"][ID],
             json!("kept"),
             "{labels}"
         );
@@ -127,7 +127,7 @@ fn a_dropped_id_is_put_back_on_update() {
     );
 }
 
-/// What every conversion asks for.
+/// What every conversion warns of.
 fn instead(old: &str, new: &str) -> String {
     format!("write {new} instead: when {old} goes from the manifest, {new} stays as it is")
 }
@@ -200,18 +200,18 @@ fn deprecated_fields_become_their_successors() {
         ),
     ];
     for (before, after, warnings) in cases {
-        let ask = create(spec(before.clone()));
-        assert_eq!(converted(&ask), (after, warnings), "{before}");
+        let request = create(spec(before.clone()));
+        assert_eq!(converted(&request), (after, warnings), "{before}");
     }
 }
 
 #[test]
 fn a_conversion_is_the_fewest_operations() {
-    let ask = create(spec(
+    let request = create(spec(
         json!({"range": {"clusterNames": ["a"]}, "providerClusters": list(&["b"])}),
     ));
     assert_eq!(
-        operations(&ask, false),
+        operations(&request, false),
         json!([
             {"op": "add", "path": "/spec/consumerClusters", "value": [{"name": "a"}]},
             {"op": "remove", "path": "/spec/range"},
@@ -226,8 +226,8 @@ fn what_names_no_cluster_stays_for_the_validation_to_refuse_where_it_stands() {
         json!({"serviceProvisionClusters": [""]}),
         json!({"range": {"clusterNames": ["clusterB"]}, "serviceConsumptionClusters": ["clusterB"]}),
     ] {
-        let ask = create(spec(fields.clone()));
-        assert_eq!(converted(&ask), (fields, vec![]));
+        let request = create(spec(fields.clone()));
+        assert_eq!(converted(&request), (fields, vec![]));
     }
 }
 
@@ -252,9 +252,9 @@ fn a_null_list_or_object_is_as_if_it_were_absent() {
         ),
     ];
     for (before, after) in cases {
-        let ask = create(spec(before.clone()));
-        assert_eq!(converted(&ask).0, after, "{before}");
-        ask.passes();
+        let request = create(spec(before.clone()));
+        assert_eq!(converted(&request).0, after, "{before}");
+        request.passes();
     }
     create(json!({"types": null}))
         .is_refused(&["spec.types: Required value: name one type: CrossCluster or LoadBalancer"]);
@@ -267,13 +267,13 @@ fn what_disagrees_stays_for_the_validation_to_refuse() {
         json!({"range": {"clusterNames": ["a"]}, "serviceConsumptionClusters": ["b"]}),
         json!({"providerClusters": list(&["a"]), "serviceProvisionClusters": ["a", "b"]}),
     ] {
-        let ask = create(spec(fields.clone()));
-        assert_eq!(converted(&ask), (fields, vec![]));
+        let request = create(spec(fields.clone()));
+        assert_eq!(converted(&request), (fields, vec![]));
     }
 }
 
 #[test]
-fn an_edited_deprecated_manifest_is_the_newer_wish() {
+fn an_edited_deprecated_manifest_is_the_newer_spec() {
     let stored = spec(json!({"consumerClusters": list(&["a"])}));
     let merged = |names: Value| {
         spec(json!({"consumerClusters": list(&["a"]), "range": {"clusterNames": names}}))
@@ -283,9 +283,9 @@ fn an_edited_deprecated_manifest_is_the_newer_wish() {
         "{range} is deprecated and has, being newer, replaced {consumers}, whoever set that; {}",
         instead(range, consumers)
     );
-    let ask = update(stored.clone(), merged(json!(["a", "b"])));
+    let request = update(stored.clone(), merged(json!(["a", "b"])));
     assert_eq!(
-        converted(&ask),
+        converted(&request),
         (
             json!({"consumerClusters": list(&["a", "b"])}),
             vec![replaced]
@@ -320,22 +320,22 @@ fn a_stored_deprecated_field_is_left_until_the_spec_changes() {
     assert_eq!(operations(&same, false), json!([]));
     let mut edited = stored.clone();
     edited["ports"] = json!([{"port": 80}]);
-    let ask = update(stored, edited);
+    let request = update(stored, edited);
     assert_eq!(
-        converted(&ask).0,
+        converted(&request).0,
         json!({"consumerClusters": list(&["a"]), "ports": [{"port": 80}]})
     );
 }
 
 #[test]
-fn an_object_on_its_way_out_is_not_converted() {
+fn an_object_that_is_being_deleted_is_not_converted() {
     let stored = spec(json!({"range": {"clusterNames": ["a"]}}));
     let edited = spec(json!({"range": {"clusterNames": ["b"]}}));
-    let ask = update(stored, edited).with_stored(|object| {
+    let request = update(stored, edited).with_stored(|object| {
         object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     });
-    assert_eq!(operations(&ask, false), json!([]));
-    let nameless = ask.with(|object| object["metadata"]["labels"] = json!({}));
+    assert_eq!(operations(&request, false), json!([]));
+    let nameless = request.with(|object| object["metadata"]["labels"] = json!({}));
     assert_eq!(
         nameless.mutate(false).0["metadata"]["labels"][ID],
         json!("kept"),
@@ -345,12 +345,12 @@ fn an_object_on_its_way_out_is_not_converted() {
 
 #[test]
 fn what_does_not_decode_is_no_change() {
-    let ask = create(json!({"types": "CrossCluster"}));
-    assert!(matches!(ask.subject(), Subject::Unreadable(_)));
+    let request = create(json!({"types": "CrossCluster"}));
+    assert!(matches!(request.subject(), Subject::Unreadable(_)));
 }
 
 #[test]
-fn a_subresource_is_not_judged() {
+fn a_subresource_is_not_validated() {
     let mut review = create(json!({"types": 1})).review();
     review["request"]["subResource"] = json!("status");
     let text = review.to_string();

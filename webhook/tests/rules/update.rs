@@ -1,9 +1,9 @@
-//! Only what changed is judged on update.
+//! Only what changed is validated on update.
 
 use causeway_webhook::decide::{ServiceKind, Strictness};
 use serde_json::{Value, json};
 
-use crate::ask::{Ask, ID, spec, update};
+use crate::request::{ID, Request, spec, update};
 
 /// An object that no rule of today would let in.
 fn wrong_in_every_way() -> Value {
@@ -15,7 +15,7 @@ fn wrong_in_every_way() -> Value {
     })
 }
 
-fn changed(stored: &Value, change: impl FnOnce(&mut Value)) -> Ask {
+fn changed(stored: &Value, change: impl FnOnce(&mut Value)) -> Request {
     let mut spec = stored.clone();
     change(&mut spec);
     update(stored.clone(), spec)
@@ -40,7 +40,7 @@ fn an_old_object_may_have_everything_edited_but_what_is_wrong() {
 }
 
 #[test]
-fn one_entry_may_be_mended_while_another_stays_wrong() {
+fn one_entry_may_be_fixed_while_another_stays_wrong() {
     let stored = wrong_in_every_way();
     changed(&stored, |spec| {
         spec["ports"][0] = json!({"name": "http", "port": 80})
@@ -71,7 +71,7 @@ fn one_entry_may_be_mended_while_another_stays_wrong() {
 }
 
 #[test]
-fn what_is_new_is_judged() {
+fn what_is_new_is_validated() {
     let stored = wrong_in_every_way();
     let push = |list: &'static str, value: Value| {
         changed(&stored, move |spec| {
@@ -188,7 +188,7 @@ fn where_the_service_is_gone_clusters_change_and_ports_only_go() {
 #[test]
 fn where_no_service_can_bear_the_name_ports_only_go_whatever_the_flags() {
     let stored = spec(json!({"ports": [{"name": "http", "port": 80}, {"port": 81}]}));
-    let impossible = |ask: Ask| ask.named("shop", "foo.bar").no_service();
+    let impossible = |request: Request| request.named("shop", "foo.bar").no_service();
     let added = impossible(changed(&stored, |spec| {
         spec["ports"]
             .as_array_mut()
@@ -196,12 +196,12 @@ fn where_no_service_can_bear_the_name_ports_only_go_whatever_the_flags() {
             .push(json!({"name": "grpc", "port": 9}));
     }));
     let error = r#"spec.ports[2].name: Invalid value: "grpc": no Service can be named "foo.bar"; ports can only be removed"#;
-    for ask in [
+    for request in [
         added.clone(),
         added.clone().dry_run(),
         added.missing_service(Strictness::Warn),
     ] {
-        ask.is_refused(&[error]);
+        request.is_refused(&[error]);
     }
     impossible(changed(&stored, |spec| {
         spec["ports"] = json!([{"port": 81}])
@@ -256,7 +256,7 @@ fn nothing_is_warned_of_that_did_not_change() {
 }
 
 #[test]
-fn the_name_and_the_place_of_an_old_object_are_not_judged() {
+fn the_name_and_the_place_of_an_old_object_are_not_validated() {
     let stored = spec(json!({}));
     for (namespace, name) in [
         ("kube-system", "foo"),
@@ -275,34 +275,36 @@ fn the_name_and_the_place_of_an_old_object_are_not_judged() {
 #[test]
 fn the_permanent_id_does_not_change_once_it_is_set() {
     let path = format!("metadata.labels[{ID}]");
-    let ask = update(spec(json!({})), spec(json!({})));
-    ask.clone()
+    let request = update(spec(json!({})), spec(json!({})));
+    request.clone()
         .with(|object| object["metadata"]["labels"][ID] = json!("other"))
         .is_refused(&[&format!(
             r#"{path}: Invalid value: "other": does not change once it is set; remove the label from the manifest, and it stays "kept""#
         )]);
     for labels in [json!(null), json!({}), json!({ID: ""})] {
-        ask.clone()
+        request
+            .clone()
             .with(|object| object["metadata"]["labels"] = labels)
             .is_refused(&[&format!(
                 r#"{path}: Required value: does not change once it is set, and is "kept""#
             )]);
     }
-    ask.with_stored(|object| object["metadata"]["labels"] = json!({ID: ""}))
+    request
+        .with_stored(|object| object["metadata"]["labels"] = json!({ID: ""}))
         .with(|object| object["metadata"]["labels"][ID] = json!("first"))
         .passes();
 }
 
 #[test]
-fn an_object_on_its_way_out_is_never_refused() {
-    let ask = update(spec(json!({})), wrong_in_every_way())
+fn an_object_that_is_being_deleted_is_never_denied() {
+    let request = update(spec(json!({})), wrong_in_every_way())
         .with(|object| object["metadata"]["labels"] = json!({}))
         .with_stored(|object| {
             object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
         })
         .no_service();
-    ask.passes();
-    assert!(ask.validate().doubts.stake().is_none());
+    request.passes();
+    assert!(request.validate().unconfirmed.impact().is_none());
 }
 
 #[test]
@@ -316,27 +318,29 @@ fn the_deletion_of_the_new_object_alone_excuses_nothing() {
 
 #[test]
 fn an_old_object_that_does_not_decode_makes_it_a_creation() {
-    let ask = update(
+    let request = update(
         json!({"types": "CrossCluster"}),
         spec(json!({"ports": [{"port": 81}]})),
     );
-    ask.clone().no_service().named("kube-system", "foo").is_refused(&[
+    request.clone().no_service().named("kube-system", "foo").is_refused(&[
         r#"metadata.namespace: Invalid value: "kube-system": namespace kube-system is protected; start causeway with --allow-namespace kube-system to allow it"#,
         r#"metadata.name: Invalid value: "foo": there is no Service kube-system/foo; create the Service first, under the name and in the namespace of the MultiClusterService"#,
     ]);
-    ask.with_stored(|object| {
-        object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
-    })
-    .no_service()
-    .passes();
+    request
+        .with_stored(|object| {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z")
+        })
+        .no_service()
+        .passes();
 }
 
 #[test]
 fn deprecated_fields_are_compared_as_what_they_become() {
     let stored = spec(json!({"range": {"clusterNames": ["clusterB", "a"]}}));
     changed(&stored, |spec| {
-        *spec =
-            crate::ask::spec(json!({"consumerClusters": [{"name": "a"}, {"name": "clusterB"}]}));
+        *spec = crate::request::spec(
+            json!({"consumerClusters": [{"name": "a"}, {"name": "clusterB"}]}),
+        );
     })
     .passes();
     changed(&stored, |spec| spec["ports"] = json!([{"port": 80}])).passes();

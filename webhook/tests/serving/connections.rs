@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use causeway_certs::{Authority, Leaf};
+use causeway_webhook::hub::Hub;
 use causeway_webhook::server::Server;
 use causeway_webhook::tls;
-use causeway_webhook::view::Hub;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -92,7 +92,7 @@ struct Serving {
 
 async fn serving() -> Serving {
     let mounted = Mounted::new();
-    let called = Called::new(hub::nobody().await).await;
+    let called = Called::new(hub::unreachable().await).await;
     let tasks = &called.process.tasks;
     let metrics = called.metrics.clone();
     let certificate = tls::read(mounted.dir.path()).expect("a certificate");
@@ -106,7 +106,11 @@ async fn serving() -> Serving {
             tasks.shutdown(),
         ),
     );
-    let webhook = webhook(Hub::new(hub::nobody().await), &metrics, &called.process);
+    let webhook = webhook(
+        Hub::new(hub::unreachable().await),
+        &metrics,
+        &called.process,
+    );
     let config = tls::server_config(resolver, None).expect("a TLS configuration");
     let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), config, webhook)
         .await
@@ -161,7 +165,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Sends a request and reads the answer, whose body ends the way an answer does.
-async fn ask(stream: &mut TlsStream<TcpStream>) -> String {
+async fn send(stream: &mut TlsStream<TcpStream>) -> String {
     stream.write_all(&request()).await.expect("it reads");
     read_answer(stream).await
 }
@@ -228,14 +232,14 @@ async fn what_does_not_arrive_in_time_is_closed_and_an_idle_connection_is_not() 
         .expect("it reads");
     let mut unused = serving.connect().await;
     let mut idle = serving.connect().await;
-    assert!(ask(&mut idle).await.starts_with("HTTP/1.1 200"));
+    assert!(send(&mut idle).await.starts_with("HTTP/1.1 200"));
     let mut second_head = serving.connect().await;
-    assert!(ask(&mut second_head).await.starts_with("HTTP/1.1 200"));
+    assert!(send(&mut second_head).await.starts_with("HTTP/1.1 200"));
     second_head.write_all(b"POST /mut").await.expect("it reads");
 
     let left_alone = async {
         sleep(Duration::from_secs(13)).await;
-        [ask(&mut idle).await, ask(&mut unused).await]
+        [send(&mut idle).await, send(&mut unused).await]
     };
     let (handshake, head, body, second_head, answers) = tokio::join!(
         closed_after(no_handshake),
@@ -286,7 +290,7 @@ async fn until(what: &str, mut met: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_swapped_certificate_is_taken_up_again_and_again_while_connections_go_on() {
+async fn a_swapped_certificate_is_loaded_again_and_again_while_connections_go_on() {
     let mut serving = serving().await;
     let mut kept = serving.connect().await;
     for turn in 1..=3 {
@@ -298,7 +302,7 @@ async fn a_swapped_certificate_is_taken_up_again_and_again_while_connections_go_
         })
         .await;
         assert!(
-            ask(&mut kept).await.starts_with("HTTP/1.1 200"),
+            send(&mut kept).await.starts_with("HTTP/1.1 200"),
             "on the old connection"
         );
         until("it is counted", async || {
@@ -395,7 +399,7 @@ async fn a_panic_in_a_connection_ends_that_connection_and_is_counted() {
     let called = &serving.called;
     let tasks = &called.process.tasks;
     let webhook = webhook(
-        Hub::new(hub::nobody().await),
+        Hub::new(hub::unreachable().await),
         &called.metrics,
         &called.process,
     );
@@ -416,5 +420,5 @@ async fn a_panic_in_a_connection_ends_that_connection_and_is_counted() {
     }
     assert!(!tasks.shutdown().is_cancelled());
     let mut other = serving.connect().await;
-    assert!(ask(&mut other).await.starts_with("HTTP/1.1 200"));
+    assert!(send(&mut other).await.starts_with("HTTP/1.1 200"));
 }

@@ -15,7 +15,7 @@ use crate::caller::{Called, UID, create, patch, post, read};
 use crate::hub;
 
 async fn called() -> Called {
-    Called::new(hub::nobody().await).await
+    Called::new(hub::unreachable().await).await
 }
 
 /// A request that is answered without the hub.
@@ -302,7 +302,7 @@ async fn twenty_errors_and_ten_warnings_are_shown_and_the_rest_counted() {
 }
 
 #[tokio::test]
-async fn what_is_not_judged_is_allowed_unread_and_what_is_misdirected_is_refused() {
+async fn what_is_not_validated_is_allowed_unread_and_what_is_misdirected_is_refused() {
     let called = called().await;
     let with = |change: &dyn Fn(&mut Value)| {
         let mut review = create(json!("unreadable"));
@@ -360,7 +360,7 @@ async fn what_is_not_judged_is_allowed_unread_and_what_is_misdirected_is_refused
             false,
         ),
         (
-            "an object that does not decode, of one on its way out",
+            "an object that does not decode, of one that is being deleted",
             with(&|request| {
                 request["operation"] = json!("UPDATE");
                 request["oldObject"] = request["object"].clone();
@@ -389,7 +389,7 @@ async fn what_is_not_judged_is_allowed_unread_and_what_is_misdirected_is_refused
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_webhook_and_verdict() {
+async fn requests_are_counted_by_webhook_and_decision() {
     let called = called().await;
     called
         .review("/mutate", &create(json!({"types": []})))
@@ -435,7 +435,7 @@ async fn a_panic_in_a_request_is_its_internal_error_and_is_counted() {
         assert_eq!(code, StatusCode::INTERNAL_SERVER_ERROR, "{status}");
         assert_eq!(
             status["message"],
-            "an internal fault; the log of the webhook has it"
+            "an internal error; the log of the webhook has it"
         );
         let text = called.process.metrics.encode().expect("metrics");
         for line in [

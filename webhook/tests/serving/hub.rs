@@ -16,11 +16,11 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// Answers by path and query, and what it was asked for.
+/// Answers by path and query, and what was requested of it.
 #[derive(Clone, Default)]
 pub(crate) struct FakeHub {
     answers: Arc<Mutex<BTreeMap<String, (StatusCode, Value)>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl FakeHub {
@@ -30,9 +30,9 @@ impl FakeHub {
         answers.insert(path.to_owned(), (code, body));
     }
 
-    /// What it was asked for since the last time.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().expect("no panic"))
+    /// What was requested since the last time.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.requests.lock().expect("no panic"))
     }
 
     /// Serves, and returns a client.
@@ -61,7 +61,7 @@ impl FakeHub {
                 "reason": "NotFound", "code": 404});
             (StatusCode::NOT_FOUND, status)
         });
-        self.asked.lock().expect("no panic").push(path);
+        self.requests.lock().expect("no panic").push(path);
         let mut response = Response::new(Full::from(body.to_string()));
         *response.status_mut() = code;
         response
@@ -69,7 +69,7 @@ impl FakeHub {
 }
 
 /// A client of a hub that nobody listens for.
-pub(crate) async fn nobody() -> Client {
+pub(crate) async fn unreachable() -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     client(listener.local_addr().expect("an address"))
 }

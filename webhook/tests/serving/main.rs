@@ -10,4 +10,4 @@ mod caller;
 mod connections;
 mod envelope;
 mod hub;
-mod looks;
+mod lookups;

@@ -50,7 +50,7 @@ pub(super) fn rows() -> Vec<Row> {
             "400 the body is no AdmissionReview: invalid type: sequence, expected an object at line 1 column 0",
         ),
         (
-            "an answer in the question",
+            "a response beside the request",
             mutate(&|review| review["response"] = json!({"uid": UID, "allowed": true})),
             "allowed, patched",
         ),
@@ -146,7 +146,7 @@ pub(super) fn rows() -> Vec<Row> {
             "400 the body is no AdmissionReview: duplicate field `object` at line 1 column 329",
         ),
         (
-            "two keys that nobody reads",
+            "two keys that are not read",
             twice("\"userInfo\":{}", "\"userInfo\":{\"a\":1,\"a\":2}"),
             "allowed, patched",
         ),

@@ -95,7 +95,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("a coded slash", line("POST %2fvalidate HTTP/1.1"), "400 "),
         ("another version", line("POST /validate HTTP/9.9"), "400 "),
         (
-            "HTTP/2 without asking",
+            "HTTP/2 without sending",
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
             "400 HTTP/2 is not served; HTTP/1.1 is.",
         ),
@@ -148,7 +148,7 @@ pub(super) fn rows() -> Vec<Row> {
             "413 the body is larger than 7340032 bytes",
         ),
         (
-            "and is to be asked for",
+            "and is to be requested",
             head(&["Content-Length: 7340033", "Expect: 100-continue"]),
             "413 the body is larger than 7340032 bytes",
         ),

@@ -16,11 +16,11 @@ const KEPT_KIB: i64 = 64 * 1024;
 /// What the server may have grown by when all but the largest is said again and again.
 const GROWTH_KIB: i64 = 4 * 1024;
 
-/// What is sent, and the answer as [`told`] tells it.
+/// What is sent, and the answer as [`summary`] gives it.
 type Row = (&'static str, Vec<u8>, &'static str);
 
-/// An answer in one line: of a review the verdict, of anything else the status and its message.
-fn told(answer: &Answer) -> String {
+/// An answer in one line: of a review the decision, of anything else the status and its message.
+fn summary(answer: &Answer) -> String {
     let Ok(body) = serde_json::from_str::<Value>(&answer.body) else {
         return format!("{} {}", answer.code, answer.body.trim());
     };
@@ -70,11 +70,11 @@ async fn every_hostile_request_gets_the_right_answer_and_the_server_does_not_gro
     ]
     .concat();
     assert!(rows.len() >= 60);
-    client.asks().await;
+    client.send_usual().await;
     let before = webhook.memory();
     let mut wrong = Vec::new();
     for (what, bytes, expected) in &rows {
-        let found = told(&client.say(bytes).await);
+        let found = summary(&client.say(bytes).await);
         if found != *expected {
             wrong.push(format!("{what}: {found}\n  instead of {expected}"));
         }
@@ -86,7 +86,7 @@ async fn every_hostile_request_gets_the_right_answer_and_the_server_does_not_gro
     for (_, bytes, _) in small.cycle().take(2 * rows.len()) {
         client.say(bytes).await;
     }
-    client.asks().await;
+    client.send_usual().await;
     let again = webhook.memory() - before - growth;
     assert!(again < GROWTH_KIB, "it grew by {again} KiB in the end");
     assert!(!webhook.log().contains("panicked"), "{}", webhook.log());

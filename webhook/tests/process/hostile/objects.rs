@@ -215,12 +215,12 @@ pub(super) fn rows() -> Vec<Row> {
         (
             "another kind",
             validate(&|request| request["kind"]["kind"] = json!("Secret")),
-            "denied 400 networking.karmada.io/v1alpha1 Secret was sent to causeway's webhook, which judges MultiClusterServices of networking.karmada.io/v1alpha1 only; correct the rules of the webhook configuration",
+            "denied 400 networking.karmada.io/v1alpha1 Secret was sent to causeway's webhook, which validates MultiClusterServices of networking.karmada.io/v1alpha1 only; correct the rules of the webhook configuration",
         ),
         (
             "another group",
             validate(&|request| request["kind"]["group"] = json!("evil.io")),
-            "denied 400 evil.io/v1alpha1 MultiClusterService was sent to causeway's webhook, which judges MultiClusterServices of networking.karmada.io/v1alpha1 only; correct the rules of the webhook configuration",
+            "denied 400 evil.io/v1alpha1 MultiClusterService was sent to causeway's webhook, which validates MultiClusterServices of networking.karmada.io/v1alpha1 only; correct the rules of the webhook configuration",
         ),
         (
             "an update of rubbish",

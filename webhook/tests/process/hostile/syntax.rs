@@ -111,7 +111,7 @@ pub(super) fn rows() -> Vec<Row> {
             "400 the body is not UTF-8: invalid utf-8 sequence of 1 bytes from index 520",
         ),
         (
-            "invalid UTF-8 in what nobody reads",
+            "invalid UTF-8 in what is not read",
             replaced(
                 "\"userInfo\":{}",
                 b"\"userInfo\":{\"username\":\"\xc3\x28\"}",
@@ -196,7 +196,7 @@ pub(super) fn rows() -> Vec<Row> {
             "400 the body is no AdmissionReview: invalid type: sequence, expected an object at line 1 column 0",
         ),
         (
-            "3,000,000 levels that are never closed, in what nobody reads",
+            "3,000,000 levels that are never closed, in what is not read",
             mutate(&fine_with(
                 "\"userInfo\":{}",
                 &format!("\"userInfo\":{}", "[".repeat(3_000_000)),

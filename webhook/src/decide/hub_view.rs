@@ -3,19 +3,19 @@ use std::sync::Arc;
 
 use causeway::domain::ServicePort;
 
-/// What is known of the hub, as far as one change is concerned.
+/// What is observed of the hub, as far as one change is concerned.
 #[derive(Clone, Debug, Default)]
-pub struct View {
-    /// The Service of the name, or that there is none. `None` where it is not known.
-    pub service: Option<Seen<Option<Arc<ServiceFacts>>>>,
-    /// The clusters. `None` where nothing is known of them.
-    pub clusters: Option<Seen<Clusters>>,
+pub struct HubView {
+    /// The Service of the name, or that there is none. `None` where it was not observed.
+    pub service: Option<Observed<Option<Arc<ServiceFacts>>>>,
+    /// The clusters. `None` where they were not observed.
+    pub clusters: Option<Observed<Clusters>>,
 }
 
-/// Something seen, in a cache or at the API server just now.
+/// What was observed, in a cache or at the API server just now.
 #[derive(Clone, Debug)]
-pub struct Seen<T> {
-    /// What was seen.
+pub struct Observed<T> {
+    /// What was observed.
     pub value: T,
     /// Whether it is so now, not a moment ago.
     pub live: bool,
@@ -57,6 +57,6 @@ impl ServiceKind {
 pub enum Clusters {
     /// The hub serves no Cluster objects, so nothing is known of clusters.
     NotServed,
-    /// Of the names asked for, those that a Cluster bears; may hold more.
+    /// Of the requested names, those that a Cluster has; may hold more.
     Named(Arc<HashSet<Box<str>>>),
 }

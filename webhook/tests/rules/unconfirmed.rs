@@ -1,84 +1,88 @@
-//! What rests on a cache is looked at again before it is refused.
+//! What rests on a cache is confirmed before it is denied.
 
-use causeway_webhook::decide::{Doubts, ServiceKind, Stake, Strictness};
+use causeway_webhook::decide::{Impact, ServiceKind, Strictness, Unconfirmed};
 use serde_json::json;
 
-use crate::ask::{Ask, create, spec, update};
+use crate::request::{Request, create, spec, update};
 
-fn service(stake: Stake) -> Doubts {
-    Doubts {
+fn service(stake: Impact) -> Unconfirmed {
+    Unconfirmed {
         service: Some(stake),
         clusters: None,
     }
 }
 
-fn clusters(stake: Stake) -> Doubts {
-    Doubts {
+fn clusters(stake: Impact) -> Unconfirmed {
+    Unconfirmed {
         service: None,
         clusters: Some(stake),
     }
 }
 
 #[test]
-fn a_finding_that_rests_on_the_cache_is_in_doubt_until_it_is_seen_live() {
+fn what_rests_on_the_cache_is_unconfirmed_until_it_is_observed_live() {
     let port = || create(spec(json!({"ports": [{"port": 81}]})));
     let unknown = || create(spec(json!({"providerClusters": [{"name": "zz"}]})));
     let balanced = || create(json!({"types": ["LoadBalancer"]}));
-    let cases: Vec<(&str, Ask, Doubts)> = vec![
+    let cases: Vec<(&str, Request, Unconfirmed)> = vec![
         (
             "a Service is missing",
             create(spec(json!({}))).no_service(),
-            service(Stake::Refusal),
+            service(Impact::Denial),
         ),
         (
             "a Service is missing on dry-run",
             create(spec(json!({}))).no_service().dry_run(),
-            service(Stake::Warning),
+            service(Impact::Warning),
         ),
-        ("a port is missing", port(), service(Stake::Refusal)),
+        ("a port is missing", port(), service(Impact::Denial)),
         (
             "a port is missing on dry-run",
             port().dry_run(),
-            service(Stake::Warning),
+            service(Impact::Warning),
         ),
         (
             "a Service is an alias",
             create(spec(json!({}))).service(ServiceKind::ExternalName, &[]),
-            service(Stake::Refusal),
+            service(Impact::Denial),
         ),
         (
             "a name is no Service's yet",
             create(spec(json!({}))).named("shop", "1foo").no_service(),
-            service(Stake::Refusal),
+            service(Impact::Denial),
         ),
-        ("no load balancer", balanced(), service(Stake::Warning)),
-        ("a cluster is unknown", unknown(), clusters(Stake::Warning)),
+        ("no load balancer", balanced(), service(Impact::Warning)),
+        ("a cluster is unknown", unknown(), clusters(Impact::Warning)),
         (
             "a cluster is unknown to a strict webhook",
             unknown().unknown_cluster(Strictness::Deny),
-            clusters(Stake::Refusal),
+            clusters(Impact::Denial),
         ),
         (
             "there are no clusters for a strict webhook",
             unknown()
                 .no_clusters_served()
                 .unknown_cluster(Strictness::Deny),
-            clusters(Stake::Refusal),
+            clusters(Impact::Denial),
         ),
     ];
-    for (what, ask, doubts) in cases {
-        assert_eq!(ask.clone().cached().validate().doubts, doubts, "{what}");
+    for (what, request, unconfirmed) in cases {
         assert_eq!(
-            ask.validate().doubts,
-            Doubts::default(),
-            "{what}, seen live"
+            request.clone().cached().validate().unconfirmed,
+            unconfirmed,
+            "{what}"
+        );
+        assert_eq!(
+            request.validate().unconfirmed,
+            Unconfirmed::default(),
+            "{what}, observed live"
         );
     }
 }
 
 #[test]
-fn what_is_accepted_or_refused_for_itself_needs_no_second_look() {
-    for ask in [
+fn what_is_accepted_or_denied_for_itself_needs_no_confirmation() {
+    for request in [
         create(spec(
             json!({"ports": [{"name": "http", "port": 80}], "providerClusters": [{"name": "a"}]}),
         )),
@@ -87,33 +91,39 @@ fn what_is_accepted_or_refused_for_itself_needs_no_second_look() {
         create(spec(json!({}))).named("kube-system", "foo"),
         create(spec(json!({"providerClusters": [{"name": "zz"}]}))).no_clusters_served(),
     ] {
-        assert_eq!(ask.cached().validate().doubts, Doubts::default());
+        assert_eq!(
+            request.cached().validate().unconfirmed,
+            Unconfirmed::default()
+        );
     }
 }
 
 #[test]
-fn in_the_dark_only_what_needs_light_is_in_doubt() {
-    let doubts = |ask: Ask| ask.in_the_dark().validate().doubts;
-    assert_eq!(doubts(create(spec(json!({})))), service(Stake::Refusal));
+fn without_a_cache_only_what_needs_the_hub_is_unconfirmed() {
+    let unconfirmed = |request: Request| request.unobserved().validate().unconfirmed;
+    assert_eq!(
+        unconfirmed(create(spec(json!({})))),
+        service(Impact::Denial)
+    );
     let clusters_too = create(spec(json!({"providerClusters": [{"name": "a"}]})));
     assert_eq!(
-        doubts(clusters_too),
-        Doubts {
-            service: Some(Stake::Refusal),
-            clusters: Some(Stake::Warning)
+        unconfirmed(clusters_too),
+        Unconfirmed {
+            service: Some(Impact::Denial),
+            clusters: Some(Impact::Warning)
         }
     );
     let stored = spec(json!({}));
     assert_eq!(
-        doubts(update(stored.clone(), stored.clone())),
-        Doubts::default()
+        unconfirmed(update(stored.clone(), stored.clone())),
+        Unconfirmed::default()
     );
     let strict = update(
         stored.clone(),
         spec(json!({"consumerClusters": [{"name": "a"}]})),
     )
     .unknown_cluster(Strictness::Deny);
-    assert_eq!(doubts(strict), clusters(Stake::Refusal));
+    assert_eq!(unconfirmed(strict), clusters(Impact::Denial));
     let ports = update(stored, spec(json!({"ports": [{"port": 80}]})));
-    assert_eq!(doubts(ports), service(Stake::Refusal));
+    assert_eq!(unconfirmed(ports), service(Impact::Denial));
 }

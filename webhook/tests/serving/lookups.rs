@@ -1,9 +1,9 @@
-//! What the webhook asks the hub for, and what becomes of a request when the hub does not answer.
+//! What the webhook requests of the hub, and what becomes of a request when the hub does not answer.
 
 use std::time::{Duration, Instant};
 
 use causeway::process::readiness::{Readiness, Unready};
-use causeway_webhook::view::Hub;
+use causeway_webhook::hub::Hub;
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -43,11 +43,11 @@ fn copied() -> Value {
 async fn allowed(called: &Called, path: &str, review: &Value) -> bool {
     let (code, answer) = called.review(path, review).await;
     assert_eq!(code, StatusCode::OK, "{answer}");
-    answer["response"]["allowed"].as_bool().expect("a verdict")
+    answer["response"]["allowed"].as_bool().expect("a decision")
 }
 
 #[tokio::test]
-async fn without_a_cache_the_hub_itself_is_asked() {
+async fn without_a_cache_requests_go_to_the_hub_itself() {
     let hub = FakeHub::default();
     let called = Called::new(hub.client().await).await;
     assert!(
@@ -60,7 +60,7 @@ async fn without_a_cache_the_hub_itself_is_asked() {
         !allowed(&called, "/validate", &exposing(81)).await,
         "no such port"
     );
-    assert_eq!(hub.asked(), [SERVICE, SERVICE, SERVICE]);
+    assert_eq!(hub.requests(), [SERVICE, SERVICE, SERVICE]);
 }
 
 #[tokio::test]
@@ -68,15 +68,15 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
     let hub = FakeHub::default();
     hub.answers(SERVICES, StatusCode::OK, list(&json!([service(80)])));
     let called = Called::new(hub.client().await).await;
-    let seen = Hub::new(hub.client().await);
+    let hub_view = Hub::new(hub.client().await);
     let readiness = Readiness::default();
-    seen.watch(&called.process.tasks, &readiness);
+    hub_view.watch(&called.process.tasks, &readiness);
     let deadline = Instant::now() + Duration::from_secs(20);
     while let Err(awaited) = readiness.check() {
         assert!(
             Instant::now() < deadline,
-            "{awaited:?}, asked {:?}",
-            hub.asked()
+            "{awaited:?}, requested {:?}",
+            hub.requests()
         );
         if let Unready::Awaits(names) = awaited {
             assert!(
@@ -89,13 +89,13 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
         }
         tokio::task::yield_now().await;
     }
-    let webhook = webhook(seen, &called.metrics, &called.process);
+    let webhook = webhook(hub_view, &called.metrics, &called.process);
     let called = Called { webhook, ..called };
 
-    hub.asked();
+    hub.requests();
     assert!(allowed(&called, "/validate", &exposing(80)).await);
     assert!(
-        !hub.asked().contains(&SERVICE.to_owned()),
+        !hub.requests().contains(&SERVICE.to_owned()),
         "the cache knows it"
     );
 
@@ -104,7 +104,7 @@ async fn a_service_that_the_cache_does_not_know_yet_is_found() {
         allowed(&called, "/validate", &exposing(81)).await,
         "the Service has just changed"
     );
-    assert!(hub.asked().contains(&SERVICE.to_owned()));
+    assert!(hub.requests().contains(&SERVICE.to_owned()));
 }
 
 #[tokio::test]
@@ -138,11 +138,11 @@ async fn clusters_are_looked_up_by_a_list_where_nothing_is_known_of_them() {
         list(&json!([named(None, "a"), named(None, "b")])),
     );
     assert!(allowed(&called, "/validate", &review).await);
-    assert!(hub.asked().contains(&CLUSTERS.to_owned()));
+    assert!(hub.requests().contains(&CLUSTERS.to_owned()));
 }
 
 #[tokio::test]
-async fn a_permanent_id_is_kept_unless_another_object_bears_it() {
+async fn a_permanent_id_is_kept_unless_another_object_has_it() {
     let hub = FakeHub::default();
     let called = Called::new(hub.client().await).await;
     let cases = [
@@ -157,7 +157,12 @@ async fn a_permanent_id_is_kept_unless_another_object_bears_it() {
     for (bearers, taken) in cases {
         hub.answers(BEARERS, StatusCode::OK, list(&bearers));
         let (code, answer) = called.review("/mutate", &copied()).await;
-        assert_eq!(code, StatusCode::OK, "{answer}, asked {:?}", hub.asked());
+        assert_eq!(
+            code,
+            StatusCode::OK,
+            "{answer}, requested {:?}",
+            hub.requests()
+        );
         if taken {
             assert_eq!(patch(&answer)[0]["value"], UID, "{bearers}");
         } else {
@@ -167,7 +172,7 @@ async fn a_permanent_id_is_kept_unless_another_object_bears_it() {
 }
 
 #[tokio::test]
-async fn a_hub_that_cannot_be_asked_is_a_fault_and_no_verdict() {
+async fn a_failed_request_to_the_hub_is_an_error_and_no_decision() {
     let broken = FakeHub::default();
     for path in [SERVICE, BEARERS] {
         broken.answers(
@@ -185,8 +190,8 @@ async fn a_hub_that_cannot_be_asked_is_a_fault_and_no_verdict() {
     let hubs = [
         ("broken", broken.client().await, "etcd is gone"),
         ("forbidden", forbidden.client().await, "is forbidden"),
-        ("gone", hub::nobody().await, "could not be asked"),
-        ("silent", hub::silent().await, "did not answer within 2s"),
+        ("gone", hub::unreachable().await, "request to the hub"),
+        ("silent", hub::silent().await, "did not answer the request"),
     ];
     for (what, client, words) in hubs {
         let called = Called::new(client).await;
@@ -212,7 +217,7 @@ async fn a_hub_that_cannot_be_asked_is_a_fault_and_no_verdict() {
 
 #[tokio::test]
 async fn what_needs_no_hub_is_answered_without_one() {
-    let called = Called::new(hub::nobody().await).await;
+    let called = Called::new(hub::unreachable().await).await;
     let mut update = exposing(80);
     update["request"]["operation"] = json!("UPDATE");
     update["request"]["oldObject"] = update["request"]["object"].clone();

@@ -1,4 +1,4 @@
-//! A change, made ready to be judged: converted, compared with what is stored, and read by the one parser.
+//! A change, prepared for validation: converted, compared with what is stored, and parsed by the one parser.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,12 +6,14 @@ use causeway::api::{ExposurePort, MultiClusterServiceSpec};
 use causeway::domain::{ClusterField, FieldError, FieldErrors, MultiClusterService, same_clusters};
 
 use super::counts::{take, times};
-use super::findings::{Findings, Verdict};
-use super::{Change, Metadata, Policy, View, clusters, deprecated, identity, name, ports, types};
+use super::violations::{Validation, Violations};
+use super::{
+    Change, HubView, Metadata, Policy, clusters, deprecated, identity, name, ports, types,
+};
 
-/// Whether a change is accepted, to be judged against one view of the hub or several.
+/// A change that is validated against one view of the hub or several.
 #[derive(Debug)]
-pub struct Question {
+pub struct PreparedChange {
     pub(super) namespace: String,
     pub(super) dry_run: bool,
     pub(super) metadata: Metadata,
@@ -23,7 +25,7 @@ pub struct Question {
     /// How many ports are as stored.
     pub(super) ports_kept: usize,
     /// Whether the spec is not as stored.
-    is_spec_judged: bool,
+    is_spec_validated: bool,
     /// What the parser finds wrong in what has changed.
     wrong: FieldErrors,
 }
@@ -31,11 +33,11 @@ pub struct Question {
 /// What a change is compared with.
 #[derive(Debug)]
 pub(super) enum Before {
-    /// Nothing: everything is judged.
+    /// Nothing: everything is validated.
     Nothing,
-    /// An object, its spec after M2: only what differs is judged.
+    /// An object, its spec after M2: only what differs is validated.
     Object(Metadata, Box<MultiClusterServiceSpec>),
-    /// An object on its way out: nothing is judged.
+    /// A terminating object: nothing is validated.
     Deleting,
 }
 
@@ -48,7 +50,7 @@ impl Before {
     }
 }
 
-impl From<Change> for Question {
+impl From<Change> for PreparedChange {
     fn from(change: Change) -> Self {
         let mut spec = change.object.spec;
         let before = match change.stored {
@@ -65,12 +67,12 @@ impl From<Change> for Question {
             }
             super::Stored::Deleting(_) | super::Stored::DeletingUnreadable => Before::Deleting,
         };
-        let is_spec_judged = match &before {
+        let is_spec_validated = match &before {
             Before::Nothing => true,
             Before::Object(_, stored) => **stored != spec,
             Before::Deleting => false,
         };
-        let mut question = Self {
+        let mut prepared = Self {
             namespace: change.namespace,
             dry_run: change.dry_run,
             metadata: change.object.metadata,
@@ -78,18 +80,18 @@ impl From<Change> for Question {
             ports_kept: 0,
             spec,
             before,
-            is_spec_judged,
+            is_spec_validated,
             wrong: FieldErrors::default(),
         };
-        if is_spec_judged {
-            question.put_kept_ports_first();
-            question.wrong = question.parse();
+        if is_spec_validated {
+            prepared.put_kept_ports_first();
+            prepared.wrong = prepared.parse();
         }
-        question
+        prepared
     }
 }
 
-impl Question {
+impl PreparedChange {
     /// The namespace and the name of the Service that the object is about.
     pub fn service(&self) -> (&str, &str) {
         (&self.namespace, &self.metadata.name)
@@ -100,34 +102,34 @@ impl Question {
         clusters::new_names(self).map(|entry| entry.name).collect()
     }
 
-    /// Judges the change by what is known of the hub (V1-V10).
-    pub fn judge(&self, view: &View, policy: &Policy) -> Verdict {
-        let mut findings = Findings::default();
+    /// Validates the change against what is observed of the hub (V1-V10).
+    pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
+        let mut violations = Violations::default();
         match &self.before {
             Before::Deleting => {}
             Before::Nothing => {
-                name::judge(self, view, policy, &mut findings);
-                self.judge_spec(view, policy, &mut findings);
+                name::validate(self, view, policy, &mut violations);
+                self.validate_spec(view, policy, &mut violations);
             }
             Before::Object(stored, _) => {
-                findings
+                violations
                     .errors
                     .extend(identity::changed_id(&self.metadata, stored));
-                self.judge_spec(view, policy, &mut findings);
+                self.validate_spec(view, policy, &mut violations);
             }
         }
-        findings.verdict(&self.metadata.name)
+        violations.into_validation(&self.metadata.name)
     }
 
-    fn judge_spec(&self, view: &View, policy: &Policy, findings: &mut Findings) {
-        if !self.is_spec_judged {
+    fn validate_spec(&self, view: &HubView, policy: &Policy, violations: &mut Violations) {
+        if !self.is_spec_validated {
             return;
         }
-        types::judge(self, findings);
-        findings.errors.append(&self.wrong);
-        ports::judge(self, view, policy, findings);
-        clusters::judge(self, view, policy, findings);
-        types::judge_service(self, view, findings);
+        types::validate(self, violations);
+        violations.errors.append(&self.wrong);
+        ports::validate(self, view, policy, violations);
+        clusters::validate(self, view, policy, violations);
+        types::validate_service(self, view, violations);
     }
 
     /// Whether `types` differs from what is stored, as a set.
@@ -175,7 +177,7 @@ impl Question {
 
     /// What the parser says of the spec, as far as it is about something that has changed.
     fn parse(&self) -> FieldErrors {
-        let known = Known {
+        let stored_entries = StoredEntries {
             types: self
                 .before
                 .spec()
@@ -185,13 +187,17 @@ impl Question {
         };
         let mut errors = FieldErrors::default();
         MultiClusterService::read(&self.spec, &mut |error| {
-            errors.extend(self.judged(&known, error));
+            errors.extend(self.relevant(&stored_entries, error));
         });
         errors
     }
 
     /// The error with the path that it has in the request; `None` where it is about what has not changed.
-    fn judged(&self, known: &Known<'_>, mut error: FieldError) -> Option<FieldError> {
+    fn relevant(
+        &self,
+        stored_entries: &StoredEntries<'_>,
+        mut error: FieldError,
+    ) -> Option<FieldError> {
         if let Some(index) = entry_index(&error.path, "spec.ports") {
             let changed = index >= self.ports_kept;
             error.path = self.port_path(index)? + after_entry(&error.path);
@@ -199,7 +205,7 @@ impl Question {
         }
         if let Some(index) = entry_index(&error.path, "spec.types") {
             let type_ = self.spec.types.get(index)?.as_str();
-            let stored = known.types.as_ref();
+            let stored = stored_entries.types.as_ref();
             let changed = stored.is_none_or(|stored| !stored.contains(type_));
             return changed.then_some(error);
         }
@@ -209,7 +215,9 @@ impl Question {
         let field = fields().find(|field| error.path.starts_with(field.path()))?;
         let role = field.successor();
         let changed = match entry_index(&error.path, field.path()) {
-            Some(index) => !known.names(role).contains(field.name(&self.spec, index)?),
+            Some(index) => !stored_entries
+                .names(role)
+                .contains(field.name(&self.spec, index)?),
             None => self.role_changed(role),
         };
         changed.then_some(error)
@@ -228,14 +236,14 @@ fn fields() -> impl Iterator<Item = ClusterField> {
         .flat_map(ClusterField::with_deprecated)
 }
 
-/// What the object stored has, to tell what has changed.
-struct Known<'a> {
+/// What the stored object has, to find what has changed.
+struct StoredEntries<'a> {
     types: Option<HashSet<&'a str>>,
     providers: HashSet<&'a str>,
     consumers: HashSet<&'a str>,
 }
 
-impl Known<'_> {
+impl StoredEntries<'_> {
     fn names(&self, role: ClusterField) -> &HashSet<&str> {
         match role.successor() {
             ClusterField::Providers => &self.providers,

@@ -1,12 +1,12 @@
-//! Requests as they come over the wire, and what is known of the hub beside them.
+//! Requests as they come over the wire, and what is observed of the hub beside them.
 
 use std::sync::Arc;
 
 use causeway::domain::protected::Protection;
 use causeway::domain::{PortId, Protocol, ServicePort};
 use causeway_webhook::decide::{
-    self, Change, Clusters, Decision, Doubts, Policy, Question, Refusal, Seen, ServiceFacts,
-    ServiceKind, Strictness, View,
+    self, Change, Clusters, Decision, Denial, HubView, Observed, Policy, PreparedChange,
+    ServiceFacts, ServiceKind, Strictness, Unconfirmed,
 };
 use causeway_webhook::review::{self, Subject};
 use serde_json::{Value, json};
@@ -16,20 +16,20 @@ pub(crate) const ID: &str = "multiclusterservice.karmada.io/permanent-id";
 
 /// A request about shop/foo, whose Service has the ports http 80 and metrics 9090; clusters a, b and c are known.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub(crate) struct Request {
     pub(crate) object: Value,
     pub(crate) stored: Option<Value>,
     dry_run: bool,
-    view: View,
+    view: HubView,
     policy: Policy,
 }
 
-/// What the rules say.
+/// What the rules decide.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct Outcome {
     pub(crate) errors: Vec<String>,
     pub(crate) warnings: Vec<String>,
-    pub(crate) doubts: Doubts,
+    pub(crate) unconfirmed: Unconfirmed,
 }
 
 pub(crate) fn object(spec: Value) -> Value {
@@ -49,30 +49,30 @@ pub(crate) fn spec(fields: Value) -> Value {
     spec
 }
 
-pub(crate) fn create(spec: Value) -> Ask {
-    Ask::new(object(spec), None)
+pub(crate) fn create(spec: Value) -> Request {
+    Request::new(object(spec), None)
 }
 
-pub(crate) fn update(stored: Value, spec: Value) -> Ask {
-    Ask::new(object(spec), Some(object(stored)))
+pub(crate) fn update(stored: Value, spec: Value) -> Request {
+    Request::new(object(spec), Some(object(stored)))
 }
 
-impl Ask {
+impl Request {
     fn new(object: Value, stored: Option<Value>) -> Self {
         let clusters = ["a", "b", "c"].map(Box::from).into();
         Self {
             object,
             stored,
             dry_run: false,
-            view: View {
-                service: Some(Seen {
+            view: HubView {
+                service: Some(Observed {
                     value: Some(facts(
                         ServiceKind::Other,
                         &[("http", 80), ("metrics", 9090)],
                     )),
                     live: true,
                 }),
-                clusters: Some(Seen {
+                clusters: Some(Observed {
                     value: Clusters::Named(Arc::new(clusters)),
                     live: true,
                 }),
@@ -107,7 +107,7 @@ impl Ask {
     }
 
     pub(crate) fn service(mut self, kind: ServiceKind, ports: &[(&str, u16)]) -> Self {
-        self.view.service = Some(Seen {
+        self.view.service = Some(Observed {
             value: Some(facts(kind, ports)),
             live: true,
         });
@@ -115,7 +115,7 @@ impl Ask {
     }
 
     pub(crate) fn no_service(mut self) -> Self {
-        self.view.service = Some(Seen {
+        self.view.service = Some(Observed {
             value: None,
             live: true,
         });
@@ -123,7 +123,7 @@ impl Ask {
     }
 
     pub(crate) fn no_clusters_served(mut self) -> Self {
-        self.view.clusters = Some(Seen {
+        self.view.clusters = Some(Observed {
             value: Clusters::NotServed,
             live: true,
         });
@@ -132,18 +132,18 @@ impl Ask {
 
     /// What is known is from a cache.
     pub(crate) fn cached(mut self) -> Self {
-        if let Some(seen) = &mut self.view.service {
-            seen.live = false;
+        if let Some(observed) = &mut self.view.service {
+            observed.live = false;
         }
-        if let Some(seen) = &mut self.view.clusters {
-            seen.live = false;
+        if let Some(observed) = &mut self.view.clusters {
+            observed.live = false;
         }
         self
     }
 
     /// Nothing is known yet.
-    pub(crate) fn in_the_dark(mut self) -> Self {
-        self.view = View::default();
+    pub(crate) fn unobserved(mut self) -> Self {
+        self.view = HubView::default();
         self
     }
 
@@ -207,16 +207,16 @@ impl Ask {
                 json_patch::patch(&mut object, &operations).expect("the patch applies");
                 (object, warnings)
             }
-            Decision::Deny { refusal, .. } => panic!("a mutation refuses nothing: {refusal:?}"),
+            Decision::Deny { denial, .. } => panic!("a mutation refuses nothing: {denial:?}"),
         }
     }
 
-    pub(crate) fn validate(&self) -> Said {
-        let verdict = Question::from(self.change()).judge(&self.view, &self.policy);
-        let (errors, warnings) = match verdict.decision {
+    pub(crate) fn validate(&self) -> Outcome {
+        let validation = PreparedChange::from(self.change()).validate(&self.view, &self.policy);
+        let (errors, warnings) = match validation.decision {
             Decision::Allow { warnings } => (Vec::new(), warnings),
             Decision::Deny {
-                refusal: Refusal::Fields { errors, .. },
+                denial: Denial::Fields { errors, .. },
                 warnings,
             } => (
                 errors.shown().iter().map(ToString::to_string).collect(),
@@ -224,34 +224,34 @@ impl Ask {
             ),
             other => panic!("no answer of a validation: {other:?}"),
         };
-        Said {
+        Outcome {
             errors,
             warnings,
-            doubts: verdict.doubts,
+            unconfirmed: validation.unconfirmed,
         }
     }
 
     #[track_caller]
     pub(crate) fn passes(&self) {
-        let said = self.validate();
+        let outcome = self.validate();
         assert!(
-            said.errors.is_empty() && said.warnings.is_empty(),
-            "{said:#?}\nfor {:#}",
+            outcome.errors.is_empty() && outcome.warnings.is_empty(),
+            "{outcome:#?}\nfor {:#}",
             self.object
         );
     }
 
     #[track_caller]
     pub(crate) fn warns(&self, warnings: &[&str]) {
-        let said = self.validate();
-        assert!(said.errors.is_empty(), "{said:#?}");
-        assert_eq!(said.warnings, warnings, "for {:#}", self.object);
+        let outcome = self.validate();
+        assert!(outcome.errors.is_empty(), "{outcome:#?}");
+        assert_eq!(outcome.warnings, warnings, "for {:#}", self.object);
     }
 
     #[track_caller]
     pub(crate) fn is_refused(&self, errors: &[&str]) {
-        let said = self.validate();
-        assert_eq!(said.errors, errors, "for {:#}", self.object);
+        let outcome = self.validate();
+        assert_eq!(outcome.errors, errors, "for {:#}", self.object);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the webhook sees of the hub: caches of Services and Clusters, and live looks before anything is refused on their
+//! What the webhook observes of the hub: caches of Services and Clusters, and live requests before anything is denied on their
 //! account.
 //!
 //! On a hub that serves no Cluster objects nothing is known of clusters: no cluster name is warned of, and under
@@ -20,36 +20,38 @@ use kube::{Api, Client, ResourceExt};
 use parking_lot::RwLock;
 use tokio::time::timeout;
 
-use crate::decide::{Clusters, Doubts, Question, Seen, ServiceFacts, Stake, View};
-use crate::hub_cache::{ClusterFold, Service, ServiceFold, Services};
+use crate::decide::{
+    Clusters, HubView, Impact, Observed, PreparedChange, ServiceFacts, Unconfirmed,
+};
+use crate::hub_cache::{ClusterCache, Service, ServiceCache, Services};
 use crate::watch::follow;
 
-/// How long the hub may take for all that is asked of it on account of one request.
-const LOOK_DEADLINE: Duration = Duration::from_secs(2);
+/// How long the hub may take for all requests on account of one admission request.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(2);
 
 /// How many objects are listed at one time: what a page takes of memory is gone once it is read, and yet counts.
 const LIST_PAGE: u32 = 100;
 
-/// Up to this many clusters are asked for one by one, more by one list.
+/// Up to this many clusters are requested one by one, more by one list.
 const CLUSTER_GETS_MAX: usize = 8;
 
-/// The hub could not be asked.
+/// A request to the hub failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     /// It did not answer in time.
-    #[error("the hub did not answer within {LOOK_DEADLINE:?} when asked for {0}")]
+    #[error("the hub did not answer the request for {0} within {REQUEST_DEADLINE:?}")]
     Late(&'static str),
     /// It answered with an error, or could not be reached.
-    #[error("the hub could not be asked for {what}")]
+    #[error("request to the hub for {what} failed")]
     Failed {
-        /// What it was asked for.
+        /// What was requested.
         what: &'static str,
         /// What went wrong.
         source: Box<kube::Error>,
     },
 }
 
-/// The hub, as the webhook sees it. Clones see the same.
+/// The hub, as the webhook observes it. Clones share their caches.
 #[derive(Clone)]
 pub struct Hub {
     client: Client,
@@ -58,7 +60,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub of which nothing is known yet.
+    /// A hub of which nothing has been observed yet.
     pub fn new(client: Client) -> Self {
         Self {
             client,
@@ -71,28 +73,28 @@ impl Hub {
     pub fn watch(&self, tasks: &Tasks, readiness: &Readiness) {
         let config = || watcher::Config::default().page_size(LIST_PAGE);
         let services = watcher(Api::<Service>::all(self.client.clone()), config());
-        let fold = ServiceFold::new(Arc::clone(&self.services));
+        let cache = ServiceCache::new(Arc::clone(&self.services));
         let listed = readiness.awaits("the Services of the hub");
         tasks.spawn(
             "services",
-            follow("services", services, fold, listed, tasks.shutdown()),
+            follow("services", services, cache, listed, tasks.shutdown()),
         );
 
         let clusters = watcher(self.cluster_names(), config());
-        let fold = ClusterFold::new(Arc::clone(&self.clusters));
+        let cache = ClusterCache::new(Arc::clone(&self.clusters));
         let listed = readiness.awaits("the Clusters of the hub");
         tasks.spawn(
             "clusters",
-            follow("clusters", clusters, fold, listed, tasks.shutdown()),
+            follow("clusters", clusters, cache, listed, tasks.shutdown()),
         );
     }
 
-    /// What the caches say of a question.
-    pub fn cached(&self, question: &Question) -> View {
-        let (namespace, name) = question.service();
+    /// What the caches hold for a change.
+    pub fn cached(&self, change: &PreparedChange) -> HubView {
+        let (namespace, name) = change.service();
         let service = if could_exist(namespace, name) {
             let services = self.services.read();
-            services.as_ref().map(|services| Seen {
+            services.as_ref().map(|services| Observed {
                 value: services
                     .get(namespace)
                     .and_then(|services| services.get(name))
@@ -100,55 +102,55 @@ impl Hub {
                 live: false,
             })
         } else {
-            Some(Seen {
+            Some(Observed {
                 value: None,
                 live: true,
             })
         };
-        let clusters = self.clusters.load_full().map(|clusters| Seen {
+        let clusters = self.clusters.load_full().map(|clusters| Observed {
             value: Clusters::clone(&clusters),
             live: false,
         });
-        View { service, clusters }
+        HubView { service, clusters }
     }
 
-    /// Asks the hub for what is in doubt. What merely is worth a warning stays as it was where the hub does not answer.
+    /// Requests from the hub what is unconfirmed. What decides only a warning stays as it was where the hub does not answer.
     ///
     /// # Errors
-    /// [`HubError`] where the hub cannot be asked for what a refusal rests on.
-    pub async fn look(
+    /// [`HubError`] where a request fails that a denial rests on.
+    pub async fn confirm(
         &self,
-        question: &Question,
-        doubts: Doubts,
-        mut view: View,
-    ) -> Result<View, HubError> {
+        change: &PreparedChange,
+        unconfirmed: Unconfirmed,
+        mut view: HubView,
+    ) -> Result<HubView, HubError> {
         let served = view
             .clusters
             .as_ref()
-            .is_some_and(|seen| matches!(seen.value, Clusters::Named(_)));
-        let (namespace, name) = question.service();
-        let service = doubts
+            .is_some_and(|observed| matches!(observed.value, Clusters::Named(_)));
+        let (namespace, name) = change.service();
+        let service = unconfirmed
             .service
-            .map(|stake| sure(stake, "the Service", self.live_service(namespace, name)));
-        let names = question.new_cluster_names();
-        let clusters = doubts
+            .map(|impact| confirmed(impact, "the Service", self.live_service(namespace, name)));
+        let names = change.new_cluster_names();
+        let clusters = unconfirmed
             .clusters
-            .map(|stake| sure(stake, "its Clusters", self.live_clusters(names, served)));
+            .map(|impact| confirmed(impact, "its Clusters", self.live_clusters(names, served)));
         let (service, clusters) =
             tokio::join!(OptionFuture::from(service), OptionFuture::from(clusters));
         if let Some(value) = service.transpose()?.flatten() {
-            view.service = Some(Seen { value, live: true });
+            view.service = Some(Observed { value, live: true });
         }
         if let Some(value) = clusters.transpose()?.flatten() {
-            view.clusters = Some(Seen { value, live: true });
+            view.clusters = Some(Observed { value, live: true });
         }
         Ok(view)
     }
 
-    /// Whether a MultiClusterService other than that of `own` namespace and name bears a permanent-id.
+    /// Whether a MultiClusterService other than that of `own` namespace and name has a permanent-id.
     ///
     /// # Errors
-    /// [`HubError`] where the hub cannot be asked.
+    /// [`HubError`] where the request fails.
     pub async fn is_id_taken(&self, id: &str, own: (&str, &str)) -> Result<bool, HubError> {
         let api = Api::<PartialObjectMeta<MultiClusterService>>::all(self.client.clone());
         let selector = format!("{}={id}", labels::PERMANENT_ID);
@@ -202,16 +204,19 @@ fn could_exist(namespace: &str, name: &str) -> bool {
     dns1123_label(namespace).is_ok() && dns1123_label(name).is_ok()
 }
 
-/// The outcome of a look; `None` where it failed and only a warning rests on it.
-async fn sure<T>(
-    stake: Stake,
+/// What a request observes; `None` where it failed and only a warning rests on it.
+async fn confirmed<T>(
+    impact: Impact,
     what: &'static str,
-    look: impl Future<Output = kube::Result<T>>,
+    request: impl Future<Output = kube::Result<T>>,
 ) -> Result<Option<T>, HubError> {
-    match in_time(what, look).await {
-        Ok(seen) => Ok(Some(seen)),
-        Err(error) if stake == Stake::Warning => {
-            tracing::warn!("a warning rests on the cache: {}", with_causes(&error));
+    match in_time(what, request).await {
+        Ok(observed) => Ok(Some(observed)),
+        Err(error) if impact == Impact::Warning => {
+            tracing::warn!(
+                error = with_causes(&error),
+                "warning not confirmed, decided from the cache"
+            );
             Ok(None)
         }
         Err(error) => Err(error),
@@ -220,9 +225,9 @@ async fn sure<T>(
 
 async fn in_time<T>(
     what: &'static str,
-    look: impl Future<Output = kube::Result<T>>,
+    request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, HubError> {
-    timeout(LOOK_DEADLINE, look)
+    timeout(REQUEST_DEADLINE, request)
         .await
         .map_err(|_| HubError::Late(what))?
         .map_err(|source| HubError::Failed {
