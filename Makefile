@@ -50,8 +50,8 @@ soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test -p causeway-certs --lib world
-	PROPTEST_CASES=4000 $(CARGO) test -p causeway-engine --lib simulation
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --lib renew
+	PROPTEST_CASES=4000 $(CARGO) test --workspace --lib simulation
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture

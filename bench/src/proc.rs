@@ -50,7 +50,7 @@ fn parse_memory(status: &str) -> Option<Memory> {
     })
 }
 
-/// Begins to count the peak anew.
+/// Begins to count the peak again.
 pub(crate) fn forget_peak(pid: u32) -> anyhow::Result<()> {
     let file = format!("/proc/{pid}/clear_refs");
     std::fs::write(&file, "5").with_context(|| format!("cannot write {file}"))

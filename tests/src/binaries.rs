@@ -181,7 +181,7 @@ pub fn causeway(program: &str) -> PathBuf {
 fn build_with_cargo(program: &str) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
-    // Build scripts that look at what Cargo tells them would be run anew for what it tells this program.
+    // Build scripts that look at what Cargo tells them would run again for what it passes to this program.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

@@ -43,7 +43,7 @@ impl<'a> Kubelet<'a> {
     pub async fn run(mut self) {
         loop {
             if let Err(error) = self.watch().await {
-                tracing::debug!(cluster = self.cluster.name(), %error, "the watch of pods is begun anew");
+                tracing::debug!(cluster = self.cluster.name(), %error, "the watch of pods is begun again");
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }

@@ -183,7 +183,7 @@ struct Answer {
 }
 
 #[derive(Default)]
-struct Heard {
+struct State {
     answers: HashMap<u64, Answer>,
     exits: HashMap<u64, Exit>,
     last_id: u64,
@@ -192,13 +192,13 @@ struct Heard {
 
 #[derive(Default)]
 struct Shared {
-    heard: Mutex<Heard>,
+    state: Mutex<State>,
     news: Condvar,
 }
 
 impl Shared {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -283,31 +283,31 @@ impl Reaper {
     }
 
     fn exit(&self, program: u64) -> Option<Exit> {
-        self.shared.heard().exits.get(&program).copied()
+        self.shared.state().exits.get(&program).copied()
     }
 
     fn ask(&self, what: What<'_>) -> Result<(u64, Answer), String> {
         let id = {
-            let mut heard = self.shared.heard();
-            heard.last_id += 1;
-            heard.last_id
+            let mut state = self.shared.state();
+            state.last_id += 1;
+            state.last_id
         };
         self.send(&Request { id, what })?;
         let deadline = Instant::now() + PATIENCE;
-        let mut heard = self.shared.heard();
+        let mut state = self.shared.state();
         loop {
-            match heard.answers.remove(&id) {
+            match state.answers.remove(&id) {
                 Some(answer) if answer.error.is_empty() => return Ok((id, answer)),
                 Some(answer) => return Err(answer.error),
-                None if heard.closed => return Err("the reaper ended".to_owned()),
+                None if state.closed => return Err("the reaper ended".to_owned()),
                 None => {}
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err("the reaper does not answer".to_owned());
             }
-            let news = self.shared.news.wait_timeout(heard, left);
-            heard = news.unwrap_or_else(PoisonError::into_inner).0;
+            let news = self.shared.news.wait_timeout(state, left);
+            state = news.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -331,19 +331,19 @@ impl Drop for Reaper {
 fn listen(output: ChildStdout, shared: &Shared) {
     for line in BufReader::new(output).lines().map_while(Result::ok) {
         let answer: Answer = serde_json::from_str(&line).expect("an answer of the reaper");
-        let mut heard = shared.heard();
+        let mut state = shared.state();
         if answer.exited == 0 {
-            heard.answers.insert(answer.id, answer);
+            state.answers.insert(answer.id, answer);
         } else {
             let exit = match answer.signal {
                 0 => Exit::Code(answer.code),
                 signal => Exit::Signal(signal),
             };
-            heard.exits.insert(answer.exited, exit);
+            state.exits.insert(answer.exited, exit);
         }
         shared.news.notify_all();
     }
-    shared.heard().closed = true;
+    shared.state().closed = true;
     shared.news.notify_all();
 }
 

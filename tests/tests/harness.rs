@@ -218,11 +218,11 @@ async fn a_process_that_ends_says_how() {
     let shell = |script: &str| {
         Program::new("sh", directory.path().join("log"))
             .args(["-c", script])
-            .env("WORD", "heard")
+            .env("WORD", "passed")
     };
     let exit = reaper.run(shell("echo $WORD; exit 7"));
     assert_eq!(exit.exited(SOON).await, Exit::Code(7));
-    assert_eq!(exit.log_tail(5), "heard");
+    assert_eq!(exit.log_tail(5), "passed");
     let killed = reaper.run(shell("sleep 1000"));
     assert!(killed.is_running());
     killed.kill().await;

@@ -275,7 +275,7 @@ async fn a_client_s_own_service_of_the_derived_name_and_the_import_do_not_answer
     let exported = said_by(&[(&remote, "member1")]);
     let url = format!("http://{}", in_clusterset(&space));
     answered_by(importer, &url, &exported).await;
-    // It is settled there, and told; and all that was asked before and after is answered by the own pods alone.
+    // It is settled there, and reported; and all that was asked before and after is answered by the own pods alone.
     eventually("the import says what is in the way", SOON, || async {
         let import = space
             .imports(occupied)
@@ -283,11 +283,11 @@ async fn a_client_s_own_service_of_the_derived_name_and_the_import_do_not_answer
             .await
             .map_err(|e| e.to_string())?;
         let status = import.status.clone().unwrap_or_default();
-        let told = status
+        let reported = status
             .conditions
             .iter()
             .any(|one| one.reason == "ServiceConflict");
-        if told && import.spec.ips.is_empty() {
+        if reported && import.spec.ips.is_empty() {
             Ok(())
         } else {
             Err(format!("{import:?}"))

@@ -1,4 +1,4 @@
-//! A hundred consumers of one service, one of which may be in trouble.
+//! A hundred consumers of one service, one of which may fail.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ const ENDPOINTS: u16 = 10;
 const PER_SECOND: f64 = 5.0;
 /// How much later than the floor the last consumer may have a change, in milliseconds.
 const LATER: f64 = 100.0;
-/// Of the p99 where nobody is in trouble, at most: the same, but for what differs from run to run.
-const TROUBLE_RATIO: f64 = 1.5;
+/// Of the p99 where nobody fails, at most: the same, but for what differs from run to run.
+const FAILING_RATIO: f64 = 1.5;
 
 /// One provider, and the other members as consumers of everything.
 async fn simulation(extent: &Extent, dead: Vec<usize>) -> anyhow::Result<Simulation> {
@@ -93,16 +93,16 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
 
     let name = |what: &str| format!("{last} consumers, {PER_SECOND}/s: {what}");
     let p99 = well.percentile(0.99);
-    let in_trouble = |what: &str, value: f64| {
+    let failing = |what: &str, value: f64| {
         let row = Row::new(name(what), value, "ms").beside(p99);
-        row.ratio_at_most(TROUBLE_RATIO)
+        row.ratio_at_most(FAILING_RATIO)
     };
     Ok(vec![
         Row::new(name("p50 to the last of them"), well.percentile(0.5), "ms"),
         Row::new(name("p99 to the last of them"), p99, "ms")
             .beside(floor)
             .below(floor + LATER),
-        in_trouble("p99 with one of them hanging, beside without", hanging),
-        in_trouble("p99 with one of them dead, beside without", dead),
+        failing("p99 with one of them hanging, beside without", hanging),
+        failing("p99 with one of them dead, beside without", dead),
     ])
 }

@@ -51,8 +51,8 @@ pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let consumers = CONSUMERS.map(|name| fleet.member(name));
     let shape = service(SERVICE).without_selector().port("http", 80);
     shape.create(hub, &space).await;
-    let wish = multi_cluster_service(SERVICE).providers(["member1"]);
-    wish.consumers(CONSUMERS).create(&space).await;
+    let mcs = multi_cluster_service(SERVICE).providers(["member1"]);
+    mcs.consumers(CONSUMERS).create(&space).await;
     let slices: Api<EndpointSlice> = space.api(provider);
     slices
         .create(&PostParams::default(), &slice("10.1.0.1"))

@@ -307,7 +307,7 @@ fn is_status(status: &Value, code: u64) {
     );
 }
 
-/// Whether any object in the text repeats a field: readers differ in which one they believe.
+/// Whether any object in the text repeats a field: readers differ in which one they take.
 fn has_repetition(text: &[u8]) -> bool {
     use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 

@@ -244,7 +244,7 @@ impl Environment {
         if let Some(Err(errors)) = spec {
             assert!(
                 !errors.to_string().is_empty() && desired.problem.is_some(),
-                "unreadable, and nobody is told"
+                "unreadable, and nothing is reported"
             );
             assert!(
                 matches!(desired.members, Members::Untouched),

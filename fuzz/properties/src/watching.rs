@@ -23,25 +23,25 @@ use tokio::sync::mpsc;
 use crate::planning::Environment;
 use crate::server::client;
 
-/// More would be a mass loss when they are gone again, which a watch waits to believe.
+/// More would be a mass loss when they are gone again, which a watch waits to confirm.
 const EVENTS_MAX: usize = 8;
 
 /// An end for what hangs; nothing here waits for anything.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// A good object is listed beside the odd ones, another is told of after them.
+/// A good object is listed beside the odd ones, another comes after them.
 const LISTED: &str = "listed";
-const TOLD: &str = "told";
+const LAST: &str = "last";
 
-/// Panics where an odd object ends a watch or hides others, or where what is told cannot be applied and planned.
+/// Panics where an odd object ends a watch or hides others, or where what is reported cannot be applied and planned.
 pub fn holds(input: &[u8]) {
     let Some(document) = crate::document(input) else {
         return;
     };
-    let hub = |event: HubEvent| Heard::Hub(event);
-    let member = |event: MemberEvent| Heard::Member(event);
+    let hub = |event: HubEvent| Observed::Hub(event);
+    let member = |event: MemberEvent| Observed::Member(event);
     let script = Script::read(&document);
-    let heard = match document["kind"].as_str() {
+    let observed = match document["kind"].as_str() {
         Some("MultiClusterService") => script.play(it, |s| hub(HubEvent::MultiClusterServices(s))),
         Some("Cluster") => script.play(it, |s| hub(HubEvent::Clusters(s))),
         Some("HubService") => script.play(it, |s| hub(HubEvent::Services(s))),
@@ -64,16 +64,16 @@ pub fn holds(input: &[u8]) {
         "hub": {"service": {"ports": [{"name": "http", "port": 80}]}, "clusters": ["member1", "member2"]},
     }));
     let name = ClusterName::try_from("member1").expect("a name");
-    for heard in heard {
-        match heard {
-            Heard::Hub(event) => env.hear_hub(event),
-            Heard::Member(event) => env.hear(&name, event),
+    for observed in observed {
+        match observed {
+            Observed::Hub(event) => env.hear_hub(event),
+            Observed::Member(event) => env.hear(&name, event),
         }
         env.plan_anything();
     }
 }
 
-enum Heard {
+enum Observed {
     Hub(HubEvent),
     Member(MemberEvent),
 }
@@ -91,7 +91,7 @@ impl Script {
         let mut items = document["items"].as_array().cloned().unwrap_or_default();
         items.push(good(LISTED));
         let page = json!({"metadata": {"resourceVersion": "10"}, "items": items});
-        let last = line(&json!({"type": "ADDED", "object": good(TOLD)}));
+        let last = line(&json!({"type": "ADDED", "object": good(LAST)}));
         let events = document["events"].as_array().into_iter().flatten();
         let first: String = events.take(EVENTS_MAX).map(line).collect();
         Self {
@@ -101,8 +101,12 @@ impl Script {
         }
     }
 
-    /// Lets a watch follow the script until the last object was told.
-    fn play<K, T>(&self, read: impl Fn(K) -> T, wrap: impl Fn(Signal<T>) -> Heard) -> Vec<Heard>
+    /// Lets a watch follow the script until the last object was reported.
+    fn play<K, T>(
+        &self,
+        read: impl Fn(K) -> T,
+        wrap: impl Fn(Signal<T>) -> Observed,
+    ) -> Vec<Observed>
     where
         K: Resource<DynamicType: Default> + DeserializeOwned + fmt::Debug + 'static,
     {
@@ -127,7 +131,7 @@ impl Script {
                 let running = watch.run(named, |signal| signal, sender);
                 tokio::select! {
                     () = running => panic!("the watch has ended"),
-                    heard = listen(receiver, wrap) => heard,
+                    observed = listen(receiver, wrap) => observed,
                     () = tokio::time::sleep(HANGS) => panic!("the watch hangs"),
                 }
             })
@@ -139,25 +143,25 @@ thread_local! {
     static RUNTIME: Runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
 }
 
-/// What is told until the last object, each object with its name.
+/// What is reported until the last object, each object with its name.
 async fn listen<T>(
     mut signals: mpsc::Receiver<Signal<(Option<String>, T)>>,
-    wrap: impl Fn(Signal<T>) -> Heard,
-) -> Vec<Heard> {
-    let mut heard = Vec::new();
+    wrap: impl Fn(Signal<T>) -> Observed,
+) -> Vec<Observed> {
+    let mut observed = Vec::new();
     while let Some(signal) = signals.recv().await {
         let is = |name: &Option<String>, expected| name.as_deref() == Some(expected);
         if let Signal::Listed(objects) = &signal {
             let is_there = objects.iter().any(|(name, _)| is(name, LISTED));
             assert!(is_there, "an odd object hides another");
         }
-        let is_last = matches!(&signal, Signal::Applied((name, _)) if is(name, TOLD));
-        heard.push(wrap(signal.map(|(_, object)| object)));
+        let is_last = matches!(&signal, Signal::Applied((name, _)) if is(name, LAST));
+        observed.push(wrap(signal.map(|(_, object)| object)));
         if is_last {
             break;
         }
     }
-    heard
+    observed
 }
 
 fn it<K>(object: K) -> K {

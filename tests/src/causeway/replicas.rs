@@ -75,7 +75,7 @@ impl<'a> Replicas<'a> {
         }
     }
 
-    /// Waits until all that were told to end have ended. Panics where one did not end in order.
+    /// Waits until all that were asked to end have ended. Panics where one did not end in order.
     pub async fn settled(&mut self) {
         for replica in self.leaving.drain(..) {
             replica.ended().await;

@@ -2,7 +2,7 @@
 //!
 //! | here | there |
 //! | --- | --- |
-//! | [`detect`] | `pkg/detector/detector.go`, Reconcile and ApplyPolicy: what a policy claimed is read anew when it changes; what a MultiClusterService claimed is left alone, whether its controller runs or not |
+//! | [`detect`] | `pkg/detector/detector.go`, Reconcile and ApplyPolicy: what a policy claimed is read again when it changes; what a MultiClusterService claimed is left alone, whether its controller runs or not |
 //! | [`Controller::schedule`] | the scheduler, with nothing to choose: every cluster that the placement names |
 //! | [`Controller::sync`] | `pkg/controllers/binding/binding_controller.go`, syncBinding and removeOrphanWorks; `common.go`, ensureWork |
 //! | [`tell`] | `pkg/util/helper/workstatus.go`, AggregateResourceBindingWorkStatus |

@@ -87,13 +87,13 @@ impl Dispatcher {
             ),
             Err(error) => ("EndpointSliceDispatchedFailed", error.to_string()),
         };
-        let told = condition(
+        let reported = condition(
             "EndpointSliceDispatched",
             dispatched.is_ok(),
             reason,
             &message,
         );
-        self.0.tell(&service, told).await?;
+        self.0.report(&service, reported).await?;
         dispatched
     }
 

@@ -114,8 +114,8 @@ impl Controller {
             ),
             Err(error) => ("ServiceAppliedFailed", error.to_string()),
         };
-        let told = condition("ServiceApplied", applied.is_ok(), reason, &message);
-        self.0.tell(key, told).await?;
+        let reported = condition("ServiceApplied", applied.is_ok(), reason, &message);
+        self.0.report(key, reported).await?;
         applied
     }
 
@@ -423,7 +423,7 @@ impl Plane {
     }
 
     /// Sets a condition of a MultiClusterService.
-    pub(super) async fn tell(&self, key: &Key, condition: Condition) -> Result<(), Error> {
+    pub(super) async fn report(&self, key: &Key, condition: Condition) -> Result<(), Error> {
         let services = self.multi_cluster_services(&key.namespace);
         store_condition(&services, &key.name, condition, |service| {
             let status = service.status.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! Karmada, as it behaves beside others: what carries MultiClusterServices and propagates Services there, written anew from what
+//! Karmada, as it behaves beside others: what carries MultiClusterServices and propagates Services there, written from what
 //! its sources do (karmada-io/karmada, v1.19), against the hub and the members of a fleet. Each module names the files that it follows.
 //!
 //! It is to do harm where Karmada does. What it leaves out makes no difference to others: Events, rate limits, overrides, priorities,
@@ -92,7 +92,7 @@ impl Karmada {
         karmada
     }
 
-    /// Starts karmada-controller-manager anew with the feature gate `MultiClusterService` on or off
+    /// Starts karmada-controller-manager again with the feature gate `MultiClusterService` on or off
     /// (`cmd/controller-manager/app/controllermanager.go`). Off, nobody carries MultiClusterServices or takes finalizers of their Works
     /// away; Works are executed all the same.
     pub fn gate(&self, on: bool) {
@@ -151,7 +151,7 @@ pub async fn works_of(hub: &Cluster, space: &Space<'_>, service: &str) -> Vec<Wo
     works.unwrap_or_else(|e| panic!("cannot list Works: {e}"))
 }
 
-/// Waits until the execution controllers have told what became of every Work of a MultiClusterService, which is the last that is written
+/// Waits until the execution controllers have reported what became of every Work of a MultiClusterService, which is the last that is written
 /// of it while nothing changes; the versions then, by namespace and name. Whoever waits has seen the endpoints arrive: all Works are there.
 pub async fn at_rest(
     hub: &Cluster,

@@ -109,7 +109,7 @@ pub struct ResourceBindingSpec {
     pub conflict_resolution: ConflictResolution,
 }
 
-/// The resource of a binding. Its version changes whenever the resource is to be read anew.
+/// The resource of a binding. Its version changes whenever the resource is to be read again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "as in metav1")]
@@ -199,13 +199,13 @@ impl Work {
         self.spec.suspend_dispatching == Some(true)
     }
 
-    /// Whether the execution controller has told that it is applied, or that it is not to be.
+    /// Whether the execution controller has reported that it is applied, or that it is not to be.
     pub(super) fn is_executed(&self) -> bool {
         let conditions = self.status.iter().flat_map(|status| &status.conditions);
         let status = |type_: &str| {
             let mut conditions = conditions.clone();
-            let told = conditions.find(|one| one.type_ == type_);
-            told.map(|one| one.status == "True")
+            let reported = conditions.find(|one| one.type_ == type_);
+            reported.map(|one| one.status == "True")
         };
         match self.is_suspended() {
             true => status("Dispatching") == Some(false),
@@ -360,7 +360,7 @@ pub(super) fn condition(type_: &str, status: bool, reason: &str, message: &str) 
     }
 }
 
-/// Stores a condition among those of an object, anew after each conflict. An object that is gone needs none.
+/// Stores a condition among those of an object, again after each conflict. An object that is gone needs none.
 pub(super) async fn store_condition<K>(
     objects: &Api<K>,
     name: &str,

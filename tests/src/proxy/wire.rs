@@ -122,8 +122,8 @@ async fn speak(
         async move {
             let _under_way = upstream.lookups.note(&request);
             let path = hyper::Request::uri(&request).path();
-            let told = faults.wait_for(|fault| !fault.withholds(path)).await;
-            told.map_err(io::Error::other)?;
+            let reported = faults.wait_for(|fault| !fault.withholds(path)).await;
+            reported.map_err(io::Error::other)?;
             if let Fault::Late(by) = fault {
                 tokio::time::sleep(by).await;
             }

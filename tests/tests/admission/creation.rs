@@ -171,7 +171,7 @@ async fn a_copied_manifest_gets_an_identity_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_manifest_with_a_copied_identity_is_warned_of_and_mended_by_removing_the_label() {
+async fn a_manifest_with_a_copied_identity_is_warned_of_and_fixed_by_removing_the_label() {
     let shop = hub().await.shop().await;
     shop.apply(&mcs("foo", json!({}))).await.ok();
     let original = shop.permanent_id("foo").await;

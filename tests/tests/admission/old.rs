@@ -20,8 +20,11 @@ pub(crate) async fn create_all(fleet: &Fleet) {
     let hub = fleet.hub();
     hub.kubectl(["create", "namespace", NAMESPACE]).await.ok();
     let space = causeway_tests::Space::existing(fleet, NAMESPACE);
-    service("mended").port("http", 80).create(hub, &space).await;
-    let mut items = ["touched", "mended", "going", "deprecated"].map(|name| mcs(name, wrong()));
+    service("repaired")
+        .port("http", 80)
+        .create(hub, &space)
+        .await;
+    let mut items = ["touched", "repaired", "going", "deprecated"].map(|name| mcs(name, wrong()));
     items[0]["metadata"]["finalizers"] = json!(["example.com/old"]);
     items[2]["metadata"]["finalizers"] = json!(["example.com/old"]);
     items[3] = mcs("deprecated", json!({"range": {"clusterNames": ["a", "b"]}}));
@@ -69,33 +72,33 @@ async fn an_old_object_may_be_touched_everywhere_but_in_its_spec() {
 }
 
 #[tokio::test]
-async fn one_entry_of_an_old_object_may_be_mended_while_others_stay_wrong() {
+async fn one_entry_of_an_old_object_may_be_repaired_while_others_stay_wrong() {
     let old = Shop::existing(hub().await, NAMESPACE);
     let ports = |first: Value| json!({"spec": {"ports": [first, {"name": "http", "port": 80}, {"name": "http", "port": 81}]}});
     let refused = old
-        .patch("mended", &ports(json!({"name": "grpc", "port": 9})))
+        .patch("repaired", &ports(json!({"name": "grpc", "port": 9})))
         .await
         .refused();
     assert_eq!(
         refused.trim_end(),
-        "The MultiClusterService \"mended\" is invalid: spec.ports[0].name: Invalid value: \"grpc\": \
-         Service old/mended has no port named \"grpc\"; it has http 80/TCP"
+        "The MultiClusterService \"repaired\" is invalid: spec.ports[0].name: Invalid value: \"grpc\": \
+         Service old/repaired has no port named \"grpc\"; it has http 80/TCP"
     );
     old.patch(
-        "mended",
+        "repaired",
         &json!({"spec": {"ports": [{"name": "http", "port": 80}, {"name": "http", "port": 81}]}}),
     )
     .await
     .ok();
     old.patch(
-        "mended",
+        "repaired",
         &json!({"spec": {"providerClusters": [{"name": "b"}]}}),
     )
     .await
     .ok();
     let refused = old
         .patch(
-            "mended",
+            "repaired",
             &json!({"spec": {"consumerClusters": [{"name": "clusterC"}]}}),
         )
         .await
@@ -104,7 +107,7 @@ async fn one_entry_of_an_old_object_may_be_mended_while_others_stay_wrong() {
         &refused,
         &["spec.consumerClusters[0].name: Invalid value: \"clusterC\""],
     );
-    old.patch("mended", &json!({"spec": {"range": null}}))
+    old.patch("repaired", &json!({"spec": {"range": null}}))
         .await
         .ok();
 }

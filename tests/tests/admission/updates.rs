@@ -167,7 +167,7 @@ async fn replacing_keeps_the_identity_and_replacing_by_force_gives_a_new_one() {
 }
 
 #[tokio::test]
-async fn an_edit_is_judged_by_what_it_changes() {
+async fn an_edit_is_decided_by_what_it_changes() {
     let shop = hub().await.shop().await;
     shop.apply(&mcs(
         "foo",

@@ -24,7 +24,7 @@ async fn tried(api: &Api<MultiClusterService>, name: &str) -> kube::Result<()> {
 }
 
 #[tokio::test]
-async fn a_hub_that_is_away_for_long_is_judged_by_what_was_known_and_caught_up_with() {
+async fn a_hub_that_is_away_for_long_is_decided_by_what_was_known_and_caught_up_with() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
     let installation = Installation::new(&fleet).await;
@@ -41,7 +41,7 @@ async fn a_hub_that_is_away_for_long_is_judged_by_what_was_known_and_caught_up_w
 
     relay.cut();
     service("new").port("http", 80).create(hub, &space).await;
-    throughout("what is known is judged", LONG, async || {
+    throughout("what is known is decided", LONG, async || {
         let (status, text) = webhook.get("/readyz").await.map_err(|e| e.to_string())?;
         if status != 200 {
             return Err(text);
@@ -125,15 +125,15 @@ async fn a_webhook_whose_watch_is_broken_looks_live_before_it_refuses() {
         changed,
     ];
     hub.kubectl(patch).await.ok();
-    judged(&space, "late", "grpc", 90, None).await;
-    judged(&space, "foo", "http", 81, None).await;
-    judged(&space, "foo", "htp", 81, Some("has no port named \"htp\"")).await;
-    judged(&space, "never", "http", 80, Some("there is no Service")).await;
+    checked(&space, "late", "grpc", 90, None).await;
+    checked(&space, "foo", "http", 81, None).await;
+    checked(&space, "foo", "htp", 81, Some("has no port named \"htp\"")).await;
+    checked(&space, "never", "http", 80, Some("there is no Service")).await;
     let (status, _) = webhook.get("/readyz").await.expect("an answer");
     assert_eq!(status, 200, "it serves sensibly");
 }
 
-async fn judged(space: &Space<'_>, name: &str, port: &str, number: u16, refusal: Option<&str>) {
+async fn checked(space: &Space<'_>, name: &str, port: &str, number: u16, refusal: Option<&str>) {
     let ports = json!({"ports": [{"name": port, "port": number}]});
     let apply = ["apply", "-f", "-", "-n", space.name()];
     let hub = space.fleet().hub();

@@ -60,7 +60,7 @@ fn base64(text: &str) -> String {
 }
 
 type Data = BTreeMap<String, ByteString>;
-/// What it is, what it is called when it is mended, and how it is done.
+/// What it is, what it is called when it is fixed, and how it is done.
 type Mischief = (&'static str, &'static str, Box<dyn Fn(&mut Data)>);
 
 /// What somebody may do to the Secret.

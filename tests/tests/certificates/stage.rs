@@ -163,11 +163,11 @@ impl Stage {
 
     /// Asks for a rotation.
     pub(crate) async fn rotate(&self, what: &str) {
-        let wish = json!({"metadata": {"annotations": {"mcs.causeway.dev/rotate": what}}});
+        let annotation = json!({"metadata": {"annotations": {"mcs.causeway.dev/rotate": what}}});
         let params = PatchParams::default();
         let patched = self
             .secrets()
-            .patch(SECRET, &params, &Patch::Merge(wish))
+            .patch(SECRET, &params, &Patch::Merge(annotation))
             .await;
         patched.expect("the Secret is annotated");
     }

@@ -21,7 +21,7 @@ use tokio::sync::{OnceCell, RwLock, oneshot};
 const LONG: Duration = Duration::from_secs(120);
 
 /// A hub with members that are joined, each behind a proxy, and one controller. `giver` provides and `taker` consumes in
-/// every test; the others are there to be in trouble.
+/// every test; the others are there to fail.
 struct Environment {
     controller: Running,
     proxies: BTreeMap<&'static str, Proxy>,
@@ -36,7 +36,7 @@ const MEMBERS: [&str; 5] = ["giver", "taker", "absent", "lost", "late"];
 async fn env() -> &'static Environment {
     static BED: OnceCell<Environment> = OnceCell::const_new();
     BED.get_or_init(async || {
-        let (told, env) = oneshot::channel();
+        let (reported, env) = oneshot::channel();
         // The proxies are to outlive the test that came first.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -44,7 +44,7 @@ async fn env() -> &'static Environment {
                 .build()
                 .expect("a runtime");
             runtime.block_on(async {
-                told.send(Environment::start().await).ok();
+                reported.send(Environment::start().await).ok();
                 pending::<()>().await;
             });
         });
@@ -57,7 +57,7 @@ impl Environment {
     async fn start() -> Self {
         let fleet = Fleet::builder().named_members(MEMBERS).start().await;
         let installation = Installation::new(&fleet).await;
-        // It is started anew often, and would wait each time for the lease of the one before.
+        // It is started again often, and would wait each time for the lease of the one before.
         let controller = installation.controller().arg("--leader-elect=false");
         let controller = controller.start().await;
         let mut proxies = BTreeMap::new();

@@ -17,8 +17,8 @@ async fn condemn(space: &Space<'_>, cluster: &Cluster) {
     cluster.kubectl(delete).await.ok();
 }
 
-/// Waits until the namespace is gone, and makes it anew.
-async fn make_anew(space: &Space<'_>, cluster: &Cluster) {
+/// Waits until the namespace is gone, and recreates it.
+async fn recreate(space: &Space<'_>, cluster: &Cluster) {
     let gone = ["wait", "--for=delete", "--timeout=100s", "namespace"];
     let gone = gone.into_iter().chain([space.name()]);
     cluster.kubectl(gone).await.ok();
@@ -109,7 +109,7 @@ async fn a_namespace_that_is_held_in_a_member_holds_up_nothing_and_is_served_whe
     holds(&space, "taker", &expected).await;
 
     holder[0].delete().await;
-    make_anew(&space, taker).await;
+    recreate(&space, taker).await;
     reaches(&space, "taker", "stays", &[&addresses[0], &more]).await;
     mcs_says(&space, "stays", "True|").await;
     end(&space, ["stays"]).await;
@@ -158,7 +158,7 @@ async fn a_namespace_that_is_held_on_the_hub_ends_what_is_exposed_in_it_until_it
         release,
     ];
     kubectl(&space, env.hub(), patch).await;
-    make_anew(&space, env.hub()).await;
+    recreate(&space, env.hub()).await;
     expose(&space, "foo", ["giver"], ["taker"]).await;
     reaches(&space, "taker", "foo", &[&address]).await;
     mcs_says(&space, "foo", "True|").await;

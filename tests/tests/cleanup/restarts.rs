@@ -11,7 +11,7 @@ use super::{
 };
 
 /// How long nothing is to go that is not known to be wanted no more.
-const DOUBT: Duration = Duration::from_secs(4);
+const UNCONFIRMED: Duration = Duration::from_secs(4);
 
 const NO_FINALIZERS: &str = r#"{"metadata":{"finalizers":null}}"#;
 
@@ -174,7 +174,7 @@ async fn what_was_deleted_while_the_controller_was_down_is_collected_and_what_is
     let gone = ["wait", "--for=delete", "--timeout=100s"];
     let gone = gone.into_iter().chain(["cluster/lost"]);
     env.hub().kubectl(gone).await.ok();
-    throughout("what is in doubt stays", DOUBT, async || {
+    throughout("what is unconfirmed stays", UNCONFIRMED, async || {
         let held = written(&space, "taker").await;
         if held == doubtful {
             Ok(())

@@ -218,14 +218,14 @@ async fn an_import_that_is_applied_on_the_server_s_side_is_theirs_and_says_where
         })
         .await
     };
-    let told = said("the name leads elsewhere", |said| {
+    let reported = said("the name leads elsewhere", |said| {
         said.contains("with 192.0.2.7 in spec.ips")
     })
     .await;
     stage.reaches("member2", &[pod.ip(), near.ip()]).await;
     let elsewhere = stage.says("member1", "Ready", "True", "Exported").await;
     assert!(!elsewhere.contains("192.0.2.7"), "{elsewhere}");
-    let command = told.split_once("kubectl ").expect("a command").1;
+    let command = reported.split_once("kubectl ").expect("a command").1;
     let patch = command.split('\'').nth(1).expect("a patch");
     stage
         .kubectl(

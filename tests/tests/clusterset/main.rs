@@ -30,10 +30,10 @@ mod imports;
 mod kills;
 mod names;
 mod ports;
+mod problems;
 mod sentences;
 mod slices;
 mod stage;
-mod trouble;
 
 use causeway_tests::Fleet;
 use causeway_tests::causeway::{Installation, Running};

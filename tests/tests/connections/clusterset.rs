@@ -10,7 +10,7 @@ use causeway_tests::{Cluster, Space, service_export};
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 
-use super::said::Told;
+use super::said::Reported;
 use super::{fleet, patient};
 
 /// An account with the rights that were enough before there was a clusterset.
@@ -62,21 +62,23 @@ fn served(version: Version, fields: ImportFields) -> Served {
 }
 
 /// Waits until that is what is served, and both kinds were listed since the last change.
-async fn serves(told: &mut Told, what: &str, expected: &Served) {
-    told.until(what, |said| said.serves() == Some(expected))
+async fn serves(reported: &mut Reported, what: &str, expected: &Served) {
+    reported
+        .until(what, |said| said.serves() == Some(expected))
         .await;
     // What was listed before was listed by earlier watches.
-    told.said.listed.clear();
+    reported.said.listed.clear();
     let kinds = [
         ("exports", expected.exports.is_some()),
         ("imports", expected.imports.is_some()),
     ];
-    told.until(what, |said| {
-        kinds
-            .iter()
-            .all(|(kind, is_served)| said.listed.contains_key(kind) == *is_served)
-    })
-    .await;
+    reported
+        .until(what, |said| {
+            kinds
+                .iter()
+                .all(|(kind, is_served)| said.listed.contains_key(kind) == *is_served)
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -84,34 +86,38 @@ async fn definitions_that_come_change_and_go_are_followed_and_nothing_else_notic
     let fleet = fleet().await;
     let member = fleet.member("member3");
     let space = Space::create(fleet, "served", &[member]).await;
-    let mut told = Told::by(member, member.client(), settings());
-    told.until("nothing is served", |said| {
-        said.serves() == Some(&Served::default()) && said.natives_connected() == 3
-    })
-    .await;
+    let mut reported = Reported::by(member, member.client(), settings());
+    reported
+        .until("nothing is served", |said| {
+            said.serves() == Some(&Served::default()) && said.natives_connected() == 3
+        })
+        .await;
 
     member.serve_clusterset().await;
     let newest = served(Version::V1beta1, ImportFields::ALL);
-    serves(&mut told, "definitions appear", &newest).await;
+    serves(&mut reported, "definitions appear", &newest).await;
     service_export("foo").create(member, &space).await;
-    told.until("an export", |said| said.knows("exports", "foo"))
+    reported
+        .until("an export", |said| said.knows("exports", "foo"))
         .await;
 
     member.forget_clusterset().await;
-    serves(&mut told, "they are gone", &Served::default()).await;
+    serves(&mut reported, "they are gone", &Served::default()).await;
 
     member.serve_older_clusterset().await;
     let first = served(Version::V1alpha1, ImportFields::FIRST);
-    serves(&mut told, "older ones appear", &first).await;
+    serves(&mut reported, "older ones appear", &first).await;
     export_as(Version::V1alpha1, member, &space, "bar").await;
-    told.until("an older export", |said| said.knows("exports", "bar"))
+    reported
+        .until("an older export", |said| said.knows("exports", "bar"))
         .await;
 
     member.serve_clusterset().await;
-    told.until("newer ones take their place", |said| {
-        said.serves() == Some(&newest) && said.knows("exports", "bar")
-    })
-    .await;
+    reported
+        .until("newer ones take their place", |said| {
+            said.serves() == Some(&newest) && said.knows("exports", "bar")
+        })
+        .await;
 
     let definition = "serviceimports.multicluster.x-k8s.io";
     member.kubectl(["delete", "crd", definition]).await.ok();
@@ -119,17 +125,19 @@ async fn definitions_that_come_change_and_go_are_followed_and_nothing_else_notic
         imports: None,
         ..newest
     };
-    told.until("one of two goes", |said| {
-        said.serves() == Some(&exports_alone)
-    })
-    .await;
+    reported
+        .until("one of two goes", |said| {
+            said.serves() == Some(&exports_alone)
+        })
+        .await;
     export_as(Version::V1beta1, member, &space, "baz").await;
-    told.until("the other stays", |said| said.knows("exports", "baz"))
+    reported
+        .until("the other stays", |said| said.knows("exports", "baz"))
         .await;
 
-    let said = &told.said;
+    let said = &reported.said;
     assert_eq!(said.natives_failed(), [""; 0]);
-    assert_eq!(said.natives_connected(), 3, "a watch was begun anew");
+    assert_eq!(said.natives_connected(), 3, "a watch was begun again");
     assert_eq!((said.identities.len(), &*said.probes), (1, &[Ok(())][..]));
 }
 
@@ -151,29 +159,32 @@ async fn rights_that_lack_the_clusterset_fail_its_watches_alone() {
     member.apply(OLDER_RIGHTS).await.ok();
     let token = ["create", "token", "older", "-n", "default"];
     let token = member.kubectl(token).await.ok();
-    let mut told = Told::by(member, member.client_with_token(&token), settings());
-    told.until("both are refused", |said| {
-        let refused = |kind| said.failed.get(kind).map(Vec::as_slice);
-        let forbidden = Some(&[FailureKind::Forbidden][..]);
-        refused("exports") == forbidden && refused("imports") == forbidden
-    })
-    .await;
+    let mut reported = Reported::by(member, member.client_with_token(&token), settings());
+    reported
+        .until("both are refused", |said| {
+            let refused = |kind| said.failed.get(kind).map(Vec::as_slice);
+            let forbidden = Some(&[FailureKind::Forbidden][..]);
+            refused("exports") == forbidden && refused("imports") == forbidden
+        })
+        .await;
     let newest = served(Version::V1beta1, ImportFields::ALL);
-    assert_eq!(told.said.served, [newest], "any account may ask");
-    told.until("the others are watched", |said| {
-        said.natives_connected() == 3
-    })
-    .await;
+    assert_eq!(reported.said.served, [newest], "any account may ask");
+    reported
+        .until("the others are watched", |said| {
+            said.natives_connected() == 3
+        })
+        .await;
 
     member.apply(NEWER_RIGHTS).await.ok();
-    told.until("the rights are noticed", |said| {
-        ["exports", "imports"]
-            .iter()
-            .all(|kind| said.listed.contains_key(kind))
-    })
-    .await;
-    assert_eq!(told.said.natives_failed(), [""; 0]);
-    assert_eq!(told.said.served.len(), 1);
+    reported
+        .until("the rights are noticed", |said| {
+            ["exports", "imports"]
+                .iter()
+                .all(|kind| said.listed.contains_key(kind))
+        })
+        .await;
+    assert_eq!(reported.said.natives_failed(), [""; 0]);
+    assert_eq!(reported.said.served.len(), 1);
 }
 
 #[tokio::test]
@@ -187,19 +198,22 @@ async fn an_api_server_that_starts_again_is_not_taken_for_one_without_the_defini
         probe_every: Duration::from_millis(20),
         ..settings()
     };
-    let mut told = Told::by(member, member.client(), settings);
+    let mut reported = Reported::by(member, member.client(), settings);
     let newest = served(Version::V1beta1, ImportFields::ALL);
-    serves(&mut told, "at first", &newest).await;
+    serves(&mut reported, "at first", &newest).await;
 
     member.stop().await;
-    told.until("it is gone", |said| !said.natives_failed().is_empty())
+    reported
+        .until("it is gone", |said| !said.natives_failed().is_empty())
         .await;
-    told.said.forget_objects();
+    reported.said.forget_objects();
     member.start().await;
     service_export("foo").create(member, &space).await;
-    told.until("an export", |said| said.knows("exports", "foo"))
+    reported
+        .until("an export", |said| said.knows("exports", "foo"))
         .await;
-    told.until("all is watched", |said| said.natives_connected() >= 3)
+    reported
+        .until("all is watched", |said| said.natives_connected() >= 3)
         .await;
-    assert_eq!(told.said.served, [newest]);
+    assert_eq!(reported.said.served, [newest]);
 }

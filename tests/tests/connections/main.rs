@@ -25,7 +25,7 @@ use tokio::sync::{OnceCell, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout};
 
-use self::said::Told;
+use self::said::Reported;
 
 mod clusterset;
 mod said;
@@ -54,7 +54,7 @@ fn ended<T>(task: &JoinHandle<T>) -> Ended {
 async fn next<T>(events: &mut mpsc::Receiver<T>) -> T {
     timeout(SOON, events.recv())
         .await
-        .expect("nothing is told")
+        .expect("nothing is reported")
         .expect("nobody tells")
 }
 
@@ -103,7 +103,7 @@ async fn a_watch_lists_page_by_page_and_survives_the_end_of_its_api_server() {
     assert!(matches!(next(&mut signals).await, Signal::Connected));
 
     member.stop().await;
-    while told_failure(&mut signals).await.kind != FailureKind::Refused {}
+    while reported_failure(&mut signals).await.kind != FailureKind::Refused {}
     member.start().await;
     maps.delete("map10", &DeleteParams::default())
         .await
@@ -134,7 +134,7 @@ async fn a_watch_lists_page_by_page_and_survives_the_end_of_its_api_server() {
     }
 }
 
-async fn told_failure<K>(signals: &mut mpsc::Receiver<Signal<K>>) -> Failure {
+async fn reported_failure<K>(signals: &mut mpsc::Receiver<Signal<K>>) -> Failure {
     loop {
         if let Signal::Failed(failure) = next(signals).await {
             return failure;
@@ -155,7 +155,7 @@ async fn a_watch_of_what_is_not_served_says_so_and_begins_when_it_is() {
         tell,
     )));
     assert_eq!(
-        told_failure(&mut signals).await.kind,
+        reported_failure(&mut signals).await.kind,
         FailureKind::NotServed
     );
     let definitions = Api::<CustomResourceDefinition>::all(hub.client());
@@ -187,36 +187,42 @@ async fn an_api_server_that_hangs_is_noticed_and_listened_to_again_when_it_goes_
         probe_deadline: half,
         ..member::Settings::default()
     };
-    let mut told = Told::by(member, member.client(), settings);
+    let mut reported = Reported::by(member, member.client(), settings);
     let uid = Api::<Namespace>::all(member.client())
         .get("kube-system")
         .await
         .unwrap()
         .uid();
 
-    told.until("all is watched", |said| said.natives_connected() == 3)
+    reported
+        .until("all is watched", |said| said.natives_connected() == 3)
         .await;
-    let said = &told.said;
+    let said = &reported.said;
     assert_eq!(said.identities, uid.into_iter().collect::<Vec<_>>());
     assert_eq!(said.probes, [Ok(())]);
     assert!(!said.listed["services"].is_empty() && said.listed["namespaces"].len() >= 4);
     assert!(said.listed.contains_key("slices"));
 
     member.pause();
-    told.until("it hangs", |said| said.probes.len() == 2).await;
-    assert_eq!(told.said.probes[1], Err("no answer in time".to_owned()));
+    reported
+        .until("it hangs", |said| said.probes.len() == 2)
+        .await;
+    assert_eq!(reported.said.probes[1], Err("no answer in time".to_owned()));
     member.resume();
-    told.until("it answers again", |said| said.probes.len() == 3)
+    reported
+        .until("it answers again", |said| said.probes.len() == 3)
         .await;
-    assert_eq!(told.said.probes[2], Ok(()));
-    told.until("all is watched on new connections", |said| {
-        said.natives_connected() >= 6
-    })
-    .await;
+    assert_eq!(reported.said.probes[2], Ok(()));
+    reported
+        .until("all is watched on new connections", |said| {
+            said.natives_connected() >= 6
+        })
+        .await;
     service("foo").port("http", 80).create(member, &space).await;
-    told.until("a change arrives", |said| said.knows("services", "foo"))
+    reported
+        .until("a change arrives", |said| said.knows("services", "foo"))
         .await;
-    assert_eq!(told.said.identities.len(), 1);
+    assert_eq!(reported.said.identities.len(), 1);
 }
 
 fn cluster_and_secret(
@@ -244,7 +250,7 @@ fn cluster_and_secret(
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_members_address_or_credentials_is_told_apart() {
+async fn what_is_wrong_with_a_members_address_or_credentials_is_distinguished() {
     let fleet = fleet().await;
     let (member, other) = (fleet.member("member3"), fleet.member("member4"));
     let space = Space::create(fleet, "target", &[member]).await;

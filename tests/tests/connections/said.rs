@@ -99,7 +99,7 @@ impl Said {
         NATIVE.into_iter().filter(failed).collect()
     }
 
-    /// What is served, as it was told last.
+    /// What is served, as it was reported last.
     pub(crate) fn serves(&self) -> Option<&Served> {
         self.served.last()
     }
@@ -110,7 +110,7 @@ impl Said {
         listed.is_some_and(|names| names.iter().any(|known| known == name))
     }
 
-    /// Forgets what was listed and how watches fared: what is told from here on counts.
+    /// Forgets what was listed and how watches fared: what is reported from here on counts.
     pub(crate) fn forget_objects(&mut self) {
         self.listed.clear();
         self.failed.clear();
@@ -123,13 +123,13 @@ fn name<K: Resource>(object: &K) -> String {
 }
 
 /// What the task of one member tells.
-pub(crate) struct Told {
+pub(crate) struct Reported {
     events: mpsc::Receiver<Event>,
     pub(crate) said: Said,
     _ended: Ended,
 }
 
-impl Told {
+impl Reported {
     /// Engages a member by this client.
     pub(crate) fn by(member: &Cluster, client: Client, settings: Settings) -> Self {
         let name = ClusterName::try_from(member.name()).unwrap();
@@ -154,7 +154,7 @@ impl Told {
         }
     }
 
-    /// Takes what is told until the condition holds.
+    /// Takes what is reported until the condition holds.
     pub(crate) async fn until(&mut self, what: &str, holds: impl Fn(&Said) -> bool) {
         let deadline = Instant::now() + SOON;
         while !holds(&self.said) {

@@ -6,7 +6,7 @@ use causeway_tests::{Fault, Fleet, Proxy, SOON, eventually, multi_cluster_servic
 
 use super::{NOTICED, condition, reaches};
 
-/// More than so few that their loss is believed at once.
+/// More than so few that their loss is confirmed at once.
 const CROWD: usize = 16;
 
 #[tokio::test]

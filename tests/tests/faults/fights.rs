@@ -57,14 +57,14 @@ async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_unti
     let (space, addresses) = env.foo("fight").await;
     let consumer = env.member("member2");
     let stop = Cell::new(false);
-    let told = async {
+    let reported = async {
         let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
         assert!(
             message.contains("member2 has a write conflict: Service foo"),
             "{message}"
         );
         says(&space, "Ready", "False|WriteConflict|", SOON).await;
-        let by = eventually("who it is is told", SOON, async || {
+        let by = eventually("who it is is reported", SOON, async || {
             let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
             let known = message.contains("is changed by flipper");
             known.then_some(()).ok_or(message)
@@ -74,10 +74,10 @@ async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_unti
         assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
         stop.set(true);
     };
-    let (flips, ()) = tokio::join!(flip(&space, consumer, &stop), told);
+    let (flips, ()) = tokio::join!(flip(&space, consumer, &stop), reported);
     assert!(
         (6..=8).contains(&flips),
-        "{flips} flips before it was noticed and told"
+        "{flips} flips before it was noticed and reported"
     );
 
     let path = "-o=jsonpath={range .items[?(@.reason==\"WriteConflict\")]}{.type} {.note}{.message}{\"\\n\"}{end}";

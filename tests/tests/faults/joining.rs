@@ -203,7 +203,7 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
         addresses
     );
 
-    // Joined anew, the name is the other cluster's.
+    // Joined again, the name is the other cluster's.
     for name in ["member2", "member3"] {
         env.hub()
             .kubectl(["delete", "cluster", name, "--timeout=40s"])
@@ -212,10 +212,10 @@ async fn a_name_that_leads_to_another_cluster_is_refused_even_after_a_restart() 
     }
     let labels = json!({ "metadata": { "labels": { "mcs.causeway.dev/cluster": "member2" } } });
     env.patch_secret("member3", labels).await;
-    let anew = format!(
+    let again = format!(
         "{{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {{name: member2}}, spec: {spec}}}"
     );
-    env.hub().apply(&anew).await.ok();
+    env.hub().apply(&again).await.ok();
     env.cluster_says("member2", "True|Synced|").await;
     reaches(&space, env.member("member3"), &addresses, SOON).await;
 }

@@ -73,15 +73,17 @@ async fn dispatch(env: &Environment, space: &Space<'_>, consumer: &Cluster) -> S
 }
 
 /// The slices by which a member reaches foo.
-async fn carriers(space: &Space<'_>, member: &Cluster) -> Vec<String> {
+async fn foreign_slices(space: &Space<'_>, member: &Cluster) -> Vec<String> {
     let slices = space.slices(member, "foo").await.into_iter();
     let by_kubernetes = |slice: &EndpointSlice| {
         let labels = slice.metadata.labels.as_ref();
         let manager = labels.and_then(|all| all.get("endpointslice.kubernetes.io/managed-by"));
         manager.is_some_and(|manager| manager == "endpointslice-controller.k8s.io")
     };
-    let carriers = slices.filter(|slice| !by_kubernetes(slice));
-    carriers.filter_map(|slice| slice.metadata.name).collect()
+    let foreign_slices = slices.filter(|slice| !by_kubernetes(slice));
+    foreign_slices
+        .filter_map(|slice| slice.metadata.name)
+        .collect()
 }
 
 async fn is_carried(space: &Space<'_>, name: &str) {
@@ -130,10 +132,10 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
     // Karmada's slice comes, and the copy goes; what it serves never does.
     let karmadas = dispatch(&env, &space, consumer).await;
     eventually("Karmada's slice alone is left", SOON, async || {
-        let carriers = carriers(&space, consumer).await;
-        (carriers == [karmadas.clone()])
+        let foreign_slices = foreign_slices(&space, consumer).await;
+        (foreign_slices == [karmadas.clone()])
             .then_some(())
-            .ok_or(format!("{carriers:?}"))
+            .ok_or(format!("{foreign_slices:?}"))
     })
     .await;
     assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
@@ -146,14 +148,14 @@ async fn what_karmada_carries_is_handed_over_without_a_gap_and_taken_over_when_i
     delete(hub, &works).await;
     is_carried(&space, "foo").await;
     delete(consumer, &["endpointslice", &karmadas, "-n", space.name()]).await;
-    let carriers = carriers(&space, consumer).await;
+    let foreign_slices = foreign_slices(&space, consumer).await;
     assert!(
-        carriers.len() == 1 && carriers[0] != karmadas,
-        "{carriers:?}"
+        foreign_slices.len() == 1 && foreign_slices[0] != karmadas,
+        "{foreign_slices:?}"
     );
     assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
 
-    // A controller that starts anew knows the Works before it does anything, and a deletion ends nevertheless.
+    // A controller that starts again knows the Works before it does anything, and a deletion ends nevertheless.
     store(hub, &work("foo-5d5d", &carrying(&space, "foo"))).await;
     store(hub, &work("new-99cc", &carrying(&space, "new"))).await;
     env.controller.restart().await;

@@ -98,17 +98,20 @@ async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_
     reaches(&space, member2, "derived-foo", &[&foo]).await;
     says(&env, &space, "foo", "True|Exported|").await;
     apply(hub, &space, &import_and_service("foo", "")).await;
-    let told = says(&env, &space, "foo", "False|ManagedByKarmada|").await;
-    assert!(told.contains("goes on in member1, member2"), "{told}");
+    let reported = says(&env, &space, "foo", "False|ManagedByKarmada|").await;
+    assert!(
+        reported.contains("goes on in member1, member2"),
+        "{reported}"
+    );
     apply(member2, &space, &collected("foo", &foo)).await;
 
     // Of what Karmada imports from the start nothing is begun, and what it puts into a member is left alone.
     apply(hub, &space, &import_and_service("bar", "")).await;
     let bar = exported(&env, &space, "bar").await;
-    let told = says(&env, &space, "bar", "False|ManagedByKarmada|").await;
+    let reported = says(&env, &space, "bar", "False|ManagedByKarmada|").await;
     assert!(
-        told.contains("leaves it to them in member1, member2"),
-        "{told}"
+        reported.contains("leaves it to them in member1, member2"),
+        "{reported}"
     );
     apply(member2, &space, &import_and_service("bar", MANAGED)).await;
     apply(member2, &space, &collected("bar", &bar)).await;

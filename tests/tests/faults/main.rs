@@ -1,4 +1,4 @@
-//! What happens when members, the hub's objects or the controller itself are in trouble. Each test has a fleet of its own.
+//! What happens when members, the hub's objects or the controller itself fail. Each test has a fleet of its own.
 
 mod controller;
 mod credentials;

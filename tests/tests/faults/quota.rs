@@ -47,11 +47,14 @@ async fn beyond_max_member_exports_the_oldest_keep_their_place_and_a_lower_flag_
         assert_eq!(export(&space, name).await.reason, "Exported", "{name}");
     }
     let before = imported(&space).await;
-    let told = export(&space, "c").await;
-    assert_eq!((&*told.status, &*told.reason), ("False", "QuotaExceeded"));
+    let reported = export(&space, "c").await;
+    assert_eq!(
+        (&*reported.status, &*reported.reason),
+        ("False", "QuotaExceeded")
+    );
     let flag =
         "the cluster exports more than 2 services (--max-member-exports of causeway-controller)";
-    assert!(told.message.starts_with(flag), "{}", told.message);
+    assert!(reported.message.starts_with(flag), "{}", reported.message);
     env.controller.process().kill().await;
     let lower = env.installation.controller();
     let lower = lower

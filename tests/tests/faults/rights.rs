@@ -60,13 +60,13 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
     assert_eq!(up("secrets/causeway-members").await, Some(1.0));
     assert_eq!(up("services").await, Some(1.0));
     let log = env.controller.process().log_tail(200);
-    let told = log.lines().filter(|line| line.contains("hub watch failed"));
-    let told: Vec<_> = told
+    let reported = log.lines().filter(|line| line.contains("hub watch failed"));
+    let reported: Vec<_> = reported
         .filter(|line| line.contains("secrets/elsewhere"))
         .collect();
     assert!(
-        (1..=2).contains(&told.len()),
-        "once in each life: {told:#?}"
+        (1..=2).contains(&reported.len()),
+        "once in each life: {reported:#?}"
     );
     let check = env.installation.kubectl_mcs(["check"]).await.stdout;
     assert!(

@@ -189,13 +189,13 @@ impl Environment {
         .await;
     }
 
-    /// Ends the load, and judges all that happened.
-    pub(super) async fn judge(self) {
+    /// Ends the load, and checks all that happened.
+    pub(super) async fn check(self) {
         let numbers = self.load.numbers();
         let (leases, writes) = self.audited().await;
         let terms = terms::terms(leases);
-        self.judge_writes(&terms, &writes);
-        self.judge_hand_overs(&terms, &writes);
+        self.check_writes(&terms, &writes);
+        self.check_hand_overs(&terms, &writes);
         eprintln!(
             "{} versions of copies seen, {} writes of controllers, {} terms",
             self.observer.versions(),
@@ -227,7 +227,7 @@ impl Environment {
     }
 
     /// At no time do two processes write, and no copy is deleted.
-    fn judge_writes(&self, terms: &[Term], writes: &[Write]) {
+    fn check_writes(&self, terms: &[Term], writes: &[Write]) {
         let (late, wrong): (Vec<_>, Vec<_>) = terms::strays(terms, writes)
             .into_iter()
             .partition(|write| write.cluster == "hub" && self.was_on_its_way(write));
@@ -266,7 +266,7 @@ impl Environment {
     }
 
     /// A successor writes within the promised time; twice that on a busy machine.
-    fn judge_hand_overs(&self, terms: &[Term], writes: &[Write]) {
+    fn check_hand_overs(&self, terms: &[Term], writes: &[Write]) {
         for (blow, at) in self.blows.iter().filter(|(blow, _)| blow.deposes()) {
             let (by, after) = terms::taken_over(terms, writes, *at).expect("a successor");
             eprintln!("{blow:?}: {by} writes {:.1} s later", after.as_secs_f64());

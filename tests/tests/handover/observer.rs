@@ -78,7 +78,7 @@ async fn watch(api: Api<EndpointSlice>, seen: Arc<Mutex<Seen>>) {
             }
             Ok(Some(watcher::Event::Init | watcher::Event::InitDone)) => {}
             Ok(None) => return,
-            Err(error) => eprintln!("the watch of the copies is begun anew: {error}"),
+            Err(error) => eprintln!("the watch of the copies is begun again: {error}"),
         }
     }
 }

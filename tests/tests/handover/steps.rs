@@ -101,7 +101,7 @@ async fn says(hub: &Cluster, space: &Space<'_>, name: &str, words: &str) {
     .await;
 }
 
-/// Has the controller look at the services and the member anew.
+/// Has the controller look at the services and the member again.
 async fn touch(hub: &Cluster, space: &Space<'_>, mark: &str, cluster: &str) {
     let note = format!("test.causeway.dev/{mark}");
     let services = ["annotate", "--all", "-n", space.name(), "mcs", &note];

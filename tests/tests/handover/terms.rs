@@ -149,7 +149,7 @@ fn three_terms() -> Vec<Term> {
 #[test]
 fn a_term_lasts_until_another_process_acquires_the_lease() {
     let terms = three_terms();
-    let told = terms
+    let reported = terms
         .iter()
         .map(|term| (term.by.as_str(), term.from, term.renewed, term.until));
     let expected = [
@@ -157,7 +157,7 @@ fn a_term_lasts_until_another_process_acquires_the_lease() {
         ("b", at(30), at(30), at(50)),
         ("a", at(50), at(50), Timestamp::MAX),
     ];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(reported.collect::<Vec<_>>(), expected);
 }
 
 #[test]

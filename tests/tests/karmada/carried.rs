@@ -31,8 +31,8 @@ async fn copies_of_a_service_that_karmada_takes_over_give_way_without_a_gap_and_
     assert!(!message.contains("elete"), "{message}");
     assert!(!message.contains("ot every ready endpoint"), "{message}");
     for command in ["status foo", "explain foo"] {
-        let told = stage.mcs(command).await.ok();
-        assert!(told.contains("Karmada"), "{command}: {told}");
+        let reported = stage.mcs(command).await.ok();
+        assert!(reported.contains("Karmada"), "{command}: {reported}");
     }
     observer.nothing_lacked(&[("member1", &stayed), ("member2", &stayed)]);
     it_is_deleted_and_nothing_of_either_is_left(&stage).await;
@@ -73,9 +73,9 @@ async fn a_deletion_that_hangs_on_karmadas_finalizer_says_so_and_ends_when_it_is
     let delete = ["delete"].into_iter().chain(named).chain(["--wait=false"]);
     stage.hub().kubectl(delete).await.ok();
 
-    let told = stage.mcs("explain foo").await.stdout;
-    assert!(told.contains(names::SERVICE_FINALIZER), "{told}");
-    assert!(told.contains("kubectl mcs adopt foo"), "{told}");
+    let reported = stage.mcs("explain foo").await.stdout;
+    assert!(reported.contains(names::SERVICE_FINALIZER), "{reported}");
+    assert!(reported.contains("kubectl mcs adopt foo"), "{reported}");
     stage.mcs("adopt foo --observe=3s").await.ok();
     let gone = ["wait", "--for=delete", "--timeout=60s"]
         .into_iter()

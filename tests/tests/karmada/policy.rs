@@ -96,10 +96,10 @@ async fn it_is_said_that_a_policy_that_comes_second_should_leave_the_service_out
     })
     .await;
     for command in ["status foo", "explain foo"] {
-        let told = stage.mcs(command).await.ok();
+        let reported = stage.mcs(command).await.ok();
         assert!(
-            told.contains("leave Service foo out of the policy"),
-            "{command}: {told}"
+            reported.contains("leave Service foo out of the policy"),
+            "{command}: {reported}"
         );
     }
     stage.reaches(2, &pods).await;

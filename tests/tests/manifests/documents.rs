@@ -200,10 +200,10 @@ fn every_flag_is_in_the_book_and_none_that_is_not_there() {
         .collect();
     let of_commands: BTreeSet<_> = product::commands().into_values().flatten().collect();
     assert!(of_programs.len() > 25 && of_commands.len() > 25);
-    let told = ["--help", "-h", "--version", "-V"];
+    let reported = ["--help", "-h", "--version", "-V"];
     let missing = |all: &BTreeSet<String>, path: &str| -> Vec<String> {
         let in_page = spans_of(&[book::page(path)]);
-        let all = all.iter().filter(|flag| !told.contains(&flag.as_str()));
+        let all = all.iter().filter(|flag| !reported.contains(&flag.as_str()));
         let missing = all.filter(|flag| !in_page.contains(*flag));
         missing.map(|flag| format!("{path}: {flag}")).collect()
     };

@@ -23,7 +23,7 @@ struct Route {
 /// The service that no fault of a member concerns.
 const CALM: &str = "calm";
 
-/// More than so few that their loss is believed at once.
+/// More than so few that their loss is confirmed at once.
 const CROWD: usize = 16;
 
 /// How long a fault lasts.
@@ -228,7 +228,7 @@ impl Environment {
         pods.iter().map(|pod| pod.ip().to_owned()).collect()
     }
 
-    /// The addresses of a service in its consumer; each that is there twice is told twice.
+    /// The addresses of a service in its consumer; each that is there twice counts twice.
     async fn copied(&self, route: usize) -> Vec<String> {
         let space = Space::existing(&self.fleet, &self.space);
         let Route { name, consumer, .. } = &self.routes[route];

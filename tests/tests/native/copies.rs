@@ -197,7 +197,7 @@ async fn a_port_that_is_taken_out_of_the_multi_cluster_service_goes_from_service
 }
 
 #[tokio::test]
-async fn a_port_that_is_renamed_in_the_service_is_held_and_reported_until_the_entry_is_mended() {
+async fn a_port_that_is_renamed_in_the_service_is_held_and_reported_until_the_entry_is_fixed() {
     let stage = Stage::new("rename").await;
     service("foo")
         .port("http", 80)

@@ -87,7 +87,7 @@ async fn a_service_that_somebody_else_made_is_used_as_it_is_under_its_own_port_n
 }
 
 #[tokio::test]
-async fn a_service_of_somebody_else_that_lacks_a_port_is_reported_and_recovers_when_it_is_mended() {
+async fn a_service_of_somebody_else_that_lacks_a_port_is_reported_and_recovers_when_it_is_fixed() {
     let stage = Stage::new("misfit").await;
     service("foo")
         .port("http", 80)
@@ -219,7 +219,7 @@ async fn a_delivered_service_that_somebody_applies_over_is_theirs_and_one_that_i
 }
 
 #[tokio::test]
-async fn a_service_that_becomes_headless_is_made_anew_and_that_is_said() {
+async fn a_service_that_becomes_headless_is_recreated_and_that_is_said() {
     let stage = Stage::new("headless").await;
     stage.serve_http().await;
     let pod = stage.pod_that_member2_reaches().await;

@@ -14,14 +14,14 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval_at};
 
-/// Objects that are written beside each other, each twice a second: 50 requests a second that the webhook judges.
+/// Objects that are written beside each other, each twice a second: 50 requests a second that the webhook checks.
 const OBJECTS: u32 = 25;
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// What a writer saw.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// How long each request that was to be judged took.
+    /// How long each request that was to be decided took.
     pub(crate) took: Vec<Duration>,
     /// Requests that failed, and why.
     pub(crate) errors: Vec<String>,
@@ -98,7 +98,7 @@ impl Writer {
     }
 }
 
-/// Creates an object, changes its spec and its labels, deletes it, and begins anew.
+/// Creates an object, changes its spec and its labels, deletes it, and begins again.
 async fn write(
     api: Api<MultiClusterService>,
     name: String,
@@ -115,13 +115,13 @@ async fn write(
     let patched = PatchParams::default();
     while !stop.load(Ordering::Relaxed) {
         turns.tick().await;
-        judge(&mut seen, "create", api.create(&created, &object)).await;
+        check(&mut seen, "create", api.create(&created, &object)).await;
         turns.tick().await;
         let patch = api.patch(&name, &patched, &spec);
-        judge(&mut seen, "change the spec of", patch).await;
+        check(&mut seen, "change the spec of", patch).await;
         turns.tick().await;
         let patch = api.patch(&name, &patched, &label);
-        judge(&mut seen, "label", patch).await;
+        check(&mut seen, "label", patch).await;
         // No webhook is asked.
         if let Err(error) = api.delete(&name, &DeleteParams::default()).await {
             seen.errors.push(format!("cannot delete {name}: {error}"));
@@ -130,7 +130,7 @@ async fn write(
     seen
 }
 
-async fn judge<T>(seen: &mut Seen, what: &str, request: impl Future<Output = kube::Result<T>>) {
+async fn check<T>(seen: &mut Seen, what: &str, request: impl Future<Output = kube::Result<T>>) {
     let begun = Instant::now();
     let answered = request.await;
     seen.took.push(begun.elapsed());

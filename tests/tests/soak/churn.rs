@@ -52,7 +52,7 @@ pub(super) struct Churn {
     /// Delivered Services that somebody applied over.
     claimed: BTreeSet<Place>,
     without: BTreeSet<&'static str>,
-    /// What was deleted in this round, and is made anew only when it is gone.
+    /// What was deleted in this round, and is recreated only when it is gone.
     leaving: BTreeSet<Key>,
     touched: BTreeSet<Key>,
     steps: VecDeque<String>,
@@ -254,7 +254,7 @@ impl Churn {
         if self.without.contains(PASSING) && !self.leaving.contains(&gone) {
             self.make(fleet, PASSING).await;
             self.without.remove(PASSING);
-            return format!("namespace {PASSING} is made anew");
+            return format!("namespace {PASSING} is recreated");
         }
         "nothing".to_owned()
     }

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::churn::{Churn, make_namespace};
-use super::faults::{Blow, Trouble};
+use super::faults::{Blow, Outage};
 use super::memory::{Memory, resident};
 use super::observer::{Observer, Sight};
 use super::oracle::{self, Lines};
@@ -121,15 +121,15 @@ impl Environment {
     /// Changes, faults, and how they end.
     pub(super) async fn round(&mut self) {
         self.rounds += 1;
-        let trouble = Trouble::choose(&mut self.random, &CLUSTERS);
+        let outage = Outage::choose(&mut self.random, &CLUSTERS);
         let moved = self.random.once_in(6);
         self.churn
-            .note(format!("-- round {}: {trouble:?}", self.rounds));
+            .note(format!("-- round {}: {outage:?}", self.rounds));
         if moved {
             self.guest().await;
         }
         let mut sights = Vec::new();
-        self.suffer(&trouble).await;
+        self.suffer(&outage).await;
         sights.extend(self.observers.iter().flat_map(Observer::noted));
         let begun = Instant::now();
         let lines = self.settled(&mut sights, moved).await;
@@ -144,7 +144,7 @@ impl Environment {
             .map(|held| format!("{held:.0}"))
             .collect();
         eprintln!(
-            "{:4} s, round {}: {trouble:?}; {} steps so far; as it should be after {:.1} s: {native} native and {imported} imported \
+            "{:4} s, round {}: {outage:?}; {} steps so far; as it should be after {:.1} s: {native} native and {imported} imported \
              endpoints, {} members; MiB {}",
             self.begun.elapsed().as_secs(),
             self.rounds,
@@ -169,13 +169,13 @@ impl Environment {
             .note(format!("{GUEST} is joined: {}", self.joined));
     }
 
-    async fn suffer(&mut self, trouble: &Trouble) {
+    async fn suffer(&mut self, outage: &Outage) {
         let begun = Instant::now();
-        for (cluster, fault) in &trouble.faults {
+        for (cluster, fault) in &outage.faults {
             self.proxies[*cluster].set(*fault);
         }
         let mut forgotten = None;
-        let stopped = match trouble.blow {
+        let stopped = match outage.blow {
             Blow::None => None,
             Blow::Forget(name) => {
                 forgotten = self.forget_credentials(name).await;
@@ -219,7 +219,7 @@ impl Environment {
                 Some(leader)
             }
         };
-        let most = if trouble.lies() { 3 } else { 24 };
+        let most = if outage.lies() { 3 } else { 24 };
         for _ in 0..=self.random.below(most) {
             self.churn.step(&self.fleet, &mut self.random).await;
             sleep(
@@ -228,7 +228,7 @@ impl Environment {
             )
             .await;
         }
-        sleep(trouble.lasting.saturating_sub(begun.elapsed())).await;
+        sleep(outage.lasting.saturating_sub(begun.elapsed())).await;
         for proxy in self.proxies.values() {
             proxy.set(Fault::None);
         }
@@ -236,7 +236,7 @@ impl Environment {
             self.controllers[leader].process().resume();
         }
         self.set_clocks(0);
-        if let Blow::Downgrade(name) = trouble.blow {
+        if let Blow::Downgrade(name) = outage.blow {
             let cluster = self.cluster(name);
             cluster.stop().await;
             cluster.start().await;
@@ -267,7 +267,7 @@ impl Environment {
         Api::namespaced(self.clients["hub"].clone(), MEMBERS_NAMESPACE)
     }
 
-    /// Deletes the Secret of a member that is joined, and has its Cluster looked at anew; gives what is to be stored again.
+    /// Deletes the Secret of a member that is joined, and has its Cluster looked at again; gives what is to be stored again.
     async fn forget_credentials(&self, name: &str) -> Option<Secret> {
         let secrets = self.credentials();
         let secret = secrets.get_opt(name).await.expect("an answer of the hub")?;
@@ -296,7 +296,7 @@ impl Environment {
         usize::from(!leads)
     }
 
-    /// Waits until every cluster holds exactly what it should, and judges what was seen meanwhile.
+    /// Waits until every cluster holds exactly what it should, and checks what was seen meanwhile.
     async fn settled(&mut self, sights: &mut Vec<Sight>, moved: bool) -> Lines {
         self.known().await;
         let deadline = Instant::now() + HEALED;
@@ -309,7 +309,7 @@ impl Environment {
                 .iter()
                 .filter(|observer| !observer.has_seen(&scene));
             differences.extend(blind.map(|_| "a observer has not seen all yet".to_owned()));
-            match oracle::judge(&scene) {
+            match oracle::check(&scene) {
                 Ok(lines) if differences.is_empty() => break lines,
                 Ok(_) => {}
                 Err(found) => differences.extend(found),
@@ -390,7 +390,7 @@ impl Environment {
                 .unwrap_or_default();
             assert_eq!(panics, 0.0, "{}", controller.process().log_tail(60));
         }
-        // The first is never started anew.
+        // The first is never started again.
         self.memory.sample(self.held()[0]);
     }
 
@@ -401,7 +401,7 @@ impl Environment {
     }
 
     /// Whether memory stayed as it was is asked only of a run that was long enough.
-    pub(super) fn judge_memory(&self, long: bool) {
+    pub(super) fn check_memory(&self, long: bool) {
         eprintln!(
             "{} rounds, {} steps; of the first controller's memory the means of the first and the last third, in MiB: {:.1?}",
             self.rounds,

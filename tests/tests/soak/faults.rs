@@ -51,13 +51,13 @@ pub(super) enum Blow {
 
 /// What goes wrong in one round, and for how long.
 #[derive(Clone, Debug)]
-pub(super) struct Trouble {
+pub(super) struct Outage {
     pub(super) faults: Vec<(&'static str, Fault)>,
     pub(super) blow: Blow,
     pub(super) lasting: Duration,
 }
 
-impl Trouble {
+impl Outage {
     /// Chosen at random, at some of these clusters.
     pub(super) fn choose(random: &mut Random, clusters: &[&'static str]) -> Self {
         let restart = Blow::Restart(clusters[random.below(clusters.len())]);

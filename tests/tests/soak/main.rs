@@ -1,7 +1,7 @@
 //! Services, clusters, leaders and faults come and go at random, and an oracle says what every cluster should hold.
 //!
 //! A round: people and workloads change things while networks and API servers are at fault and leaders are killed or stopped; then all
-//! is mended, and in the end every cluster holds exactly what the objects that are there say. Throughout, no endpoint of a service that
+//! is fixed, and in the end every cluster holds exactly what the objects that are there say. Throughout, no endpoint of a service that
 //! nobody changed in the round goes away anywhere, or is there twice. Nothing panics, and memory does not grow.
 //!
 //! `make soak T=600` goes on for ten minutes. A run prints its seed; `CAUSEWAY_SOAK_SEED` makes the same choices again.
@@ -31,5 +31,5 @@ async fn every_cluster_holds_what_the_objects_say_whatever_happens() {
     while Instant::now() < end {
         env.round().await;
     }
-    env.judge_memory(soak().is_some());
+    env.check_memory(soak().is_some());
 }

@@ -1,4 +1,4 @@
-//! Watches what consumers hold all the time: an endpoint that goes, or is there twice, is noted, and judged when it is known
+//! Watches what consumers hold all the time: an endpoint that goes, or is there twice, is noted, and decided when it is known
 //! what was changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +115,7 @@ async fn watch(client: Client, seen: Arc<Mutex<Seen>>) {
             }
             Ok(Some(watcher::Event::InitDone)) => seen.take(std::mem::take(&mut listed)),
             Ok(None) => return,
-            // Its API server is away; the watch is begun anew.
+            // Its API server is away; the watch is begun again.
             Err(_) => {}
         }
     }

@@ -1,5 +1,5 @@
 //! What every cluster should hold, recomputed from scratch: from design rules alone and the objects that are there now, and with none
-//! of the controller's code. What should be and what is are both told in lines, and the lines have to be the same.
+//! of the controller's code. What should be and what is are both written in lines, and the lines have to be the same.
 
 mod actual;
 mod clusterset;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use self::ports::Port;
 use super::scene::Scene;
 
-/// Lines, and how often each is told.
+/// Lines, and how often each occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines(BTreeMap<String, usize>);
 
@@ -49,7 +49,7 @@ impl Lines {
 ///
 /// # Errors
 /// The differences.
-pub(super) fn judge(scene: &Scene) -> Result<Lines, Vec<String>> {
+pub(super) fn check(scene: &Scene) -> Result<Lines, Vec<String>> {
     let mut expected = Lines::default();
     native::tell(scene, &mut expected);
     clusterset::tell(scene, &mut expected);

@@ -46,7 +46,7 @@ fn code<T: std::fmt::Debug>(answer: kube::Result<T>) -> u16 {
 }
 
 #[tokio::test]
-async fn a_client_that_streams_its_list_is_told_all_objects_the_end_of_them_and_then_the_changes() {
+async fn a_client_that_streams_its_list_is_sent_all_objects_the_end_of_them_and_then_the_changes() {
     let simulation = simulation().await;
     let slices: Api<EndpointSlice> = Api::all(client(&simulation, 0));
     let mut events = pin!(watcher(

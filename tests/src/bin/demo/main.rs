@@ -29,8 +29,8 @@ async fn main() -> ExitCode {
     let begun = Instant::now();
     let story = Story::default();
     // The testbed panics where it cannot go on: that too is the failure of a step.
-    let told = AssertUnwindSafe(story.tell(args.keep)).catch_unwind().await;
-    let failure = match told {
+    let reported = AssertUnwindSafe(story.tell(args.keep)).catch_unwind().await;
+    let failure = match reported {
         Ok(Ok(())) => {
             println!(
                 "\nAll of it took {} s.\ndemo: ok",

@@ -46,7 +46,7 @@ impl Story {
         let kubelets = [CONSUMER, PROVIDER].map(|name| Kubelet::new(fleet.member(name)).run());
         let [first, second] = kubelets;
         tokio::select! {
-            told = self.scenes(&fleet, &shell, keep) => told,
+            reported = self.scenes(&fleet, &shell, keep) => reported,
             () = async { tokio::join!(first, second); } => bail!("the clusters' pods are no longer served"),
         }
     }

@@ -4,7 +4,7 @@ use super::book::{self, Kind, Page};
 use super::{none, product};
 
 /// The flags of a row, each with the first word of its default; none where the row is of something else.
-fn told(row: &str) -> Vec<(String, String)> {
+fn reported(row: &str) -> Vec<(String, String)> {
     let mut cells = row.trim_matches('|').split(" | ");
     let (flags, defaults) = (
         cells.next().unwrap_or_default(),
@@ -45,11 +45,11 @@ fn the_defaults_in_tables_of_flags_are_those_of_the_programs() {
         "docs/certificates.md",
     ] {
         let page = book::page(path);
-        for (flag, told) in rows(&page).flat_map(told) {
+        for (flag, reported) in rows(&page).flat_map(reported) {
             for (_, default) in defaults.iter().filter(|(name, _)| *name == flag) {
                 compared += 1;
-                if told != first_word(default) {
-                    wrong.push(format!("{path}: {flag} is {default}, not {told}"));
+                if reported != first_word(default) {
+                    wrong.push(format!("{path}: {flag} is {default}, not {reported}"));
                 }
             }
         }

@@ -34,7 +34,7 @@ impl Environment {
         }
     }
 
-    /// All pods of a service are made anew: those that its provider knows are not those that run.
+    /// All pods of a service are recreated: those that its provider knows are not those that run.
     async fn replace_pods(&mut self, route: usize) {
         let space = Space::existing(&self.fleet, &self.space);
         let service = self.routes[route].name.clone();

@@ -1,4 +1,4 @@
-//! What causeway's objects are, told in the oracle's words.
+//! What causeway's objects are, in the oracle's words.
 
 use std::collections::BTreeSet;
 

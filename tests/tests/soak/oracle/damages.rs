@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
-use super::judge;
+use super::check;
 use crate::scene::{Key, Member, Scene};
 
 fn of<T: serde::de::DeserializeOwned>(object: Value) -> T {
@@ -237,7 +237,7 @@ fn the_oracle_sees_what_is_missing_too_many_or_different() {
     for (number, (damage, expected)) in DAMAGES.into_iter().enumerate() {
         let mut damaged = scene();
         damage(&mut damaged);
-        let said = judge(&damaged).err().unwrap_or_default();
+        let said = check(&damaged).err().unwrap_or_default();
         assert_eq!(said.len(), expected.len(), "damage {number}: {said:#?}");
         for part in expected {
             let is_said = said.iter().any(|line| line.contains(part));

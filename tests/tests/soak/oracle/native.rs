@@ -13,14 +13,14 @@ pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
     for (key, exposed) in &scene.exposed {
         lines.tell(object(scene, key, exposed, "True"));
         if let Some(service) = scene.services.get(key).filter(|_| crosses(exposed)) {
-            let told = Told {
+            let reported = Reported {
                 scene,
                 key,
                 exposed,
                 service,
             };
-            told.services(lines);
-            told.copies(lines);
+            reported.services(lines);
+            reported.copies(lines);
         }
     }
 }
@@ -33,7 +33,7 @@ fn crosses(exposed: &MultiClusterService) -> bool {
         .any(|type_| type_ == "CrossCluster")
 }
 
-/// A MultiClusterService, with its Ready where that can be told from the objects.
+/// A MultiClusterService, with its Ready where that follows from the objects.
 pub(super) fn object(
     scene: &Scene,
     key: &Key,
@@ -73,14 +73,14 @@ pub(super) fn has_namespace(member: &Member, name: &str) -> bool {
 }
 
 /// One MultiClusterService with its Service.
-struct Told<'a> {
+struct Reported<'a> {
     scene: &'a Scene,
     key: &'a Key,
     exposed: &'a MultiClusterService,
     service: &'a Service,
 }
 
-impl Told<'_> {
+impl Reported<'_> {
     /// The joined members that are meant, that have the namespace.
     fn members(&self, selected: &[ClusterSelector]) -> BTreeMap<&String, &Member> {
         let meant = |name: &&String| {
