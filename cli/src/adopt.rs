@@ -13,10 +13,10 @@ use kube::{Api, ResourceExt as _};
 
 use crate::args::{HubArgs, MoveArgs};
 use crate::ask::{ApiServer, AskError};
-use crate::explain::scene::Scene;
 use crate::karmada::gate::Gate;
 use crate::karmada::moving::{self, Direction, MoveError};
 use crate::karmada::{self, GATE_OFF, Work};
+use crate::snapshot::Snapshot;
 use crate::{hub, reach, say};
 
 const ADOPTION: Direction = Direction {
@@ -46,8 +46,8 @@ fn refusal(gate: &Gate) -> Option<String> {
 }
 
 /// Whether Karmada made a Work since it was found silent.
-fn halt(scene: &Scene, works: &BTreeSet<String>) -> Option<String> {
-    let mut made = scene.works.iter().flatten();
+fn halt(snapshot: &Snapshot, works: &BTreeSet<String>) -> Option<String> {
+    let mut made = snapshot.works.iter().flatten();
     let made = made.find(|work| work.carries() && !works.contains(work.uid()))?;
     refusal(&Gate::On(made.id()))
 }

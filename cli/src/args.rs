@@ -131,7 +131,7 @@ pub(crate) const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
 pub(crate) struct ExplainArgs {
     /// Name of a service: of the MultiClusterService, or of the ServiceExports
     pub name: String,
-    /// Show every endpoint, not one line for those with the same fate
+    /// Show every endpoint, not one line for those in the same state
     #[arg(long, env = "CAUSEWAY_ENDPOINTS", hide_env = true)]
     pub endpoints: bool,
     #[command(flatten)]

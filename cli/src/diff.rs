@@ -5,7 +5,6 @@
 
 mod admission;
 mod file;
-mod gather;
 mod report;
 mod text;
 
@@ -14,8 +13,9 @@ use causeway_engine::preview::preview;
 
 use crate::args::{DiffArgs, HubArgs};
 use crate::ask::{ApiServer, AskError};
-use crate::explain::ExplainError;
 use crate::say::{self, OutputError};
+use crate::snapshot;
+use crate::snapshot::gather::{self, GatherError};
 
 use self::file::FileError;
 use self::report::Report;
@@ -34,7 +34,7 @@ pub(crate) enum DiffError {
         message: String,
     },
     #[error(transparent)]
-    Explain(#[from] ExplainError),
+    Gather(#[from] GatherError),
     #[error("the request cannot be made: {0}")]
     Request(#[from] http::Error),
     #[error("the MultiClusterService cannot be written as JSON: {0}")]
@@ -68,16 +68,17 @@ async fn compare(
     wanted: &file::Wanted,
 ) -> Result<Report, DiffError> {
     let admitted = admission::dry_run(hub, wanted).await?;
-    let (before, members) = gather::lists(hub, &wanted.key, args).await?;
-    let mut applied = before.clone();
-    applied.multi_cluster_services = vec![admitted.object.clone()];
-    let settings = Settings::default();
-    let (_, after) = preview(
-        applied,
-        members.clone(),
-        &settings,
-        &wanted.key,
-        gather::now(),
-    );
+    let key = &wanted.key;
+    let snapshot = gather::read(hub, key, args.allow_insecure_members).await?;
+    if snapshot.works.is_none() {
+        say::progress(
+            "note: whether Karmada's own controllers manage it is not known, because you may not list Works on the hub",
+        )?;
+    }
+    let (mut lists, members) = snapshot.lists();
+    lists.uid = hub.uid().await?;
+    let settings = Settings::reported(&lists, &members, key);
+    lists.multi_cluster_services = vec![admitted.object.clone()];
+    let (_, after) = preview(lists, members.clone(), &settings, key, snapshot::now());
     Report::new(&wanted.key, admitted, &members, &after)
 }

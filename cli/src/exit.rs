@@ -13,6 +13,7 @@ use crate::karmada::moving::MoveError;
 use crate::member::MemberError;
 use crate::objects::ObjectError;
 use crate::release::ReleaseError;
+use crate::snapshot::gather::GatherError;
 use crate::status::StatusError;
 use crate::uninstall::UninstallError;
 use crate::unjoin::UnjoinError;
@@ -71,7 +72,9 @@ impl Failure {
             Self::Move(error) => moving(error),
             Self::Release(error) => release(error),
             Self::Status(StatusError::Ask(error))
-            | Self::Explain(ExplainError::Ask(error))
+            | Self::Explain(
+                ExplainError::Ask(error) | ExplainError::Gather(GatherError::Ask(error)),
+            )
             | Self::Check(CheckError::Ask(error))
             | Self::Version(VersionError::Ask(error)) => ask(error),
             Self::Status(_) | Self::Explain(_) | Self::Check(_) | Self::Version(_) => NOT_WELL,
@@ -160,7 +163,7 @@ fn uninstall(error: &UninstallError) -> u8 {
 
 fn moving(error: &MoveError) -> u8 {
     match error {
-        MoveError::Ask(error) | MoveError::Explain(ExplainError::Ask(error)) => ask(error),
+        MoveError::Ask(error) | MoveError::Gather(GatherError::Ask(error)) => ask(error),
         MoveError::WorksHidden | MoveError::HubHidden => NOT_ASKED,
         _ => NOT_WELL,
     }
@@ -200,7 +203,7 @@ fn unjoin(error: &UnjoinError) -> u8 {
 fn diff(error: &DiffError) -> u8 {
     match error {
         DiffError::File(_) | DiffError::Refused { .. } => USAGE,
-        DiffError::Ask(error) | DiffError::Explain(ExplainError::Ask(error))
+        DiffError::Ask(error) | DiffError::Gather(GatherError::Ask(error))
             if ask(error) == USAGE =>
         {
             USAGE

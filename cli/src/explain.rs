@@ -1,23 +1,24 @@
 //! `kubectl mcs explain`: where each endpoint of a service is, and why it is not where it should be.
+//!
+//! The engine says it, by the controller's own plan over what was read here. What the plan does not know is added: whether the
+//! controller runs, and how far Karmada propagates the Service.
 
-pub(crate) mod gather;
-mod judge;
-mod ports;
-mod ranges;
-mod report;
-pub(crate) mod scene;
-mod standing;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod text;
 
 use causeway::domain::ServiceKey;
+use causeway_engine::explain::{Diagnosis, Explanation, Reason, explain};
+use causeway_engine::plan::Settings;
+use k8s_openapi::jiff::Timestamp;
 
-use crate::args::{ExplainArgs, HubArgs, Lease};
+use crate::args::{ExplainArgs, HubArgs};
 use crate::ask::{ApiServer, AskError};
-use crate::hub::DEFINE;
+use crate::lease::{self, Controller};
 use crate::say;
 use crate::say::OutputError;
+use crate::snapshot::gather::{self, GatherError};
+use crate::snapshot::{self, Snapshot};
 
 /// A service could not be explained.
 #[derive(Debug, thiserror::Error)]
@@ -25,65 +26,67 @@ pub(crate) enum ExplainError {
     #[error(transparent)]
     Ask(#[from] AskError),
     #[error(transparent)]
+    Gather(#[from] GatherError),
+    #[error(transparent)]
     Output(#[from] OutputError),
-    #[error("the hub serves no {0}; it gets the definition by {DEFINE}")]
-    NoApi(&'static str),
 }
 
 /// Whether every ready endpoint of a service is in every consumer, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Judgement {
+pub(crate) struct Health {
     pub ready: bool,
     /// What is so, in one line.
     pub message: String,
 }
 
-/// Judges a service by what the members hold.
+/// The health of a service that Karmada manages, by what the members hold.
 ///
 /// # Errors
 /// Where the hub cannot be asked.
-pub(crate) async fn judgement(
+pub(crate) async fn health(
     hub: &ApiServer,
     key: &ServiceKey,
     allow_insecure: bool,
-) -> Result<Judgement, ExplainError> {
-    let question = gather::Question {
-        key: key.clone(),
-        lease: &Lease(None),
-        allow_insecure,
+) -> Result<Health, ExplainError> {
+    let snapshot = gather::read(hub, key, allow_insecure).await?;
+    let explanation = explained(&snapshot);
+    let state = match explanation.unhealthy().as_slice() {
+        [] => ", and every ready endpoint is in every consumer".to_owned(),
+        unhealthy => format!(": {}", unhealthy.join("; ")),
     };
-    let scene = gather::scene(hub, &question).await?;
-    let explanation = judge::explain(&scene);
-    let wrong = explanation.wrong();
-    let message = match wrong.as_slice() {
-        [] => format!(
-            "Karmada's own controllers carry it, and every ready endpoint is in every consumer; for causeway to carry it: {}",
-            scene.adopt()
-        ),
-        wrong => format!(
-            "Karmada's own controllers carry it: {}; for causeway to carry it: {}",
-            wrong.join("; "),
-            scene.adopt()
-        ),
-    };
-    Ok(Judgement {
+    Ok(Health {
         ready: explanation.ready,
-        message,
+        message: format!(
+            "Karmada's own controllers carry it{state}; for causeway to carry it: {}",
+            snapshot.adopt()
+        ),
     })
 }
 
 /// Explains a service; says whether every ready endpoint is in every consumer.
 pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
-    let question = gather::Question {
-        key: ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str()),
-        lease: &args.controller.lease,
-        allow_insecure: args.insecure.allow_insecure_members,
-    };
-    let scene = gather::scene(&hub, &question).await?;
-    let explanation = judge::explain(&scene);
+    let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
+    let snapshot = gather::read(&hub, &key, args.insecure.allow_insecure_members).await?;
+    let controller = Controller::read(&hub, &args.controller.lease).await?;
+    let mut explanation = explained(&snapshot);
+    if let Some(problem) = controller.trouble(Timestamp::now()) {
+        explanation.add(Diagnosis::new(Reason::ControllerNotRunning, problem).fix(lease::LOOK));
+    }
     say::report(&explanation, args.output.format, || {
         text::render(&explanation, args.endpoints)
     })?;
     Ok(explanation.ready)
+}
+
+/// What the engine says of what was read, and what Karmada says of its own propagation.
+fn explained(snapshot: &Snapshot) -> Explanation {
+    let (hub, members) = snapshot.lists();
+    let settings = Settings::reported(&hub, &members, &snapshot.key);
+    let mut explanation = explain(&hub, &members, &settings, &snapshot.key, snapshot::now());
+    if let Some(unapplied) = &snapshot.unapplied {
+        let diagnosis = Diagnosis::new(Reason::NotPropagated, unapplied.message.as_str());
+        explanation.add(diagnosis.fix(unapplied.remedy.as_str()));
+    }
+    explanation
 }

@@ -14,10 +14,10 @@ use kube::{Api, ResourceExt as _};
 
 use crate::args::{HubArgs, MoveArgs};
 use crate::ask::ApiServer;
-use crate::explain::scene::Scene;
 use crate::karmada::GATE_ON;
 use crate::karmada::gate::Gate;
 use crate::karmada::moving::{self, Direction, MoveError};
+use crate::snapshot::Snapshot;
 
 const HAND_OVER: Direction = Direction {
     done: "handed over",
@@ -43,8 +43,8 @@ fn refusal(gate: &Gate) -> Option<String> {
     })
 }
 
-fn halt(scene: &Scene, _: &BTreeSet<String>) -> Option<String> {
-    plan::obstacle(scene)
+fn halt(snapshot: &Snapshot, _: &BTreeSet<String>) -> Option<String> {
+    plan::obstacle(snapshot)
 }
 
 /// Every MultiClusterService by which endpoints cross clusters.

@@ -10,6 +10,8 @@ pub(crate) mod step;
 
 use std::collections::BTreeMap;
 
+use causeway::api::karmada::FINALIZERS;
+pub(crate) use causeway::api::karmada::{GATE_OFF, GATE_ON};
 use causeway::api::{MultiClusterService, labels};
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -18,18 +20,6 @@ use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 
 use crate::ask::{ApiServer, AskError};
-
-/// How karmada-controller-manager is told to carry no MultiClusterService.
-pub(crate) const GATE_OFF: &str = "--feature-gates=MultiClusterService=false";
-/// How it is told to carry them.
-pub(crate) const GATE_ON: &str = "--feature-gates=MultiClusterService=true";
-
-/// The finalizers of Karmada's on a MultiClusterService: MCSControllerFinalizer, and two that earlier releases set.
-const FINALIZERS: [&str; 3] = [
-    "karmada.io/multiclusterservice-controller",
-    "karmada.io/mcs-endpointslice-collect-controller",
-    "karmada.io/mcs-endpointslice-dispatch-controller",
-];
 
 /// Karmada executes the Works of a member in the namespace of this name and the member's (ExecutionSpacePrefix).
 const EXECUTION_SPACE: &str = "karmada-es-";

@@ -33,13 +33,6 @@ impl KubernetesVersion {
         };
         Some(Self::new(number(&info.major)?, number(&info.minor)?))
     }
-
-    /// Of a text such as `v1.36.3`.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let mut parts = text.trim_start_matches('v').split('.');
-        let mut part = || parts.next()?.parse().ok();
-        Some(Self::new(part()?, part()?))
-    }
 }
 
 #[cfg(test)]
@@ -59,9 +52,5 @@ mod tests {
         assert_eq!(told("1", "20+"), Some(KubernetesVersion::new(1, 20)));
         assert!(told("1", "9") < Some(KubernetesVersion::OLDEST_MEMBER));
         assert_eq!(told("", "x"), None);
-        assert_eq!(
-            KubernetesVersion::read("v1.36.3"),
-            Some(KubernetesVersion::new(1, 36))
-        );
     }
 }

@@ -25,6 +25,7 @@ mod objects;
 mod reach;
 mod release;
 mod say;
+mod snapshot;
 mod status;
 mod table;
 mod uninstall;

@@ -4,6 +4,7 @@
 mod again;
 mod events;
 mod joining;
+mod lists;
 mod look;
 pub(crate) mod objects;
 mod restore;

@@ -44,6 +44,19 @@ pub struct Index {
     second_lists: HashSet<Lane>,
 }
 
+/// Why nothing that a provider gives is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unused {
+    /// No Cluster bears its name.
+    NotJoined,
+    /// A person said so.
+    Withdrawn,
+    /// It is a second name of another.
+    Duplicate,
+    /// It has been out of reach for longer than `--provider-ttl`.
+    TtlExpired,
+}
+
 impl Index {
     /// An index that knows nothing but the hub's identity: the UID of its kube-system namespace.
     pub fn new(hub_uid: &str) -> Self {
@@ -340,6 +353,19 @@ impl Index {
         }
         if changed {
             self.mark_all_services();
+        }
+    }
+
+    /// Why nothing that a provider gives is used; `None` where it is.
+    pub fn unused(&self, name: &ClusterName) -> Option<Unused> {
+        let Some(cluster) = self.hub.clusters.get(name) else {
+            return Some(Unused::NotJoined);
+        };
+        match () {
+            () if cluster.withdrawn => Some(Unused::Withdrawn),
+            () if !self.provides(name) => Some(Unused::Duplicate),
+            () if self.has_ttl_expired(name) => Some(Unused::TtlExpired),
+            () => None,
         }
     }
 

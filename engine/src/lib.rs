@@ -6,10 +6,12 @@
 
 pub mod diff;
 pub mod evidence;
+pub mod explain;
 pub mod fight;
 #[cfg(test)]
 mod fixtures;
 pub mod index;
+pub mod lists;
 pub mod model;
 pub mod plan;
 pub mod preview;

@@ -16,17 +16,17 @@ pub mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use causeway::api::condition::reason;
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
 
 use self::copy::{DesiredCopies, Provider};
-pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem};
+pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem, ProblemKind};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
 use self::release::Release;
 use self::service::DesiredService;
 pub use self::settings::Settings;
+pub use self::status::TTL_EXPIRED;
 use crate::index::Index;
 use crate::index::gaps::Gap;
 use crate::index::hub::McsView;
@@ -72,7 +72,7 @@ fn native(
         };
     };
     if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
-        return untouched(protected.to_string());
+        return untouched(ProblemKind::Protected, protected.to_string());
     }
     let work = match index.hub.manager(key, now) {
         Manager::Karmada(work) => Some(work),
@@ -102,7 +102,7 @@ fn native(
             let untouched = Desired::default();
             beside::say(index, key, work, untouched, BTreeSet::new(), now)
         }
-        (Err(errors), None) => untouched(errors.to_string()),
+        (Err(errors), None) => untouched(ProblemKind::Invalid, errors.to_string()),
         (Ok(spec), None) => Desired {
             members: Members::Wanted(BTreeMap::new()),
             placement: placement::place(index, spec),
@@ -112,12 +112,9 @@ fn native(
 }
 
 /// What the members hold stays, whoever wrote it.
-fn untouched(why: String) -> Desired {
+fn untouched(kind: ProblemKind, message: String) -> Desired {
     Desired {
-        problem: Some(Problem {
-            reason: reason::SERVICE_APPLIED_FAILED,
-            message: why,
-        }),
+        problem: Some(Problem { kind, message }),
         ..Desired::default()
     }
 }
@@ -149,8 +146,10 @@ impl Native<'_> {
                 Members::Wanted(self.desired_members(service, &placement, &mut gaps))
             }
         };
+        let exposed = self.exposed.ports.iter();
         let desired = Desired {
             members,
+            exposed: exposed.map(|shape| shape.port.clone()).collect(),
             problem: self.exposed.problem.clone(),
             placement,
             again_at: self.exposed.again_at,
@@ -250,7 +249,7 @@ fn providers<'a>(
 ) -> Vec<Provider<'a>> {
     let used = placement
         .providers()
-        .filter(|name| index.provides(name) && !index.has_ttl_expired(name));
+        .filter(|name| index.unused(name).is_none());
     let provider = |name| {
         let member = index.members.get(name);
         let member = member.filter(|member| member.sources_are_known());

@@ -1,66 +1,19 @@
 //! What the clusters would come to hold: complete lists go into an index, the plan's writes are carried out on the lists, and
 //! so on until nothing is left to be written. No API server is involved.
 
-use std::collections::BTreeMap;
-
-use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::api::{Cluster, MultiClusterService};
-use causeway::domain::{ClusterName, ServiceKey};
-use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use causeway::domain::ServiceKey;
 use kube::Resource;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::diff::{Moment, diff};
 use crate::index::Index;
-use crate::index::member::Member;
-use crate::model::served::Served;
-use crate::model::slice::ObservedSlice;
-use crate::model::{
-    Failure, HubEvent, Identity, Lane, MemberEvent, Operation, ServiceWork, Signal, TimePoint,
-};
+use crate::lists::{HubLists, MemberLists, Members};
+use crate::model::{Lane, Operation, TimePoint};
 use crate::plan::{Settings, plan};
 
 /// How often writes lead to more writes: a namespace, then a Service, then its copies, then what is withdrawn for them.
 const ROUNDS: usize = 10;
-
-/// What the hub holds.
-#[derive(Clone, Debug)]
-pub struct HubLists {
-    /// The UID of its kube-system namespace.
-    pub uid: String,
-    /// MultiClusterServices.
-    pub multi_cluster_services: Vec<MultiClusterService>,
-    /// The Services of their names.
-    pub services: Vec<Service>,
-    /// Every Cluster.
-    pub clusters: Vec<Cluster>,
-    /// Karmada's Works of these services; `None` where the hub serves none.
-    pub works: Option<Vec<ServiceWork>>,
-}
-
-/// What a member holds, of the services that are looked at.
-#[derive(Clone, Debug)]
-pub struct MemberLists {
-    /// Who it is.
-    pub identity: Identity,
-    /// What of the Multi-Cluster Services API it serves.
-    pub served: Served,
-    /// The Namespaces.
-    pub namespaces: Vec<Namespace>,
-    /// Services, the derived ones too.
-    pub services: Vec<Service>,
-    /// EndpointSlices, sources and copies.
-    pub slices: Vec<EndpointSlice>,
-    /// ServiceExports.
-    pub exports: Vec<ServiceExport>,
-    /// ServiceImports.
-    pub imports: Vec<ServiceImport>,
-}
-
-/// All members by name; one that could not be read with the reason.
-pub type Members = BTreeMap<ClusterName, Result<MemberLists, Failure>>;
 
 /// What the hub and the members would hold once the controller has nothing left to write for that service.
 pub fn preview(
@@ -92,63 +45,6 @@ pub fn preview(
         }
     }
     (hub, members)
-}
-
-impl Index {
-    /// The index of a process that has read these lists, twice, so that what they lack is gone.
-    pub fn of_lists(hub: &HubLists, members: &Members, now: TimePoint) -> Self {
-        let mut index = Self::new(&hub.uid);
-        let works = hub.works.clone();
-        let mut events = vec![HubEvent::WorksServed(works.is_some())];
-        events.extend(works.map(|works| HubEvent::Works(Signal::Listed(works))));
-        events.extend([
-            HubEvent::Services(Signal::Listed(hub.services.clone())),
-            HubEvent::Services(Signal::Confirmed),
-            HubEvent::Clusters(Signal::Listed(hub.clusters.clone())),
-            HubEvent::Clusters(Signal::Confirmed),
-            HubEvent::MultiClusterServices(Signal::Listed(hub.multi_cluster_services.clone())),
-            HubEvent::MultiClusterServices(Signal::Confirmed),
-        ]);
-        for event in events {
-            index.apply_hub(event, now);
-        }
-        for (name, member) in members {
-            index.members.insert(name.clone(), Member::new(1));
-            for event in member_events(member) {
-                index.apply_member(name, event, now);
-            }
-            index.note_engagement(name);
-        }
-        index
-    }
-}
-
-fn member_events(member: &Result<MemberLists, Failure>) -> Vec<MemberEvent> {
-    let lists = match member {
-        Err(failure) => return vec![MemberEvent::Probed(Err(failure.clone()))],
-        Ok(lists) => lists.clone(),
-    };
-    let slices = lists.slices.iter().map(ObservedSlice::read).collect();
-    vec![
-        MemberEvent::Identified(lists.identity),
-        MemberEvent::Served(lists.served),
-        MemberEvent::Namespaces(Signal::Listed(lists.namespaces)),
-        MemberEvent::Namespaces(Signal::Confirmed),
-        MemberEvent::Services(Signal::Listed(lists.services)),
-        MemberEvent::Services(Signal::Confirmed),
-        MemberEvent::Slices(Signal::Listed(slices)),
-        MemberEvent::Slices(Signal::Confirmed),
-        MemberEvent::Exports(Signal::Listed(lists.exports)),
-        MemberEvent::Exports(Signal::Confirmed),
-        MemberEvent::Imports(Signal::Listed(lists.imports)),
-        MemberEvent::Imports(Signal::Confirmed),
-        MemberEvent::Namespaces(Signal::Connected),
-        MemberEvent::Services(Signal::Connected),
-        MemberEvent::Slices(Signal::Connected),
-        MemberEvent::Exports(Signal::Connected),
-        MemberEvent::Imports(Signal::Connected),
-        MemberEvent::Probed(Ok(())),
-    ]
 }
 
 impl HubLists {

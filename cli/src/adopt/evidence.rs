@@ -7,8 +7,8 @@ use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
-use crate::explain::scene::{Held, Scene, has, is_ready};
 use crate::reach::ReachError;
+use crate::snapshot::{Held, Snapshot, has, is_ready};
 use crate::{drain, karmada};
 
 /// Why a slice of Karmada's is left where it is.
@@ -59,12 +59,12 @@ pub(super) enum Unreplaced {
 /// # Errors
 /// [`Unreplaced`] where it is left.
 pub(super) fn may_go(
-    scene: &Scene,
+    snapshot: &Snapshot,
     consumer: &str,
     held: &Held,
     slice: &EndpointSlice,
 ) -> Result<(), Unreplaced> {
-    let object = scene.wish.as_ref();
+    let object = snapshot.wish.as_ref();
     let object = object.ok_or(Unreplaced::NotAsked)?;
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(());
@@ -74,7 +74,7 @@ pub(super) fn may_go(
     if !asks_for(&wish, provider, consumer) {
         return Ok(());
     }
-    let cluster = scene
+    let cluster = snapshot
         .cluster(provider)
         .ok_or_else(|| Unreplaced::NotJoined(provider.to_owned()))?;
     if drain::is_drained(cluster) {
@@ -86,7 +86,7 @@ pub(super) fn may_go(
             why: why.to_owned(),
         });
     }
-    let there = match scene.members.get(provider) {
+    let there = match snapshot.members.get(provider) {
         Some(Ok(there)) => there,
         Some(Err(why)) => {
             return Err(Unreplaced::Unread {
@@ -97,21 +97,21 @@ pub(super) fn may_go(
         None => return Err(Unreplaced::Pulled(provider.to_owned())),
     };
     let left = Left {
-        scene,
+        snapshot,
         consumer,
         held,
         slice,
         provider,
         there,
     };
-    let sources = there.sources(&scene.key.name);
+    let sources = there.sources(&snapshot.key.name);
     let mut sources = sources;
     sources.try_for_each(|own| left.is_replaced(own, own.name_any() == source))
 }
 
 /// A slice of Karmada's whose provider answers.
 struct Left<'a> {
-    scene: &'a Scene,
+    snapshot: &'a Snapshot,
     consumer: &'a str,
     held: &'a Held,
     slice: &'a EndpointSlice,
@@ -152,7 +152,7 @@ impl Left<'_> {
     }
 
     fn has_ports(&self, copy: &EndpointSlice) -> Result<(), Unreplaced> {
-        match lost_port(self.scene, self.held, self.slice, copy) {
+        match lost_port(self.snapshot, self.held, self.slice, copy) {
             None => Ok(()),
             Some(port) => Err(Unreplaced::NoPort {
                 copy: copy.name_any(),
@@ -164,8 +164,8 @@ impl Left<'_> {
 
     /// Causeway's copies of what the provider has now.
     fn copies(&self) -> impl Iterator<Item = &EndpointSlice> {
-        let key = &self.scene.key;
-        let copies = self.scene.copies(self.held, &key.name, self.provider);
+        let key = &self.snapshot.key;
+        let copies = self.snapshot.copies(self.held, &key.name, self.provider);
         copies.filter(|copy| {
             let mut sources = self.there.sources(&key.name);
             sources.any(|own| comes_from(copy, own.metadata.uid.as_deref().unwrap_or_default()))
@@ -209,7 +209,7 @@ fn is_ready_in(copy: &EndpointSlice, endpoint: &Endpoint) -> bool {
 
 /// A port of the consumer's Service that Karmada's slice serves and the copy does not: kube-proxy joins them by name.
 fn lost_port(
-    scene: &Scene,
+    snapshot: &Snapshot,
     held: &Held,
     slice: &EndpointSlice,
     copy: &EndpointSlice,
@@ -220,7 +220,7 @@ fn lost_port(
             .map(|port| port.name.clone().unwrap_or_default())
             .collect()
     };
-    let service = held.service(&scene.key.name)?;
+    let service = held.service(&snapshot.key.name)?;
     let offered = service.spec.as_ref()?.ports.iter().flatten();
     let offered = offered.map(|port| port.name.clone().unwrap_or_default());
     let (served, kept) = (names(slice), names(copy));

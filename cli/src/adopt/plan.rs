@@ -7,16 +7,16 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 use super::evidence;
-use crate::explain::scene::{Held, Scene};
 use crate::karmada::outcome::{Left, Plan};
 use crate::karmada::step::{Step, Target};
 use crate::karmada::{self, Work};
+use crate::snapshot::{Held, Snapshot};
 
 /// The writes that may be made now. One kind at a time, each only once nothing of the one before is left: finalizers off every Work of the
 /// service, so that Karmada's execution controller, which deletes from the member whatever a Work in deletion holds, sees none; the Works;
 /// Karmada's slices in the consumers, as far as causeway's copies replace them; Karmada's finalizer.
-pub(super) fn plan(scene: &Scene) -> Plan {
-    let works = scene.works.as_deref().unwrap_or_default();
+pub(super) fn plan(snapshot: &Snapshot) -> Plan {
+    let works = snapshot.works.as_deref().unwrap_or_default();
     let freed: Vec<_> = works.iter().filter_map(free).collect();
     if !freed.is_empty() {
         return Plan::steps(freed);
@@ -25,32 +25,32 @@ pub(super) fn plan(scene: &Scene) -> Plan {
     if !gone.is_empty() {
         return Plan::steps(gone);
     }
-    let (gone, left) = orphans(scene);
+    let (gone, left) = orphans(snapshot);
     if !gone.is_empty() || !left.is_empty() {
         return Plan { steps: gone, left };
     }
-    Plan::steps(release(scene).into_iter().collect())
+    Plan::steps(release(snapshot).into_iter().collect())
 }
 
 /// All that would be written, as if causeway's copies stood in every consumer.
-pub(super) fn whole(scene: &Scene) -> Plan {
-    let works = scene.works.as_deref().unwrap_or_default();
+pub(super) fn whole(snapshot: &Snapshot) -> Plan {
+    let works = snapshot.works.as_deref().unwrap_or_default();
     let whole = works.iter().filter_map(free);
     let owned = works.iter().filter(|work| work.others().is_none());
-    let slices = dispatched(scene).map(|(member, _, slice)| slice_step(member, slice));
+    let slices = dispatched(snapshot).map(|(member, _, slice)| slice_step(member, slice));
     let steps = whole
         .chain(owned.map(delete))
         .chain(slices)
-        .chain(release(scene));
+        .chain(release(snapshot));
     Plan::steps(steps.collect())
 }
 
 /// Why causeway cannot carry the service though nothing of Karmada's stood in the way.
-pub(super) fn obstacle(scene: &Scene) -> Option<String> {
-    let works = scene.works.iter().flatten();
+pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
+    let works = snapshot.works.iter().flatten();
     let mut members = works.map(Work::member);
     let pulled = members.find(|member| {
-        let cluster = scene.cluster(member);
+        let cluster = snapshot.cluster(member);
         cluster.is_some_and(|cluster| cluster.spec.sync_mode == Some(SyncMode::Pull))
     });
     pulled.map(|member| {
@@ -86,11 +86,11 @@ fn delete(work: &Work) -> Step {
 }
 
 /// The slices that Karmada dispatched, each with the member that it is in, and what that holds.
-fn dispatched(scene: &Scene) -> impl Iterator<Item = (&str, &Held, &EndpointSlice)> {
-    let read = scene.members.iter();
+fn dispatched(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Held, &EndpointSlice)> {
+    let read = snapshot.members.iter();
     let read = read.filter_map(|(name, held)| Some((name.as_str(), held.as_ref().ok()?)));
     read.flat_map(|(name, held)| {
-        let slices = held.slices_of(&scene.key.name);
+        let slices = held.slices_of(&snapshot.key.name);
         let dispatched = slices.filter(|slice| karmada::is_dispatched(slice));
         dispatched.map(move |slice| (name, held, slice))
     })
@@ -101,18 +101,18 @@ fn slice_step(member: &str, slice: &EndpointSlice) -> Step {
 }
 
 /// Karmada's slices in the consumers: those that may go, and the others with the reason.
-fn orphans(scene: &Scene) -> (Vec<Step>, Vec<Left>) {
+fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
     let (mut steps, mut left) = (Vec::new(), Vec::new());
-    for (member, held, slice) in dispatched(scene) {
-        match evidence::may_go(scene, member, held, slice) {
+    for (member, held, slice) in dispatched(snapshot) {
+        match evidence::may_go(snapshot, member, held, slice) {
             Ok(()) => steps.push(slice_step(member, slice)),
             Err(why) => left.push(Left::slice(member, slice, why.to_string())),
         }
     }
-    let consumers = scene
+    let consumers = snapshot
         .members
         .iter()
-        .filter(|(name, _)| may_consume(scene, name));
+        .filter(|(name, _)| may_consume(snapshot, name));
     left.extend(consumers.filter_map(|(name, held)| {
         let why = held.as_ref().err()?;
         let why = format!("it could not be read, so what Karmada left there is not known: {why}");
@@ -121,8 +121,8 @@ fn orphans(scene: &Scene) -> (Vec<Step>, Vec<Left>) {
     (steps, left)
 }
 
-fn may_consume(scene: &Scene, member: &str) -> bool {
-    let wish = scene.wish.as_ref();
+fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
+    let wish = snapshot.wish.as_ref();
     let wish = wish.and_then(|wish| domain::MultiClusterService::try_from(wish).ok());
     let (Some(wish), Ok(member)) = (wish, ClusterName::try_from(member)) else {
         return true;
@@ -131,8 +131,8 @@ fn may_consume(scene: &Scene, member: &str) -> bool {
 }
 
 /// Takes Karmada's finalizer, and the probe, off the MultiClusterService.
-fn release(scene: &Scene) -> Option<Step> {
-    let object = scene.wish.as_ref()?;
+fn release(snapshot: &Snapshot) -> Option<Step> {
+    let object = snapshot.wish.as_ref()?;
     let karmadas = karmada::finalizers(object);
     let is_probed = object.annotations().contains_key(labels::PROBE);
     if karmadas.is_empty() && !is_probed {

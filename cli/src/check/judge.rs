@@ -13,10 +13,10 @@ use kube::ResourceExt as _;
 use super::gather::{Installation, Seen, Webhook};
 use super::rights::{ACCOUNT, Lacking};
 use super::{Part, State};
-use crate::explain::scene::is_ready;
 use crate::hub::DEFINE;
 use crate::lease;
 use crate::misplaced::Misplaced;
+use crate::snapshot::is_ready;
 
 /// Says how each part of an installation is.
 pub(super) fn judge(seen: &Installation) -> Vec<Part> {

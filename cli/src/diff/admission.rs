@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::DiffError;
 use super::file::Wanted;
 use crate::ask::{ApiServer, AskError};
-use crate::explain::gather;
+use crate::snapshot::gather;
 
 /// What kubectl apply remembers of the file that was applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

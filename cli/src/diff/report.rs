@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::labels;
 use causeway::domain::{self, ClusterName, ServiceKey};
+use causeway_engine::lists::{MemberLists, Members};
 use causeway_engine::model::Failure;
-use causeway_engine::preview::{MemberLists, Members};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
@@ -89,7 +89,7 @@ impl Report {
             let provides = wanted
                 .as_ref()
                 .is_some_and(|wanted| wanted.providers.includes(name));
-            let report = ClusterReport::new(name, provides, now, after.get(name))?;
+            let report = ClusterReport::new(key, name, provides, now, after.get(name))?;
             clusters.extend(report);
         }
         Ok(Self {
@@ -111,6 +111,7 @@ impl Report {
 impl ClusterReport {
     /// `None` where nothing would change.
     fn new(
+        key: &ServiceKey,
         name: &ClusterName,
         provides: bool,
         now: &Result<MemberLists, Failure>,
@@ -136,16 +137,18 @@ impl ClusterReport {
         objects.extend(changes(name, &now.namespaces, &then.namespaces)?);
         objects.extend(changes(name, &now.services, &then.services)?);
         objects.extend(changes(name, &now.slices, &then.slices)?);
-        let (before, after) = (addresses(name, now), addresses(name, then));
+        let (before, after) = (addresses(key, name, now), addresses(key, name, then));
         report.gained = after.difference(&before).cloned().collect();
         report.lost = before.difference(&after).cloned().collect();
-        report.endpoints_unknown = provides && now.services.is_empty() && !then.services.is_empty();
+        let has =
+            |lists: &MemberLists| lists.services.iter().any(|one| one.name_any() == *key.name);
+        report.endpoints_unknown = provides && !has(now) && has(then);
         Ok((!report.objects.is_empty()).then_some(report))
     }
 }
 
 /// The ready addresses behind the Service in a member.
-fn addresses(name: &ClusterName, lists: &MemberLists) -> BTreeSet<Address> {
+fn addresses(key: &ServiceKey, name: &ClusterName, lists: &MemberLists) -> BTreeSet<Address> {
     let of_slice = |slice: &EndpointSlice| {
         let source = slice.labels().get(labels::SOURCE_CLUSTER);
         let cluster = source.cloned().unwrap_or_else(|| name.to_string());
@@ -161,7 +164,11 @@ fn addresses(name: &ClusterName, lists: &MemberLists) -> BTreeSet<Address> {
             })
             .collect::<Vec<_>>()
     };
-    lists.slices.iter().flat_map(of_slice).collect()
+    let slices = lists.slices.iter().filter(|slice| {
+        let service = slice.labels().get(labels::SERVICE_NAME);
+        service.is_some_and(|service| **service == *key.name)
+    });
+    slices.flat_map(of_slice).collect()
 }
 
 /// The objects of one kind that differ.

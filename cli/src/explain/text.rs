@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::report::{
-    EndpointReport, Explanation, Fate, Finding, Path, ProviderReport, Reason, Way,
-};
 use crate::table::Table;
+use causeway_engine::explain::{
+    ConsumerState, Diagnosis, EndpointReport, EndpointState, Explanation, ExposureReport,
+    ProviderReport,
+};
+use causeway_engine::model::slice::Path;
 
-/// Endpoints with the same fate are one line, unless all are to be listed; below it what is to be said of them, and what mends it.
+/// Endpoints in the same state are one line, unless all are to be listed; below it what is to be said of them, and what fixes it.
 pub(super) fn render(explanation: &Explanation, endpoints: bool) -> String {
     let mut blocks = Vec::new();
-    let verdict = match (explanation.ready, all_are_there(explanation)) {
+    let summary = match (explanation.ready, all_are_present(explanation)) {
         (true, _) => "every ready endpoint is in every consumer",
         (false, true) => {
             "something is wrong, see below; every ready endpoint that is known is in every consumer"
@@ -18,48 +20,50 @@ pub(super) fn render(explanation: &Explanation, endpoints: bool) -> String {
         (false, false) => "not every ready endpoint is in every consumer, see below",
     };
     blocks.push(format!(
-        "{}/{}: {verdict}\n",
+        "{}/{}: {summary}\n",
         explanation.namespace, explanation.name
     ));
-    for way in &explanation.ways {
-        blocks.push(heading(way));
-        let table = if endpoints { each(way) } else { grouped(way) };
+    for exposure in &explanation.exposures {
+        blocks.push(heading(exposure));
+        let table = if endpoints {
+            each(exposure)
+        } else {
+            grouped(exposure)
+        };
         blocks.push(table.render());
     }
-    blocks.extend(findings(explanation));
+    blocks.extend(diagnoses(explanation));
     blocks.join("\n")
 }
 
 /// Whether there are ready endpoints, and all of them are where they should be.
-fn all_are_there(explanation: &Explanation) -> bool {
-    let providers = explanation.ways.iter().flat_map(|way| &way.providers);
-    let endpoints = providers.flat_map(|one| &one.endpoints);
-    let ready = endpoints.filter(|endpoint| endpoint.ready);
-    let fates: Vec<_> = ready.flat_map(|endpoint| &endpoint.consumers).collect();
-    !fates.is_empty() && fates.iter().all(|fate| fate.there)
+fn all_are_present(explanation: &Explanation) -> bool {
+    let states = explanation.consumer_states(|endpoint| endpoint.ready);
+    let mut all = states.iter().map(|state| state.state);
+    !states.is_empty() && all.all(|state| state == EndpointState::Present)
 }
 
-fn heading(way: &Way) -> String {
-    let asked = match way.path {
+fn heading(exposure: &ExposureReport) -> String {
+    let kind = match exposure.exposure {
         Path::Native => "MultiClusterService",
         Path::Clusterset => "ServiceExport",
     };
-    let consumers = way.consumers.iter().map(|one| one.cluster.as_str());
+    let consumers = exposure.consumers.iter().map(|one| one.cluster.as_str());
     let consumers: Vec<_> = consumers.collect();
     let consumers = match consumers.join(", ") {
         none if none.is_empty() => "no cluster".to_owned(),
         names => names,
     };
-    format!("{} ({asked}), in {consumers}:\n", way.address)
+    format!("{} ({kind}), in {consumers}:\n", exposure.address)
 }
 
-fn grouped(way: &Way) -> Table {
+fn grouped(exposure: &ExposureReport) -> Table {
     let mut table = Table::new(["PROVIDER", "ENDPOINTS", "CONSUMER", "STATE", "COPIED IN"]);
-    for provider in &way.providers {
+    for provider in &exposure.providers {
         let mut groups: BTreeMap<Group<'_>, usize> = BTreeMap::new();
         for endpoint in &provider.endpoints {
-            for fate in &endpoint.consumers {
-                *groups.entry(Group::of(endpoint, fate)).or_default() += 1;
+            for state in &endpoint.consumers {
+                *groups.entry(Group::of(endpoint, state)).or_default() += 1;
             }
         }
         if groups.is_empty() {
@@ -70,7 +74,7 @@ fn grouped(way: &Way) -> Table {
                 provider.cluster.clone(),
                 format!("{count} {}", group.condition),
                 group.consumer.to_owned(),
-                format!("{:?}", group.finding.reason),
+                format!("{:?}", group.diagnosis.reason),
                 group.slice.unwrap_or_default().to_owned(),
             ];
             table.row(cells, None);
@@ -84,22 +88,22 @@ fn grouped(way: &Way) -> Table {
 struct Group<'a> {
     consumer: &'a str,
     condition: &'static str,
-    finding: &'a Finding,
+    diagnosis: &'a Diagnosis,
     slice: Option<&'a str>,
 }
 
 impl<'a> Group<'a> {
-    fn of(endpoint: &EndpointReport, fate: &'a Fate) -> Self {
+    fn of(endpoint: &EndpointReport, state: &'a ConsumerState) -> Self {
         Self {
-            consumer: &fate.cluster,
+            consumer: &state.cluster,
             condition: condition(endpoint),
-            finding: &fate.finding,
-            slice: fate.slice.as_deref(),
+            diagnosis: &state.diagnosis,
+            slice: state.slice.as_deref(),
         }
     }
 }
 
-fn each(way: &Way) -> Table {
+fn each(exposure: &ExposureReport) -> Table {
     let mut table = Table::new([
         "PROVIDER",
         "ENDPOINT",
@@ -110,18 +114,18 @@ fn each(way: &Way) -> Table {
         "STATE",
         "COPIED IN",
     ]);
-    for provider in &way.providers {
+    for provider in &exposure.providers {
         for endpoint in &provider.endpoints {
-            for fate in &endpoint.consumers {
+            for state in &endpoint.consumers {
                 let cells = [
                     provider.cluster.clone(),
-                    endpoint.addresses.join(","),
+                    addresses(endpoint),
                     condition(endpoint).to_owned(),
                     endpoint.node.clone().unwrap_or_default(),
                     endpoint.zone.clone().unwrap_or_default(),
-                    fate.cluster.clone(),
-                    format!("{:?}", fate.finding.reason),
-                    fate.slice.clone().unwrap_or_default(),
+                    state.cluster.clone(),
+                    format!("{:?}", state.diagnosis.reason),
+                    state.slice.clone().unwrap_or_default(),
                 ];
                 table.row(cells, None);
             }
@@ -160,9 +164,9 @@ fn bare(table: &mut Table, provider: &ProviderReport) {
 }
 
 fn state(provider: &ProviderReport) -> String {
-    let first = provider.findings.first();
+    let first = provider.diagnoses.first();
     first
-        .map(|finding| format!("{:?}", finding.reason))
+        .map(|diagnosis| format!("{:?}", diagnosis.reason))
         .unwrap_or_default()
 }
 
@@ -175,36 +179,23 @@ fn condition(endpoint: &EndpointReport) -> &'static str {
     }
 }
 
+fn addresses(endpoint: &EndpointReport) -> String {
+    let addresses = endpoint.addresses.iter().map(ToString::to_string);
+    addresses.collect::<Vec<_>>().join(",")
+}
+
 /// What is to be said, once each: what is wrong first.
-fn findings(explanation: &Explanation) -> Option<String> {
-    let ways = explanation.ways.iter();
-    let of_ways = ways.flat_map(|way| {
-        let consumers = way.consumers.iter().flat_map(|one| &one.findings);
-        let providers = way.providers.iter().flat_map(|one| &one.findings);
-        let endpoints = way.providers.iter().flat_map(|one| &one.endpoints);
-        let fates = endpoints.flat_map(|one| &one.consumers);
-        let fates = fates.map(|fate| &fate.finding);
-        way.findings
-            .iter()
-            .chain(consumers)
-            .chain(providers)
-            .chain(fates)
-    });
-    let told = |finding: &&Finding| {
-        !matches!(
-            finding.reason,
-            Reason::Copied | Reason::CopiedByKarmada | Reason::Own
-        )
-    };
-    let all = explanation.findings.iter().chain(of_ways).filter(told);
-    let distinct: BTreeSet<_> = all.map(|one| (one.reason.is_well(), one)).collect();
+fn diagnoses(explanation: &Explanation) -> Option<String> {
+    let all = explanation.diagnoses_with(|_| true).into_iter();
+    let all = all.filter(|one| !one.reason.is_plain());
+    let distinct: BTreeSet<_> = all.map(|one| (one.is_healthy(), one)).collect();
     if distinct.is_empty() {
         return None;
     }
-    let text = distinct.into_iter().map(|(_, finding)| {
-        let remedy = finding.remedy.iter();
+    let text = distinct.into_iter().map(|(_, diagnosis)| {
+        let remedy = diagnosis.remedy.iter();
         let remedy: String = remedy.map(|remedy| format!("  -> {remedy}\n")).collect();
-        format!("{:?}: {}\n{remedy}", finding.reason, finding.message)
+        format!("{:?}: {}\n{remedy}", diagnosis.reason, diagnosis.message)
     });
     Some(text.collect())
 }

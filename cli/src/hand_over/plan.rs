@@ -6,38 +6,38 @@ use causeway::domain::{self, ClusterName};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
-use crate::explain::scene::{Held, Scene};
 use crate::karmada::binding;
 use crate::karmada::outcome::{Left, Plan};
 use crate::karmada::step::{Step, Target};
+use crate::snapshot::{Held, Snapshot};
 
 /// What is to be waited for; where that is nothing, causeway's finalizer is to go.
-pub(super) fn plan(scene: &Scene) -> Plan {
-    let left = held_up(scene);
+pub(super) fn plan(snapshot: &Snapshot) -> Plan {
+    let left = held_up(snapshot);
     if !left.is_empty() {
         return Plan {
             steps: Vec::new(),
             left,
         };
     }
-    Plan::steps(release(scene).into_iter().collect())
+    Plan::steps(release(snapshot).into_iter().collect())
 }
 
 /// Why it cannot be handed over at all.
-pub(super) fn obstacle(scene: &Scene) -> Option<String> {
-    let Some(object) = &scene.wish else {
+pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
+    let Some(object) = &snapshot.wish else {
         return Some("the hub has no MultiClusterService of the name".to_owned());
     };
     let deleted = object.metadata.deletion_timestamp.is_some();
     deleted.then(|| "it is being deleted".to_owned())
 }
 
-fn held_up(scene: &Scene) -> Vec<Left> {
-    let mut left = unprovided(scene);
-    for (name, held) in &scene.members {
+fn held_up(snapshot: &Snapshot) -> Vec<Left> {
+    let mut left = unprovided(snapshot);
+    for (name, held) in &snapshot.members {
         match held {
-            Ok(held) => left.extend(causeways(scene, name, held)),
-            Err(why) if takes_part(scene, name) => left.push(Left::member(
+            Ok(held) => left.extend(causeways(snapshot, name, held)),
+            Err(why) if takes_part(snapshot, name) => left.push(Left::member(
                 name,
                 format!("it could not be read, so what causeway has there is not known: {why}"),
             )),
@@ -48,18 +48,18 @@ fn held_up(scene: &Scene) -> Vec<Left> {
 }
 
 /// The providers from which Karmada does not collect endpoints. It passes over clusters that are not ready.
-fn unprovided(scene: &Scene) -> Vec<Left> {
-    let Some(wish) = wish(scene) else {
+fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
+    let Some(wish) = wish(snapshot) else {
         return vec![Left::hub(
             "the MultiClusterService cannot be read".to_owned(),
         )];
     };
-    let works = scene.works.as_deref().unwrap_or_default();
+    let works = snapshot.works.as_deref().unwrap_or_default();
     let collected = |name: &str| {
         let mut works = works.iter().filter(|work| work.holds_service());
         works.any(|work| work.member() == name)
     };
-    let providers = scene.clusters.iter().filter(|cluster| {
+    let providers = snapshot.clusters.iter().filter(|cluster| {
         let name = ClusterName::try_from(cluster.name_any().as_str());
         name.is_ok_and(|name| wish.providers.includes(&name)) && is_ready(cluster)
     });
@@ -74,15 +74,14 @@ fn unprovided(scene: &Scene) -> Vec<Left> {
 }
 
 /// What causeway still has in a member for the MultiClusterService.
-fn causeways(scene: &Scene, member: &str, held: &Held) -> Vec<Left> {
+fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
     let mut left = Vec::new();
-    let copies = held.slices_of(&scene.key.name);
-    let copies =
-        copies.filter(|slice| scene.is_ours(*slice) && crate::explain::scene::is_copy(slice));
+    let copies = held.slices_of(&snapshot.key.name);
+    let copies = copies.filter(|slice| snapshot.is_ours(*slice) && crate::snapshot::is_copy(slice));
     for copy in copies {
         let provider = copy.labels().get(labels::SOURCE_CLUSTER);
         let provider = provider.map_or("its provider", String::as_str);
-        let karmadas = scene.dispatched(held, provider).next();
+        let karmadas = snapshot.dispatched(held, provider).next();
         let why = match karmadas {
             Some(_) => {
                 format!("causeway's copy is there yet, beside Karmada's slices of {provider}")
@@ -93,11 +92,11 @@ fn causeways(scene: &Scene, member: &str, held: &Held) -> Vec<Left> {
         };
         left.push(Left::slice(member, copy, why));
     }
-    if let Some(service) = held.service(&scene.key.name)
-        && bears_mark(scene, service)
+    if let Some(service) = held.service(&snapshot.key.name)
+        && bears_mark(snapshot, service)
     {
         let of_karmada = ownership::is_karmadas(&service.metadata);
-        let why = match (of_karmada, &scene.unapplied) {
+        let why = match (of_karmada, &snapshot.unapplied) {
             (true, _) => {
                 "Karmada has taken the Service over, and causeway's label is on it yet".to_owned()
             }
@@ -109,7 +108,7 @@ fn causeways(scene: &Scene, member: &str, held: &Held) -> Vec<Left> {
             }
             (false, None) => format!(
                 "the Service is causeway's yet: Karmada has not taken it over (ResourceBinding {})",
-                binding::name(&scene.key.name)
+                binding::name(&snapshot.key.name)
             ),
         };
         left.push(Left::member(member, why));
@@ -117,12 +116,12 @@ fn causeways(scene: &Scene, member: &str, held: &Held) -> Vec<Left> {
     let published = held
         .exports
         .iter()
-        .filter(|one| is_native(scene, *one))
+        .filter(|one| is_native(snapshot, *one))
         .count()
         + held
             .imports
             .iter()
-            .filter(|one| is_native(scene, *one))
+            .filter(|one| is_native(snapshot, *one))
             .count();
     if published > 0 {
         let why =
@@ -133,22 +132,22 @@ fn causeways(scene: &Scene, member: &str, held: &Held) -> Vec<Left> {
 }
 
 /// Whether it bears this hub's label, also where it is somebody else's already.
-fn bears_mark<K: Resource>(scene: &Scene, object: &K) -> bool {
+fn bears_mark<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     let mark = object.labels().get(labels::HUB);
-    mark.is_some_and(|mark| scene.hub_uid.as_ref().is_none_or(|own| own == mark))
+    mark.is_some_and(|mark| snapshot.hub_uid.as_ref().is_none_or(|own| own == mark))
 }
 
-fn is_native<K: Resource>(scene: &Scene, object: &K) -> bool {
+fn is_native<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     let owner = object.annotations().get(labels::OWNER);
-    scene.is_ours(object) && owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
+    snapshot.is_ours(object) && owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
 }
 
-fn wish(scene: &Scene) -> Option<domain::MultiClusterService> {
-    domain::MultiClusterService::try_from(scene.wish.as_ref()?).ok()
+fn wish(snapshot: &Snapshot) -> Option<domain::MultiClusterService> {
+    domain::MultiClusterService::try_from(snapshot.wish.as_ref()?).ok()
 }
 
-fn takes_part(scene: &Scene, name: &str) -> bool {
-    let (Some(wish), Ok(name)) = (wish(scene), ClusterName::try_from(name)) else {
+fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
+    let (Some(wish), Ok(name)) = (wish(snapshot), ClusterName::try_from(name)) else {
         return true;
     };
     wish.providers.includes(&name) || wish.consumers.includes(&name)
@@ -161,8 +160,8 @@ fn is_ready(cluster: &Cluster) -> bool {
 }
 
 /// Takes causeway's finalizer, and the probe, off the MultiClusterService: the controller sets none while Karmada carries it.
-fn release(scene: &Scene) -> Option<Step> {
-    let object = scene.wish.as_ref()?;
+fn release(snapshot: &Snapshot) -> Option<Step> {
+    let object = snapshot.wish.as_ref()?;
     let finalizers = object.finalizers();
     let is_held = finalizers.iter().any(|one| one == labels::FINALIZER);
     let is_probed = object.annotations().contains_key(labels::PROBE);

@@ -12,12 +12,11 @@ use super::outcome::{Outcome, Plan, Report, State, Written};
 use super::step::{Done, Members, StepError};
 use crate::args::{HubArgs, MoveArgs};
 use crate::ask::{ApiServer, AskError};
-use crate::explain::ExplainError;
-use crate::explain::gather::{self, Question};
-use crate::explain::scene::Scene;
 use crate::lease::{self, Controller};
 use crate::say;
 use crate::say::OutputError;
+use crate::snapshot::Snapshot;
+use crate::snapshot::gather::{self, GatherError};
 
 /// How often hub and members are read while something is waited for.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -28,7 +27,7 @@ pub(crate) enum MoveError {
     #[error(transparent)]
     Ask(#[from] AskError),
     #[error(transparent)]
-    Explain(#[from] ExplainError),
+    Gather(#[from] GatherError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(
@@ -54,13 +53,13 @@ pub(crate) struct Direction {
     /// Whether Karmada's controllers have to be at work, or not to be.
     pub gate: bool,
     /// What may be written, and what is to be waited for.
-    pub plan: fn(&Scene) -> Plan,
+    pub plan: fn(&Snapshot) -> Plan,
     /// All that would be written.
-    pub whole: fn(&Scene) -> Plan,
+    pub whole: fn(&Snapshot) -> Plan,
     /// Why it cannot be done at all.
-    pub obstacle: fn(&Scene) -> Option<String>,
+    pub obstacle: fn(&Snapshot) -> Option<String>,
     /// Why no more of it is to be done, by the UIDs of the Works at the beginning.
-    pub halt: fn(&Scene, &BTreeSet<String>) -> Option<String>,
+    pub halt: fn(&Snapshot, &BTreeSet<String>) -> Option<String>,
     /// Why nothing is done, as Karmada's controllers are, or are not, at work.
     pub refusal: fn(&Gate) -> Option<String>,
 }
@@ -102,16 +101,16 @@ impl Mover<'_> {
         let mut outcomes = Vec::new();
         let mut due = Vec::new();
         for key in keys {
-            let scene = self.look(key).await?;
-            if scene.wish.is_none()
-                && scene.works.iter().flatten().next().is_none()
+            let snapshot = self.look(key).await?;
+            if snapshot.wish.is_none()
+                && snapshot.works.iter().flatten().next().is_none()
                 && !self.args.all
             {
                 return Err(MoveError::NotFound(key.clone()));
             }
-            match self.settled(key, &scene) {
+            match self.settled(key, &snapshot) {
                 Some(outcome) => outcomes.push(outcome),
-                None => due.push(scene),
+                None => due.push(snapshot),
             }
         }
         for outcome in &outcomes {
@@ -121,15 +120,15 @@ impl Mover<'_> {
             true => None,
             false => self.refused(&due).await?,
         };
-        for scene in &due {
+        for snapshot in &due {
             let outcome = match &refused {
                 Some(why) => Outcome::new(
-                    &scene.key,
+                    &snapshot.key,
                     State::Refused,
                     format!("not {}: {why}", self.direction.done),
                 ),
-                None if self.args.dry_run => self.planned(scene)?,
-                None => self.walk(&scene.key).await?,
+                None if self.args.dry_run => self.planned(snapshot)?,
+                None => self.walk(&snapshot.key).await?,
             };
             self.tell(&outcome)?;
             outcomes.push(outcome);
@@ -137,28 +136,24 @@ impl Mover<'_> {
         self.finish(Report::new(self.args.dry_run, outcomes))
     }
 
-    async fn look(&self, key: &ServiceKey) -> Result<Scene, MoveError> {
-        let question = Question {
-            key: key.clone(),
-            lease: &self.args.controller.lease,
-            allow_insecure: self.args.insecure.allow_insecure_members,
-        };
-        let scene = gather::scene(self.hub, &question).await?;
-        if scene.works.is_none() {
+    async fn look(&self, key: &ServiceKey) -> Result<Snapshot, MoveError> {
+        let allow_insecure = self.args.insecure.allow_insecure_members;
+        let snapshot = gather::read(self.hub, key, allow_insecure).await?;
+        if snapshot.works.is_none() {
             return Err(MoveError::WorksHidden);
         }
-        if scene.hub_uid.is_none() {
+        if snapshot.hub_uid.is_none() {
             return Err(MoveError::HubHidden);
         }
-        Ok(scene)
+        Ok(snapshot)
     }
 
     /// What came of it already: nothing is to be done, or nothing can be.
-    fn settled(&self, key: &ServiceKey, scene: &Scene) -> Option<Outcome> {
-        if (self.direction.plan)(scene).is_empty() {
+    fn settled(&self, key: &ServiceKey, snapshot: &Snapshot) -> Option<Outcome> {
+        if (self.direction.plan)(snapshot).is_empty() {
             return Some(Outcome::new(key, State::Done, self.direction.nothing));
         }
-        let why = (self.direction.obstacle)(scene)?;
+        let why = (self.direction.obstacle)(snapshot)?;
         Some(Outcome::new(
             key,
             State::Refused,
@@ -167,7 +162,7 @@ impl Mover<'_> {
     }
 
     /// Why nothing is done: causeway does not run, Karmada's controllers are at work and should not be, or the other way round.
-    async fn refused(&self, due: &[Scene]) -> Result<Option<String>, MoveError> {
+    async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, MoveError> {
         let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
         if let Some(trouble) = controller.trouble(Timestamp::now()) {
             return Ok(Some(format!(
@@ -184,8 +179,8 @@ impl Mover<'_> {
         };
         let probed = due
             .iter()
-            .filter(|scene| scene.wish.is_some() && !self.args.dry_run);
-        let probed: Vec<_> = probed.map(|scene| scene.key.clone()).collect();
+            .filter(|snapshot| snapshot.wish.is_some() && !self.args.dry_run);
+        let probed: Vec<_> = probed.map(|snapshot| snapshot.key.clone()).collect();
         self.note(format_args!(
             "watching for {} s whether Karmada's MultiClusterService controllers write",
             window.as_secs()
@@ -205,10 +200,10 @@ impl Mover<'_> {
         Ok(refusal)
     }
 
-    fn planned(&self, scene: &Scene) -> Result<Outcome, MoveError> {
-        let plan = (self.direction.whole)(scene);
+    fn planned(&self, snapshot: &Snapshot) -> Result<Outcome, MoveError> {
+        let plan = (self.direction.whole)(snapshot);
         let mut outcome = Outcome::new(
-            &scene.key,
+            &snapshot.key,
             State::Planned,
             format!("would be {} (dry run)", self.direction.done),
         );
@@ -229,24 +224,24 @@ impl Mover<'_> {
         let (mut works, mut last) = (None, String::new());
         loop {
             ticks.tick().await;
-            let scene = self.look(key).await?;
-            let works = works.get_or_insert_with(|| uids(&scene));
-            if let Some(why) = (self.direction.halt)(&scene, works) {
+            let snapshot = self.look(key).await?;
+            let works = works.get_or_insert_with(|| uids(&snapshot));
+            if let Some(why) = (self.direction.halt)(&snapshot, works) {
                 outcome.state = State::Refused;
                 outcome.message = format!("not {}: {why}", self.direction.done);
                 return Ok(outcome);
             }
-            let plan = (self.direction.plan)(&scene);
+            let plan = (self.direction.plan)(&snapshot);
             if plan.is_empty() {
                 return Ok(outcome);
             }
-            let failed = self.write(&plan, &scene, &mut outcome).await?;
+            let failed = self.write(&plan, &snapshot, &mut outcome).await?;
             let wrote = !plan.steps.is_empty() && failed.is_empty();
             let late = Instant::now() >= deadline;
             if late || (!self.args.waiting.wait && !wrote) {
                 outcome.left = plan.left.into_iter().chain(failed).collect();
                 outcome.state = State::Unfinished;
-                outcome.message = self.unfinished(&scene, late);
+                outcome.message = self.unfinished(&snapshot, late);
                 return Ok(outcome);
             }
             if wrote {
@@ -266,10 +261,13 @@ impl Mover<'_> {
     async fn write(
         &self,
         plan: &Plan,
-        scene: &Scene,
+        snapshot: &Snapshot,
         outcome: &mut Outcome,
     ) -> Result<Vec<super::outcome::Left>, MoveError> {
-        let mut members = Members::new(&scene.clusters, self.args.insecure.allow_insecure_members);
+        let mut members = Members::new(
+            &snapshot.clusters,
+            self.args.insecure.allow_insecure_members,
+        );
         let mut failed = Vec::new();
         for step in &plan.steps {
             match step.write(self.hub, &mut members).await {
@@ -285,12 +283,12 @@ impl Mover<'_> {
         Ok(failed)
     }
 
-    fn unfinished(&self, scene: &Scene, late: bool) -> String {
+    fn unfinished(&self, snapshot: &Snapshot, late: bool) -> String {
         let within = match late {
             true => format!(" within {} s", self.args.waiting.timeout.as_secs()),
             false => String::new(),
         };
-        let told = scene
+        let told = snapshot
             .told()
             .map(|told| format!("; the controller says {told}"));
         format!(
@@ -332,7 +330,7 @@ impl Mover<'_> {
 }
 
 /// The UIDs of the Works.
-fn uids(scene: &Scene) -> BTreeSet<String> {
-    let works = scene.works.iter().flatten();
+fn uids(snapshot: &Snapshot) -> BTreeSet<String> {
+    let works = snapshot.works.iter().flatten();
     works.map(|work| work.uid().to_owned()).collect()
 }

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use kube::ResourceExt as _;
 
 use crate::ask::ApiServer;
-use crate::explain::{self, Judgement};
+use crate::explain::{self, Health};
 use crate::karmada::binding::{self, Unapplied};
 
 /// How many services are judged at once: each reads every member.
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Known {
     /// Where Karmada carries it.
-    pub judgement: Option<Judgement>,
+    pub health: Option<Health>,
     /// Where one service is asked about.
     pub unapplied: Option<Unapplied>,
 }
@@ -40,7 +40,7 @@ pub(crate) async fn read(
         let key = ServiceKey::new(namespace.as_str(), name.as_str());
         let mut known = Known::default();
         if is_carried(service) {
-            known.judgement = explain::judgement(hub, &key, allow_insecure).await.ok();
+            known.health = explain::health(hub, &key, allow_insecure).await.ok();
         }
         if one {
             known.unapplied = binding::unapplied(hub, &key).await.unwrap_or_default();

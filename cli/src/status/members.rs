@@ -99,6 +99,21 @@ impl Wanted {
             + Debug
             + DeserializeOwned,
     {
+        let served = self.served_in(member).await?;
+        Ok(served.map(|(_, objects)| objects).unwrap_or_default())
+    }
+
+    /// The same, with that version; `None` where the member serves none.
+    pub(crate) async fn served_in<K>(
+        &self,
+        member: &ApiServer,
+    ) -> Result<Option<(Version, Vec<K>)>, AskError>
+    where
+        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
         let mut parameters = ListParams::default();
         if let Some(name) = &self.name {
             parameters = parameters.fields(&format!("metadata.name={name}"));
@@ -110,12 +125,12 @@ impl Wanted {
                 None => Api::all_with(client, &version),
             };
             match member.ask(api.list(&parameters)).await {
-                Ok(list) => return Ok(list.items),
+                Ok(list) => return Ok(Some((version, list.items))),
                 Err(AskError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Vec::new())
+        Ok(None)
     }
 
     fn api<K>(&self, member: &ApiServer) -> Api<K>

@@ -178,9 +178,9 @@ impl Report {
             let Some(known) = known.get(&key) else {
                 continue;
             };
-            if let Some(judgement) = &known.judgement {
-                service.ready = judgement.ready;
-                service.message.clone_from(&judgement.message);
+            if let Some(health) = &known.health {
+                service.ready = health.ready;
+                service.message.clone_from(&health.message);
             }
             service.propagation.clone_from(&known.unapplied);
         }

@@ -29,7 +29,8 @@ impl Finalizers {
         patch(resource_version, self.others().collect())
     }
 
-    fn others(&self) -> impl Iterator<Item = &str> {
+    /// Those of others.
+    pub fn others(&self) -> impl Iterator<Item = &str> {
         let all = self.0.iter().map(String::as_str);
         all.filter(|name| *name != labels::FINALIZER)
     }

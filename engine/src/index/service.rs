@@ -160,6 +160,11 @@ impl ServiceView {
         self.hub.as_deref() == Some(hub) && self.derived_for.as_deref() == Some(&*key.name)
     }
 
+    /// Whether it only names another host, and has no endpoints.
+    pub fn is_external_name(&self) -> bool {
+        self.shape.kind == ServiceKind::ExternalName
+    }
+
     /// The ports, by name, number and protocol.
     pub fn ports(&self) -> Vec<ServicePort> {
         self.shape

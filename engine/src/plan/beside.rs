@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use causeway::api::condition::reason;
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::copy::Provider;
 use super::copy::give_way::{lags, ready};
-use super::desired::{Beside, Desired, DesiredMember, Members, Problem};
+use super::desired::{Beside, Desired, DesiredMember, Members, Problem, ProblemKind};
 use super::placement::Placement;
 use super::service::DesiredService;
 use crate::index::Index;
@@ -60,7 +59,7 @@ pub(super) fn give_way(
     });
     let fit = desired.problem.as_ref().map(|why| Gap::Fit {
         consumer: consumer(),
-        why: why.clone(),
+        why: why.to_string(),
     });
     let all = endpoints.chain(behind).chain(service).chain(fit);
     all.collect()
@@ -106,10 +105,14 @@ pub(super) fn say(
     let wavers = !new.is_empty();
     Desired {
         problem: Some(Problem {
-            reason: reason::MANAGED_BY_KARMADA,
+            kind: ProblemKind::ManagedByKarmada,
             message,
         }),
-        beside: Some(Beside { gaps, wavers }),
+        beside: Some(Beside {
+            work: work.to_owned(),
+            gaps,
+            wavers,
+        }),
         again_at: desired.again_at.into_iter().chain(again_at).min(),
         ..desired
     }

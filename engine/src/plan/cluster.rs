@@ -6,6 +6,7 @@ use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::condition_state::{ConditionState, set};
+use super::status::TTL_EXPIRED;
 use crate::index::Index;
 use crate::index::member::{Configuration, Member, Membership};
 use crate::model::{MemberState, TimePoint};
@@ -97,7 +98,13 @@ fn in_words(
             let message = "the first lists are not complete";
             (FALSE, reason::SYNCING, message.to_owned())
         }
-        MemberState::Unreachable { why, .. } => (FALSE, reason::UNREACHABLE, why),
+        MemberState::Unreachable { why, .. } => {
+            let message = match index.has_ttl_expired(name) {
+                true => format!("{why}; {TTL_EXPIRED}: its endpoints are not used"),
+                false => why,
+            };
+            (FALSE, reason::UNREACHABLE, message)
+        }
         MemberState::Refused(why) => (FALSE, reason::REFUSED, why),
         MemberState::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),
         MemberState::NotJoined => return None,

@@ -18,14 +18,13 @@ use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
-pub use self::desired::{Clusterset, DesiredImport, Imports};
+pub use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
 use self::exports::Exports;
 use self::importer::{Importer, Source};
 use self::merge::{Constituent, Merged};
 use super::copy::Provider;
 use super::settings::Settings;
 use crate::index::Index;
-use crate::index::member::Member;
 use crate::model::{MemberState, TimePoint};
 
 /// Plans the clusterset's part of one service.
@@ -42,7 +41,7 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
     if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
         return Clusterset {
             imports: Imports::Untouched,
-            problem: Some(protected.to_string()),
+            problem: Some(protected),
             ..plan
         };
     }
@@ -58,13 +57,14 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
         providers: providers(index, &exports, &constituents),
         importer: index.hub.importer(key, now),
     };
-    let imports = desired_imports(index, key, &source);
+    let (imports, not_importing) = desired_imports(index, key, &source);
     let karmadas = karmada::said(index, key, source.importer, &imports);
     let karmada_again_at = karmada::again_at(source.importer, &imports, now);
     exporters.extend(unknown.into_iter().flatten());
     let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
     Clusterset {
         imports: Imports::Wanted(imports),
+        not_importing,
         // While an exporter is unknown its place is not known either.
         precedences: match unsure {
             true => BTreeMap::new(),
@@ -89,18 +89,23 @@ fn concerns(index: &Index, key: &ServiceKey) -> bool {
     })
 }
 
+/// What each member should hold, and which import nothing.
 fn desired_imports(
     index: &Index,
     key: &ServiceKey,
     source: &Source<'_>,
-) -> BTreeMap<ClusterName, DesiredImport> {
-    let desired = |(name, member): (&ClusterName, &Member)| {
+) -> (
+    BTreeMap<ClusterName, DesiredImport>,
+    BTreeMap<ClusterName, NotImporting>,
+) {
+    let (mut imports, mut not_importing) = (BTreeMap::new(), BTreeMap::new());
+    for (name, member) in &index.members {
         let left_out = matches!(
             index.member_state(name),
             MemberState::LeftOut(_) | MemberState::NotJoined
         );
         if left_out || index.hub.is_leaving(name) {
-            return None;
+            continue;
         }
         let importer = Importer {
             index,
@@ -109,9 +114,17 @@ fn desired_imports(
             member,
             source,
         };
-        Some((name.clone(), importer.desired()?))
-    };
-    index.members.iter().filter_map(desired).collect()
+        match importer.served() {
+            Ok(served) => {
+                let desired = importer.desired(served);
+                imports.extend(desired.map(|desired| (name.clone(), desired)));
+            }
+            Err(why) => {
+                not_importing.insert(name.clone(), why);
+            }
+        }
+    }
+    (imports, not_importing)
 }
 
 /// Whose slices are copied: those of the valid exports, and whatever is there of clusters of which nothing is known.

@@ -40,7 +40,7 @@ pub enum ConditionState {
 impl From<&Problem> for ConditionState {
     fn from(problem: &Problem) -> Self {
         Self::False {
-            reason: problem.reason.into(),
+            reason: problem.reason().into(),
             message: problem.message.clone(),
         }
     }

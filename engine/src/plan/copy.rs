@@ -2,23 +2,25 @@
 
 pub(crate) mod give_way;
 mod parties;
+mod passed_over;
 mod recipe;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, ServiceKey, ServicePort, short_hash};
+use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, short_hash};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use string_cache::DefaultAtom;
 
 pub use self::parties::{Consumer, Origin, Provider};
+use self::passed_over::MOST_SLICES;
+pub use self::passed_over::{PassedOver, PortGap, PortGaps};
 use self::recipe::Recipe;
 use crate::index::member::Member;
 use crate::model::slice::{
-    AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceSlice,
+    AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint,
+    SourceSlice,
 };
 
 /// A copy that a consumer should hold. What it holds is known by its hash; it is made only if it is to be written.
@@ -70,6 +72,19 @@ impl WantedCopy {
     /// On whose behalf it is made, `<kind>/<uid>`.
     pub fn owner(&self) -> &str {
         self.recipe.owner()
+    }
+
+    /// Why an endpoint of the source is not in the copy, if it is not.
+    pub fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
+        self.recipe.refusal(endpoint)
+    }
+
+    /// What the copy lacks of the ports that the consumer's Service offers.
+    pub fn port_gaps(&self) -> PortGaps {
+        PortGaps {
+            recipe: self.recipe.clone(),
+            source: self.source.clone(),
+        }
     }
 
     /// The object of that name, without identity.
@@ -127,6 +142,10 @@ pub struct DesiredCopies {
     pub held: Held,
     /// What is not copied of its providers' endpoints.
     pub refused: BTreeMap<ClusterName, Refused>,
+    /// The slices of which there is to be no copy, and why.
+    passed_over: BTreeMap<ClusterName, BTreeMap<Arc<str>, PassedOver>>,
+    /// The providers with more slices than are copied.
+    beyond_limit: BTreeSet<ClusterName>,
 }
 
 impl DesiredCopies {
@@ -161,14 +180,28 @@ impl DesiredCopies {
     }
 
     /// Nothing of the slice can be copied. What was before stays where it cannot be read, or is too much.
-    fn pass_over(&mut self, path: Path, provider: &ClusterName, name: &str, unfit: Unfit) {
-        if unfit != Unfit::Names {
+    fn refuse(&mut self, path: Path, provider: &ClusterName, name: &Arc<str>, why: PassedOver) {
+        if !matches!(why, PassedOver::AddressType) {
             for address_type in [AddressType::Ipv4, AddressType::Ipv6] {
                 let copy = copy_name(path, provider, name, address_type);
                 self.held.copies.insert(copy);
             }
         }
-        self.note_refused(provider, 0, 1, || Some(unfit.to_string()));
+        self.note_refused(provider, 0, 1, || Some(why.to_string()));
+        self.pass_over(provider, name, why);
+    }
+
+    fn pass_over(&mut self, provider: &ClusterName, name: &Arc<str>, why: PassedOver) {
+        let of_provider = self.passed_over.entry(provider.clone()).or_default();
+        of_provider.insert(name.clone(), why);
+    }
+
+    /// Why there is to be no copy of that slice, where its content decides.
+    pub fn passed_over(&self, provider: &ClusterName, slice: &str) -> Option<&PassedOver> {
+        match self.beyond_limit.contains(provider) {
+            true => Some(&PassedOver::TooManySlices),
+            false => self.passed_over.get(provider)?.get(slice),
+        }
     }
 
     /// The names of copies that something else has in the consumer.
@@ -189,11 +222,14 @@ impl DesiredCopies {
 
     /// Whether a copy that is there is to go.
     pub fn rejects(&self, name: &Arc<str>, copy: &CopiedSlice) -> bool {
-        let of_unknown = |cluster: &DefaultAtom| self.held.clusters.contains(&**cluster);
-        let held = self.held.all
-            || self.held.copies.contains(name)
-            || copy.source_cluster.as_ref().is_some_and(of_unknown);
-        !held && !self.wanted.contains_key(name)
+        let provider = copy.source_cluster.as_deref().unwrap_or_default();
+        !self.keeps(provider, name) && !self.wanted.contains_key(name)
+    }
+
+    /// Whether a copy of that provider's stays as it is.
+    pub fn keeps(&self, provider: &str, name: &str) -> bool {
+        let held = &self.held;
+        held.all || held.copies.contains(name) || held.clusters.contains(provider)
     }
 }
 
@@ -216,37 +252,47 @@ pub fn copies<'a>(
         let count = sources().count();
         if count > MOST_SLICES {
             desired.held.clusters.insert(provider.name.clone());
+            desired.beyond_limit.insert(provider.name.clone());
             desired.note_refused(provider.name, 0, count, || {
-                Some(format!(
-                    "no more than {MOST_SLICES} of a service are copied"
-                ))
+                Some(PassedOver::TooManySlices.to_string())
             });
             continue;
         }
         let kept = KeptByKubernetes::of(|| sources().map(|(_, source)| &**source));
-        for (name, source) in sources().filter(|(_, source)| !kept.says_all_of(source)) {
-            if let Some(unfit) = Unfit::of(source) {
-                desired.pass_over(origin.path, provider.name, name, unfit);
+        for (name, source) in sources() {
+            if kept.says_all_of(source) {
+                desired.pass_over(provider.name, name, PassedOver::Redundant);
+                continue;
+            }
+            if let Some(why) = PassedOver::of(source) {
+                desired.refuse(origin.path, provider.name, name, why);
                 continue;
             }
             let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
-            if is_behind(source, &provider.ports, consumer.ports) {
+            if recipe.is_behind(source) {
                 desired.held.copies.insert(copy_name);
-            } else if recipe.offers(source) {
-                let outcome = recipe.outcome(fingerprint, source);
-                desired.note_refused(provider.name, outcome.refused, 0, || {
-                    recipe.first_refusal(source)
-                });
-                let copy = WantedCopy {
-                    content: Recipe::content(&outcome, origin.import),
-                    name: name.clone(),
-                    source: source.clone(),
-                    lost: member.lost_versions(&source.version.uid),
-                    recipe: recipe.clone(),
-                    import: import.clone(),
-                };
-                desired.wanted.insert(copy_name, copy);
+                desired.pass_over(provider.name, name, PassedOver::Behind);
+                continue;
             }
+            if !recipe.offers(source) {
+                let (recipe, source) = (recipe.clone(), source.clone());
+                let gaps = PortGaps { recipe, source };
+                desired.pass_over(provider.name, name, PassedOver::NoPort(gaps));
+                continue;
+            }
+            let outcome = recipe.outcome(fingerprint, source);
+            desired.note_refused(provider.name, outcome.refused, 0, || {
+                recipe.first_refusal(source)
+            });
+            let copy = WantedCopy {
+                content: Recipe::content(&outcome, origin.import),
+                name: name.clone(),
+                source: source.clone(),
+                lost: member.lost_versions(&source.version.uid),
+                recipe: recipe.clone(),
+                import: import.clone(),
+            };
+            desired.wanted.insert(copy_name, copy);
         }
     }
     desired
@@ -284,64 +330,6 @@ impl<'a> KeptByKubernetes<'a> {
                 .endpoints()
                 .all(|endpoint| self.addresses.contains(&endpoint.address))
     }
-}
-
-/// Slices of one service and provider that are copied; those of Kubernetes hold a hundred endpoints each.
-const MOST_SLICES: usize = 1000;
-/// Endpoints that a slice may have (discovery.k8s.io/v1).
-const MOST_ENDPOINTS: usize = 1000;
-
-/// Why nothing of a slice can be copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unfit {
-    Names,
-    Unread,
-    TooLarge,
-}
-
-impl Unfit {
-    fn of(source: &SourceSlice) -> Option<Self> {
-        match source.address_type {
-            AddressType::Other => Some(Self::Names),
-            AddressType::Unread => Some(Self::Unread),
-            AddressType::Ipv4 | AddressType::Ipv6 => {
-                (source.len() > MOST_ENDPOINTS).then_some(Self::TooLarge)
-            }
-        }
-    }
-}
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Names => out.write_str("its addressType is neither IPv4 nor IPv6"),
-            Self::Unread => out.write_str("it cannot be read; copies made of it before stay"),
-            Self::TooLarge => write!(
-                out,
-                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
-            ),
-        }
-    }
-}
-
-/// Whether the provider's controllers have not caught up with a change of its Service's ports: the slice has a port of a
-/// name that the Service has not, and lacks one that is to be offered.
-fn is_behind(
-    source: &SourceSlice,
-    provider_ports: &[ServicePort],
-    offered: &[ServicePort],
-) -> bool {
-    let named = |port: &SlicePort, service_port: &ServicePort| {
-        *service_port.name == *port.name && service_port.id.protocol == port.protocol
-    };
-    let is_unknown = |port: &SlicePort| !provider_ports.iter().any(|known| named(port, known));
-    let is_missing = |wanted: &ServicePort| {
-        let mut here = provider_ports.iter().filter(|known| known.id == wanted.id);
-        !here.any(|known| source.ports.iter().any(|port| named(port, known)))
-    };
-    source.manager == SliceManager::Pods
-        && source.ports.iter().any(is_unknown)
-        && offered.iter().any(is_missing)
 }
 
 const NAME_MAX: usize = 253;

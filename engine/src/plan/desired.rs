@@ -8,7 +8,7 @@ use causeway::domain::{ClusterName, ServicePort};
 use super::clusterset::Clusterset;
 use super::copy::DesiredCopies;
 use super::placement::Placement;
-use super::service::DesiredService;
+use super::service::{DesiredService, ServiceProblem};
 use crate::index::gaps::Gap;
 use crate::model::TimePoint;
 
@@ -19,6 +19,8 @@ pub struct Desired {
     pub members: Members,
     /// What ServiceExports ask the members to hold.
     pub clusterset: Clusterset,
+    /// The ports that a MultiClusterService exposes.
+    pub exposed: Vec<ServicePort>,
     /// What is wrong on the hub's side.
     pub problem: Option<Problem>,
     /// Who provides, who consumes, and who takes no part.
@@ -50,22 +52,55 @@ pub struct DesiredMember {
     pub offered: Vec<ServicePort>,
     /// The copies.
     pub copies: DesiredCopies,
-    /// Why the member cannot be served as asked, for a person.
-    pub problem: Option<String>,
+    /// Why the member cannot be served as asked.
+    pub problem: Option<ServiceProblem>,
 }
 
 /// What is wrong on the hub's side: the reason and message of ServiceApplied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The reason, in CamelCase.
-    pub reason: &'static str,
+    /// What kind of problem it is.
+    pub kind: ProblemKind,
     /// What is wrong and what to do, for a person.
     pub message: String,
+}
+
+/// What is wrong on the hub's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// The hub has no Service of the name.
+    ServiceNotFound,
+    /// The Service lacks a port that is to be exposed.
+    PortNotFound,
+    /// The Service is an ExternalName.
+    ExternalName,
+    /// The namespace or the service is protected.
+    Protected,
+    /// The MultiClusterService cannot be read.
+    Invalid,
+    /// Karmada's own controllers carry it.
+    ManagedByKarmada,
+}
+
+impl Problem {
+    /// The reason of ServiceApplied.
+    pub fn reason(&self) -> &'static str {
+        match self.kind {
+            ProblemKind::ServiceNotFound => reason::SERVICE_NOT_FOUND,
+            ProblemKind::PortNotFound => reason::PORT_NOT_FOUND,
+            ProblemKind::ManagedByKarmada => reason::MANAGED_BY_KARMADA,
+            ProblemKind::ExternalName | ProblemKind::Protected | ProblemKind::Invalid => {
+                reason::SERVICE_APPLIED_FAILED
+            }
+        }
+    }
 }
 
 /// The current state of a service that Karmada manages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
+    /// The Work by which it does.
+    pub work: String,
     /// What consumers lack.
     pub gaps: BTreeSet<Gap>,
     /// Whether some of that may be there in a moment: what was said before stays.
@@ -77,6 +112,6 @@ impl Desired {
     /// causeway's.
     pub fn karmadas_problem(&self) -> Option<&Problem> {
         let problem = self.problem.as_ref();
-        problem.filter(|problem| problem.reason == reason::MANAGED_BY_KARMADA)
+        problem.filter(|problem| problem.kind == ProblemKind::ManagedByKarmada)
     }
 }

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use causeway::api::condition::reason;
 use causeway::domain::{
     ExposedPort, ExposedPorts, MultiClusterService, ServiceKey, describe_ports,
 };
 
-use super::desired::Problem;
+use super::desired::{Problem, ProblemKind};
 use crate::index::Index;
 use crate::index::hub::Lost;
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
@@ -109,7 +108,7 @@ fn expose_ports(
             "Service {key} is an ExternalName and has no endpoints; expose a Service with a selector"
         );
         let problem = Problem {
-            reason: reason::SERVICE_APPLIED_FAILED,
+            kind: ProblemKind::ExternalName,
             message,
         };
         return Exposed::nothing(State::Held, problem, None);
@@ -206,7 +205,7 @@ fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec
 fn service_not_found(key: &ServiceKey, until: Option<TimePoint>) -> Problem {
     let message = format!("the hub has no Service {key}; {}", fate(until));
     Problem {
-        reason: reason::SERVICE_NOT_FOUND,
+        kind: ProblemKind::ServiceNotFound,
         message,
     }
 }
@@ -226,7 +225,7 @@ fn port_not_found(
         fate(until)
     );
     Problem {
-        reason: reason::PORT_NOT_FOUND,
+        kind: ProblemKind::PortNotFound,
         message,
     }
 }

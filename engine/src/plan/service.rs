@@ -1,6 +1,7 @@
 //! The Service that a member should hold.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use causeway::api::labels;
 use causeway::domain::{ServiceKey, ServicePort, describe_ports};
@@ -18,10 +19,85 @@ use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 pub enum DesiredService {
     /// A foreign one, used as it is.
     Foreign,
-    /// Another's is in the way, which stays as it is and gets no endpoints: why, for a person.
-    Conflict(String),
+    /// Another's is in the way, which stays as it is and gets no endpoints.
+    Conflict(ServiceProblem),
     /// One of causeway's.
     Own(Box<OwnService>),
+}
+
+/// Why a member's Service cannot serve as asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServiceProblem {
+    /// It stands for an imported service.
+    StandsFor {
+        /// The Service.
+        service: ServiceKey,
+        /// The imported service.
+        of: String,
+    },
+    /// It has the name under which a service is imported, and is another.
+    NameTaken {
+        /// The Service.
+        service: ServiceKey,
+        /// The imported service.
+        imported: ServiceKey,
+        /// Whether it is delivered for the MultiClusterService of its name.
+        delivered: bool,
+    },
+    /// A person's, and an ExternalName.
+    ExternalName(ServiceKey),
+    /// A person's, that lacks exposed ports.
+    MissingPorts {
+        /// The Service.
+        service: ServiceKey,
+        /// The ports that it lacks.
+        missing: Vec<ServicePort>,
+        /// The ports that it has.
+        has: Vec<ServicePort>,
+    },
+}
+
+/// What is said after the name of the member.
+impl fmt::Display for ServiceProblem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StandsFor { service, of } => write!(
+                out,
+                "has a Service {service} that stands for the imported service {of}; rename this service, or delete the ServiceExports of {of}"
+            ),
+            Self::NameTaken {
+                service,
+                imported,
+                delivered: true,
+            } => write!(
+                out,
+                "has a Service {service} for the MultiClusterService of that name, under which {imported} is imported; \
+                 rename that MultiClusterService"
+            ),
+            Self::NameTaken {
+                service,
+                imported,
+                delivered: false,
+            } => write!(
+                out,
+                "has a Service {service} of its own, under which name {imported} is imported; rename or delete that Service"
+            ),
+            Self::ExternalName(service) => write!(
+                out,
+                "has a Service {service} of its own that is an ExternalName; remove or rename it"
+            ),
+            Self::MissingPorts {
+                service,
+                missing,
+                has,
+            } => write!(
+                out,
+                "has a Service {service} of its own without {}; it has {}; add the port there or remove that Service",
+                describe_ports(missing),
+                describe_ports(has)
+            ),
+        }
+    }
 }
 
 /// A Service that causeway keeps in a member.
@@ -74,9 +150,10 @@ pub fn desired(
     let (key, observed) = (site.key, site.observed);
     let of_other = observed.and_then(|service| service.derived_for.as_deref());
     if let Some(of) = of_other {
-        return DesiredService::Conflict(format!(
-            "has a Service {key} that stands for the imported service {of}; rename this service, or delete the ServiceExports of {of}"
-        ));
+        return DesiredService::Conflict(ServiceProblem::StandsFor {
+            service: key.clone(),
+            of: of.to_owned(),
+        });
     }
     let is_ours = |service: &ServiceView| service.is_delivered_by(site.hub);
     if !observed.is_none_or(is_ours) {
@@ -116,7 +193,7 @@ impl DesiredService {
         observed: Option<&ServiceView>,
         key: &ServiceKey,
         exposed: &[PortShape],
-    ) -> (Vec<ServicePort>, Option<String>) {
+    ) -> (Vec<ServicePort>, Option<ServiceProblem>) {
         match (self, observed) {
             (Self::Foreign, Some(service)) => foreign_ports(service, key, exposed),
             (Self::Conflict(why), _) => (Vec::new(), Some(why.clone())),
@@ -146,14 +223,9 @@ fn foreign_ports(
     service: &ServiceView,
     key: &ServiceKey,
     exposed: &[PortShape],
-) -> (Vec<ServicePort>, Option<String>) {
+) -> (Vec<ServicePort>, Option<ServiceProblem>) {
     if service.shape.kind == ServiceKind::ExternalName {
-        return (
-            Vec::new(),
-            Some(format!(
-                "has a Service {key} of its own that is an ExternalName; remove or rename it"
-            )),
-        );
+        return (Vec::new(), Some(ServiceProblem::ExternalName(key.clone())));
     }
     let ports = service.ports();
     let wanted = |port: &ServicePort| exposed.iter().any(|shape| shape.port.id == port.id);
@@ -163,12 +235,10 @@ fn foreign_ports(
         .filter(|shape| !offered.iter().any(|port| port.id == shape.port.id))
         .map(|shape| shape.port.clone())
         .collect();
-    let problem = (!missing.is_empty()).then(|| {
-        format!(
-            "has a Service {key} of its own without {}; it has {}; add the port there or remove that Service",
-            describe_ports(&missing),
-            describe_ports(&ports)
-        )
+    let problem = (!missing.is_empty()).then(|| ServiceProblem::MissingPorts {
+        service: key.clone(),
+        missing,
+        has: ports,
     });
     (offered, problem)
 }

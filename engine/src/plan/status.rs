@@ -5,6 +5,8 @@
 
 mod ready;
 
+pub use self::ready::TTL_EXPIRED;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -298,7 +300,7 @@ impl View<'_> {
         let progress = self.progress.get(name);
         let planned_problem = self
             .desired_member(name)
-            .and_then(|member| member.problem.clone());
+            .and_then(|member| member.problem.as_ref().map(ToString::to_string));
         let problem = planned_problem
             .or_else(|| progress.and_then(|progress| progress.service_problem.clone()));
         settled(

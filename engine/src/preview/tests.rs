@@ -1,44 +1,16 @@
-use serde_json::Value;
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
-use crate::fixtures::{Environment, HUB_UID, env, key};
-use crate::model::served::Served;
+use crate::fixtures::objects::{Object, mcs, service, slice};
+use crate::fixtures::server::decode;
+use crate::fixtures::{Environment, env, key};
 
 /// The lists of an environment, with the MultiClusterService as it would be stored.
 fn lists(env: &Environment, object: Object) -> (HubLists, Members) {
-    let all = |kind| env.hub.all(kind).cloned().collect();
-    let hub = HubLists {
-        uid: HUB_UID.to_owned(),
-        multi_cluster_services: decode(vec![object.value]),
-        services: decode(all(Kind::Service)),
-        clusters: decode(all(Kind::Cluster)),
-        works: Some(Vec::new()),
-    };
-    let members = env.members.iter().map(|(name, server)| {
-        let all = |kind| server.all(kind).cloned().collect();
-        let lists = MemberLists {
-            identity: Identity {
-                uid: format!("uid-of-{name}"),
-                version: "v1.34.0".to_owned(),
-                release: (1, 34),
-            },
-            served: Served::default(),
-            namespaces: decode(all(Kind::Namespace)),
-            services: decode(all(Kind::Service)),
-            slices: decode(all(Kind::Slice)),
-            exports: Vec::new(),
-            imports: Vec::new(),
-        };
-        let name = ClusterName::try_from(name.as_str()).expect("a name");
-        (name, Ok(lists))
-    });
-    (hub, members.collect())
-}
-
-fn decode<K: DeserializeOwned>(values: Vec<Value>) -> Vec<K> {
-    let decode = |value| serde_json::from_value(value).expect("an object");
-    values.into_iter().map(decode).collect()
+    let (mut hub, members) = env.lists();
+    hub.multi_cluster_services = vec![decode(object.value)];
+    (hub, members)
 }
 
 /// What clients of a member reach: its Services, and the addresses behind each.

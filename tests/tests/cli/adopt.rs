@@ -85,7 +85,7 @@ async fn what_karmada_carries_is_judged_by_its_own_slices(bed: &Bed) {
     };
     let remedy = format!("kubectl mcs adopt foo -n {}", space.name());
     let well = "every ready endpoint is in every consumer";
-    let said = format!("{well} | 2 ready | CopiedByKarmada | CarriedByKarmada: | {remedy}");
+    let said = format!("{well} | 2 ready | CopiedByKarmada | ManagedByKarmada: | {remedy}");
     ends(&words("explain").await, 0, &said);
     ends(&words("status").await, 0, &format!("{well} | {remedy}"));
 

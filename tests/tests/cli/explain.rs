@@ -126,7 +126,7 @@ async fn a_healthy_service(bed: &Bed) {
         .mcs(["explain", "foo", "-n", space.name(), "-o", "json"])
         .await;
     ends(&output, 0, "");
-    let endpoints = &json(&output)["ways"][0]["providers"][0]["endpoints"];
+    let endpoints = &json(&output)["exposures"][0]["providers"][0]["endpoints"];
     let here = space.ready_addresses(bed.fleet.member("a"), "foo").await;
     for address in &here {
         let endpoints = endpoints.as_array().expect("endpoints");
@@ -199,7 +199,7 @@ async fn a_service_that_nobody_asked_for(bed: &Bed) {
     ends(
         &bed.explain(&space).await,
         1,
-        "NotAsked: the hub has no MultiClusterService | apply -f mcs.yaml",
+        "NotExposed: the hub has no MultiClusterService | apply -f mcs.yaml",
     );
 }
 
@@ -296,7 +296,7 @@ async fn a_controller_that_has_ended(bed: &Bed) {
         &space,
         1,
         "ControllerNotRunning: causeway-controller does not run: nobody holds Lease causeway-system/causeway-controller | \
-         kubectl -n causeway-system get pods | NotAsked",
+         kubectl -n causeway-system get pods | NotExposed",
     )
     .await;
 }

@@ -166,10 +166,13 @@ async fn what_karmadas_export_controllers_import_is_left_to_them_and_taken_over_
 async fn it_is_said_with_what_to_type(env: &Environment, space: &Space<'_>) {
     let typed = format!("kubectl -n {} delete serviceimport bar", space.name());
     let n = ["-n", space.name()];
-    for command in ["status", "explain"] {
+    for (command, reason) in [
+        ("status", "ManagedByKarmada"),
+        ("explain", "ImportedByKarmada"),
+    ] {
         let args = [command, "bar"].into_iter().chain(n);
         let seen = env.installation.kubectl_mcs(args).await.stdout;
-        assert!(seen.contains("ManagedByKarmada"), "{command}: {seen}");
+        assert!(seen.contains(reason), "{command}: {seen}");
         assert!(seen.contains(&typed), "{command}: {seen}");
         assert!(!seen.contains("which is no member"), "{command}: {seen}");
     }

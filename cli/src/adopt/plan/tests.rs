@@ -2,21 +2,21 @@ use causeway::api::condition;
 use serde_json::json;
 
 use super::*;
-use crate::explain::tests::{BOTH, from, healthy, source};
 use crate::karmada::tests::{dispatched_slice, work};
 use crate::reach::ReachError;
+use crate::snapshot::fixtures::{BOTH, from, healthy, source};
 use crate::status::fixtures::{cluster, condition as told, cross, ready, service};
 
 /// shop/foo as Karmada left it: causeway's copy stands beside Karmada's slice, Works and finalizer are there.
-fn carried() -> Scene {
-    let mut scene = healthy();
-    scene.works = Some(vec![
+fn carried() -> Snapshot {
+    let mut snapshot = healthy();
+    snapshot.works = Some(vec![
         work("a", "own"),
         work("a", "collected"),
         work("b", "dispatched"),
     ]);
-    scene.member("b").slices.push(dispatched_slice(&BOTH));
-    let wish = scene.wish.as_mut().expect("it");
+    snapshot.member("b").slices.push(dispatched_slice(&BOTH));
+    let wish = snapshot.wish.as_mut().expect("it");
     wish.metadata.finalizers = Some(
         [
             "karmada.io/multiclusterservice-controller",
@@ -26,7 +26,7 @@ fn carried() -> Scene {
         .into(),
     );
     wish.metadata.resource_version = Some("3".to_owned());
-    scene
+    snapshot
 }
 
 fn commands(plan: &Plan) -> Vec<String> {
@@ -34,9 +34,9 @@ fn commands(plan: &Plan) -> Vec<String> {
 }
 
 /// Carries out what is planned, as API servers would.
-fn carry_out(scene: &mut Scene, plan: &Plan) {
+fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
     for step in &plan.steps {
-        let works = scene.works.as_mut().expect("Works");
+        let works = snapshot.works.as_mut().expect("Works");
         match step {
             Step::PatchWork(target, _) => {
                 let work = works.iter_mut().find(|one| one.uid() == target.uid);
@@ -44,11 +44,11 @@ fn carry_out(scene: &mut Scene, plan: &Plan) {
             }
             Step::DeleteWork(target) => works.retain(|one| one.uid() != target.uid),
             Step::DeleteSlice(member, target) => {
-                let slices = &mut scene.member(member).slices;
+                let slices = &mut snapshot.member(member).slices;
                 slices.retain(|one| one.metadata.uid.as_deref() != Some(&*target.uid));
             }
             Step::PatchService(..) => {
-                let wish = scene.wish.as_mut().expect("it");
+                let wish = snapshot.wish.as_mut().expect("it");
                 wish.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
             }
         }
@@ -57,17 +57,17 @@ fn carry_out(scene: &mut Scene, plan: &Plan) {
 
 #[test]
 fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finalizer() {
-    let mut scene = carried();
+    let mut snapshot = carried();
     let mut told = Vec::new();
-    let everything = commands(&whole(&scene));
+    let everything = commands(&whole(&snapshot));
     loop {
-        let plan = plan(&scene);
+        let plan = plan(&snapshot);
         assert_eq!(plan.left, []);
         if plan.is_empty() {
             break;
         }
         told.push(commands(&plan));
-        carry_out(&mut scene, &plan);
+        carry_out(&mut snapshot, &plan);
     }
     let off = "--type=merge -p '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"5\"}}'";
     assert_eq!(
@@ -92,7 +92,7 @@ fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finali
         ]
     );
     assert_eq!(everything, told.concat());
-    let slices: Vec<_> = scene
+    let slices: Vec<_> = snapshot
         .member("b")
         .slices
         .iter()
@@ -100,7 +100,7 @@ fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finali
         .collect();
     assert_eq!(slices, ["a-foo-abc-0"], "causeway's copy stays");
     assert_eq!(
-        scene.member("a").slices.len(),
+        snapshot.member("a").slices.len(),
         1,
         "the provider's own slice stays"
     );
@@ -108,11 +108,11 @@ fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finali
 
 #[test]
 fn whatever_was_interrupted_is_gone_on_with() {
-    let mut scene = carried();
-    let works = scene.works.as_mut().expect("Works");
+    let mut snapshot = carried();
+    let works = snapshot.works.as_mut().expect("Works");
     works[0].0.finalizers = None;
     works[1].0.deletion_timestamp = healthy().wish.expect("it").metadata.creation_timestamp;
-    let all = commands(&plan(&scene));
+    let all = commands(&plan(&snapshot));
     assert_eq!(all.len(), 2, "{all:?}");
     assert!(all.iter().all(|one| one.contains("patch works")), "{all:?}");
     assert!(
@@ -123,7 +123,7 @@ fn whatever_was_interrupted_is_gone_on_with() {
 
 #[test]
 fn a_work_that_service_exports_keep_too_is_left_to_them() {
-    let mut scene = carried();
+    let mut snapshot = carried();
     let mut shared = work("a", "collected");
     let marks = shared.0.labels.as_mut().expect("labels");
     let both = "MultiClusterService.ServiceExport".to_owned();
@@ -133,7 +133,7 @@ fn a_work_that_service_exports_keep_too_is_left_to_them() {
         .finalizers
         .get_or_insert_default()
         .push("karmada.io/endpointslice-controller".to_owned());
-    scene.works = Some(vec![shared]);
+    snapshot.works = Some(vec![shared]);
     let patch = json!({ "metadata": {
         "finalizers": ["karmada.io/endpointslice-controller"],
         "labels": {
@@ -143,20 +143,20 @@ fn a_work_that_service_exports_keep_too_is_left_to_them() {
         },
         "resourceVersion": "5",
     }});
-    let steps = plan(&scene).steps;
+    let steps = plan(&snapshot).steps;
     assert!(
         matches!(&steps[..], [Step::PatchWork(_, value)] if *value == patch),
         "{steps:?}"
     );
-    let all = commands(&whole(&scene));
+    let all = commands(&whole(&snapshot));
     assert!(
         !all.iter().any(|one| one.contains("delete works")),
         "{all:?}"
     );
 }
 
-/// What is changed in the scene without Works, and what is said of Karmada's slice; nothing where it goes.
-type Case = (&'static str, fn(&mut Scene), &'static str);
+/// What is changed in the snapshot without Works, and what is said of Karmada's slice; nothing where it goes.
+type Case = (&'static str, fn(&mut Snapshot), &'static str);
 
 #[test]
 fn karmadas_slice_goes_by_evidence_alone() {
@@ -294,10 +294,10 @@ fn karmadas_slice_goes_by_evidence_alone() {
         ),
     ];
     for (what, change, why) in cases {
-        let mut scene = carried();
-        scene.works = Some(Vec::new());
-        change(&mut scene);
-        let plan = plan(&scene);
+        let mut snapshot = carried();
+        snapshot.works = Some(Vec::new());
+        change(&mut snapshot);
+        let plan = plan(&snapshot);
         let goes = plan
             .steps
             .iter()
@@ -318,17 +318,17 @@ fn karmadas_slice_goes_by_evidence_alone() {
 
 #[test]
 fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
-    let mut scene = carried();
-    scene.works = Some(Vec::new());
-    scene.members.insert(
+    let mut snapshot = carried();
+    snapshot.works = Some(Vec::new());
+    snapshot.members.insert(
         "b".to_owned(),
         Err(ReachError::Failed("no answer".to_owned())),
     );
-    scene.members.insert(
+    snapshot.members.insert(
         "c".to_owned(),
         Err(ReachError::Failed("no answer".to_owned())),
     );
-    let plan = plan(&scene);
+    let plan = plan(&snapshot);
     assert!(plan.steps.is_empty(), "{plan:?}");
     let left: Vec<_> = plan
         .left
@@ -340,15 +340,15 @@ fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
 
 #[test]
 fn the_probe_goes_with_karmadas_finalizer_or_alone() {
-    let mut scene = healthy();
-    let wish = scene.wish.as_mut().expect("it");
+    let mut snapshot = healthy();
+    let wish = snapshot.wish.as_mut().expect("it");
     *wish = service("foo", cross(&["a"], &["b"]), json!([]));
-    assert!(plan(&scene).is_empty());
-    let wish = scene.wish.as_mut().expect("it");
+    assert!(plan(&snapshot).is_empty());
+    let wish = snapshot.wish.as_mut().expect("it");
     wish.metadata.annotations = Some([(labels::PROBE.to_owned(), "now".to_owned())].into());
     let probe = "{\"metadata\":{\"annotations\":{\"mcs.causeway.dev/probe\":null},\"resourceVersion\":null}}";
     assert_eq!(
-        commands(&plan(&scene)),
+        commands(&plan(&snapshot)),
         [format!(
             "kubectl -n shop patch mcs foo --type=merge -p '{probe}'"
         )]
@@ -357,10 +357,10 @@ fn the_probe_goes_with_karmadas_finalizer_or_alone() {
 
 #[test]
 fn a_member_in_pull_mode_that_takes_part_is_an_obstacle() {
-    let mut scene = carried();
-    assert_eq!(obstacle(&scene), None);
-    scene.clusters[1].spec.sync_mode = Some(SyncMode::Pull);
-    let why = obstacle(&scene).expect("an obstacle");
+    let mut snapshot = carried();
+    assert_eq!(obstacle(&snapshot), None);
+    snapshot.clusters[1].spec.sync_mode = Some(SyncMode::Pull);
+    let why = obstacle(&snapshot).expect("an obstacle");
     assert!(
         why.starts_with("b takes part in it and is in Pull mode"),
         "{why}"

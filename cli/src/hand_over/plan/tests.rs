@@ -1,32 +1,32 @@
 use serde_json::json;
 
 use super::*;
-use crate::explain::tests::{BOTH, healthy};
 use crate::karmada::tests::{dispatched_slice, work};
 use crate::reach::ReachError;
+use crate::snapshot::fixtures::{BOTH, healthy};
 
 /// shop/foo as Karmada carries it, and nothing of causeway's is left but its finalizer.
-fn carried() -> Scene {
-    let mut scene = healthy();
-    scene.works = Some(vec![
+fn carried() -> Snapshot {
+    let mut snapshot = healthy();
+    snapshot.works = Some(vec![
         work("a", "own"),
         work("a", "collected"),
         work("b", "dispatched"),
     ]);
-    scene.member("b").slices = vec![dispatched_slice(&BOTH)];
+    snapshot.member("b").slices = vec![dispatched_slice(&BOTH)];
     for name in ["a", "b"] {
-        let service = &mut scene.member(name).services[0];
+        let service = &mut snapshot.member(name).services[0];
         service.metadata.labels =
             Some([(labels::KARMADA_MANAGED.to_owned(), "true".to_owned())].into());
     }
-    let wish = scene.wish.as_mut().expect("it");
+    let wish = snapshot.wish.as_mut().expect("it");
     wish.metadata.resource_version = Some("3".to_owned());
     let finalizers = [
         "karmada.io/multiclusterservice-controller",
         labels::FINALIZER,
     ];
     wish.metadata.finalizers = Some(finalizers.map(str::to_owned).into());
-    scene
+    snapshot
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn causeways_finalizer_goes_when_nothing_of_causeways_is_left() {
         ["kubectl -n shop patch mcs foo --type=merge -p \
           '{\"metadata\":{\"finalizers\":[\"karmada.io/multiclusterservice-controller\"],\"resourceVersion\":\"3\"}}'"]
     );
-    let mut scene = carried();
-    scene.wish.as_mut().expect("it").metadata.finalizers = None;
-    assert!(super::plan(&scene).is_empty());
+    let mut snapshot = carried();
+    snapshot.wish.as_mut().expect("it").metadata.finalizers = None;
+    assert!(super::plan(&snapshot).is_empty());
 }
 
 #[test]
 fn what_holds_it_up_is_named() {
-    type Case = (&'static str, fn(&mut Scene), &'static str);
+    type Case = (&'static str, fn(&mut Snapshot), &'static str);
     let cases: &[Case] = &[
         (
             "Karmada does not collect",
@@ -95,9 +95,9 @@ fn what_holds_it_up_is_named() {
         ),
     ];
     for (what, change, why) in cases {
-        let mut scene = carried();
-        change(&mut scene);
-        let plan = plan(&scene);
+        let mut snapshot = carried();
+        change(&mut snapshot);
+        let plan = plan(&snapshot);
         assert!(plan.steps.is_empty(), "{what}: {plan:?}");
         let told = plan.left.iter().any(|left| left.to_string().contains(why));
         assert!(told, "{what}: {plan:?}");
@@ -106,18 +106,18 @@ fn what_holds_it_up_is_named() {
 
 #[test]
 fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_nothing_up() {
-    let mut scene = carried();
-    scene.wish.as_mut().expect("it").spec = serde_json::from_value(json!({
+    let mut snapshot = carried();
+    snapshot.wish.as_mut().expect("it").spec = serde_json::from_value(json!({
         "types": ["CrossCluster"],
         "providerClusters": [{ "name": "a" }, { "name": "c" }],
         "consumerClusters": [{ "name": "b" }],
     }))
     .expect("a spec");
-    scene.members.insert(
+    snapshot.members.insert(
         "d".to_owned(),
         Err(ReachError::Failed("no answer".to_owned())),
     );
-    scene.clusters.push(crate::status::fixtures::cluster(
+    snapshot.clusters.push(crate::status::fixtures::cluster(
         "c",
         json!([crate::status::fixtures::ready(
             "False",
@@ -125,16 +125,16 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
             "down"
         )]),
     ));
-    assert_eq!(plan(&scene).left, []);
+    assert_eq!(plan(&snapshot).left, []);
 }
 
 #[test]
 fn what_is_being_deleted_is_not_handed_over() {
-    let mut scene = carried();
-    assert_eq!(obstacle(&scene), None);
-    let wish = scene.wish.as_mut().expect("it");
+    let mut snapshot = carried();
+    assert_eq!(obstacle(&snapshot), None);
+    let wish = snapshot.wish.as_mut().expect("it");
     wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
-    assert_eq!(obstacle(&scene).as_deref(), Some("it is being deleted"));
-    scene.wish = None;
-    assert!(obstacle(&scene).is_some());
+    assert_eq!(obstacle(&snapshot).as_deref(), Some("it is being deleted"));
+    snapshot.wish = None;
+    assert!(obstacle(&snapshot).is_some());
 }

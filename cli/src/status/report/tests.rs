@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::explain::Judgement;
+use crate::explain::Health;
 use crate::status::fixtures::{applied, cluster, condition, cross, ready, service, synced};
 use crate::status::karmada::Known;
 
@@ -164,7 +164,7 @@ fn what_karmada_carries_is_as_the_members_hold_it_and_what_it_does_not_propagate
     for ready in [true, false] {
         let message = "as it is".to_owned();
         let known = Known {
-            judgement: Some(Judgement { ready, message }),
+            health: Some(Health { ready, message }),
             unapplied: Some(Unapplied {
                 message: "not everywhere".to_owned(),
                 remedy: "the policy first".to_owned(),

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::foo;
+use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
 use crate::fixtures::{Environment, GRACE, env};
 use causeway::api::labels;
@@ -311,5 +312,26 @@ proptest! {
         }
         let members: Vec<_> = env.log().into_iter().filter(|line| !line.starts_with("hub")).collect();
         prop_assert_eq!(members, Vec::<String>::new());
+    }
+
+    #[test]
+    fn explain_and_the_controller_never_disagree(
+        steps in prop::collection::vec(step(), 1..20), lost in prop::collection::vec(any::<bool>(), 3),
+    ) {
+        let mut env = joined();
+        env.keeps_clusters = true;
+        for step in &steps {
+            take(&mut env, step);
+            env.work();
+        }
+        for (member, lost) in (1..=3).zip(lost) {
+            take(&mut env, &Step::Back { member });
+            if lost {
+                env.pass(GRACE);
+                take(&mut env, &Step::Lose { member });
+            }
+        }
+        env.pass(GRACE + GRACE);
+        assert_agrees(&env);
     }
 }

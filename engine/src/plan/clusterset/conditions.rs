@@ -202,7 +202,7 @@ impl View<'_> {
             return not_ready(reason::NOT_JOINED, message.to_owned());
         }
         if let Some(problem) = &self.clusterset.problem {
-            return not_ready(reason::FAILED, problem.clone());
+            return not_ready(reason::FAILED, problem.to_string());
         }
         match validity {
             Validity::Valid | Validity::Leaving => {}
@@ -264,7 +264,7 @@ impl View<'_> {
         }
         let desired = self.clusterset.imports.of(name)?;
         let progress = self.progress.get(name);
-        let problem = desired.problem.clone();
+        let problem = desired.problem.as_ref().map(ToString::to_string);
         let problem = problem.or_else(|| progress.and_then(Progress::problem));
         let pending = progress.is_some_and(Progress::is_pending)
             || matches!(&desired.import, ImportPlan::Later);

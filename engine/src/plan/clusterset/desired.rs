@@ -1,8 +1,10 @@
 //! What should be of an exported service.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use causeway::domain::ClusterName;
+use causeway::domain::protected::Protected;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::exports::Validity;
@@ -11,7 +13,7 @@ use super::merge::Conflict;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::plan::copy::DesiredCopies;
-use crate::plan::service::DesiredService;
+use crate::plan::service::{DesiredService, ServiceProblem};
 
 /// What should be of an exported service.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +32,10 @@ pub struct Clusterset {
     pub conflicts: Vec<Conflict>,
     /// Whether an exporter that is recorded is unknown for now: exports that are not seen may disagree too.
     pub unsure: bool,
+    /// The members that import nothing, whatever is exported, and why.
+    pub not_importing: BTreeMap<ClusterName, NotImporting>,
     /// Why nothing is exported.
-    pub problem: Option<String>,
+    pub problem: Option<Protected>,
     /// What Karmada's own controllers import of it, for a person.
     pub karmadas: Option<String>,
     /// When time alone will change the plan.
@@ -39,6 +43,11 @@ pub struct Clusterset {
 }
 
 impl Clusterset {
+    /// Why that member imports nothing, whatever is exported.
+    pub fn not_importing(&self, name: &ClusterName) -> Option<NotImporting> {
+        self.not_importing.get(name).copied()
+    }
+
     /// Whether nobody exports the service, as far as is known; an export of a cluster that is withdrawn is none.
     pub fn is_unused(&self) -> bool {
         let mut exports = self.exports.values();
@@ -85,10 +94,36 @@ pub struct DesiredImport {
     pub import: ImportPlan,
     /// The copies.
     pub copies: DesiredCopies,
-    /// Why the member cannot be served as asked, for a person.
-    pub problem: Option<String>,
+    /// Why the member cannot be served as asked.
+    pub problem: Option<ServiceProblem>,
     /// Why the clusterset's name does not lead to the service in the member, where everything else is as asked.
-    pub unresolved: Option<String>,
+    pub unresolved: Option<Unresolved>,
     /// Whether it is left to Karmada's own controllers.
     pub karmadas: bool,
+}
+
+/// Why the clusterset's name leads elsewhere in a member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// What is so, after the name of the member.
+    pub why: String,
+    /// What to type there.
+    pub remedy: String,
+}
+
+impl fmt::Display for Unresolved {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}; there: {}", self.why, self.remedy)
+    }
+}
+
+/// Why a member imports nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotImporting {
+    /// It does not serve ServiceImports, or does not show them.
+    NotServed,
+    /// It has not the namespace.
+    NamespaceMissing,
+    /// The namespace is being deleted.
+    NamespaceTerminating,
 }

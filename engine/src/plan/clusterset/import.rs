@@ -18,7 +18,7 @@ use crate::index::clusterset::ImportView;
 use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::plan::release::Release;
-use crate::plan::service::{Derived, OwnService};
+use crate::plan::service::{Derived, OwnService, ServiceProblem};
 
 /// What is to become of a member's ServiceImport.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,7 @@ impl Unready {
     }
 
     /// A Service of the name that is to stand for the import is not causeway's, or stands for something else.
-    pub fn conflict(why: &str) -> Self {
+    pub fn conflict(why: &ServiceProblem) -> Self {
         Self {
             reason: reason::SERVICE_CONFLICT,
             message: format!("this cluster {why}"),
@@ -160,15 +160,11 @@ pub fn conflict(
     derived: &ServiceKey,
     service: &ServiceView,
     hub: &str,
-) -> String {
-    match service.is_delivered_by(hub) {
-        true => format!(
-            "has a Service {derived} for the MultiClusterService of that name, under which {key} is imported; \
-             rename that MultiClusterService"
-        ),
-        false => format!(
-            "has a Service {derived} of its own, under which name {key} is imported; rename or delete that Service"
-        ),
+) -> ServiceProblem {
+    ServiceProblem::NameTaken {
+        service: derived.clone(),
+        imported: key.clone(),
+        delivered: service.is_delivered_by(hub),
     }
 }
 

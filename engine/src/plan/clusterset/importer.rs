@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use causeway::api::ownership;
 use causeway::domain::{ClusterName, ServiceKey};
 
-use super::desired::DesiredImport;
+use super::desired::{DesiredImport, NotImporting, Unresolved};
 use super::exports;
 use super::import::{self, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
@@ -40,12 +40,19 @@ pub(super) struct Importer<'a> {
 }
 
 impl Importer<'_> {
-    /// What the member should hold; nothing where it does not import.
-    pub(super) fn desired(&self) -> Option<DesiredImport> {
-        let served = self.member.imports_followed()?;
-        if self.member.namespace(&self.key.namespace) != NamespaceState::Active {
-            return None;
+    /// How the member serves imports, or why it imports nothing.
+    pub(super) fn served(&self) -> Result<ServedImports, NotImporting> {
+        let served = self.member.imports_followed();
+        let served = served.ok_or(NotImporting::NotServed)?;
+        match self.member.namespace(&self.key.namespace) {
+            NamespaceState::Active => Ok(served),
+            NamespaceState::Missing => Err(NotImporting::NamespaceMissing),
+            NamespaceState::Terminating => Err(NotImporting::NamespaceTerminating),
         }
+    }
+
+    /// What the member should hold; nothing where nothing is exported.
+    pub(super) fn desired(&self, served: ServedImports) -> Option<DesiredImport> {
         let import = self
             .member
             .import(self.key)
@@ -172,7 +179,7 @@ impl Importer<'_> {
     }
 
     /// Names of the clusterset lead to the addresses that an import's spec says; that of a person's is the person's to write.
-    fn unresolved(&self, shape: &ImportShape) -> Option<String> {
+    fn unresolved(&self, shape: &ImportShape) -> Option<Unresolved> {
         let import = self
             .member
             .import(self.key)
@@ -186,7 +193,7 @@ impl Importer<'_> {
         }
         let (why, remedy) =
             ownership::unresolved(self.key, &import.spec.ips, &derived, &addresses)?;
-        Some(format!("{why}; there: {remedy}"))
+        Some(Unresolved { why, remedy })
     }
 
     fn service(&self, shape: &ImportShape, derived: &ServiceKey, owner: &str) -> DesiredService {

@@ -12,8 +12,9 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::parties::{Consumer, Origin, Provider};
+use super::passed_over::PortGap;
 use crate::model::slice::{
-    ContentHash, Remembered, SlicePort, SourceEndpoint, SourceSlice, content_hash,
+    ContentHash, Remembered, SliceManager, SlicePort, SourceEndpoint, SourceSlice, content_hash,
 };
 use crate::plan::release::Field;
 
@@ -83,6 +84,38 @@ impl Recipe {
         source.ports.is_empty() || self.ports(source).next().is_some()
     }
 
+    /// The ports that the consumer's Service offers and the slice has not; one without ports has them all.
+    pub(super) fn port_gaps(&self, source: &SourceSlice) -> impl Iterator<Item = PortGap> {
+        let offered = self.consumer_ports.iter();
+        let offered = offered.filter(|_| !source.ports.is_empty());
+        offered.filter_map(|wanted| {
+            let mut known = self
+                .provider_ports
+                .iter()
+                .filter(|known| known.id == wanted.id);
+            let Some(first) = known.clone().next() else {
+                return Some(PortGap::NotInProvider(wanted.id));
+            };
+            let is_there = known.any(|known| source.ports.iter().any(|port| is_named(port, known)));
+            (!is_there).then(|| PortGap::NotInSlice(first.clone()))
+        })
+    }
+
+    /// Whether the provider's controllers have not caught up with a change of its Service's ports: the slice has a port of a
+    /// name that the Service has not, and lacks one that is to be offered.
+    pub(super) fn is_behind(&self, source: &SourceSlice) -> bool {
+        let known = &self.provider_ports;
+        let is_unknown = |port: &SlicePort| !known.iter().any(|known| is_named(port, known));
+        source.manager == SliceManager::Pods
+            && source.ports.iter().any(is_unknown)
+            && self.port_gaps(source).next().is_some()
+    }
+
+    /// The ports of the provider's Service.
+    pub(super) fn provider_ports(&self) -> &[ServicePort] {
+        &self.provider_ports
+    }
+
     /// What a copy of the slice holds, without its owner. It is made once for each version of the slice, as long as the
     /// recipe stays.
     pub(super) fn outcome(&self, fingerprint: u64, source: &SourceSlice) -> Remembered {
@@ -136,7 +169,7 @@ impl Recipe {
         refusal.map(|refusal| refusal.to_string()).or(odd)
     }
 
-    fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
+    pub(super) fn refusal(&self, endpoint: &SourceEndpoint<'_>) -> Option<AddressRefusal> {
         let mut addresses = endpoint.addresses();
         addresses.find_map(|address| self.ranges.refusal(address))
     }
@@ -191,10 +224,8 @@ impl Recipe {
 
     /// A port of a source, under the name that the consumer's Service has for it: ports fit by protocol and number.
     fn translated(&self, port: &SlicePort) -> Option<discovery::EndpointPort> {
-        let is_it = |candidate: &&ServicePort| {
-            *candidate.name == *port.name && candidate.id.protocol == port.protocol
-        };
-        let id = self.provider_ports.iter().find(is_it)?.id;
+        let mut known = self.provider_ports.iter();
+        let id = known.find(|known| is_named(port, known))?.id;
         let mut offered = self.consumer_ports.iter();
         let local = offered.find(|candidate| candidate.id == id)?;
         Some(discovery::EndpointPort {
@@ -237,4 +268,9 @@ impl Recipe {
             for_nodes: self.node_hints.then(|| vec![ForNode { name: node }]),
         }
     }
+}
+
+/// Whether the port of a slice is that of its Service.
+fn is_named(port: &SlicePort, of_service: &ServicePort) -> bool {
+    *of_service.name == *port.name && of_service.id.protocol == port.protocol
 }

@@ -7,10 +7,14 @@ use causeway::domain::{ClusterName, ExposureType};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
+use crate::index::Unused;
 use crate::model::propagation::advice;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
 use crate::plan::{Members, Problem};
+
+/// What is said of a provider whose endpoints are not used any more.
+pub const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
 
 impl View<'_> {
     /// The first condition that does not hold decides, a kept one included. While anything is under way, Ready is not
@@ -64,7 +68,7 @@ impl View<'_> {
     fn beside_karmada(&self, problem: &Problem) -> ConditionState {
         let beside = self.desired.beside.as_ref();
         let said = names::find(&self.mcs.conditions, names::READY);
-        let said = said.filter(|ready| ready.reason == problem.reason);
+        let said = said.filter(|ready| ready.reason == problem.reason());
         let is_current = |ready: &Condition| ready.observed_generation == Some(self.mcs.generation);
         match beside.is_some_and(|beside| beside.wavers) && said.is_some_and(is_current) {
             true => ConditionState::Unchanged,
@@ -94,17 +98,18 @@ impl View<'_> {
     /// The providers whose endpoints are used.
     fn used(&self) -> impl Iterator<Item = &ClusterName> {
         let providers = self.desired.placement.providers();
-        providers.filter(|name| self.index.provides(name) && !self.index.has_ttl_expired(name))
+        providers.filter(|name| self.index.unused(name).is_none())
     }
 
     /// The clusters that take no part, and why.
     fn left_out(&self) -> Vec<String> {
         let placement = &self.desired.placement;
         let unused = placement.providers().filter_map(|name| {
-            let why = match (self.index.provides(name), self.index.has_ttl_expired(name)) {
-                (false, _) => self.not_provided(name),
-                (true, true) => "out of reach for longer than --provider-ttl",
-                (true, false) => return None,
+            let why = match self.index.unused(name)? {
+                Unused::NotJoined => "is not joined",
+                Unused::Withdrawn => "withdrawn",
+                Unused::Duplicate => "the same cluster as another",
+                Unused::TtlExpired => TTL_EXPIRED,
             };
             Some((name, why))
         });
@@ -114,14 +119,6 @@ impl View<'_> {
             .chain(unused)
             .map(|(name, why)| format!("{name} ({why})"))
             .collect()
-    }
-
-    fn not_provided(&self, name: &ClusterName) -> &'static str {
-        match self.index.hub.clusters.get(name) {
-            None => "is not joined",
-            Some(cluster) if cluster.withdrawn => "withdrawn",
-            Some(_) => "the same cluster as another",
-        }
     }
 
     pub(super) fn ready_message(&self) -> String {

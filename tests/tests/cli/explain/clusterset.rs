@@ -48,24 +48,25 @@ async fn an_export_that_is_everywhere(bed: &Bed) {
         .kubectl_mcs(explain.into_iter().chain(["-o", "json"]))
         .await;
     ends(&output, 0, "");
-    let way = &json(&output)["ways"][0];
-    assert_eq!(way["path"], "clusterset");
-    let endpoints = way["providers"][0]["endpoints"]
+    let exposure = &json(&output)["exposures"][0];
+    assert_eq!(exposure["exposure"], "ClusterSet");
+    let endpoints = exposure["providers"][0]["endpoints"]
         .as_array()
         .expect("endpoints")
         .clone();
     let here = space.ready_addresses(bed.fleet.member("a"), "foo").await;
     assert_eq!(endpoints.len(), here.len());
     for endpoint in &endpoints {
-        for fate in endpoint["consumers"].as_array().expect("consumers") {
-            let consumer = fate["cluster"].as_str().expect("a name");
+        for state in endpoint["consumers"].as_array().expect("consumers") {
+            let consumer = state["cluster"].as_str().expect("a name");
             let slices = space
                 .slices(bed.fleet.member(consumer), "derived-foo")
                 .await;
             let named = slices
                 .iter()
-                .find(|slice| slice.metadata.name.as_deref() == fate["slice"].as_str());
-            let named = named.unwrap_or_else(|| panic!("{fate} names a slice that {consumer} has"));
+                .find(|slice| slice.metadata.name.as_deref() == state["slice"].as_str());
+            let named =
+                named.unwrap_or_else(|| panic!("{state} names a slice that {consumer} has"));
             let mut addresses = named.endpoints.iter().map(|one| one.addresses[0].as_str());
             assert!(
                 addresses.any(|address| endpoint["addresses"][0] == address),
@@ -80,7 +81,7 @@ async fn an_export_that_is_everywhere(bed: &Bed) {
     ends(
         &output,
         0,
-        "ready: true | path: clusterset | reason: Copied",
+        "ready: true | exposure: ClusterSet | reason: Copied",
     );
 }
 
@@ -106,7 +107,7 @@ async fn an_export_without_a_service(bed: &Bed) {
     service_export("foo")
         .create(bed.fleet.member("a"), &space)
         .await;
-    let said = "ExportRefused: the ServiceExport of a is not carried out: NoService | NoEndpoints";
+    let said = "NoProviderService: a has no Service | NoEndpoints";
     bed.says(&space, 1, said).await;
 }
 

@@ -108,7 +108,7 @@ async fn a_namespace_on_its_way_out(bed: &Bed) {
     consumer.kubectl(delete).await.ok();
     expose(bed, &space).await;
     let said = format!(
-        "NamespaceTerminating: namespace {0} of b is terminating since | in b: kubectl describe namespace {0}",
+        "NamespaceTerminating: namespace {0} of b is terminating | in b: kubectl describe namespace {0}",
         space.name()
     );
     bed.says(&space, 1, &said).await;
@@ -142,7 +142,7 @@ async fn a_deletion_that_somebody_else_holds_up(bed: &Bed) {
     hub.kubectl(on_it(&["patch", "mcs", "foo", "--type=merge", "-p", &none]))
         .await
         .ok();
-    bed.says(&space, 1, "NotAsked: the hub has no MultiClusterService")
+    bed.says(&space, 1, "NotExposed: the hub has no MultiClusterService")
         .await;
 }
 
@@ -164,7 +164,7 @@ async fn a_load_balancer(bed: &Bed) {
     ends(
         &bed.mcs(args).await,
         0,
-        "ready: true | reason: LoadBalancer | path: native",
+        "ready: true | reason: LoadBalancer | exposure: Native",
     );
 }
 

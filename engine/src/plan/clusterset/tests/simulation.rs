@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use self::picture::{differences, picture};
 use super::foo;
 use super::records::forged;
+use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::objects::{
     Kind, NAMESPACE, Object, cluster, export, import, mcs, service, slice,
 };
@@ -520,6 +521,30 @@ proptest! {
         rest(story.env.restart());
         prop_assert_eq!(differences(&picture(&story.env), &before), Default::default());
         story.env.assert_at_rest();
+    }
+
+    #[test]
+    fn explain_and_the_controller_never_disagree(
+        steps in prop::collection::vec(step(), 1..20), publish in any::<bool>(), lost in prop::collection::vec(any::<bool>(), 3),
+    ) {
+        let mut story = told(publish);
+        story.env.keeps_clusters = true;
+        for step in &steps {
+            story.take(step);
+            follow(&mut story.env, MEMBERS[step.0]);
+            story.env.work();
+        }
+        for member in MEMBERS {
+            story.back(member);
+        }
+        rest(&mut story.env);
+        for (member, lost) in MEMBERS.into_iter().zip(lost) {
+            if lost {
+                story.env.lose(member);
+            }
+        }
+        rest(&mut story.env);
+        assert_agrees(&story.env);
     }
 
     #[test]

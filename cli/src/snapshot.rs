@@ -1,11 +1,19 @@
-//! All that an explanation rests on: objects as they are stored.
+//! What the hub and the members hold of one service: objects as they are stored, read with the rights of whoever asks.
+//!
+//! What explains, previews and moves services reads this; the engine takes it as complete lists ([`Snapshot::lists`]).
+
+pub(crate) mod gather;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use causeway::api::condition::{self, reason};
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels, ownership};
-use causeway::domain::{ServiceKey, imported_by};
+use causeway::domain::{ClusterName, ServiceKey, imported_by};
+use causeway_engine::lists::{HubLists, MemberLists, Members};
+use causeway_engine::model::served::Served;
+use causeway_engine::model::{Failure, FailureKind, Identity, ServiceWork, TimePoint};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::jiff::Timestamp;
@@ -13,22 +21,23 @@ use kube::{Resource, ResourceExt as _};
 
 use crate::karmada::binding::Unapplied;
 use crate::karmada::{self, Work};
-use crate::lease::Controller;
 use crate::reach::ReachError;
 
-/// What is so in all clusters.
+/// What all clusters hold of a service.
 #[derive(Debug)]
-pub(crate) struct Scene {
+pub(crate) struct Snapshot {
     /// The service that is asked about.
     pub key: ServiceKey,
-    pub now: Timestamp,
     /// The UID of the hub's kube-system namespace, if the person may see it.
     pub hub_uid: Option<String>,
     pub wish: Option<MultiClusterService>,
     /// The Service on the hub.
     pub service: Option<Service>,
+    /// The Service that Karmada derives on the hub for an import.
+    pub derived: Option<Service>,
+    /// The ServiceImports on the hub itself.
+    pub imports: Vec<ServiceKey>,
     pub clusters: Vec<Cluster>,
-    pub controller: Controller,
     /// Karmada's Works of the service; `None` where the person may not see them.
     pub works: Option<Vec<Work>>,
     /// What Karmada says of its own propagation of the Service, where that fails.
@@ -38,8 +47,11 @@ pub(crate) struct Scene {
 }
 
 /// What a member holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Held {
+    pub identity: Identity,
+    /// What of the Multi-Cluster Services API it serves, as far as the credentials on the hub may see it.
+    pub served: Served,
     pub namespace: Option<Namespace>,
     /// The Service of the service's name, and the derived one.
     pub services: Vec<Service>,
@@ -49,34 +61,11 @@ pub(crate) struct Held {
     pub imports: Vec<ServiceImport>,
 }
 
-impl Scene {
+impl Snapshot {
     /// The Cluster of that name.
     pub(crate) fn cluster(&self, name: &str) -> Option<&Cluster> {
         let mut clusters = self.clusters.iter();
         clusters.find(|cluster| cluster.name_any() == name)
-    }
-
-    /// What a member holds, if it was read.
-    pub(crate) fn held(&self, name: &str) -> Option<&Held> {
-        self.members.get(name)?.as_ref().ok()
-    }
-
-    /// The members that hold something of the service that causeway wrote for this hub, as far as they were read.
-    pub(crate) fn holders(&self) -> impl Iterator<Item = &str> {
-        let read = self.members.iter();
-        let read = read.filter_map(|(name, held)| Some((name.as_str(), held.as_ref().ok()?)));
-        let holders = read.filter(|(_, held)| self.wrote_any(held));
-        holders.map(|(name, _)| name)
-    }
-
-    fn wrote_any(&self, held: &Held) -> bool {
-        held.services.iter().any(|one| self.is_ours(one))
-            || held.exports.iter().any(|one| self.is_ours(one))
-            || held.imports.iter().any(|one| self.is_ours(one))
-            || held
-                .slices
-                .iter()
-                .any(|one| is_copy(one) && self.is_ours(one))
     }
 
     /// What the controller says of the MultiClusterService: `Reason (message)`.
@@ -86,16 +75,51 @@ impl Scene {
         Some(format!("{} ({})", ready.reason, ready.message))
     }
 
-    /// Whether Karmada's own controllers carry the service; where its Works may not be seen, as causeway's controller says.
-    pub(crate) fn is_carried_by_karmada(&self) -> bool {
-        let told = || {
-            let told = self.told();
-            told.is_some_and(|told| told.starts_with(reason::MANAGED_BY_KARMADA))
+    /// As complete lists, by which the engine decides. Who may not see the hub's identity is told by what the members hold of causeway;
+    /// who may not see Karmada's Works is told by what the controller reports.
+    pub(crate) fn lists(&self) -> (HubLists, Members) {
+        let works = match &self.works {
+            Some(works) => works.iter().map(of_work).collect(),
+            None => self.reported_work().into_iter().collect(),
         };
-        match &self.works {
-            Some(works) => works.iter().any(Work::carries),
-            None => told(),
-        }
+        let hub = HubLists {
+            uid: self
+                .hub_uid
+                .clone()
+                .or_else(|| self.any_hub())
+                .unwrap_or_default(),
+            multi_cluster_services: self.wish.iter().cloned().collect(),
+            services: self.service.iter().chain(&self.derived).cloned().collect(),
+            clusters: self.clusters.clone(),
+            works: Some(works),
+            imports: self.imports.clone(),
+        };
+        let members = self.members.iter().filter_map(|(name, held)| {
+            let name = ClusterName::try_from(name.as_str()).ok()?;
+            let lists = held.as_ref().map(Held::lists);
+            let lists = lists.map_err(|why| Failure::new(FailureKind::Other, why.to_string()));
+            Some((name, lists))
+        });
+        (hub, members.collect())
+    }
+
+    /// A Work that may not be seen, where the controller reports that there is one.
+    fn reported_work(&self) -> Option<ServiceWork> {
+        let reported = self.told()?;
+        reported
+            .starts_with(reason::MANAGED_BY_KARMADA)
+            .then(|| ServiceWork {
+                id: "which you may not list".into(),
+                service: Some(self.key.clone()),
+            })
+    }
+
+    /// A hub for which causeway wrote into a member.
+    fn any_hub(&self) -> Option<String> {
+        let read = self.members.values().flatten();
+        let services = read.flat_map(|held| &held.services);
+        let mut hubs = services.filter_map(|service| ownership::keeper(&service.metadata));
+        hubs.next().map(ToOwned::to_owned)
     }
 
     /// What a person types to have causeway carry the service.
@@ -128,11 +152,6 @@ impl Scene {
         hub.is_some_and(|hub| self.hub_uid.as_ref().is_none_or(|own| own == hub))
     }
 
-    /// Whether the object is no causeway's, of this hub or of another.
-    pub(crate) fn is_a_persons<K: Resource>(&self, object: &K) -> bool {
-        ownership::keeper(object.meta()).is_none()
-    }
-
     /// The copies that a member holds for that Service, from that cluster.
     pub(crate) fn copies<'a>(
         &'a self,
@@ -152,7 +171,26 @@ impl Scene {
     }
 }
 
+fn of_work(work: &Work) -> ServiceWork {
+    ServiceWork {
+        id: work.id().into(),
+        service: work.carries().then(|| work.service()).flatten(),
+    }
+}
+
 impl Held {
+    fn lists(&self) -> MemberLists {
+        MemberLists {
+            identity: self.identity.clone(),
+            served: self.served.clone(),
+            namespaces: self.namespace.iter().cloned().collect(),
+            services: self.services.clone(),
+            slices: self.slices.clone(),
+            exports: self.exports.clone(),
+            imports: self.imports.clone(),
+        }
+    }
+
     /// The Service of that name.
     pub(crate) fn service(&self, name: &str) -> Option<&Service> {
         self.services.iter().find(|one| one.name_any() == name)
@@ -183,6 +221,14 @@ impl Held {
     }
 }
 
+/// The time, by both clocks.
+pub(crate) fn now() -> TimePoint {
+    TimePoint {
+        instant: Instant::now(),
+        wall: Timestamp::now(),
+    }
+}
+
 /// Whether an endpoint is ready; where nobody says so, it is.
 pub(crate) fn is_ready(endpoint: &Endpoint) -> bool {
     let conditions = endpoint.conditions.as_ref();
@@ -200,3 +246,6 @@ pub(crate) fn is_copy(slice: &EndpointSlice) -> bool {
     let manager = slice.labels().get(labels::SLICE_MANAGED_BY);
     manager.is_some_and(|manager| manager == labels::SLICE_DISPATCHER)
 }
+
+#[cfg(test)]
+pub(crate) mod fixtures;

@@ -1,0 +1,169 @@
+//! A service of which all is as it should be, for tests that change one thing.
+
+use causeway::api::multicluster::Version;
+use causeway::domain::ServiceKey;
+use causeway_engine::model::Identity;
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Held, Snapshot};
+use crate::status::fixtures::{cross, ready, service, synced};
+
+pub(crate) fn from<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).expect("an object")
+}
+
+pub(crate) fn core_service(
+    ours: bool,
+    ports: &[(&str, u16)],
+) -> k8s_openapi::api::core::v1::Service {
+    let ports: Vec<_> = ports
+        .iter()
+        .map(|(name, port)| json!({ "name": name, "port": port, "protocol": "TCP" }))
+        .collect();
+    let labels = if ours {
+        json!({ "mcs.causeway.dev/hub": "hub" })
+    } else {
+        json!({})
+    };
+    from(json!({
+        "metadata": { "name": "foo", "namespace": "shop", "uid": "s1", "resourceVersion": "1", "labels": labels },
+        "spec": { "ports": ports },
+    }))
+}
+
+fn endpoints(ready: &[(&str, bool)]) -> Value {
+    let endpoints = ready.iter().map(|(address, ready)| {
+        json!({ "addresses": [address], "conditions": { "ready": ready }, "nodeName": "node1", "zone": "z" })
+    });
+    endpoints.collect()
+}
+
+pub(crate) fn source(ready: &[(&str, bool)]) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+    from(json!({
+        "metadata": {
+            "name": "foo-abc", "namespace": "shop", "uid": "u1", "resourceVersion": "7",
+            "labels": {
+                "kubernetes.io/service-name": "foo",
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+            },
+        },
+        "addressType": "IPv4",
+        "ports": [{ "name": "http", "port": 8080, "protocol": "TCP" }],
+        "endpoints": endpoints(ready),
+    }))
+}
+
+pub(crate) fn copy(
+    version: &str,
+    ready: &[(&str, bool)],
+) -> k8s_openapi::api::discovery::v1::EndpointSlice {
+    from(json!({
+        "metadata": {
+            "name": "a-foo-abc-0", "namespace": "shop", "uid": "c1", "resourceVersion": "1",
+            "annotations": { "mcs.causeway.dev/source": format!("u1/{version}") },
+            "labels": {
+                "kubernetes.io/service-name": "foo",
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-dispatch-controller.karmada.io",
+                "multicluster.kubernetes.io/source-cluster": "a",
+                "mcs.causeway.dev/hub": "hub",
+            },
+        },
+        "addressType": "IPv4",
+        "ports": [{ "name": "http", "port": 8080, "protocol": "TCP" }],
+        "endpoints": endpoints(ready),
+    }))
+}
+
+fn held(
+    name: &str,
+    service: k8s_openapi::api::core::v1::Service,
+    slice: k8s_openapi::api::discovery::v1::EndpointSlice,
+) -> Held {
+    Held {
+        identity: Identity {
+            uid: format!("uid-of-{name}"),
+            version: "v1.36.3".to_owned(),
+            release: (1, 36),
+        },
+        served: Served {
+            exports: Some(Version::V1beta1),
+            imports: Some(ServedImports {
+                version: Version::V1beta1,
+                fields: ImportFields::ALL,
+            }),
+        },
+        namespace: Some(from(json!({ "metadata": { "name": "shop" } }))),
+        services: vec![service],
+        slices: vec![slice],
+        exports: Vec::new(),
+        imports: Vec::new(),
+    }
+}
+
+pub(crate) const BOTH: [(&str, bool); 2] = [("10.1.0.1", true), ("10.1.0.2", true)];
+
+/// `shop/foo`, provided by a and consumed by b, where all is well.
+pub(crate) fn healthy() -> Snapshot {
+    let conditions = json!([ready("True", "Ready", "fine")]);
+    let mut wish = service("foo", cross(&["a"], &["b"]), conditions);
+    identify(&mut wish.metadata);
+    let clusters = ["a", "b"].map(|name| {
+        let mut cluster = synced(name);
+        identify(&mut cluster.metadata);
+        cluster
+    });
+    let own = || core_service(true, &[("http", 80)]);
+    Snapshot {
+        key: ServiceKey::new("shop", "foo"),
+        hub_uid: Some("hub".to_owned()),
+        wish: Some(wish),
+        service: Some(core_service(false, &[("http", 80)])),
+        derived: None,
+        imports: Vec::new(),
+        clusters: clusters.into(),
+        works: Some(Vec::new()),
+        unapplied: None,
+        members: [
+            ("a".to_owned(), Ok(held("a", own(), source(&BOTH)))),
+            ("b".to_owned(), Ok(held("b", own(), copy("7", &BOTH)))),
+        ]
+        .into(),
+    }
+}
+
+/// What every API server gives to an object.
+fn identify(meta: &mut ObjectMeta) {
+    let name = meta.name.clone().unwrap_or_default();
+    meta.uid.get_or_insert_with(|| format!("uid-of-{name}"));
+    meta.resource_version.get_or_insert_with(|| "1".to_owned());
+}
+
+impl Snapshot {
+    pub(crate) fn member(&mut self, name: &str) -> &mut Held {
+        self.members
+            .get_mut(name)
+            .expect("a member")
+            .as_mut()
+            .expect("it was read")
+    }
+
+    pub(crate) fn without_copies(&mut self) -> &mut Self {
+        self.member("b").slices.clear();
+        self
+    }
+
+    pub(crate) fn annotate(&mut self, name: &str, key: &str, value: &str) -> &mut Self {
+        let cluster = self
+            .clusters
+            .iter_mut()
+            .find(|one| one.metadata.name.as_deref() == Some(name));
+        let annotations = &mut cluster.expect("a Cluster").metadata.annotations;
+        annotations
+            .get_or_insert_default()
+            .insert(key.to_owned(), value.to_owned());
+        self
+    }
+}

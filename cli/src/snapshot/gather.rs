@@ -1,0 +1,165 @@
+//! Reads what the hub and the members hold of one service.
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::{Cluster, MultiClusterService, labels};
+use causeway::domain::ServiceKey;
+use causeway_engine::model::Identity;
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::ListParams;
+
+use super::{Held, Snapshot};
+use crate::ask::{ApiServer, AskError};
+use crate::hub::DEFINE;
+use crate::karmada::{self, binding};
+use crate::kubernetes_version::KubernetesVersion;
+use crate::reach;
+use crate::status::members::Wanted;
+
+/// A service could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GatherError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("the hub serves no {0}; it gets the definition by {DEFINE}")]
+    NoApi(&'static str),
+}
+
+/// Reads all at once; a member that cannot be read is noted. `allow_insecure` is whether members may be reached without verifying who
+/// answers.
+pub(crate) async fn read(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    allow_insecure: bool,
+) -> Result<Snapshot, GatherError> {
+    let services: Api<Service> = Api::namespaced(hub.client.clone(), &key.namespace);
+    let derived = key.derived();
+    let (wish, clusters, service, derived, imports, works, unapplied) = tokio::try_join!(
+        wish(hub, key),
+        clusters(hub),
+        async { Ok(hub.ask(services.get_opt(&key.name)).await?) },
+        async { Ok(hub.ask(services.get_opt(&derived.name)).await?) },
+        async { Ok(imports(hub, key).await?) },
+        async { Ok(karmada::works(hub, Some(key)).await?) },
+        async { Ok(binding::unapplied(hub, key).await?) },
+    )?;
+    // Without the hub's identity what another hub wrote cannot be told apart, and no more.
+    let hub_uid = hub.uid().await.ok();
+    let members = reach::each(hub, clusters.iter(), allow_insecure, |member| {
+        held(member, key)
+    });
+    let members = members.await;
+    Ok(Snapshot {
+        hub_uid,
+        wish,
+        service,
+        derived,
+        imports,
+        clusters,
+        works,
+        unapplied,
+        members,
+        key: key.clone(),
+    })
+}
+
+/// The ServiceImports of that name on the hub itself.
+async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, AskError> {
+    let served = of(key).served_in::<ServiceImport>(hub).await;
+    let (_, imports) = allowed(served)?.unwrap_or_default();
+    Ok(imports.iter().map(|_| key.clone()).collect())
+}
+
+/// What is read of the Multi-Cluster Services API.
+fn of(key: &ServiceKey) -> Wanted {
+    Wanted {
+        namespace: Some(key.namespace.to_string()),
+        name: Some(key.name.to_string()),
+        allow_insecure: false,
+    }
+}
+
+/// The MultiClusterService of the service, if there is one.
+pub(crate) async fn wish(
+    hub: &ApiServer,
+    key: &ServiceKey,
+) -> Result<Option<MultiClusterService>, GatherError> {
+    let api: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), &key.namespace);
+    match hub.ask(api.list(&named(&key.name))).await {
+        Ok(list) => Ok(list.items.into_iter().next()),
+        Err(AskError::NotFound { .. }) => Err(GatherError::NoApi("MultiClusterService")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Every Cluster of the hub.
+pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, GatherError> {
+    let api: Api<Cluster> = Api::all(hub.client.clone());
+    match hub.ask(api.list(&ListParams::default())).await {
+        Ok(list) => Ok(list.items),
+        Err(AskError::NotFound { .. }) => Err(GatherError::NoApi("Cluster")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a member holds, with no other rights than the controller has there.
+pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, AskError> {
+    let derived = key.derived();
+    let namespaces: Api<Namespace> = Api::all(member.client.clone());
+    let services: Api<Service> = Api::namespaced(member.client.clone(), &key.namespace);
+    let slices: Api<EndpointSlice> = Api::namespaced(member.client.clone(), &key.namespace);
+    let of_both = format!(
+        "{} in ({},{})",
+        labels::SERVICE_NAME,
+        key.name,
+        derived.name
+    );
+    let of_both = ListParams::default().labels(&of_both);
+    let (by_name, by_derived) = (named(&key.name), named(&derived.name));
+    let wanted = of(key);
+    let version = member.ask(member.client.apiserver_version());
+    let (uid, version, namespace, own, derived, slices, exports, imports) = tokio::try_join!(
+        member.uid(),
+        version,
+        member.ask(namespaces.get_opt(&key.namespace)),
+        member.ask(services.list(&by_name)),
+        member.ask(services.list(&by_derived)),
+        member.ask(slices.list(&of_both)),
+        async { allowed(wanted.served_in::<ServiceExport>(&member).await) },
+        async { allowed(wanted.served_in::<ServiceImport>(&member).await) },
+    )?;
+    let served = Served {
+        exports: exports.as_ref().map(|(version, _)| *version),
+        imports: imports.as_ref().map(|(version, _)| ServedImports {
+            version: *version,
+            fields: ImportFields::ALL,
+        }),
+    };
+    Ok(Held {
+        identity: Identity {
+            uid,
+            release: KubernetesVersion::told(&version).map_or((0, 0), KubernetesVersion::release),
+            version: version.git_version,
+        },
+        served,
+        namespace,
+        services: own.items.into_iter().chain(derived.items).collect(),
+        slices: slices.items,
+        exports: exports.map(|(_, all)| all).unwrap_or_default(),
+        imports: imports.map(|(_, all)| all).unwrap_or_default(),
+    })
+}
+
+/// A member that was joined without the rights on the clusterset's kinds takes no part in it.
+fn allowed<K>(answer: Result<Option<K>, AskError>) -> Result<Option<K>, AskError> {
+    match answer {
+        Err(AskError::NotAllowed { .. }) => Ok(None),
+        other => other,
+    }
+}
+
+fn named(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
+}

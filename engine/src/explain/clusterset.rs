@@ -1,0 +1,236 @@
+//! What ServiceExports expose.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::condition::{self, reason};
+use causeway::api::{SyncMode, labels};
+use causeway::domain::ClusterName;
+
+use super::exposure::Exposure;
+use super::reported::quoted;
+use super::{Diagnosis, Facts, Reason};
+use crate::index::member::Member;
+use crate::model::slice::Path;
+use crate::plan::clusterset::NotImporting;
+use crate::plan::clusterset::exports::Validity;
+use crate::plan::clusterset::import::ImportPlan;
+use crate::plan::clusterset::merge::conflict_text;
+
+/// The exposure by the name of the clusterset, if a person exports the service, or an export of a member that is not known is
+/// recorded.
+pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
+    let clusterset = &facts.desired.clusterset;
+    let published = &clusterset.published;
+    let exports = clusterset.exports.keys();
+    let exports = exports.filter(|name| !published.contains_key(*name));
+    let recorded = clusterset.exporters.iter().filter(|_| published.is_empty());
+    let providers: BTreeSet<_> = exports.chain(recorded).cloned().collect();
+    if providers.is_empty() {
+        return None;
+    }
+    let (key, providers) = (facts.key, providers.into_iter().collect::<Vec<_>>());
+    let clusters = facts.index.hub.clusters.iter();
+    let pushed = clusters.filter(|(_, cluster)| cluster.mode != SyncMode::Pull);
+    let (absent, consumers): (Vec<_>, Vec<_>) = pushed
+        .map(|(name, _)| name.clone())
+        .partition(|name| clusterset.not_importing(name) == Some(NotImporting::NamespaceMissing));
+    let copies = consumers.iter();
+    let copies = copies.map(|name| (name.clone(), facts.copies(name, Path::Clusterset)));
+    let diagnoses = facts.not_exported(&providers).into_iter();
+    let diagnoses = diagnoses
+        .chain(facts.disagreement())
+        .chain(facts.imported_by_karmada())
+        .chain(facts.not_imported(&absent));
+    Some(Exposure {
+        facts,
+        path: Path::Clusterset,
+        address: format!("{}.{}.svc.clusterset.local", key.name, key.namespace),
+        service: key.derived(),
+        providers,
+        copies: copies.collect(),
+        karmadas: BTreeMap::new(),
+        consumers,
+        obstacle: facts.protected(),
+        diagnoses: diagnoses.collect(),
+    })
+}
+
+impl Facts<'_> {
+    fn protected(&self) -> Option<Diagnosis> {
+        let protected = self.desired.clusterset.problem.as_ref()?;
+        let protected = Diagnosis::new(Reason::NamespaceProtected, protected.to_string());
+        Some(protected.fix(
+            "start causeway-controller with --allow-namespace, if the namespace is meant to be exported from",
+        ))
+    }
+
+    /// Members that have not the namespace.
+    fn not_imported(&self, without: &[ClusterName]) -> Option<Diagnosis> {
+        let namespace = &self.key.namespace;
+        let first = without.first()?;
+        let names: Vec<_> = without.iter().map(ClusterName::as_str).collect();
+        let message = format!(
+            "{} without namespace {namespace} do not import it",
+            names.join(", ")
+        );
+        let remedy = format!("in {first}: kubectl create namespace {namespace}");
+        Some(Diagnosis::new(Reason::NotImported, message).fix(remedy))
+    }
+
+    /// What the exports disagree on.
+    fn disagreement(&self) -> Option<Diagnosis> {
+        let (reason, message) = conflict_text(&self.desired.clusterset.conflicts)?;
+        let message = format!("the exports disagree, and the oldest decides: {reason} ({message})");
+        let disagreement = Diagnosis::new(Reason::ExportsDisagree, message);
+        Some(disagreement.fix(format!(
+            "kubectl mcs status {} -n {} shows them beside each other",
+            self.key.name, self.key.namespace
+        )))
+    }
+
+    /// What Karmada's own controllers import of it.
+    fn imported_by_karmada(&self) -> Option<Diagnosis> {
+        let message = self.desired.clusterset.karmadas.as_ref()?;
+        let imported = Diagnosis::new(Reason::ImportedByKarmada, &**message);
+        Some(imported.fix(self.delete_import()))
+    }
+
+    fn delete_import(&self) -> String {
+        format!(
+            "on the hub: kubectl -n {} delete serviceimport {}",
+            self.key.namespace, self.key.name
+        )
+    }
+
+    /// Members with a backed Service of the name that do not export it.
+    fn not_exported(&self, exporters: &[ClusterName]) -> Vec<Diagnosis> {
+        let key = self.key;
+        let others = self.backed_but_not(exporters).into_iter();
+        let others = others.filter(|name| {
+            let member = self.index.members.get(*name);
+            member.and_then(Member::exports_followed).is_some()
+        });
+        let not_exported = |name: &ClusterName| {
+            let message =
+                format!("{name} has endpoints of its own for {key} and does not export them");
+            Diagnosis::new(Reason::NotNamed, message).fix(format!(
+                "in {name}: make a ServiceExport {key} (multicluster.x-k8s.io)"
+            ))
+        };
+        others.map(not_exported).collect()
+    }
+
+    /// Why the export of a member is not used.
+    pub(super) fn export(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let (key, namespace) = (self.key, &self.key.namespace);
+        match self.desired.clusterset.exports.get(name) {
+            // One that is not seen now may be recorded, and what is left out was said.
+            None | Some(Validity::Leaving | Validity::Withdrawn) => None,
+            Some(Validity::Valid) => self.beyond_quota(name),
+            Some(Validity::NoService | Validity::InvalidServiceType) => self.provider_service(name),
+            Some(Validity::Forbidden) => {
+                let message =
+                    format!("the hub does not let {name} export from namespace {namespace}");
+                let cluster = self.index.hub.clusters.get(name);
+                let allowed = cluster.and_then(|cluster| cluster.export_namespaces.as_ref());
+                let allowed = allowed.into_iter().flatten().map(|one| &**one);
+                let allowed: Vec<_> = allowed.chain([&**namespace]).collect();
+                Some(Diagnosis::new(Reason::ExportRefused, message).fix(format!(
+                    "kubectl annotate cluster {name} --overwrite {}={}",
+                    labels::EXPORT_NAMESPACES,
+                    allowed.join(",")
+                )))
+            }
+            Some(Validity::BeyondQuota(beyond)) => {
+                let message = format!("the ServiceExport {key} of {name} is not served: {beyond}");
+                Some(quota_exceeded(name, message))
+            }
+        }
+    }
+
+    /// What only whoever lists all exports of a member knows.
+    fn beyond_quota(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let export = self.index.members.get(name)?.export(self.key)?;
+        let ready = condition::find(&export.conditions, condition::READY)?;
+        (ready.reason == reason::QUOTA_EXCEEDED).then(|| {
+            let message = format!(
+                "the ServiceExport {} of {name} is not served: {}",
+                self.key,
+                quoted(ready)
+            );
+            quota_exceeded(name, message)
+        })
+    }
+
+    /// Why a member imports nothing, or what is in the way of it.
+    pub(super) fn not_importing(&self, name: &ClusterName) -> Option<Diagnosis> {
+        match self.desired.clusterset.not_importing(name)? {
+            NotImporting::NotServed => {
+                let cluster = self.index.hub.clusters.get(name)?;
+                let served = condition::find(&cluster.conditions, condition::CLUSTERSET_API);
+                let served = served.filter(|served| served.status != condition::TRUE);
+                let why =
+                    served.map_or_else(|| "it does not serve ServiceImport".to_owned(), quoted);
+                let message = format!("{name} takes no part in the clusterset: {why}");
+                let missing = Diagnosis::new(Reason::DefinitionMissing, message);
+                Some(missing.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE")))
+            }
+            NotImporting::NamespaceMissing | NotImporting::NamespaceTerminating => {
+                self.namespace(name)
+            }
+        }
+    }
+}
+
+fn quota_exceeded(name: &ClusterName, message: String) -> Diagnosis {
+    Diagnosis::new(Reason::QuotaExceeded, message).fix(format!(
+        "in {name}: delete ServiceExports that nobody needs; or start causeway-controller with a larger --max-member-exports or \
+         --max-member-exported-mib"
+    ))
+}
+
+impl Exposure<'_> {
+    /// The Service of a consumer that endpoints are to be behind is not there, or is Karmada's.
+    pub(super) fn service_missing(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let facts = self.facts;
+        let member = facts.index.members.get(name)?;
+        let service = member.service(&self.service);
+        let import = facts.desired.clusterset.imports.of(name);
+        let import = import.filter(|_| self.path == Path::Clusterset);
+        if import.is_some_and(|import| import.karmadas) {
+            let what = match service {
+                Some(_) => format!(
+                    "Service {} of {name} is theirs, and so are its endpoints",
+                    self.service
+                ),
+                None => format!("causeway makes nothing of it in {name}, and they have not"),
+            };
+            let message = format!("Karmada's own controllers import {}; {what}", facts.key);
+            let theirs = Diagnosis::new(Reason::ImportedByKarmada, message);
+            return Some(theirs.fix(facts.delete_import()));
+        }
+        if service.is_some() {
+            return None;
+        }
+        let why = self.why_unready(name, import.map(|import| &import.import));
+        let why = why.unwrap_or_else(|| " yet".to_owned());
+        let message = format!("{name} has no Service {}{why}", self.service);
+        let missing = Diagnosis::new(Reason::ServiceMissing, message);
+        Some(missing.fix(format!(
+            "kubectl mcs status {} -n {}",
+            facts.key.name, facts.key.namespace
+        )))
+    }
+
+    /// Why an import has no addresses, as the plan or the import itself says.
+    fn why_unready(&self, name: &ClusterName, plan: Option<&ImportPlan>) -> Option<String> {
+        if let Some(ImportPlan::Own(own)) = plan
+            && let Some(unready) = &own.unready
+        {
+            return Some(format!(": {} ({})", unready.reason, unready.message));
+        }
+        let import = self.facts.index.members.get(name)?.import(self.facts.key)?;
+        let ready = condition::find(&import.status.conditions, condition::READY)?;
+        (ready.status == condition::FALSE && plan.is_some()).then(|| format!(": {}", quoted(ready)))
+    }
+}

@@ -1,0 +1,495 @@
+//! What became of one endpoint in one consumer.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use causeway::api::condition::reason;
+use causeway::api::labels;
+use causeway::domain::{AddressRefusal, ClusterName, describe_ports};
+
+use super::exposure::{Exposure, passed_over};
+use super::observed::HeldSlice;
+use super::reported::quoted;
+use super::{ConsumerState, Diagnosis, EndpointState, Reason};
+use crate::model::slice::{Path, SourceEndpoint, SourceSlice};
+use crate::plan::copy::{Fit, PassedOver, PortGap, PortGaps, WantedCopy, copy_name};
+use crate::plan::service::ServiceProblem;
+
+/// An endpoint of a provider's slice, and a consumer.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) exposure: &'a Exposure<'a>,
+    pub(super) provider: &'a ClusterName,
+    pub(super) consumer: &'a ClusterName,
+    pub(super) slice: &'a str,
+    pub(super) source: &'a SourceSlice,
+    pub(super) endpoint: &'a SourceEndpoint<'a>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn state(&self) -> ConsumerState {
+        let (provider, consumer) = (self.provider, self.consumer);
+        if provider == consumer && self.exposure.path == Path::Native {
+            let own = Diagnosis::new(Reason::Own, format!("{consumer} has it itself"));
+            return self.present(self.slice, own);
+        }
+        let decision = self.decide();
+        let copy = self.held_in(&self.exposure.copies);
+        let theirs = self.held_in(&self.exposure.karmadas);
+        let is_karmadas = self.exposure.is_managed_by_karmada();
+        match (copy, theirs) {
+            (Some(copy), theirs) if theirs.is_none() || !is_karmadas => {
+                self.present(&copy.name, self.of_copy(copy, decision))
+            }
+            (_, Some(theirs)) => self.present(&theirs.name, self.of_karmadas(theirs)),
+            _ => ConsumerState {
+                cluster: consumer.to_string(),
+                state: EndpointState::Missing,
+                slice: None,
+                diagnosis: match decision {
+                    Ok(wanted) => self.pending(wanted),
+                    Err(why) => why,
+                },
+            },
+        }
+    }
+
+    fn present(&self, slice: &str, diagnosis: Diagnosis) -> ConsumerState {
+        ConsumerState {
+            cluster: self.consumer.to_string(),
+            state: EndpointState::Present,
+            slice: Some(slice.to_owned()),
+            diagnosis,
+        }
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        self.endpoint.addresses().collect()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.endpoint.conditions[0].unwrap_or(true)
+    }
+
+    /// The slice of the consumer that holds it: the copy of its own slice, or else of another that says the same.
+    fn held_in(&self, slices: &'a BTreeMap<ClusterName, Vec<HeldSlice>>) -> Option<&'a HeldSlice> {
+        let addresses = self.addresses();
+        let of_provider = slices.get(self.consumer)?.iter().filter(|slice| {
+            *slice.provider == *self.provider.as_str() && slice.endpoints.contains_key(&addresses)
+        });
+        of_provider.max_by_key(|slice| self.is_copy_of(slice))
+    }
+
+    /// Whether the consumer's slice was made from the endpoint's own.
+    fn is_copy_of(&self, held: &HeldSlice) -> bool {
+        let source = held.source.as_ref();
+        source.is_some_and(|source| source.uid == self.source.version.uid)
+    }
+
+    /// The copy that the plan wants of the endpoint, or why it wants none.
+    fn decide(&self) -> Result<&'a WantedCopy, Diagnosis> {
+        let (exposure, provider, consumer) = (self.exposure, self.provider, self.consumer);
+        if let Some(obstacle) = exposure
+            .obstacle
+            .clone()
+            .or_else(|| exposure.unused(provider))
+        {
+            return Err(obstacle);
+        }
+        let Some(copies) = exposure.desired(consumer) else {
+            return Err(self.undecided());
+        };
+        match copies.passed_over(provider, self.slice) {
+            Some(PassedOver::Redundant) => match self.twin() {
+                Some((slice, source)) => {
+                    let twin = Place {
+                        slice,
+                        source,
+                        ..*self
+                    };
+                    return twin.decide();
+                }
+                None => return Err(self.undecided()),
+            },
+            Some(PassedOver::NoPort(gaps)) => return Err(self.no_port(gaps)),
+            Some(PassedOver::Behind) => return Err(self.port_not_in_slice("a port of it")),
+            Some(why) => return Err(passed_over(provider, self.slice, why)),
+            None => {}
+        }
+        let name = copy_name(
+            exposure.path,
+            provider,
+            self.slice,
+            self.source.address_type,
+        );
+        let Some(wanted) = copies.wanted.get(&name) else {
+            return Err(self.undecided());
+        };
+        match wanted.refusal(self.endpoint) {
+            Some(refusal) => Err(self.refused(&refusal)),
+            None => Ok(wanted),
+        }
+    }
+
+    /// Another slice of the provider that says the same, where the plan copies that.
+    fn twin(&self) -> Option<(&'a str, &'a SourceSlice)> {
+        let facts = self.exposure.facts;
+        let copies = self.exposure.desired(self.consumer)?;
+        let mut sources = facts.index.members.get(self.provider)?.sources(facts.key);
+        let addresses = self.addresses();
+        let twin = sources.find(|(name, source)| {
+            let mut endpoints = source.endpoints();
+            copies.passed_over(self.provider, name).is_none()
+                && endpoints.any(|one| one.addresses().eq(addresses.iter().copied()))
+        });
+        twin.map(|(name, source)| (&**name, &**source))
+    }
+
+    /// Why nothing is wanted of it, where no decision about its slice says so.
+    fn undecided(&self) -> Diagnosis {
+        let exposure = self.exposure;
+        let of_consumer = exposure.consumer(self.consumer);
+        let unexplained = || {
+            let message = format!(
+                "nothing that is known keeps it from {}{}",
+                self.consumer,
+                self.reported()
+            );
+            Diagnosis::new(Reason::Unexplained, message).fix(self.wait())
+        };
+        of_consumer
+            .or_else(|| exposure.not_dispatched(self.consumer))
+            .or_else(|| exposure.facts.member(self.provider))
+            .unwrap_or_else(unexplained)
+    }
+
+    fn refused(&self, refusal: &AddressRefusal) -> Diagnosis {
+        let name = self.provider;
+        let host = |address: &IpAddr| {
+            let bits = if address.is_ipv4() { 32 } else { 128 };
+            format!("{address}/{bits}")
+        };
+        let annotate = |ranges: &[String]| {
+            format!(
+                "kubectl annotate cluster {name} --overwrite {}={}",
+                labels::ENDPOINT_CIDRS,
+                ranges.join(",")
+            )
+        };
+        let (reason, message, remedy) = match refusal {
+            AddressRefusal::NotRoutable(ip) => (
+                Reason::AddressNotRoutable,
+                format!("{ip} of {name} does not lead to another node"),
+                format!(
+                    "in {name}: give the pods, or the EndpointSlice, addresses that other clusters can reach"
+                ),
+            ),
+            AddressRefusal::Outside(ip) => {
+                let own = self.exposure.facts.index.hub.clusters.get(name);
+                let ranges = own.into_iter().flat_map(|own| &own.declared.ranges);
+                let ranges = ranges.map(ToString::to_string).chain([host(ip)]);
+                (
+                    Reason::AddressOutsideRanges,
+                    format!("{ip} is outside the endpoint-cidrs of {name}"),
+                    annotate(&ranges.collect::<Vec<_>>()),
+                )
+            }
+            AddressRefusal::OfAnother(ip, other) => (
+                Reason::AddressOutsideRanges,
+                format!(
+                    "{ip} of {name} is in the endpoint-cidrs of {other}, which alone may give it"
+                ),
+                annotate(&[host(ip)]),
+            ),
+        };
+        Diagnosis::new(reason, message).fix(remedy)
+    }
+
+    /// None of the slice's ports is one that the consumer's clients may use.
+    fn no_port(&self, gaps: &PortGaps) -> Diagnosis {
+        match gaps.list().first() {
+            None => self.undecided(),
+            Some(gap) => self.port_gap(gap, gaps),
+        }
+    }
+
+    fn port_gap(&self, gap: &PortGap, gaps: &PortGaps) -> Diagnosis {
+        match gap {
+            PortGap::NotInProvider(port) => {
+                let (key, provider) = (self.exposure.facts.key, self.provider);
+                let has = match gaps.provider_ports() {
+                    [] => "no port".to_owned(),
+                    has => describe_ports(has),
+                };
+                let message =
+                    format!("Service {key} of {provider} has no port {port}; it has {has}");
+                let missing = Diagnosis::new(Reason::PortNotInProvider, message);
+                missing.fix(self.edit_service(provider))
+            }
+            PortGap::NotInSlice(port) => self.port_not_in_slice(&format!("port {port}")),
+        }
+    }
+
+    fn port_not_in_slice(&self, port: &str) -> Diagnosis {
+        let (key, provider) = (self.exposure.facts.key, self.provider);
+        let message = format!(
+            "the pods behind EndpointSlice {} of {provider} do not serve {port} of Service {key}: its targetPort is not one of \
+             theirs, or the slice is behind",
+            self.slice
+        );
+        let missing = Diagnosis::new(Reason::PortNotInSlice, message);
+        missing.fix(self.edit_service(provider))
+    }
+
+    fn edit_service(&self, cluster: &ClusterName) -> String {
+        let key = self.exposure.facts.key;
+        format!(
+            "in {cluster}: kubectl -n {} edit service {}",
+            key.namespace, key.name
+        )
+    }
+
+    /// What is to be said of an endpoint that a copy holds.
+    fn of_copy(&self, copy: &HeldSlice, decision: Result<&WantedCopy, Diagnosis>) -> Diagnosis {
+        let (provider, consumer) = (self.provider, self.consumer);
+        let wanted = match decision {
+            Ok(wanted) => wanted,
+            Err(why) => return self.of_unwanted(why),
+        };
+        if self
+            .exposure
+            .facts
+            .member(provider)
+            .is_some_and(|one| one.reason == Reason::MemberUnreachable)
+        {
+            return kept(provider, consumer);
+        }
+        let known = copy.endpoints.get(&self.addresses()).copied();
+        let is_older = copy.source.as_ref() != Some(&self.source.version);
+        if known != Some(self.is_ready()) && is_older {
+            let message =
+                format!("{consumer} has it as it was before the last change in {provider}");
+            return Diagnosis::new(Reason::Progressing, message).fix(self.wait());
+        }
+        if let Some(ServiceProblem::MissingPorts { missing, has, .. }) =
+            self.exposure.problem(consumer)
+        {
+            let key = &self.exposure.service;
+            let message = format!(
+                "Service {key} of {consumer} has no port {}; it has {}",
+                describe_ports(missing),
+                describe_ports(has)
+            );
+            let missing = Diagnosis::new(Reason::PortNotInConsumer, message);
+            return missing.fix(self.edit_service(consumer));
+        }
+        // A port of an import leads to those clusters alone that expose it.
+        let matters = |gap: &PortGap| {
+            self.exposure.path == Path::Native || matches!(gap, PortGap::NotInSlice(_))
+        };
+        let gaps = wanted.port_gaps();
+        if let Some(gap) = gaps.list().iter().find(|gap| matters(gap)) {
+            return self.port_gap(gap, &gaps);
+        }
+        match self.is_ready() {
+            true => Diagnosis::new(Reason::Copied, format!("{consumer} has it")),
+            false => self.unready(),
+        }
+    }
+
+    /// What is to be said of an endpoint that a copy holds and the plan does not want, or leaves alone.
+    fn of_unwanted(&self, why: Diagnosis) -> Diagnosis {
+        let (provider, consumer) = (self.provider, self.consumer);
+        let name = copy_name(
+            self.exposure.path,
+            provider,
+            self.slice,
+            self.source.address_type,
+        );
+        if self.exposure.keeps(provider, consumer, &name) {
+            return kept(provider, consumer);
+        }
+        let message = format!("{consumer} still has it, though {}", why.message);
+        Diagnosis::new(Reason::Progressing, message).fix(self.wait())
+    }
+
+    /// What is to be said of an endpoint that only Karmada's slice holds.
+    fn of_karmadas(&self, theirs: &HeldSlice) -> Diagnosis {
+        let (consumer, provider, name) = (self.consumer, self.provider, &theirs.name);
+        if !self.is_ready() {
+            return self.unready();
+        }
+        if theirs.endpoints.get(&self.addresses()) != Some(&true) {
+            let message = format!(
+                "{consumer} has it by Karmada's EndpointSlice {name}, as it was before it was ready in {provider}"
+            );
+            let behind = Diagnosis::new(Reason::NotDispatchedByKarmada, message);
+            return behind.fix(self.exposure.facts.adopt());
+        }
+        let message = format!("{consumer} has it by Karmada's EndpointSlice");
+        Diagnosis::new(Reason::CopiedByKarmada, message)
+    }
+
+    fn unready(&self) -> Diagnosis {
+        let (consumer, provider) = (self.consumer, self.provider);
+        let message = format!("{consumer} has it; it gets no traffic there, for it is not ready");
+        Diagnosis::new(Reason::NotReady, message).fix(format!(
+            "in {provider}: kubectl -n {} get pods",
+            self.exposure.facts.key.namespace
+        ))
+    }
+
+    /// Why a consumer does not hold what the plan wants there.
+    fn pending(&self, wanted: &WantedCopy) -> Diagnosis {
+        let (exposure, facts) = (self.exposure, self.exposure.facts);
+        let of_clusters = || {
+            facts
+                .member(self.provider)
+                .or_else(|| exposure.consumer(self.consumer))
+        };
+        of_clusters()
+            .or_else(|| self.name_taken())
+            .or_else(|| self.ahead(wanted))
+            .or_else(|| exposure.not_dispatched(self.consumer))
+            .unwrap_or_else(|| self.progressing())
+    }
+
+    /// Something else has the name of the copy.
+    fn name_taken(&self) -> Option<Diagnosis> {
+        let (exposure, facts) = (self.exposure, self.exposure.facts);
+        let (consumer, namespace) = (self.consumer, &facts.key.namespace);
+        let member = facts.index.members.get(consumer)?;
+        let name = copy_name(
+            exposure.path,
+            self.provider,
+            self.slice,
+            self.source.address_type,
+        );
+        let copies = exposure.desired(consumer)?;
+        let mut taken = copies.taken_names(member, facts.key);
+        let hub = &facts.index.hub.uid;
+        let of_other = member.copy(facts.key, &name);
+        let whose = match of_other.is_some_and(|copy| *copy.view.hub != **hub) {
+            true => "is another hub's",
+            false if taken.any(|taken| *taken == name) => "is not causeway's",
+            false => return None,
+        };
+        let message = format!(
+            "{consumer} has an EndpointSlice {name} that {whose}, in the place of the copy"
+        );
+        Some(Diagnosis::new(Reason::NameTaken, message).fix(format!(
+            "in {consumer}, if nobody needs it: kubectl -n {namespace} delete endpointslice {name}"
+        )))
+    }
+
+    /// The copy was made from a newer version of the slice than the provider shows.
+    fn ahead(&self, wanted: &WantedCopy) -> Option<Diagnosis> {
+        let facts = self.exposure.facts;
+        let (provider, consumer) = (self.provider, self.consumer);
+        let name = copy_name(
+            self.exposure.path,
+            provider,
+            self.slice,
+            self.source.address_type,
+        );
+        let copy = facts.index.members.get(consumer)?.copy(facts.key, &name)?;
+        (wanted.compare(&copy.view) == Fit::Ahead).then(|| {
+            let message = format!(
+                "EndpointSlice {name} of {consumer} was made from a newer version of EndpointSlice {} than {provider} shows (a \
+                 restored etcd?); it stays until a second list of {provider} confirms that the version is lost",
+                self.slice
+            );
+            Diagnosis::new(Reason::DeletionsSuspended, message).fix(self.wait())
+        })
+    }
+
+    fn progressing(&self) -> Diagnosis {
+        let (provider, consumer) = (self.provider, self.consumer);
+        if let Some(ready) = self.exposure.reported(provider)
+            && ready.reason == reason::WRITE_CONFLICT
+        {
+            let message = format!("{consumer} has no copy of it: {}", ready.message);
+            return Diagnosis::new(Reason::WriteConflict, message)
+                .fix("stop the other writer that the message names");
+        }
+        let held = self.exposure.copies.get(consumer).into_iter().flatten();
+        let mut of_slice = held.filter(|held| self.is_copy_of(held));
+        let message = match of_slice.next() {
+            Some(_) => format!(
+                "{consumer} has a copy of an older version of this EndpointSlice of {provider}"
+            ),
+            None => format!(
+                "nothing that is seen stands in the way, and {consumer} has no copy of it yet"
+            ),
+        };
+        let message = format!("{message}{}", self.reported());
+        Diagnosis::new(Reason::Progressing, message).fix(self.wait())
+    }
+
+    /// What the controller says of the service, or of the export: also what is not copied.
+    fn reported(&self) -> String {
+        let ready = self.exposure.reported(self.provider);
+        ready.map_or_else(String::new, |ready| {
+            format!("; the controller says {}", quoted(ready))
+        })
+    }
+
+    fn wait(&self) -> String {
+        let key = self.exposure.facts.key;
+        format!(
+            "wait a moment; if it stays: kubectl mcs status {} -n {}, and the log of causeway-controller",
+            key.name, key.namespace
+        )
+    }
+}
+
+impl Exposure<'_> {
+    /// What a consumer holds of a provider that cannot be read.
+    pub(super) fn kept(
+        &self,
+        provider: &ClusterName,
+        consumer: &ClusterName,
+        addresses: &Vec<IpAddr>,
+    ) -> ConsumerState {
+        let held = self.copies.get(consumer).into_iter().flatten();
+        let mut held = held.filter(|slice| *slice.provider == *provider.as_str());
+        let slice = held.find(|slice| slice.endpoints.contains_key(addresses));
+        let unused = self.unused(provider);
+        let diagnosis = match (slice, unused) {
+            (Some(_), None) => kept(provider, consumer),
+            (Some(_), Some(unused)) => {
+                let message = format!("{consumer} still has it, though {}", unused.message);
+                Diagnosis::new(Reason::Progressing, message)
+            }
+            (None, unused) => unused
+                .or_else(|| self.obstacle.clone())
+                .or_else(|| self.consumer(consumer))
+                .or_else(|| self.facts.member(provider))
+                .unwrap_or_else(|| {
+                    Diagnosis::new(Reason::Unexplained, format!("{consumer} has no copy of it"))
+                }),
+        };
+        ConsumerState {
+            cluster: consumer.to_string(),
+            state: match slice {
+                Some(_) => EndpointState::Present,
+                None => EndpointState::Missing,
+            },
+            slice: slice.map(|slice| slice.name.clone()),
+            diagnosis,
+        }
+    }
+
+    /// Whether the plan leaves a copy as it is.
+    fn keeps(&self, provider: &ClusterName, consumer: &ClusterName, name: &str) -> bool {
+        match self.desired(consumer) {
+            Some(copies) => copies.keeps(provider.as_str(), name),
+            None => self.leaves_all(),
+        }
+    }
+}
+
+fn kept(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
+    let message = format!("{consumer} keeps what {provider} gave last");
+    Diagnosis::new(Reason::Kept, message)
+}

@@ -1,0 +1,318 @@
+//! One name under which a service reaches other clusters, whatever exposes it.
+
+use std::collections::BTreeMap;
+
+use causeway::api::labels;
+use causeway::domain::{ClusterName, ServiceKey, describe_ports};
+
+use super::endpoint::Place;
+use super::observed::HeldSlice;
+use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderReport};
+use super::{Diagnosis, Facts, Reason};
+use crate::model::slice::{Path, SourceEndpoint, SourceSlice};
+use crate::plan::Members;
+use crate::plan::copy::{DesiredCopies, PassedOver};
+use crate::plan::service::ServiceProblem;
+
+/// A name under which a service reaches other clusters.
+pub(super) struct Exposure<'a> {
+    pub(super) facts: &'a Facts<'a>,
+    pub(super) path: Path,
+    pub(super) address: String,
+    /// The Service of a consumer that endpoints are to be behind.
+    pub(super) service: ServiceKey,
+    pub(super) providers: Vec<ClusterName>,
+    pub(super) consumers: Vec<ClusterName>,
+    /// What keeps every endpoint from every consumer.
+    pub(super) obstacle: Option<Diagnosis>,
+    /// What is so of it as a whole.
+    pub(super) diagnoses: Vec<Diagnosis>,
+    /// What each consumer holds of other clusters' endpoints.
+    pub(super) copies: BTreeMap<ClusterName, Vec<HeldSlice>>,
+    /// The same in Karmada's slices.
+    pub(super) karmadas: BTreeMap<ClusterName, Vec<HeldSlice>>,
+}
+
+impl<'a> Exposure<'a> {
+    /// What became of it all.
+    pub(super) fn report(mut self) -> ExposureReport {
+        self.diagnoses.extend(self.obstacle.clone());
+        let providers = self.providers.iter();
+        let providers: Vec<_> = providers.map(|name| self.provider_report(name)).collect();
+        let mut endpoints = providers.iter().flat_map(|one| &one.endpoints);
+        if !endpoints.any(|one| one.ready) {
+            let none = self.no_endpoints();
+            self.diagnoses.push(none);
+        }
+        let consumers = self.consumers.iter().map(|name| ConsumerReport {
+            cluster: name.to_string(),
+            diagnoses: self.consumer(name).into_iter().collect(),
+        });
+        let consumers = consumers.collect();
+        ExposureReport {
+            exposure: self.path,
+            address: self.address,
+            diagnoses: self.diagnoses,
+            consumers,
+            providers,
+        }
+    }
+
+    /// The copies that the plan wants in a consumer; `None` where it wants nothing there, or leaves what is there.
+    pub(super) fn desired(&self, consumer: &ClusterName) -> Option<&'a DesiredCopies> {
+        let desired = self.facts.desired;
+        match (self.path, &desired.members) {
+            (Path::Native, Members::Untouched) => None,
+            (Path::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
+            (Path::Clusterset, _) => Some(&desired.clusterset.imports.of(consumer)?.copies),
+        }
+    }
+
+    /// Why a consumer's Service cannot serve as asked.
+    pub(super) fn problem(&self, consumer: &ClusterName) -> Option<&'a ServiceProblem> {
+        let desired = self.facts.desired;
+        match (self.path, &desired.members) {
+            (Path::Native, Members::Untouched) => None,
+            (Path::Native, Members::Wanted(members)) => members.get(consumer)?.problem.as_ref(),
+            (Path::Clusterset, _) => desired.clusterset.imports.of(consumer)?.problem.as_ref(),
+        }
+    }
+
+    /// Why nothing of a provider is used.
+    pub(super) fn unused(&self, provider: &ClusterName) -> Option<Diagnosis> {
+        let unused = self.facts.unused(provider);
+        unused.or_else(|| match self.path {
+            Path::Native => None,
+            Path::Clusterset => self.facts.export(provider),
+        })
+    }
+
+    /// What is so of a provider, what counts most first.
+    fn provider(&self, name: &ClusterName) -> Vec<Diagnosis> {
+        let facts = self.facts;
+        let first = self
+            .unused(name)
+            .or_else(|| facts.member(name))
+            .or_else(|| facts.namespace(name).filter(|_| self.path == Path::Native))
+            .or_else(|| facts.provider_service(name));
+        let slices = self.slices_passed_over(name);
+        let all = first.into_iter().chain(slices);
+        all.chain(facts.suspended(name)).collect()
+    }
+
+    /// Slices of a provider whose endpoints cannot even be named.
+    fn slices_passed_over(&self, provider: &ClusterName) -> Vec<Diagnosis> {
+        let member = self.facts.index.members.get(provider).into_iter();
+        let sources = member.flat_map(|member| member.sources(self.facts.key));
+        let wanted = || self.consumers.iter().filter_map(|name| self.desired(name));
+        let unreadable = sources.filter_map(|(name, source)| {
+            let passed = wanted().find_map(|copies| copies.passed_over(provider, name));
+            let odd = format!(
+                "{} endpoints of EndpointSlice {name} of {provider} have no {} address",
+                source.odd,
+                source.address_type.as_str()
+            );
+            match passed {
+                Some(why @ (PassedOver::AddressType | PassedOver::Unreadable)) => {
+                    Some(passed_over(provider, name, why))
+                }
+                _ if source.odd > 0 => Some(Diagnosis::new(Reason::SliceInvalid, odd)),
+                _ => None,
+            }
+        });
+        unreadable.collect()
+    }
+
+    /// Why nothing, or not all, reaches a consumer.
+    pub(super) fn consumer(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let facts = self.facts;
+        facts
+            .member(name)
+            .or_else(|| match self.path {
+                Path::Native => facts.namespace(name),
+                Path::Clusterset => facts.not_importing(name),
+            })
+            .or_else(|| {
+                self.problem(name)
+                    .map(|why| self.service_problem(name, why))
+            })
+            .or_else(|| self.service_missing(name))
+            .or_else(|| self.unresolved(name))
+    }
+
+    /// Names of the clusterset lead elsewhere, though the endpoints are there.
+    fn unresolved(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let import = self.facts.desired.clusterset.imports.of(name);
+        let import = import.filter(|_| self.path == Path::Clusterset)?;
+        let unresolved = import.unresolved.as_ref()?;
+        let diagnosis = Diagnosis::new(
+            Reason::NameNotResolved,
+            format!("{name} {}", unresolved.why),
+        );
+        Some(diagnosis.fix(format!("in {name}: {}", unresolved.remedy)))
+    }
+
+    fn service_problem(&self, name: &ClusterName, problem: &ServiceProblem) -> Diagnosis {
+        let (namespace, own) = (&self.service.namespace, &self.service.name);
+        let reason = match problem {
+            ServiceProblem::StandsFor { .. } | ServiceProblem::NameTaken { .. } => {
+                Reason::ServiceConflict
+            }
+            ServiceProblem::ExternalName(_) | ServiceProblem::MissingPorts { .. } => {
+                Reason::ForeignService
+            }
+        };
+        let (message, remedy) = match problem {
+            ServiceProblem::StandsFor { of, .. } => (
+                format!("Service {namespace}/{own} of {name} stands for the imported service {of}"),
+                format!(
+                    "give this service another name, or, if nobody needs {of}, in its exporters: kubectl -n {namespace} delete \
+                     serviceexport {of}"
+                ),
+            ),
+            ServiceProblem::NameTaken {
+                imported,
+                delivered,
+                ..
+            } => (
+                format!(
+                    "Service {namespace}/{own} of {name} has the name under which {imported} is imported, and is another; it gets no \
+                     endpoints of {imported}"
+                ),
+                match delivered {
+                    true => format!("give MultiClusterService {namespace}/{own} another name"),
+                    false => format!(
+                        "give that Service another name, or, if nobody needs it: in {name}: kubectl -n {namespace} delete service {own}"
+                    ),
+                },
+            ),
+            ServiceProblem::ExternalName(_) => (
+                format!(
+                    "Service {namespace}/{own} of {name} is somebody else's and is an ExternalName"
+                ),
+                self.edit_ports(name),
+            ),
+            ServiceProblem::MissingPorts { missing, has, .. } => (
+                format!(
+                    "Service {namespace}/{own} of {name} is somebody else's and lacks {}; it has {}",
+                    describe_ports(missing),
+                    describe_ports(has)
+                ),
+                self.edit_ports(name),
+            ),
+        };
+        Diagnosis::new(reason, message).fix(remedy)
+    }
+
+    fn edit_ports(&self, name: &ClusterName) -> String {
+        let (namespace, own) = (&self.service.namespace, &self.service.name);
+        format!(
+            "in {name}: kubectl -n {namespace} edit service {own} to have the ports; or, if nobody needs it: \
+             kubectl -n {namespace} delete service {own}"
+        )
+    }
+
+    fn no_endpoints(&self) -> Diagnosis {
+        let (namespace, name) = (&self.facts.key.namespace, &self.facts.key.name);
+        let providers: Vec<_> = self.providers.iter().map(ClusterName::as_str).collect();
+        let providers = match providers.as_slice() {
+            [] => "there is none".to_owned(),
+            names => names.join(", "),
+        };
+        let message = format!("no provider has a ready endpoint ({providers}): nothing can answer");
+        Diagnosis::new(Reason::NoEndpoints, message).fix(format!(
+            "in a provider: kubectl -n {namespace} get endpointslices -l {}={name}; kubectl -n {namespace} get pods",
+            labels::SERVICE_NAME
+        ))
+    }
+
+    fn provider_report(&self, name: &ClusterName) -> ProviderReport {
+        let facts = self.facts;
+        let is_read = facts.members.get(name).is_some_and(Result::is_ok);
+        let endpoints = match facts.index.members.get(name).filter(|_| is_read) {
+            Some(member) => {
+                let sources = member.sources(facts.key);
+                let all = sources.flat_map(|(slice, source)| {
+                    let endpoints = source.endpoints();
+                    endpoints.map(move |one| self.endpoint(name, slice, source, &one))
+                });
+                all.collect()
+            }
+            None => self.last_known(name),
+        };
+        ProviderReport {
+            cluster: name.to_string(),
+            diagnoses: self.provider(name),
+            endpoints,
+        }
+    }
+
+    fn endpoint(
+        &self,
+        provider: &ClusterName,
+        slice: &str,
+        source: &SourceSlice,
+        endpoint: &SourceEndpoint<'_>,
+    ) -> EndpointReport {
+        let states = self.consumers.iter().map(|consumer| {
+            let place = Place {
+                exposure: self,
+                provider,
+                consumer,
+                slice,
+                source,
+                endpoint,
+            };
+            place.state()
+        });
+        let [ready, serving, terminating] = endpoint.conditions;
+        let ready = ready.unwrap_or(true);
+        EndpointReport {
+            addresses: endpoint.addresses().collect(),
+            slice: Some(slice.to_owned()),
+            node: endpoint.node.map(ToOwned::to_owned),
+            zone: endpoint.zone.map(ToOwned::to_owned),
+            ready,
+            serving: serving.unwrap_or(ready),
+            terminating: terminating.unwrap_or(false),
+            consumers: states.collect(),
+        }
+    }
+
+    /// What the consumers hold of a provider that cannot be read.
+    fn last_known(&self, provider: &ClusterName) -> Vec<EndpointReport> {
+        let held = self.copies.values().flatten();
+        let held = held.filter(|slice| *slice.provider == *provider.as_str());
+        let known: BTreeMap<_, _> = held.flat_map(|slice| &slice.endpoints).collect();
+        let known = known.into_iter().map(|(addresses, ready)| {
+            let consumers = self.consumers.iter();
+            let others = consumers.filter(|consumer| *consumer != provider);
+            let states = others.map(|consumer| self.kept(provider, consumer, addresses));
+            EndpointReport {
+                addresses: addresses.clone(),
+                slice: None,
+                node: None,
+                zone: None,
+                ready: *ready,
+                serving: *ready,
+                terminating: false,
+                consumers: states.collect(),
+            }
+        });
+        known.collect()
+    }
+}
+
+/// Why nothing of a slice is copied.
+pub(super) fn passed_over(provider: &ClusterName, slice: &str, why: &PassedOver) -> Diagnosis {
+    let reason = match why {
+        PassedOver::AddressType => Reason::AddressTypeNotSupported,
+        PassedOver::Unreadable => Reason::SliceInvalid,
+        PassedOver::TooManyEndpoints => Reason::TooManyEndpoints,
+        PassedOver::TooManySlices => Reason::TooManySlices,
+        PassedOver::Behind | PassedOver::NoPort(_) => Reason::PortNotInSlice,
+        PassedOver::Redundant => Reason::Progressing,
+    };
+    let message = format!("EndpointSlice {slice} of {provider} is not copied: {why}");
+    Diagnosis::new(reason, message)
+}

@@ -1,0 +1,195 @@
+//! Why a member as a whole takes no part, or cannot.
+
+use causeway::api::SyncMode;
+use causeway::api::condition::{self, reason};
+use causeway::domain::ClusterName;
+
+use super::reported::quoted;
+use super::{Diagnosis, Facts, Reason};
+use crate::index::Unused;
+use crate::index::hub::ClusterView;
+use crate::index::member::NamespaceState;
+use crate::model::MemberState;
+
+/// What to look at where the controller does not seem to work.
+const LOOK: &str = "kubectl -n causeway-system get pods; the log of causeway-controller, and its /readyz, say more";
+
+impl Facts<'_> {
+    /// Why a member cannot take part, be it as provider or as consumer: first what is so, then what the controller reports, then that
+    /// it could not be read from here.
+    pub(super) fn member(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let Some(cluster) = self.index.hub.clusters.get(name) else {
+            return Some(not_joined(name));
+        };
+        self.left_out(name, cluster)
+            .or_else(|| terminating(name, cluster))
+            .or_else(|| self.refused(name))
+            .or_else(|| reported(name, cluster))
+            .or_else(|| self.unread(name))
+    }
+
+    /// Why the plan uses nothing of what a member provides.
+    pub(super) fn unused(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let cluster = self.index.hub.clusters.get(name);
+        if let Some(left_out) = cluster.and_then(|cluster| self.left_out(name, cluster)) {
+            return Some(left_out);
+        }
+        Some(match self.index.unused(name)? {
+            Unused::NotJoined => not_joined(name),
+            Unused::Withdrawn => {
+                let message = format!(
+                    "{name} is drained: a person said that nothing it provides is to be used"
+                );
+                let drained = Diagnosis::new(Reason::Drained, message);
+                drained.fix(format!("kubectl mcs drain {name} --undo"))
+            }
+            Unused::Duplicate => self.refused(name)?,
+            Unused::TtlExpired => {
+                let message = format!(
+                    "{name} is out of reach for longer than --provider-ttl of causeway-controller, so its endpoints are not used"
+                );
+                let expired = Diagnosis::new(Reason::ProviderTtlExpired, message);
+                expired.fix(restore(name))
+            }
+        })
+    }
+
+    fn left_out(&self, name: &ClusterName, cluster: &ClusterView) -> Option<Diagnosis> {
+        let MemberState::LeftOut(why) = self.index.member_state(name) else {
+            return None;
+        };
+        if cluster.mode == SyncMode::Pull {
+            let message = format!("{name} is in Pull mode, which causeway leaves out");
+            let pull = Diagnosis::new(Reason::LeftOut, message);
+            return Some(pull.fix(format!(
+                "join {name} in Push mode: karmadactl join, or kubectl mcs join"
+            )));
+        }
+        let message = format!("{name} takes no part: {why}");
+        Some(Diagnosis::new(Reason::LeftOut, message))
+    }
+
+    /// What the member itself shows for which it cannot be used.
+    fn refused(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let refusals = &self.index.members.get(name)?.refusals;
+        if let Some(identity) = &refusals.identity {
+            let message = format!("{name} cannot be used: {identity}");
+            let refused = Diagnosis::new(Reason::MemberRefused, message);
+            return Some(refused.fix(format!(
+                "kubectl mcs unjoin {name}; then kubectl mcs join {name} --member-kubeconfig FILE"
+            )));
+        }
+        let duplicate = refusals.duplicate.as_ref()?;
+        let twice = Diagnosis::new(Reason::DuplicateMember, format!("{name} {duplicate}"));
+        Some(twice.fix(format!("kubectl mcs unjoin {name}")))
+    }
+
+    fn unread(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let why = self.members.get(name)?.as_ref().err()?;
+        let message = format!("{name} could not be read from here: {why}");
+        let unread = Diagnosis::new(Reason::MemberNotRead, message);
+        Some(unread.fix(
+            "look from where its API server can be reached, with the right to read its Secret on the hub",
+        ))
+    }
+
+    /// What is kept of a member though its last lists lacked it.
+    pub(super) fn suspended(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let conditions = &self.index.hub.clusters.get(name)?.conditions;
+        let suspended = condition::find(conditions, condition::LISTS_BELIEVED)?;
+        (suspended.status == condition::FALSE).then(|| {
+            let message = format!(
+                "{name}: {}; endpoints that are gone may still be offered",
+                suspended.message
+            );
+            let suspended = Diagnosis::new(Reason::DeletionsSuspended, message);
+            suspended.fix(format!(
+                "wait half a minute, or, if it is meant: kubectl mcs release {name}; if not, look at the API server of {name} (a \
+                 restored etcd?)"
+            ))
+        })
+    }
+
+    /// Why a member that was read cannot hold what is delivered to it: its namespace.
+    pub(super) fn namespace(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let member = self.index.members.get(name)?;
+        self.members.get(name)?.as_ref().ok()?;
+        let wanted = &self.key.namespace;
+        match member.namespace(wanted) {
+            NamespaceState::Active => None,
+            NamespaceState::Missing => {
+                let message = format!("{name} has no namespace {wanted}");
+                let missing = Diagnosis::new(Reason::NamespaceMissing, message);
+                Some(missing.fix(format!(
+                    "in {name}: kubectl create namespace {wanted}; or let causeway make it: \
+                     kubectl mcs join {name} --member-kubeconfig FILE --allow-namespace-creation"
+                )))
+            }
+            NamespaceState::Terminating => {
+                let message = format!("namespace {wanted} of {name} is terminating");
+                let terminating = Diagnosis::new(Reason::NamespaceTerminating, message);
+                Some(terminating.fix(format!(
+                    "in {name}: kubectl describe namespace {wanted} says what it waits for"
+                )))
+            }
+        }
+    }
+}
+
+fn not_joined(name: &ClusterName) -> Diagnosis {
+    let message = format!("{name} is not joined: no Cluster of the hub bears the name");
+    let unknown = Diagnosis::new(Reason::NotJoined, message);
+    unknown.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE"))
+}
+
+fn terminating(name: &ClusterName, cluster: &ClusterView) -> Option<Diagnosis> {
+    cluster.leaving_since?;
+    let message = format!("{name} is being removed: its Cluster is being deleted");
+    let terminating = Diagnosis::new(Reason::MemberTerminating, message);
+    Some(terminating.fix(format!(
+        "if that is not meant, once it is gone: kubectl mcs join {name} --member-kubeconfig FILE"
+    )))
+}
+
+fn restore(name: &ClusterName) -> String {
+    format!(
+        "restore the API server of {name}, or, if it has another address: kubectl mcs join {name} \
+         --member-kubeconfig FILE --api-endpoint URL"
+    )
+}
+
+/// What the controller reports of a member that it cannot follow.
+fn reported(name: &ClusterName, cluster: &ClusterView) -> Option<Diagnosis> {
+    let Some(ready) = condition::find(&cluster.conditions, condition::READY) else {
+        let message = format!("the controller has not engaged {name} yet");
+        return Some(Diagnosis::new(Reason::MemberPending, message).fix(LOOK));
+    };
+    let since = ready.last_transition_time.0;
+    // By its last connection it takes part as before.
+    if ready.status == condition::TRUE || ready.reason == reason::INVALID_CONFIGURATION {
+        return None;
+    }
+    let quoted = format!("{} since {since:.0}", quoted(ready));
+    Some(match ready.reason.as_str() {
+        reason::UNREACHABLE => {
+            let message = format!(
+                "{name} is unreachable for the controller since {since:.0} ({}); what it last gave, and what it has, is kept",
+                ready.message
+            );
+            let unreachable = Diagnosis::new(Reason::MemberUnreachable, message);
+            unreachable.fix(format!(
+                "{}; to stop using what it provides: kubectl mcs drain {name}",
+                restore(name)
+            ))
+        }
+        reason::REFUSED => {
+            let message = format!("{name} cannot be used: {quoted}");
+            let refused = Diagnosis::new(Reason::MemberRefused, message);
+            refused.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE"))
+        }
+        _ => {
+            let message = format!("{name} is not synced: {quoted}");
+            Diagnosis::new(Reason::MemberPending, message).fix("kubectl mcs status --wait")
+        }
+    })
+}

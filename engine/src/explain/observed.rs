@@ -1,0 +1,99 @@
+//! What consumers hold of other clusters' endpoints: causeway's copies, and Karmada's slices.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use causeway::domain::ClusterName;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use super::Facts;
+use crate::model::slice::{ObservedSlice, Path, SliceRole, SourceSlice, SourceVersion};
+
+/// An EndpointSlice of a consumer that holds endpoints of a provider.
+pub(super) struct HeldSlice {
+    pub(super) name: String,
+    pub(super) provider: String,
+    /// The version of the provider's slice that it was made from, where it says so.
+    pub(super) source: Option<SourceVersion>,
+    /// Each endpoint by its addresses, and whether it is ready.
+    pub(super) endpoints: BTreeMap<Vec<IpAddr>, bool>,
+}
+
+impl HeldSlice {
+    /// The ready addresses that it offers and its provider no longer has as ready.
+    pub(super) fn stale<'a>(&'a self, ready: &BTreeSet<Vec<IpAddr>>) -> Vec<&'a [IpAddr]> {
+        let offered = self.endpoints.iter().filter(|(_, ready)| **ready);
+        let stale = offered.filter(|(addresses, _)| !ready.contains(*addresses));
+        stale.map(|(addresses, _)| addresses.as_slice()).collect()
+    }
+}
+
+impl Facts<'_> {
+    /// The copies of this hub's causeway that a consumer holds.
+    pub(super) fn copies(&self, consumer: &ClusterName, path: Path) -> Vec<HeldSlice> {
+        let Some(Ok(lists)) = self.members.get(consumer) else {
+            return Vec::new();
+        };
+        let copy = |slice: &EndpointSlice| match ObservedSlice::read(slice).role {
+            SliceRole::Copy(key, copy)
+                if key == *self.key && copy.path == path && *copy.hub == *self.index.hub.uid =>
+            {
+                Some(HeldSlice {
+                    name: slice.metadata.name.clone()?,
+                    provider: copy.source_cluster?.to_string(),
+                    source: copy.source,
+                    endpoints: endpoints(slice),
+                })
+            }
+            _ => None,
+        };
+        lists.slices.iter().filter_map(copy).collect()
+    }
+
+    /// The slices of other clusters that Karmada's own controllers keep in a consumer behind the service.
+    pub(super) fn karmadas_slices(&self, consumer: &ClusterName) -> Vec<HeldSlice> {
+        let member = self.index.members.get(consumer).into_iter();
+        let slices = member.flat_map(|member| member.karmadas_slices(self.key));
+        let slices = slices.map(|(name, theirs)| HeldSlice {
+            name: name.to_string(),
+            provider: theirs.provider.to_string(),
+            source: None,
+            endpoints: of_source(&theirs.slice),
+        });
+        slices.collect()
+    }
+
+    /// The addresses that a provider has as ready; `None` where it is not known.
+    pub(super) fn ready_in(&self, provider: &str) -> Option<BTreeSet<Vec<IpAddr>>> {
+        let member = self.index.members.get(provider)?;
+        let member = Some(member).filter(|member| member.sources_are_known())?;
+        let endpoints = member
+            .sources(self.key)
+            .flat_map(|(_, source)| of_source(source));
+        let ready = endpoints.filter(|(_, ready)| *ready);
+        Some(ready.map(|(addresses, _)| addresses).collect())
+    }
+}
+
+fn of_source(slice: &SourceSlice) -> BTreeMap<Vec<IpAddr>, bool> {
+    let endpoints = slice.endpoints();
+    endpoints
+        .map(|one| (one.addresses().collect(), one.conditions[0].unwrap_or(true)))
+        .collect()
+}
+
+/// What a slice holds as it is stored; where nobody says whether an endpoint is ready, it is.
+fn endpoints(slice: &EndpointSlice) -> BTreeMap<Vec<IpAddr>, bool> {
+    let endpoints = slice.endpoints.iter();
+    endpoints
+        .map(|endpoint| {
+            let addresses = endpoint
+                .addresses
+                .iter()
+                .filter_map(|text| text.parse().ok());
+            let conditions = endpoint.conditions.as_ref();
+            let ready = conditions.and_then(|all| all.ready).unwrap_or(true);
+            (addresses.collect(), ready)
+        })
+        .collect()
+}

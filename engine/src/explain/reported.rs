@@ -1,0 +1,72 @@
+//! What only the controller knows, as the conditions that it writes report it.
+
+use causeway::api::condition::{self, reason};
+use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::index::Index;
+use crate::index::clusterset::{ExportView, ImportView};
+use crate::lists::{HubLists, MemberLists, Members};
+use crate::model::slice::Path;
+use crate::plan::{Settings, TTL_EXPIRED};
+
+impl Index {
+    /// Whether the controller reports that the endpoints of a member are not used because it has been out of reach for too long.
+    pub(crate) fn reports_expired_ttl(&self, name: &ClusterName) -> bool {
+        let cluster = self.hub.clusters.get(name);
+        let of_cluster = cluster.and_then(|one| condition::find(&one.conditions, condition::READY));
+        let is_unreachable = of_cluster.is_some_and(|ready| ready.status != condition::TRUE);
+        let reported = format!("{name} ({TTL_EXPIRED})");
+        let services = self.hub.multi_cluster_services.values();
+        let mut of_services =
+            services.filter_map(|mcs| condition::find(&mcs.conditions, condition::READY));
+        is_unreachable
+            && (of_cluster.is_some_and(|ready| ready.message.contains(TTL_EXPIRED))
+                || of_services.any(|ready| ready.message.contains(&reported)))
+    }
+}
+
+impl Settings {
+    /// The controller's, as far as the objects of a service show with which flags it was started.
+    pub fn reported(hub: &HubLists, members: &Members, key: &ServiceKey) -> Self {
+        let settings = Self::default();
+        let lists: Vec<_> = members.values().flatten().collect();
+        let allowed = settings
+            .protection
+            .check(&key.namespace, &key.name)
+            .is_err_and(|protected| serves_nevertheless(hub, &lists, &protected.to_string()));
+        let allowed = allowed.then(|| key.namespace.to_string());
+        Self {
+            protection: Protection::new(DEFAULT_NAMESPACE, allowed),
+            publish_exports: lists.iter().any(|lists| has_published(lists, &hub.uid)),
+            ..settings
+        }
+    }
+}
+
+/// Whether the controller has processed the service and does not say that it is protected.
+fn serves_nevertheless(hub: &HubLists, lists: &[&MemberLists], protected: &str) -> bool {
+    let services = hub.multi_cluster_services.iter();
+    let services = services.filter_map(|mcs| mcs.status.as_ref()?.conditions.as_deref());
+    let exports = lists.iter().flat_map(|lists| &lists.exports);
+    let exports = exports.filter_map(|export| Some(export.status.as_ref()?.conditions.as_slice()));
+    let mut ready = services
+        .chain(exports)
+        .filter_map(|all| condition::find(all, condition::READY));
+    ready.any(|one| !one.message.contains(protected) && one.reason != reason::PENDING)
+}
+
+/// Whether it holds an export or an import that stands for a MultiClusterService.
+fn has_published(lists: &MemberLists, hub: &str) -> bool {
+    let exports = lists.exports.iter().filter_map(ExportView::read);
+    let imports = lists.imports.iter().filter_map(ImportView::read);
+    let exports = exports.map(|export| export.path(hub));
+    let mut paths = exports.chain(imports.map(|import| import.path(hub)));
+    paths.any(|path| path == Some(Path::Native))
+}
+
+/// Reason and message of a condition, as they are quoted.
+pub(super) fn quoted(condition: &Condition) -> String {
+    format!("{} ({})", condition.reason, condition.message)
+}

@@ -1,0 +1,100 @@
+//! Whether an explanation and a controller at rest say the same.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::super::{EndpointState, Explanation, ExposureReport, Reason, explain};
+use crate::fixtures::{Environment, key};
+use crate::model::slice::Path;
+use crate::plan::copy::DesiredCopies;
+use crate::plan::{Desired, Members};
+
+/// Each ready endpoint is present in a consumer exactly where the controller's plan puts a copy; what is missing has a reason.
+pub(crate) fn assert_agrees(env: &Environment) {
+    let (hub, members) = env.lists();
+    let explanation = explain(&hub, &members, &env.settings, &key("foo"), env.now());
+    let desired = env.plan("foo");
+    let view = Agreement {
+        env,
+        desired: &desired,
+        explanation: &explanation,
+    };
+    for exposure in &explanation.exposures {
+        view.assert_exposure(exposure);
+    }
+    view.assert_all_are_explained();
+}
+
+struct Agreement<'a> {
+    env: &'a Environment,
+    desired: &'a Desired,
+    explanation: &'a Explanation,
+}
+
+impl Agreement<'_> {
+    fn copies(&self, path: Path, consumer: &str) -> Option<&DesiredCopies> {
+        match (path, &self.desired.members) {
+            (Path::Native, Members::Untouched) => None,
+            (Path::Native, Members::Wanted(members)) => Some(&members.get(consumer)?.copies),
+            (Path::Clusterset, _) => {
+                let name = crate::fixtures::name(consumer);
+                Some(&self.desired.clusterset.imports.of(&name)?.copies)
+            }
+        }
+    }
+
+    /// The addresses that the plan of the controller puts into a consumer, from a provider.
+    fn planned(&self, path: Path, provider: &str, consumer: &str) -> BTreeSet<Vec<IpAddr>> {
+        let copies = self.copies(path, consumer).into_iter();
+        let wanted = copies.flat_map(|copies| copies.wanted.values());
+        let wanted = wanted.filter(|copy| copy.provider().as_str() == provider);
+        let endpoints = wanted.flat_map(|copy| copy.slice("any").endpoints);
+        let addresses = endpoints.map(|endpoint| {
+            let addresses = endpoint.addresses.iter();
+            addresses
+                .map(|one| one.parse().expect("an address"))
+                .collect()
+        });
+        addresses.collect()
+    }
+
+    fn assert_exposure(&self, exposure: &ExposureReport) {
+        let path = exposure.exposure;
+        for provider in &exposure.providers {
+            for endpoint in provider.endpoints.iter().filter(|one| one.slice.is_some()) {
+                for state in &endpoint.consumers {
+                    let (provider, consumer) = (&*provider.cluster, &*state.cluster);
+                    if !self.answers(consumer) || (path == Path::Native && provider == consumer) {
+                        continue;
+                    }
+                    let planned = self.planned(path, provider, consumer);
+                    let is_planned = planned.contains(&endpoint.addresses);
+                    let is_kept = state.diagnosis.reason == Reason::Kept;
+                    assert!(
+                        is_kept || (state.state == EndpointState::Present) == is_planned,
+                        "{:?} of {provider} in {consumer}, planned: {is_planned}: {state:#?}\n{:#?}",
+                        endpoint.addresses,
+                        self.explanation
+                    );
+                }
+            }
+        }
+    }
+
+    fn assert_all_are_explained(&self) {
+        for state in self.explanation.consumer_states(|_| true) {
+            let reason = state.diagnosis.reason;
+            let is_explained = !matches!(reason, Reason::Unexplained | Reason::Progressing);
+            assert!(
+                is_explained || !self.answers(&state.cluster),
+                "{state:#?}\n{:#?}",
+                self.explanation
+            );
+        }
+    }
+
+    fn answers(&self, member: &str) -> bool {
+        let (_, members) = self.env.lists();
+        members.get(member).is_some_and(Result::is_ok)
+    }
+}

@@ -1,0 +1,202 @@
+use causeway::api::labels;
+use serde_json::json;
+
+use super::{annotate, assert_said, backed, explained, foo, hold, source};
+use crate::explain::Reason;
+use crate::fixtures::Environment;
+use crate::fixtures::objects::{Kind, export, import, namespace, service};
+use crate::model::served::Served;
+
+/// `shop/foo`, exported by a and imported by both.
+fn exported() -> Environment {
+    let mut env = backed();
+    env.on("a", foo()).on("a", export("foo")).settle();
+    env
+}
+
+#[test]
+fn an_exported_service_is_explained_in_every_cluster_with_the_namespace() {
+    let explanation = explained(&exported());
+    assert!(explanation.ready, "{explanation:#?}");
+    let exposure = &explanation.exposures[0];
+    assert_eq!(exposure.address, "foo.shop.svc.clusterset.local");
+    let consumers = exposure.consumers.iter().map(|one| one.cluster.as_str());
+    let consumers: Vec<_> = consumers.collect();
+    assert_eq!(consumers, ["a", "b"], "the exporter imports it too");
+}
+
+#[test]
+fn what_is_wrong_with_an_export_is_told() {
+    hold(
+        exported,
+        &[
+            (
+                "a namespace that it may not export from",
+                |env| {
+                    annotate(env, "a", labels::EXPORT_NAMESPACES, "web");
+                    env.settle();
+                },
+                false,
+                Reason::ExportRefused,
+                "export-namespaces=web,shop",
+            ),
+            (
+                "an export without its Service",
+                |env| {
+                    env.off("a", Kind::Service, "foo")
+                        .pass(crate::fixtures::GRACE * 2);
+                },
+                false,
+                Reason::NoProviderService,
+                "in a: kubectl -n shop create service clusterip foo",
+            ),
+            (
+                "the exporter is drained",
+                |env| {
+                    annotate(env, "a", labels::WITHDRAW, "true");
+                    env.settle();
+                },
+                false,
+                Reason::Drained,
+                "kubectl mcs drain a --undo",
+            ),
+            (
+                "the exporter is out of reach, and what it gave is kept",
+                |env| {
+                    env.lose("a").settle();
+                },
+                false,
+                Reason::Kept,
+                "",
+            ),
+            (
+                "pods that are not exported",
+                |env| {
+                    env.on("b", source(&["10.2.0.1"])).settle();
+                },
+                true,
+                Reason::NotNamed,
+                "make a ServiceExport shop/foo",
+            ),
+            (
+                "exports that disagree",
+                |env| {
+                    let both = source(&["10.2.0.1"]).port("admin", 8081);
+                    env.on("b", foo().port("admin", 81)).on("b", both);
+                    env.on("b", export("foo")).settle();
+                },
+                true,
+                Reason::ExportsDisagree,
+                "kubectl mcs status foo -n shop",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_keeps_endpoints_from_an_import_is_told() {
+    hold(
+        exported,
+        &[
+            (
+                "a cluster without the namespace",
+                |env| {
+                    env.member("c").off("c", Kind::Namespace, "shop").settle();
+                },
+                true,
+                Reason::NotImported,
+                "in c: kubectl create namespace shop",
+            ),
+            (
+                "a namespace that is terminating",
+                |env| {
+                    let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
+                    env.on("b", namespace("shop").with(held));
+                    env.off("b", Kind::Namespace, "shop");
+                    env.on("a", source(&["10.1.0.9"])).settle();
+                },
+                false,
+                Reason::NamespaceTerminating,
+                "in b: kubectl describe namespace shop",
+            ),
+            (
+                "no definitions",
+                |env| {
+                    env.silent_member("c");
+                    env.server("c").served = Served::default();
+                    env.introduce("c").list("c").settle();
+                },
+                false,
+                Reason::DefinitionMissing,
+                "kubectl mcs join c",
+            ),
+            (
+                "somebody's Service of the derived name",
+                |env| {
+                    env.member("c")
+                        .on("c", service("derived-foo").port("http", 80))
+                        .settle();
+                },
+                false,
+                Reason::ServiceConflict,
+                "in c: kubectl -n shop delete service derived-foo",
+            ),
+            (
+                "an address outside the ranges",
+                |env| {
+                    annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16");
+                    env.settle();
+                },
+                false,
+                Reason::AddressOutsideRanges,
+                "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",
+            ),
+            (
+                "a person's import without the addresses of the derived Service",
+                |env| {
+                    env.member("c")
+                        .on("c", import("foo").port("http", 80))
+                        .settle();
+                },
+                false,
+                Reason::NameNotResolved,
+                "in c: kubectl -n shop patch serviceimport foo",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_export_beyond_the_quota_is_told_though_the_other_exports_are_not_seen() {
+    let mut env = exported();
+    env.settings.quota.exports = 1;
+    env.pass(std::time::Duration::from_secs(1));
+    env.on("a", service("bar").port("http", 80))
+        .on("a", export("bar"))
+        .settle();
+    let (hub, mut members) = env.lists();
+    let lists = members
+        .get_mut("a")
+        .expect("a member")
+        .as_mut()
+        .expect("lists");
+    lists
+        .exports
+        .retain(|one| one.metadata.name.as_deref() == Some("bar"));
+    let settings = crate::plan::Settings::default();
+    let bar = crate::fixtures::key("bar");
+    let explanation = crate::explain::explain(&hub, &members, &settings, &bar, env.now());
+    let all = super::all(&explanation);
+    let told = all.iter().any(|one| one.reason == Reason::QuotaExceeded);
+    assert!(told, "{all:#?}");
+}
+
+#[test]
+fn an_export_of_another_hubs_causeway_exposes_nothing() {
+    let mut env = backed();
+    let other = json!({"metadata": {"labels": {labels::HUB: "another"}}});
+    env.on("a", foo())
+        .on("a", export("foo").with(other))
+        .settle();
+    assert_said(&env, Reason::NotExposed, "no member exports");
+}

@@ -1,0 +1,411 @@
+use causeway::api::labels;
+use serde_json::json;
+
+use super::{annotate, assert_said, foo, healthy, hold, source};
+use crate::explain::Reason;
+use crate::fixtures::Environment;
+use crate::fixtures::objects::{Kind, cluster, mcs, namespace, service, slice, work};
+
+fn exposed(env: &mut Environment) {
+    env.on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]))
+        .settle();
+}
+
+/// Karmada manages the service from the beginning, and brought nothing of it.
+fn managed_by_karmada() -> Environment {
+    let mut env = super::backed();
+    env.on("a", foo()).on("b", foo());
+    env.on_hub(foo()).on_hub(work("a", "w", "foo"));
+    env.hear_works(true);
+    exposed(&mut env);
+    env
+}
+
+#[test]
+fn what_is_wrong_on_the_hub_is_told() {
+    hold(
+        healthy,
+        &[
+            (
+                "no MultiClusterService",
+                |env| {
+                    env.off_hub(Kind::Mcs, "foo").settle();
+                },
+                false,
+                Reason::NotExposed,
+                "apply -f mcs.yaml",
+            ),
+            (
+                "no Service",
+                |env| {
+                    env.off_hub(Kind::Service, "foo").settle();
+                },
+                false,
+                Reason::NoHubService,
+                "kubectl -n shop create service clusterip foo",
+            ),
+            (
+                "an ExternalName",
+                |env| {
+                    env.on_hub(foo().with(json!({"spec": {"type": "ExternalName"}})))
+                        .settle();
+                },
+                false,
+                Reason::ExternalName,
+                "edit service foo",
+            ),
+            (
+                "spec.ports names a port that the Service has not",
+                |env| {
+                    let made = mcs("foo").providers(&["a"]).consumers(&["b"]);
+                    env.on_hub(made.port("web", 81))
+                        .pass(crate::fixtures::GRACE * 2);
+                },
+                false,
+                Reason::PortNotFound,
+                "edit mcs foo",
+            ),
+            (
+                "a port that is not exposed",
+                |env| {
+                    let made = mcs("foo").providers(&["a"]).consumers(&["b"]);
+                    env.on_hub(foo().port("metrics", 9090));
+                    env.on_hub(made.port("http", 80)).settle();
+                },
+                true,
+                Reason::PortNotExposed,
+                "\"value\":{\"name\":\"metrics\",\"port\":9090}",
+            ),
+            (
+                "it is of type LoadBalancer",
+                |env| {
+                    env.on_hub(mcs("foo").load_balancer()).settle();
+                },
+                true,
+                Reason::LoadBalancer,
+                "kubectl -n shop get mcs foo -o jsonpath='{.status.loadBalancer}'",
+            ),
+            (
+                "the last change is not processed",
+                |env| {
+                    let changed = json!({"metadata": {"generation": 9}});
+                    env.on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]).with(changed));
+                },
+                true,
+                Reason::NotObserved,
+                "kubectl mcs status foo -n shop --wait",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_member_is_told() {
+    hold(
+        healthy,
+        &[
+            (
+                "the provider is not joined",
+                |env| {
+                    let made = mcs("foo").providers(&["a", "nobody"]).consumers(&["b"]);
+                    env.on_hub(made).settle();
+                },
+                false,
+                Reason::NotJoined,
+                "kubectl mcs join nobody --member-kubeconfig FILE",
+            ),
+            (
+                "the provider is drained",
+                |env| {
+                    annotate(env, "a", labels::WITHDRAW, "true");
+                    env.settle();
+                },
+                false,
+                Reason::Drained,
+                "kubectl mcs drain a --undo",
+            ),
+            (
+                "the provider was drained a moment ago",
+                |env| annotate(env, "a", labels::WITHDRAW, "true"),
+                false,
+                Reason::Progressing,
+                "wait a moment",
+            ),
+            (
+                "the provider is in Pull mode",
+                |env| {
+                    let pull = json!({"spec": {"syncMode": "Pull"}});
+                    env.on_hub(cluster("a").with(pull)).settle();
+                },
+                false,
+                Reason::LeftOut,
+                "join",
+            ),
+            (
+                "the consumer is out of reach",
+                |env| {
+                    env.lose("b");
+                    env.on("a", source(&["10.1.0.3"])).settle();
+                },
+                false,
+                Reason::MemberUnreachable,
+                "--api-endpoint",
+            ),
+            (
+                "pods in a member that is not named",
+                |env| {
+                    env.member("c")
+                        .on("c", foo())
+                        .on("c", source(&["10.3.0.1"]))
+                        .settle();
+                },
+                true,
+                Reason::NotNamed,
+                "/spec/providerClusters/-",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_wrong_in_the_provider_is_told() {
+    hold(
+        healthy,
+        &[
+            (
+                "no endpoints",
+                |env| {
+                    env.off("a", Kind::Slice, "foo-abc").settle();
+                },
+                false,
+                Reason::NoEndpoints,
+                "kubectl -n shop get pods",
+            ),
+            (
+                "host names",
+                |env| {
+                    env.on(
+                        "a",
+                        slice("names", "foo").with(json!({"addressType": "FQDN"})),
+                    );
+                    env.settle();
+                },
+                false,
+                Reason::AddressTypeNotSupported,
+                "",
+            ),
+            (
+                "an endpoint without an address of the slice's type",
+                |env| {
+                    env.on("a", source(&["10.1.0.1", "fd00::1"])).settle();
+                },
+                false,
+                Reason::SliceInvalid,
+                "",
+            ),
+            (
+                "a port number that differs",
+                |env| {
+                    env.off("a", Kind::Service, "foo");
+                    env.on("a", service("foo").port("http", 8080)).settle();
+                },
+                false,
+                Reason::PortNotInProvider,
+                "in a: kubectl -n shop edit service foo",
+            ),
+            (
+                "a target port that the pods have not",
+                |env| {
+                    let other = json!([{"name": "other", "port": 1, "protocol": "TCP"}]);
+                    let source = source(&["10.1.0.9"]).with(json!({"ports": other}));
+                    env.on("a", source).settle();
+                },
+                false,
+                Reason::PortNotInSlice,
+                "in a: kubectl -n shop edit service foo",
+            ),
+            (
+                "an address that leads nowhere",
+                |env| {
+                    env.on("a", source(&["127.0.0.1"])).settle();
+                },
+                false,
+                Reason::AddressNotRoutable,
+                "in a: ",
+            ),
+            (
+                "an address outside the ranges",
+                |env| {
+                    annotate(env, "a", labels::ENDPOINT_CIDRS, "10.9.0.0/16");
+                    env.settle();
+                },
+                false,
+                Reason::AddressOutsideRanges,
+                "kubectl annotate cluster a --overwrite mcs.causeway.dev/endpoint-cidrs=10.9.0.0/16,10.1.0.1/32",
+            ),
+            (
+                "an address in the ranges of another",
+                |env| {
+                    annotate(env, "b", labels::ENDPOINT_CIDRS, "10.1.0.0/16");
+                    env.settle();
+                },
+                false,
+                Reason::AddressOutsideRanges,
+                "endpoint-cidrs=10.1.0.1/32",
+            ),
+            (
+                "an endpoint that is not ready is copied and gets no traffic",
+                |env| {
+                    let unready =
+                        json!({"addresses": ["10.1.0.2"], "conditions": {"ready": false}});
+                    env.on("a", source(&["10.1.0.1"]).endpoint_with(unready))
+                        .settle();
+                },
+                true,
+                Reason::NotReady,
+                "in a: kubectl -n shop get pods",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_is_more_than_is_copied_is_told() {
+    let mut env = healthy();
+    let addresses: Vec<_> = (0..1001)
+        .map(|n| format!("10.2.{}.{}", n / 250, n % 250))
+        .collect();
+    let addresses: Vec<_> = addresses.iter().map(String::as_str).collect();
+    env.on("a", source(&addresses)).settle();
+    assert_said(
+        &env,
+        Reason::TooManyEndpoints,
+        "it has more than 1000 endpoints",
+    );
+    let mut env = healthy();
+    for number in 0..1000 {
+        let address = format!("10.2.{}.{}", number / 250, number % 250);
+        let made = slice(&format!("foo-{number}"), "foo").port("http", 8080);
+        env.on("a", made.endpoint(&address));
+    }
+    env.settle();
+    assert_said(&env, Reason::TooManySlices, "no more than 1000");
+}
+
+#[test]
+fn what_is_wrong_in_the_consumer_is_told() {
+    hold(
+        healthy,
+        &[
+            (
+                "no namespace",
+                |env| {
+                    for kind in [Kind::Slice, Kind::Service] {
+                        let names = env.members["b"].all(kind);
+                        let names: Vec<_> = names
+                            .map(|one| one["metadata"]["name"].as_str().expect("a name").to_owned())
+                            .collect();
+                        for name in names {
+                            env.off("b", kind, &name);
+                        }
+                    }
+                    env.off("b", Kind::Namespace, "shop");
+                },
+                false,
+                Reason::NamespaceMissing,
+                "in b: kubectl create namespace shop",
+            ),
+            (
+                "a namespace that is terminating",
+                |env| {
+                    let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
+                    env.on("b", namespace("shop").with(held));
+                    env.off("b", Kind::Namespace, "shop");
+                    env.on("a", source(&["10.1.0.9"])).settle();
+                },
+                false,
+                Reason::NamespaceTerminating,
+                "in b: kubectl describe namespace shop",
+            ),
+            (
+                "somebody's Service",
+                |env| {
+                    env.off("b", Kind::Service, "foo");
+                    env.on("b", service("foo").port("other", 81)).settle();
+                },
+                false,
+                Reason::ForeignService,
+                "kubectl -n shop delete service foo",
+            ),
+            (
+                "somebody's Service with some of the ports",
+                |env| {
+                    env.on_hub(foo().port("admin", 81));
+                    env.off("b", Kind::Service, "foo");
+                    env.on("b", foo()).settle();
+                },
+                false,
+                Reason::PortNotInConsumer,
+                "in b: kubectl -n shop edit service foo",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_slice_that_has_the_name_of_a_copy_is_told_with_what_to_type() {
+    let mut env = healthy();
+    let name = env.copies("b", "foo")[0]
+        .metadata
+        .name
+        .clone()
+        .expect("a name");
+    env.silence("b");
+    env.off("b", Kind::Slice, &name);
+    env.on("b", slice(&name, "another")).reconnect("b").settle();
+    assert_said(
+        &env,
+        Reason::NameTaken,
+        "that is not causeway's, in the place of the copy",
+    );
+}
+
+#[test]
+fn what_a_deletion_waits_for_is_told() {
+    let mut env = healthy();
+    let finalizers = ["mcs.causeway.dev/cleanup", "example.com/theirs"];
+    let marks = json!({"metadata": {"finalizers": finalizers}});
+    env.on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]).with(marks));
+    env.settle().off_hub(Kind::Mcs, "foo");
+    assert_said(
+        &env,
+        Reason::Deleting,
+        "somebody else's finalizers: example.com/theirs",
+    );
+    assert_said(&env, Reason::Deleting, "a, b to be cleaned");
+}
+
+#[test]
+fn what_karmada_manages_and_has_not_brought_is_told() {
+    let mut env = managed_by_karmada();
+    assert_said(&env, Reason::ManagedByKarmada, "(Work karmada-es-a/w)");
+    assert_said(
+        &env,
+        Reason::NotDispatchedByKarmada,
+        "no EndpointSlice of theirs in b holds it",
+    );
+    let dispatched = |addresses: &[&str]| {
+        source(addresses).with(json!({"metadata": {
+            "name": "a-foo-abc",
+            "labels": {
+                labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER,
+                labels::KARMADA_MANAGED: "true",
+            },
+            "annotations": {labels::PROVISION_CLUSTER: "a"},
+        }}))
+    };
+    env.on("b", dispatched(&["10.1.0.1", "10.1.0.2"])).settle();
+    assert_said(&env, Reason::CopiedByKarmada, "by Karmada's EndpointSlice");
+    env.on("b", dispatched(&["10.1.0.1", "10.1.0.9"])).settle();
+    assert_said(&env, Reason::StaleEndpoints, "b offers 10.1.0.9 of a");
+}

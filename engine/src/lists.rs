@@ -1,0 +1,139 @@
+//! Complete lists of what the hub and the members hold of some services, and the index of a process that has read them.
+
+use std::collections::BTreeMap;
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::{ClusterName, ServiceKey};
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use crate::index::Index;
+use crate::index::member::Member;
+use crate::model::served::Served;
+use crate::model::slice::ObservedSlice;
+use crate::model::{
+    Failure, HubEvent, HubImport, Identity, MemberEvent, ServiceWork, Signal, TimePoint,
+};
+
+/// What the hub holds.
+#[derive(Clone, Debug)]
+pub struct HubLists {
+    /// The UID of its kube-system namespace.
+    pub uid: String,
+    /// MultiClusterServices.
+    pub multi_cluster_services: Vec<MultiClusterService>,
+    /// The Services of their names, and those that Karmada derives for imports.
+    pub services: Vec<Service>,
+    /// Every Cluster.
+    pub clusters: Vec<Cluster>,
+    /// Karmada's Works of these services; `None` where the hub serves none.
+    pub works: Option<Vec<ServiceWork>>,
+    /// The ServiceImports on the hub itself.
+    pub imports: Vec<ServiceKey>,
+}
+
+/// What a member holds, of the services that are looked at.
+#[derive(Clone, Debug)]
+pub struct MemberLists {
+    /// Who it is.
+    pub identity: Identity,
+    /// What of the Multi-Cluster Services API it serves.
+    pub served: Served,
+    /// The Namespaces.
+    pub namespaces: Vec<Namespace>,
+    /// Services, the derived ones too.
+    pub services: Vec<Service>,
+    /// EndpointSlices, sources and copies.
+    pub slices: Vec<EndpointSlice>,
+    /// ServiceExports.
+    pub exports: Vec<ServiceExport>,
+    /// ServiceImports.
+    pub imports: Vec<ServiceImport>,
+}
+
+/// All members by name; one that could not be read with the reason.
+pub type Members = BTreeMap<ClusterName, Result<MemberLists, Failure>>;
+
+impl Index {
+    /// The index of a process that has read these lists, twice, so that what they lack is gone. What only the controller knows is
+    /// taken from what it reports in the conditions of the objects.
+    pub fn of_lists(hub: &HubLists, members: &Members, now: TimePoint) -> Self {
+        let mut index = Self::new(&hub.uid);
+        for event in hub_events(hub) {
+            index.apply_hub(event, now);
+        }
+        let ids = hub.clusters.iter().filter_map(|cluster| {
+            let id = cluster.spec.id.clone().filter(|id| !id.is_empty())?;
+            Some((cluster.metadata.name.as_deref()?, id))
+        });
+        let ids: BTreeMap<_, _> = ids.collect();
+        for (name, member) in members {
+            let mut engaged = Member::new(1);
+            engaged.recorded_uid = ids.get(name.as_str()).cloned();
+            engaged.ttl_expired = index.reports_expired_ttl(name);
+            index.members.insert(name.clone(), engaged);
+            for event in member_events(member) {
+                index.apply_member(name, event, now);
+            }
+            index.note_engagement(name);
+        }
+        index
+    }
+}
+
+fn hub_events(hub: &HubLists) -> Vec<HubEvent> {
+    let works = hub.works.clone();
+    let served = works.is_some();
+    let mut events = vec![
+        HubEvent::WorksServed(served),
+        HubEvent::ImportsServed(served),
+    ];
+    if let Some(works) = works {
+        let imports = hub
+            .imports
+            .iter()
+            .cloned()
+            .map(|key| HubImport(Some(key)))
+            .collect();
+        events.push(HubEvent::Works(Signal::Listed(works)));
+        events.push(HubEvent::Imports(Signal::Listed(imports)));
+    }
+    events.extend([
+        HubEvent::Services(Signal::Listed(hub.services.clone())),
+        HubEvent::Services(Signal::Confirmed),
+        HubEvent::Clusters(Signal::Listed(hub.clusters.clone())),
+        HubEvent::Clusters(Signal::Confirmed),
+        HubEvent::MultiClusterServices(Signal::Listed(hub.multi_cluster_services.clone())),
+        HubEvent::MultiClusterServices(Signal::Confirmed),
+    ]);
+    events
+}
+
+fn member_events(member: &Result<MemberLists, Failure>) -> Vec<MemberEvent> {
+    let lists = match member {
+        Err(failure) => return vec![MemberEvent::Probed(Err(failure.clone()))],
+        Ok(lists) => lists.clone(),
+    };
+    let slices = lists.slices.iter().map(ObservedSlice::read).collect();
+    vec![
+        MemberEvent::Identified(lists.identity),
+        MemberEvent::Served(lists.served),
+        MemberEvent::Namespaces(Signal::Listed(lists.namespaces)),
+        MemberEvent::Namespaces(Signal::Confirmed),
+        MemberEvent::Services(Signal::Listed(lists.services)),
+        MemberEvent::Services(Signal::Confirmed),
+        MemberEvent::Slices(Signal::Listed(slices)),
+        MemberEvent::Slices(Signal::Confirmed),
+        MemberEvent::Exports(Signal::Listed(lists.exports)),
+        MemberEvent::Exports(Signal::Confirmed),
+        MemberEvent::Imports(Signal::Listed(lists.imports)),
+        MemberEvent::Imports(Signal::Confirmed),
+        MemberEvent::Namespaces(Signal::Connected),
+        MemberEvent::Services(Signal::Connected),
+        MemberEvent::Slices(Signal::Connected),
+        MemberEvent::Exports(Signal::Connected),
+        MemberEvent::Imports(Signal::Connected),
+        MemberEvent::Probed(Ok(())),
+    ]
+}

@@ -1,0 +1,93 @@
+//! Why a slice of a provider, or a port of it, is not copied.
+
+use std::fmt;
+use std::sync::Arc;
+
+use causeway::domain::{PortId, ServicePort};
+
+use super::recipe::Recipe;
+use crate::model::slice::{AddressType, SourceSlice};
+
+/// Slices of one service and provider that are copied; those of Kubernetes hold a hundred endpoints each.
+pub(super) const MOST_SLICES: usize = 1000;
+/// Endpoints that a slice may have (discovery.k8s.io/v1).
+const MOST_ENDPOINTS: usize = 1000;
+
+/// Why nothing of a slice is copied.
+#[derive(Clone, Debug)]
+pub enum PassedOver {
+    /// Its addresses are names, or something newer.
+    AddressType,
+    /// It cannot be read.
+    Unreadable,
+    /// It has more endpoints than a slice may have.
+    TooManyEndpoints,
+    /// Its provider has more slices of the service than are copied.
+    TooManySlices,
+    /// Other slices, that Kubernetes keeps, say all that it says.
+    Redundant,
+    /// Its controllers have not caught up with a change of the Service's ports: the copy that is there stays.
+    Behind,
+    /// None of its ports is exposed.
+    NoPort(PortGaps),
+}
+
+/// What a slice lacks of the ports that a consumer's Service offers; found where it is asked for.
+#[derive(Clone, Debug)]
+pub struct PortGaps {
+    pub(super) recipe: Arc<Recipe>,
+    pub(super) source: Arc<SourceSlice>,
+}
+
+/// Why a port that a consumer's Service offers leads to none of a slice's endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortGap {
+    /// The provider's Service lacks it.
+    NotInProvider(PortId),
+    /// The slice lacks this port of the provider's Service.
+    NotInSlice(ServicePort),
+}
+
+impl PassedOver {
+    /// Why the slice cannot be copied, whatever is exposed.
+    pub(super) fn of(source: &SourceSlice) -> Option<Self> {
+        match source.address_type {
+            AddressType::Other => Some(Self::AddressType),
+            AddressType::Unread => Some(Self::Unreadable),
+            AddressType::Ipv4 | AddressType::Ipv6 => {
+                (source.len() > MOST_ENDPOINTS).then_some(Self::TooManyEndpoints)
+            }
+        }
+    }
+}
+
+impl PortGaps {
+    /// One for each port that is lacking.
+    pub fn list(&self) -> Vec<PortGap> {
+        self.recipe.port_gaps(&self.source).collect()
+    }
+
+    /// The ports that the provider's Service has.
+    pub fn provider_ports(&self) -> &[ServicePort] {
+        self.recipe.provider_ports()
+    }
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddressType => out.write_str("its addressType is neither IPv4 nor IPv6"),
+            Self::Unreadable => out.write_str("it cannot be read; copies made of it before stay"),
+            Self::TooManyEndpoints => write!(
+                out,
+                "it has more than {MOST_ENDPOINTS} endpoints; copies made of it before stay"
+            ),
+            Self::TooManySlices => {
+                write!(out, "no more than {MOST_SLICES} of a service are copied")
+            }
+            Self::Redundant => out.write_str("slices that Kubernetes keeps say the same"),
+            Self::Behind => out.write_str("its ports are not those of its Service yet"),
+            Self::NoPort(_) => out.write_str("none of its ports is exposed"),
+        }
+    }
+}

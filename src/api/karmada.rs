@@ -1,0 +1,15 @@
+//! What Karmada's own MultiClusterService controllers write, and how they are switched.
+//!
+//! Facts from karmada-io/karmada: `pkg/util/constants.go`, `pkg/controllers/multiclusterservice`.
+
+/// The finalizers of Karmada's on a MultiClusterService: MCSControllerFinalizer, and two that earlier releases set.
+pub const FINALIZERS: [&str; 3] = [
+    "karmada.io/multiclusterservice-controller",
+    "karmada.io/mcs-endpointslice-collect-controller",
+    "karmada.io/mcs-endpointslice-dispatch-controller",
+];
+
+/// How karmada-controller-manager is told to carry no MultiClusterService.
+pub const GATE_OFF: &str = "--feature-gates=MultiClusterService=false";
+/// How it is told to carry them.
+pub const GATE_ON: &str = "--feature-gates=MultiClusterService=true";
