@@ -1,4 +1,4 @@
-// Command keeper starts the programs of a testbed and outlives whoever asked for
+// Command reaper starts the programs of a testbed and outlives whoever asked for
 // them by just as long as it takes to end them. It reads one JSON request a line from
 // its standard input and answers with one JSON line on its standard output. When its
 // input ends, however the asking process ended, it kills what it started, waits, and
