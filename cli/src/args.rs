@@ -15,7 +15,7 @@ use k8s_openapi::jiff::SignedDuration;
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
 use self::examples::{
-    CHECK_EXAMPLES, DRAIN_EXAMPLES, EXPLAIN_EXAMPLES, JOIN_EXAMPLES, RELEASE_EXAMPLES,
+    CHECK_EXAMPLES, CONFIRM_DELETIONS_EXAMPLES, DRAIN_EXAMPLES, EXPLAIN_EXAMPLES, JOIN_EXAMPLES,
     STATUS_EXAMPLES, UNJOIN_EXAMPLES,
 };
 pub(crate) use self::install::{
@@ -109,9 +109,9 @@ pub(crate) enum Command {
     /// Stop using what a cluster provides, whether or not it can be reached
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(DrainArgs),
-    /// Say that what a cluster's lists lack, and is kept because that was not believed, is gone
-    #[command(after_help = RELEASE_EXAMPLES)]
-    Release(ReleaseArgs),
+    /// Confirm the suspended deletions of a cluster
+    #[command(after_help = CONFIRM_DELETIONS_EXAMPLES)]
+    ConfirmDeletions(ConfirmDeletionsArgs),
     /// Check that causeway is installed as it should be, and at work
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
@@ -173,14 +173,14 @@ pub(crate) struct DrainArgs {
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| {
-    wait.help("Wait until nothing is held any more")
+    wait.help("Wait until no deletions are suspended")
         .conflicts_with("dry_run")
 }))]
-pub(crate) struct ReleaseArgs {
+pub(crate) struct ConfirmDeletionsArgs {
     /// Name of the member
     #[arg(value_name = "CLUSTER")]
     pub name: String,
-    /// Only say what would be released; the hub checks the change and does not carry it out
+    /// Only print what would be confirmed; the hub checks the change and does not store it
     #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -442,7 +442,10 @@ mod tests {
                 ErrorKind::ValueValidation,
             ),
             ("kubectl-mcs drain", ErrorKind::MissingRequiredArgument),
-            ("kubectl-mcs release", ErrorKind::MissingRequiredArgument),
+            (
+                "kubectl-mcs confirm-deletions",
+                ErrorKind::MissingRequiredArgument,
+            ),
             ("kubectl-mcs adopt", ErrorKind::MissingRequiredArgument),
             ("kubectl-mcs adopt foo --all", ErrorKind::ArgumentConflict),
             ("kubectl-mcs hand-over", ErrorKind::MissingRequiredArgument),
@@ -451,7 +454,7 @@ mod tests {
                 ErrorKind::InvalidValue,
             ),
             (
-                "kubectl-mcs release a --wait --dry-run",
+                "kubectl-mcs confirm-deletions a --wait --dry-run",
                 ErrorKind::ArgumentConflict,
             ),
             (

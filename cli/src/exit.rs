@@ -2,6 +2,7 @@
 
 use crate::ask::AskError;
 use crate::check::CheckError;
+use crate::confirm_deletions::ConfirmDeletionsError;
 use crate::definitions::DefinitionError;
 use crate::diff::DiffError;
 use crate::drain::DrainError;
@@ -12,7 +13,6 @@ use crate::join::JoinError;
 use crate::karmada::moving::MoveError;
 use crate::member::MemberError;
 use crate::objects::ObjectError;
-use crate::release::ReleaseError;
 use crate::snapshot::gather::GatherError;
 use crate::status::StatusError;
 use crate::uninstall::UninstallError;
@@ -50,7 +50,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Move(#[from] MoveError),
     #[error(transparent)]
-    Release(#[from] ReleaseError),
+    ConfirmDeletions(#[from] ConfirmDeletionsError),
     #[error(transparent)]
     Version(#[from] VersionError),
     #[error("cannot start: {0}")]
@@ -70,7 +70,7 @@ impl Failure {
             Self::Diff(error) => diff(error),
             Self::Drain(error) => drain(error),
             Self::Move(error) => moving(error),
-            Self::Release(error) => release(error),
+            Self::ConfirmDeletions(error) => confirm_deletions(error),
             Self::Status(StatusError::Ask(error))
             | Self::Explain(
                 ExplainError::Ask(error) | ExplainError::Gather(GatherError::Ask(error)),
@@ -224,14 +224,14 @@ fn drain(error: &DrainError) -> u8 {
     }
 }
 
-fn release(error: &ReleaseError) -> u8 {
+fn confirm_deletions(error: &ConfirmDeletionsError) -> u8 {
     match error {
-        ReleaseError::Name(error) => join(error),
-        ReleaseError::Ask(error) => ask(error),
-        ReleaseError::Hub(error) => hub(error),
-        ReleaseError::Output(_) | ReleaseError::NotJoined(_) | ReleaseError::Held { .. } => {
-            NOT_WELL
-        }
+        ConfirmDeletionsError::Name(error) => join(error),
+        ConfirmDeletionsError::Ask(error) => ask(error),
+        ConfirmDeletionsError::Hub(error) => hub(error),
+        ConfirmDeletionsError::Output(_)
+        | ConfirmDeletionsError::NotJoined(_)
+        | ConfirmDeletionsError::Suspended { .. } => NOT_WELL,
     }
 }
 
@@ -289,8 +289,8 @@ mod tests {
                 ExplainError::from(cause()).into(),
                 DrainError::from(cause()).into(),
                 DrainError::from(HubError::from(cause())).into(),
-                ReleaseError::from(cause()).into(),
-                ReleaseError::from(HubError::from(cause())).into(),
+                ConfirmDeletionsError::from(cause()).into(),
+                ConfirmDeletionsError::from(HubError::from(cause())).into(),
                 VersionError::from(cause()).into(),
             ];
             for end in ends {

@@ -6,6 +6,7 @@ mod args;
 mod ask;
 mod bundle;
 mod check;
+mod confirm_deletions;
 mod definitions;
 mod diff;
 mod drain;
@@ -23,7 +24,6 @@ mod member;
 mod misplaced;
 mod objects;
 mod reach;
-mod release;
 mod say;
 mod snapshot;
 mod status;
@@ -76,7 +76,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
             Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),
             Command::Drain(args) => drain::run(&line.hub, args).await?,
-            Command::Release(args) => release::run(&line.hub, args).await?,
+            Command::ConfirmDeletions(args) => confirm_deletions::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,
             Command::Completion { shell } => complete(*shell),
         }

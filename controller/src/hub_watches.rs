@@ -1,4 +1,4 @@
-//! The watches of the hub, and what is said of one that fails: in the log, in the metrics, and in /readyz until its first list.
+//! The watches of the hub, and what is said of one that fails: in the log, in the metrics, and in /readyz until its initial list.
 
 use std::fmt::Debug;
 
@@ -82,7 +82,7 @@ impl HubWatches<'_> {
         self.tasks.spawn("watch-serviceimports", imports);
     }
 
-    /// Of a kind that the hub may not serve; nothing waits for its first list.
+    /// Of a kind that the hub may not serve; nothing waits for its initial list.
     fn follower(&self, plural: &str) -> Follower {
         Follower {
             client: self.client.clone(),

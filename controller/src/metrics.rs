@@ -151,8 +151,8 @@ impl Metrics {
             self.member_last_event.clone(),
         );
         registry.register(
-            "withdrawals_held",
-            "Objects that a list lacked, kept because so many missing at once are not believed",
+            "deletions_suspended",
+            "Objects that a list lacks and that are kept until a second list lacks them too",
             self.deletions_suspended.clone(),
         );
         registry.register("leader", "Whether this process writes", self.leader.clone());
@@ -334,7 +334,7 @@ mod tests {
             r#"causeway_controller_member_state{cluster="member1",state="synced"} 1"#,
             r#"causeway_controller_member_state{cluster="member1",state="syncing"} 0"#,
             r#"causeway_controller_member_last_event_timestamp_seconds{cluster="member1"} 1.5"#,
-            r#"causeway_controller_withdrawals_held{cluster="member1"} 12"#,
+            r#"causeway_controller_deletions_suspended{cluster="member1"} 12"#,
             "causeway_controller_leader 1",
             "causeway_controller_unreadable_objects_total 0",
         ];

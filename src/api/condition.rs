@@ -19,8 +19,8 @@ pub const CONFLICT: &str = "Conflict";
 pub const PRECEDENCE_SUFFIX: &str = ".mcs.causeway.dev/Precedence";
 /// On a Cluster: it serves ServiceExport and ServiceImport.
 pub const CLUSTERSET_API: &str = "ClustersetAPI";
-/// Of a Cluster: nothing is kept that the member's last lists lacked; only there once something was.
-pub const LISTS_BELIEVED: &str = "ListsBelieved";
+/// Of a Cluster: its last lists lack objects whose deletions do not count yet. Only there once some were suspended.
+pub const DELETIONS_SUSPENDED: &str = "DeletionsSuspended";
 
 /// Reasons, as Karmada words them where Karmada has them.
 pub mod reason {
@@ -50,7 +50,7 @@ pub mod reason {
     pub const READY: &str = "Ready";
     /// [`super::READY`] of a Cluster is True: all its watches have listed and are connected.
     pub const SYNCED: &str = "Synced";
-    /// The member's first lists are not complete yet.
+    /// The member's initial lists are not complete yet.
     pub const SYNCING: &str = "Syncing";
     /// The member does not answer, or not as it should.
     pub const UNREACHABLE: &str = "Unreachable";
@@ -62,10 +62,10 @@ pub mod reason {
     pub const SERVED: &str = "Served";
     /// The member serves no ServiceExport, or no ServiceImport.
     pub const NOT_SERVED: &str = "NotServed";
-    /// [`super::LISTS_BELIEVED`] is True.
-    pub const BELIEVED: &str = "Believed";
-    /// A list lacked so much of what was there that it is kept until a second list lacks it too.
-    pub const LOSS_HELD: &str = "LossHeld";
+    /// [`super::DELETIONS_SUSPENDED`] is True: a list lacks so much that it is kept until a second list lacks it too.
+    pub const DELETIONS_SUSPENDED: &str = "DeletionsSuspended";
+    /// [`super::DELETIONS_SUSPENDED`] is False.
+    pub const NO_DELETIONS_SUSPENDED: &str = "NoDeletionsSuspended";
     /// [`super::VALID`] is True.
     pub const VALID: &str = "Valid";
     /// There is no Service of the export's name.

@@ -30,9 +30,9 @@ pub const NO_LOCAL_BACKENDS: &str = "mcs.causeway.dev/no-local-backends";
 /// Annotation on a Cluster: `"true"` stops the use of what the member provides.
 pub const WITHDRAW: &str = "mcs.causeway.dev/withdraw";
 
-/// Annotation on a Cluster: a time (RFC 3339). What the member's lists lacked by then, and is still kept because that was not
-/// believed, is gone; what they lack later is held again.
-pub const RELEASE: &str = "mcs.causeway.dev/release";
+/// Annotation on a Cluster: a time (RFC 3339). It confirms the deletions that are suspended and were so by then; later ones are
+/// suspended again.
+pub const CONFIRM_DELETIONS: &str = "mcs.causeway.dev/confirm-deletions";
 
 /// Annotation on a Cluster: the namespaces from which the member may export, joined by commas; without it, all.
 pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
@@ -117,7 +117,7 @@ mod tests {
             EXPORTED_ANNOTATIONS,
             NO_LOCAL_BACKENDS,
             WITHDRAW,
-            RELEASE,
+            CONFIRM_DELETIONS,
             PROBE,
             EXPORT_NAMESPACES,
             ENDPOINT_CIDRS,

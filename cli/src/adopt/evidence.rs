@@ -80,7 +80,7 @@ pub(super) fn may_go(
     if drain::is_drained(cluster) {
         return Ok(());
     }
-    if let Some(why) = lists_held(cluster) {
+    if let Some(why) = deletions_suspended(cluster) {
         return Err(Unreplaced::NotBelieved {
             provider: provider.to_owned(),
             why: why.to_owned(),
@@ -187,10 +187,10 @@ fn asks_for(wish: &domain::MultiClusterService, provider: &str, consumer: &str) 
 }
 
 /// What is kept of the cluster though its last list lacked it.
-fn lists_held(cluster: &Cluster) -> Option<&str> {
+fn deletions_suspended(cluster: &Cluster) -> Option<&str> {
     let conditions = &cluster.status.as_ref()?.conditions;
-    let believed = condition::find(conditions, condition::LISTS_BELIEVED)?;
-    (believed.status == condition::FALSE).then_some(&*believed.message)
+    let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;
+    (suspended.status == condition::TRUE).then_some(&*suspended.message)
 }
 
 fn comes_from(copy: &EndpointSlice, uid: &str) -> bool {

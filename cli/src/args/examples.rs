@@ -50,20 +50,20 @@ It sets the annotation mcs.causeway.dev/withdraw on the Cluster, and --undo remo
 and so do its own Services and pods. Needed on the hub: list and patch Clusters; list MultiClusterServices, to be told what \
 is affected; for --wait get namespace kube-system and the Secrets of the members.";
 
-pub(super) const RELEASE_EXAMPLES: &str = "Examples:
-  # See what is held
-  kubectl mcs release member1 --dry-run
+pub(super) const CONFIRM_DELETIONS_EXAMPLES: &str = "Examples:
+  # Show how many deletions are suspended
+  kubectl mcs confirm-deletions member1 --dry-run
 
-  # Half of the services were deleted on purpose while nobody looked: withdraw them now
-  kubectl mcs release member1 --wait
+  # Half of the services were deleted on purpose: withdraw them now
+  kubectl mcs confirm-deletions member1 --wait
 
-Where one list of a cluster lacks more than ten objects and a fifth of what was there, causeway keeps them until a second list, half a \
-minute later and over a new connection, lacks them too. This asks for that list at once, and for it to be believed. What it does hold stays. \
-It sets the annotation mcs.causeway.dev/release on the Cluster to the time; what is lost later is held again. Needed on the hub: \
-get and patch Clusters; for --wait watch them too.
+When a list of a cluster lacks more than ten objects and a fifth of what was there, the controller suspends their deletions until a second \
+list, half a minute later and over a new connection, lacks them too. This requests that list at once; what it lacks is deleted. Sets the \
+annotation mcs.causeway.dev/confirm-deletions on the Cluster to the time; later deletions are suspended again. Required rights on the hub: \
+get and patch Clusters; for --wait, watch them too.
 
-Exit code: 0 nothing is held any more, or it was released; 1 it is still held after --timeout, or the cluster is not joined; 2 wrong usage; \
-3 the hub could not be asked.";
+Exit code: 0 no deletions are suspended, or they were confirmed; 1 still suspended after --timeout, or the cluster is not joined; \
+2 wrong usage; 3 the hub could not be reached.";
 
 pub(super) const CHECK_EXAMPLES: &str = "Examples:
   # After an installation, or when something is odd

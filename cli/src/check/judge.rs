@@ -285,13 +285,14 @@ fn cluster(cluster: &Cluster) -> Part {
         return Part::new(name, State::Wrong, "the controller has not taken it up")
             .mend(lease::LOOK);
     };
-    let of_others = [condition::CLUSTERSET_API, condition::LISTS_BELIEVED];
-    let others = of_others
-        .iter()
-        .filter_map(|kind| condition::find(conditions, kind));
-    let mut unmet = std::iter::once(ready)
-        .chain(others)
-        .filter(|one| one.status != condition::TRUE);
+    let healthy = [
+        (condition::READY, condition::TRUE),
+        (condition::CLUSTERSET_API, condition::TRUE),
+        (condition::DELETIONS_SUSPENDED, condition::FALSE),
+    ];
+    let mut unmet = healthy.iter().filter_map(|(type_, status)| {
+        condition::find(conditions, type_).filter(|found| found.status != *status)
+    });
     match unmet.next() {
         None => Part::new(
             name,

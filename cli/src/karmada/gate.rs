@@ -28,7 +28,7 @@ use crate::objects::FIELD_MANAGER;
 const LEASE: (&str, &str) = ("karmada-system", "karmada-controller-manager");
 /// How long a karmada-controller-manager that begins to lead may take to list what it watches.
 const SETTLED_AFTER: Duration = Duration::from_secs(30);
-/// How long the first list of Works may take.
+/// How long the initial list of Works may take.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Whether Karmada's MultiClusterService controllers are at work.

@@ -1,4 +1,4 @@
-//! What is said of a watch of the hub that fails: in the log, in the metrics, and in /readyz until its first list.
+//! What is said of a watch of the hub that fails: in the log, in the metrics, and in /readyz until its initial list.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use causeway_engine::model::Signal;
 
 use crate::metrics::Metrics;
 
-/// What is said of each watch of the hub. From when these are made until their first lists the process is not ready.
+/// What is said of each watch of the hub. From when these are made until their initial lists the process is not ready.
 pub struct Reports {
     pub(super) multi_cluster_services: Report,
     pub(super) services: Report,
@@ -47,13 +47,13 @@ pub(super) struct Report {
 #[derive(Debug)]
 struct State {
     is_failing: bool,
-    /// Held until the first list.
+    /// Held until the initial list.
     awaited: Option<Awaited>,
 }
 
 impl Report {
     /// Of the watch of this resource, a plural and where there is one a namespace: `secrets/causeway-members`. `awaited` is held until
-    /// its first list.
+    /// its initial list.
     pub(super) fn new(
         resource: impl Into<String>,
         metrics: Metrics,

@@ -171,7 +171,7 @@ impl Scene {
 
     /// A person confirms deletions at that time.
     fn confirm_deletions(&mut self, at: Timestamp) -> &mut Self {
-        let annotations = json!({labels::RELEASE: at.to_string()});
+        let annotations = json!({labels::CONFIRM_DELETIONS: at.to_string()});
         let marked = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
         self.env.on_hub(marked).deliver();
         let now = self.env.now();

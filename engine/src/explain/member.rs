@@ -96,15 +96,15 @@ impl Facts<'_> {
     /// What is kept of a member though its last lists lacked it.
     pub(super) fn suspended(&self, name: &ClusterName) -> Option<Diagnosis> {
         let conditions = &self.index.hub.clusters.get(name)?.conditions;
-        let suspended = condition::find(conditions, condition::LISTS_BELIEVED)?;
-        (suspended.status == condition::FALSE).then(|| {
+        let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;
+        (suspended.status == condition::TRUE).then(|| {
             let message = format!(
                 "{name}: {}; endpoints that are gone may still be offered",
                 suspended.message
             );
             let suspended = Diagnosis::new(Reason::DeletionsSuspended, message);
             suspended.fix(format!(
-                "wait half a minute, or, if it is meant: kubectl mcs release {name}; if not, look at the API server of {name} (a \
+                "wait half a minute, or, if it is meant: kubectl mcs confirm-deletions {name}; if not, look at the API server of {name} (a \
                  restored etcd?)"
             ))
         })

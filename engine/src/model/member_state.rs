@@ -7,7 +7,7 @@ use super::time_point::TimePoint;
 pub enum MemberState {
     /// All its lists were seen and its watches are connected.
     Synced,
-    /// Its first lists are not complete.
+    /// Its initial lists are not complete.
     Syncing,
     /// It does not answer.
     Unreachable {

@@ -1,6 +1,8 @@
 //! What the status of a Cluster should say, on hubs whose Cluster objects are causeway's to keep.
 
-use causeway::api::condition::{CLUSTERSET_API, FALSE, LISTS_BELIEVED, READY, TRUE, find, reason};
+use causeway::api::condition::{
+    CLUSTERSET_API, DELETIONS_SUSPENDED, FALSE, READY, TRUE, find, reason,
+};
 use causeway::api::labels;
 use causeway::domain::ClusterName;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -58,14 +60,11 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
     if let Some((text, state)) = member.and_then(clusterset_api) {
         put(CLUSTERSET_API, (reason::SERVED, &text), &state);
     }
-    let held = member.map_or(0, suspended);
-    if held > 0 || find(&cluster.conditions, LISTS_BELIEVED).is_some() {
-        let text = "nothing is kept that the last lists lacked";
-        put(
-            LISTS_BELIEVED,
-            (reason::BELIEVED, text),
-            &believed(name, held),
-        );
+    let suspended = member.map_or(0, suspended);
+    if suspended > 0 || find(&cluster.conditions, DELETIONS_SUSPENDED).is_some() {
+        let message = deletions_suspended(name, suspended);
+        let text = (reason::DELETIONS_SUSPENDED, &*message);
+        put(DELETIONS_SUSPENDED, text, &suspension(suspended));
     }
     let desired = DesiredClusterStatus {
         kubernetes_version,
@@ -95,7 +94,7 @@ fn in_words(
     let words = match state {
         MemberState::Synced => (TRUE, reason::SYNCED, watched(index, name)),
         MemberState::Syncing => {
-            let message = "the first lists are not complete";
+            let message = "the initial lists are not complete";
             (FALSE, reason::SYNCING, message.to_owned())
         }
         MemberState::Unreachable { why, .. } => {
@@ -114,9 +113,9 @@ fn in_words(
 
 fn watched(index: &Index, name: &ClusterName) -> String {
     let mut text = "Services and EndpointSlices are watched".to_owned();
-    let held = index.members.get(name).map_or(0, suspended);
-    if held > 0 {
-        text.push_str(&format!("; {}", kept(name, held)));
+    let suspended = index.members.get(name).map_or(0, suspended);
+    if suspended > 0 {
+        text.push_str(&format!("; {}", deletions_suspended(name, suspended)));
     }
     let cluster = index.hub.clusters.get(name);
     let unreadable = cluster.map_or(&[][..], |cluster| &cluster.declared.unreadable);
@@ -135,20 +134,21 @@ fn suspended(member: &Member) -> usize {
     member.suspended_deletions().count
 }
 
-fn kept(name: &ClusterName, held: usize) -> String {
+fn deletions_suspended(name: &ClusterName, count: usize) -> String {
     format!(
-        "its last lists lack {held} objects that were there or that copies were made from; they are kept until a second list says so \
-         too, or a person: kubectl mcs release {name}"
+        "deletions of {count} objects are suspended: its last lists lack them, and they are kept until a second list lacks them \
+         too; to confirm them now: kubectl mcs confirm-deletions {name}"
     )
 }
 
-fn believed(name: &ClusterName, held: usize) -> ConditionState {
-    match held {
-        0 => ConditionState::True,
-        held => ConditionState::False {
-            reason: reason::LOSS_HELD.into(),
-            message: kept(name, held),
+/// Whether that many deletions are suspended.
+fn suspension(count: usize) -> ConditionState {
+    match count {
+        0 => ConditionState::False {
+            reason: reason::NO_DELETIONS_SUSPENDED.into(),
+            message: "its last lists lack nothing that is kept".to_owned(),
         },
+        _ => ConditionState::True,
     }
 }
 

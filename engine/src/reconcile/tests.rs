@@ -89,7 +89,7 @@ fn a_clusters_condition_says_how_it_stands() {
     env.silent_member("member3").settle();
     assert_eq!(
         ready(&env, "member3"),
-        "Ready False Syncing: the first lists are not complete"
+        "Ready False Syncing: the initial lists are not complete"
     );
     env.pass(Duration::from_secs(60)).lose("member1").settle();
     assert_eq!(
@@ -120,27 +120,30 @@ fn a_clusters_condition_says_how_it_stands() {
 }
 
 #[test]
-fn a_cluster_says_what_is_kept_though_its_lists_lacked_it_and_when_that_is_over() {
+fn a_cluster_says_how_many_deletions_are_suspended_and_when_that_is_over() {
     let mut env = both(true);
-    let believed = |env: &Environment| {
+    let says = |env: &Environment| {
         let conditions = stored(env, "member1")["status"]["conditions"].clone();
         let conditions: Vec<Condition> = crate::fixtures::server::decode(conditions);
-        let found = condition::find(&conditions, condition::LISTS_BELIEVED);
+        let found = condition::find(&conditions, condition::DELETIONS_SUSPENDED);
         found.map(|found| format!("{} {}: {}", found.status, found.reason, found.message))
     };
-    assert_eq!(believed(&env), None, "nothing was ever kept");
+    assert_eq!(says(&env), None, "none was ever suspended");
     env.hear(
         "member1",
         MemberEvent::Slices(Signal::DeletionsSuspended(12)),
     )
     .settle();
-    let kept = "its last lists lack 12 objects that were there or that copies were made from; they are kept until a second list \
-                says so too, or a person: kubectl mcs release member1";
-    assert_eq!(believed(&env), Some(format!("False LossHeld: {kept}")));
-    assert!(ready(&env, "member1").ends_with(&format!("; {kept}")));
+    let suspended = "deletions of 12 objects are suspended: its last lists lack them, and they are kept until a second list lacks \
+                     them too; to confirm them now: kubectl mcs confirm-deletions member1";
+    assert_eq!(
+        says(&env),
+        Some(format!("True DeletionsSuspended: {suspended}"))
+    );
+    assert!(ready(&env, "member1").ends_with(&format!("; {suspended}")));
     env.list("member1").settle();
-    let over = "True Believed: nothing is kept that the last lists lacked";
-    assert_eq!(believed(&env).as_deref(), Some(over));
+    let over = "False NoDeletionsSuspended: its last lists lack nothing that is kept";
+    assert_eq!(says(&env).as_deref(), Some(over));
     env.assert_at_rest();
 }
 

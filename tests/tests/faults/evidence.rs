@@ -1,4 +1,4 @@
-//! Losses that are not believed, and the person who says that they are real.
+//! Suspended deletions, and the person who confirms them.
 
 use causeway_tests::causeway::Installation;
 use causeway_tests::reaper::Exit;
@@ -6,11 +6,11 @@ use causeway_tests::{Fault, Fleet, Proxy, SOON, eventually, multi_cluster_servic
 
 use super::{NOTICED, condition, reaches};
 
-/// More than so few that their loss is confirmed at once.
+/// More than so few that their deletions count at once.
 const CROWD: usize = 16;
 
 #[tokio::test]
-async fn a_mass_loss_is_held_until_a_person_releases_it_and_a_small_one_is_not_held() {
+async fn many_deletions_are_suspended_until_a_person_confirms_them_and_few_are_not() {
     let fleet = Fleet::builder().members(2).start().await;
     let installation = Installation::new(&fleet).await;
     let (hub, provider, consumer) = (
@@ -22,7 +22,7 @@ async fn a_mass_loss_is_held_until_a_person_releases_it_and_a_small_one_is_not_h
     let controller = installation.controller().start().await;
     installation.join_at(provider, &proxy.url()).await;
     installation.join(consumer).await;
-    let space = fleet.space("release").await;
+    let space = fleet.space("confirm").await;
     for number in 0..CROWD {
         let name = format!("crowd-{number}");
         service(&name)
@@ -37,30 +37,40 @@ async fn a_mass_loss_is_held_until_a_person_releases_it_and_a_small_one_is_not_h
     let mut addresses: Vec<_> = pods.iter().map(|pod| pod.ip().to_owned()).collect();
     addresses.sort();
     reaches(&space, consumer, &addresses, SOON).await;
-    let release = async |flag| installation.kubectl_mcs(["release", "member1", flag]).await;
-    let nothing = release("--dry-run").await;
+    let confirm = async |flag| {
+        let args = ["confirm-deletions", "member1", flag];
+        installation.kubectl_mcs(args).await
+    };
+    let nothing = confirm("--dry-run").await;
     assert!(
-        nothing.stdout.contains("nothing of member1 is held"),
+        nothing
+            .stdout
+            .contains("no deletions of member1 are suspended"),
         "{nothing:?}"
     );
 
     proxy.set(Fault::Forgetful);
     let cluster = ["get", "cluster", "member1"];
-    let believed = "ListsBelieved";
-    let words = condition(hub, &cluster, believed, "False|LossHeld|", NOTICED).await;
-    assert!(words.contains("kubectl mcs release member1"), "{words}");
+    let suspended = "DeletionsSuspended";
+    let expected = "True|DeletionsSuspended|";
+    let message = condition(hub, &cluster, suspended, expected, NOTICED).await;
+    assert!(
+        message.contains("kubectl mcs confirm-deletions member1"),
+        "{message}"
+    );
     reaches(&space, consumer, &addresses, SOON).await;
-    let said = release("--wait").await;
+    let said = confirm("--wait").await;
     assert_eq!(said.exit, Exit::Code(0), "{said:?}");
     assert!(
-        said.stdout.contains("nothing of member1 is held any more"),
+        said.stdout
+            .contains("no deletions of member1 are suspended any more"),
         "{said:?}"
     );
     reaches(&space, consumer, &[], SOON).await;
 
     proxy.set(Fault::None);
     reaches(&space, consumer, &addresses, NOTICED * 2).await;
-    // One service is not much, however it goes: seen by nobody, in a first list.
+    // One service is not much, however it goes: seen by nobody, in an initial list.
     controller.process().pause();
     for pod in pods {
         pod.delete().await;
@@ -79,6 +89,8 @@ async fn a_mass_loss_is_held_until_a_person_releases_it_and_a_small_one_is_not_h
     .await;
     controller.process().restart().await;
     reaches(&space, consumer, &[], NOTICED).await;
-    let stranger = installation.kubectl_mcs(["release", "nobody"]).await;
+    let stranger = installation
+        .kubectl_mcs(["confirm-deletions", "nobody"])
+        .await;
     assert_eq!(stranger.exit, Exit::Code(1), "{stranger:?}");
 }

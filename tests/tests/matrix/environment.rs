@@ -23,7 +23,7 @@ struct Route {
 /// The service that no fault of a member concerns.
 const CALM: &str = "calm";
 
-/// More than so few that their loss is confirmed at once.
+/// More than so few that their deletions count at once.
 const CROWD: usize = 16;
 
 /// How long a fault lasts.

@@ -230,9 +230,9 @@ fn karmadas_slice_goes_by_evidence_alone() {
             "the provider's last list is not believed",
             |s| {
                 let held = told(
-                    condition::LISTS_BELIEVED,
-                    "False",
-                    "LossHeld",
+                    condition::DELETIONS_SUSPENDED,
+                    "True",
+                    "DeletionsSuspended",
                     "it lacks 12",
                 );
                 s.clusters[0] = cluster("a", json!([ready("True", "Synced", ""), held]));

@@ -186,7 +186,7 @@ fn a_person_confirms_the_deletions_that_are_suspended_and_no_later_ones() {
         (now.wall + 30 * second, true),
         (now.wall + 90 * second, false),
     ] {
-        let annotations = json!({labels::RELEASE: at.to_string()});
+        let annotations = json!({labels::CONFIRM_DELETIONS: at.to_string()});
         let marked = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
         env.on_hub(marked).deliver();
         assert_eq!(
@@ -195,7 +195,7 @@ fn a_person_confirms_the_deletions_that_are_suspended_and_no_later_ones() {
             "{at}"
         );
     }
-    let annotations = json!({labels::RELEASE: now.to_string()});
+    let annotations = json!({labels::CONFIRM_DELETIONS: now.to_string()});
     let said = cluster("member1").with(json!({"metadata": {"annotations": annotations}}));
     env.on_hub(said).pass(2 * second);
     env.forgets("member1", Kind::Slice, 2).list("member1");

@@ -25,7 +25,7 @@ pub struct ClusterView {
     pub mode: SyncMode,
     /// Whether what it provides is to be used ([`labels::WITHDRAW`]).
     pub withdrawn: bool,
-    /// When a person confirmed the deletions that were suspended by then ([`labels::RELEASE`]).
+    /// When a person confirmed the deletions that were suspended by then ([`labels::CONFIRM_DELETIONS`]).
     pub deletions_confirmed: Option<Timestamp>,
     /// The namespaces from which it may export ([`labels::EXPORT_NAMESPACES`]); all where it is not said.
     pub export_namespaces: Option<BTreeSet<Box<str>>>,
@@ -55,7 +55,8 @@ impl ClusterView {
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             mode: object.spec.sync_mode.unwrap_or(SyncMode::Push),
             withdrawn: annotation(labels::WITHDRAW).is_some_and(|value| value == "true"),
-            deletions_confirmed: annotation(labels::RELEASE).and_then(|time| time.parse().ok()),
+            deletions_confirmed: annotation(labels::CONFIRM_DELETIONS)
+                .and_then(|time| time.parse().ok()),
             export_namespaces: annotation(labels::EXPORT_NAMESPACES).map(|names| {
                 let names = names.split(',').map(str::trim);
                 names

@@ -1,0 +1,197 @@
+//! `kubectl mcs confirm-deletions`: a person confirms the suspended deletions of a cluster.
+
+use causeway::api::condition::{self, DELETIONS_SUSPENDED, TRUE, reason};
+use causeway::api::{Cluster, labels};
+use causeway::domain::ClusterName;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use tokio::time::Instant;
+
+use crate::args::{ConfirmDeletionsArgs, HubArgs};
+use crate::ask::{ApiServer, AskError};
+use crate::follow;
+use crate::hub::{HubError, annotate};
+use crate::join::{self, JoinError};
+use crate::say;
+use crate::say::OutputError;
+
+/// The deletions could not be confirmed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfirmDeletionsError {
+    #[error(transparent)]
+    Name(#[from] JoinError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(ClusterName),
+    #[error(
+        "deletions of {name} are still suspended after {seconds} s{late}: {message}; check that causeway-controller runs and that \
+         {name} answers (kubectl mcs status). A cluster that does not answer is taken out of use by kubectl mcs drain {name}"
+    )]
+    Suspended {
+        name: ClusterName,
+        seconds: u64,
+        late: String,
+        message: String,
+    },
+}
+
+/// What the status of a Cluster shows of its deletions.
+#[derive(Debug, PartialEq, Eq)]
+enum Deletions<'a> {
+    /// Some are suspended: the controller's message.
+    Suspended(&'a str),
+    /// None is suspended.
+    NoneSuspended,
+    /// The hub's Clusters are not causeway's to keep, or the status is empty.
+    Unknown,
+}
+
+impl<'a> Deletions<'a> {
+    fn of(cluster: &'a Cluster) -> Self {
+        let status = cluster.status.as_ref();
+        let conditions = status.map(|status| &*status.conditions).unwrap_or_default();
+        match condition::find(conditions, DELETIONS_SUSPENDED) {
+            Some(suspended) if suspended.status == TRUE => Self::Suspended(&suspended.message),
+            Some(_) => Self::NoneSuspended,
+            None if condition::find(conditions, condition::READY).is_some_and(by_causeway) => {
+                Self::NoneSuspended
+            }
+            None => Self::Unknown,
+        }
+    }
+}
+
+/// Whether causeway keeps the Cluster's status: Karmada has other reasons.
+fn by_causeway(ready: &Condition) -> bool {
+    let reasons = [
+        reason::SYNCED,
+        reason::SYNCING,
+        reason::UNREACHABLE,
+        reason::REFUSED,
+    ];
+    reasons.contains(&&*ready.reason)
+}
+
+/// Confirms the suspended deletions.
+pub(crate) async fn run(
+    hub: &HubArgs,
+    args: &ConfirmDeletionsArgs,
+) -> Result<(), ConfirmDeletionsError> {
+    let name = join::cluster_name(&args.name)?;
+    let hub = ApiServer::hub(hub).await?;
+    let clusters: Api<Cluster> = Api::all(hub.client.clone());
+    let found = hub.ask(clusters.get_opt(name.as_str())).await;
+    let cluster = match found {
+        Ok(found) => found.ok_or_else(|| ConfirmDeletionsError::NotJoined(name.clone()))?,
+        Err(AskError::NotFound { .. }) => return Err(HubError::NoClusterApi.into()),
+        Err(error) => return Err(error.into()),
+    };
+    match Deletions::of(&cluster) {
+        Deletions::NoneSuspended => {
+            say::result(format_args!("no deletions of {name} are suspended"))?;
+            return Ok(());
+        }
+        Deletions::Suspended(words) => say::progress(format_args!("{name}: {words}"))?,
+        Deletions::Unknown => say::progress(format_args!(
+            "note: this hub does not show whether deletions of {name} are suspended; \
+             the metric causeway_controller_deletions_suspended does"
+        ))?,
+    }
+    mark(&hub, &name, args.dry_run).await?;
+    let dry_run = if args.dry_run { " (dry run)" } else { "" };
+    say::result(format_args!(
+        "hub: deletions of cluster.cluster.karmada.io/{name} confirmed{dry_run}"
+    ))?;
+    if args.waiting.wait && Deletions::of(&cluster) != Deletions::Unknown {
+        none_suspended(clusters, &name, args).await?;
+    }
+    Ok(())
+}
+
+/// Sets the annotation to the time.
+async fn mark(
+    hub: &ApiServer,
+    name: &ClusterName,
+    dry_run: bool,
+) -> Result<(), ConfirmDeletionsError> {
+    let now = Timestamp::now().to_string();
+    match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), dry_run).await {
+        Ok(()) => Ok(()),
+        Err(AskError::NotFound { .. }) => Err(ConfirmDeletionsError::NotJoined(name.clone())),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until the controller reports that no deletion is suspended.
+async fn none_suspended(
+    clusters: Api<Cluster>,
+    name: &ClusterName,
+    args: &ConfirmDeletionsArgs,
+) -> Result<(), ConfirmDeletionsError> {
+    let mut message = String::new();
+    let look = |cluster: Option<&Cluster>| match cluster.map(Deletions::of) {
+        Some(Deletions::Suspended(words)) => {
+            message = words.to_owned();
+            None
+        }
+        Some(_) => Some(true),
+        None => Some(false),
+    };
+    let deadline = Instant::now() + args.waiting.timeout;
+    match follow::one(clusters, name.as_str(), deadline, look).await {
+        Ok(true) => Ok(say::result(format_args!(
+            "no deletions of {name} are suspended any more"
+        ))?),
+        Ok(false) => Err(ConfirmDeletionsError::NotJoined(name.clone())),
+        Err(late) => Err(ConfirmDeletionsError::Suspended {
+            name: name.clone(),
+            seconds: args.waiting.timeout.as_secs(),
+            late: late.to_string(),
+            message,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::status::fixtures::{cluster, condition, ready};
+
+    #[test]
+    fn whether_deletions_are_suspended_is_in_the_condition_and_unknown_on_hubs_that_causeway_does_not_keep()
+     {
+        let words = "its last list lacks 12 objects that were there";
+        let synced = || ready("True", "Synced", "watched");
+        let suspended = condition(DELETIONS_SUSPENDED, "True", "DeletionsSuspended", words);
+        let none = condition(
+            DELETIONS_SUSPENDED,
+            "False",
+            "NoDeletionsSuspended",
+            "nothing",
+        );
+        for (conditions, deletions) in [
+            (json!([synced(), suspended]), Deletions::Suspended(words)),
+            (json!([synced(), none]), Deletions::NoneSuspended),
+            (json!([synced()]), Deletions::NoneSuspended),
+            (
+                json!([ready("True", "ClusterReady", "")]),
+                Deletions::Unknown,
+            ),
+            (json!([]), Deletions::Unknown),
+        ] {
+            assert_eq!(
+                Deletions::of(&cluster("a", conditions.clone())),
+                deletions,
+                "{conditions}"
+            );
+        }
+    }
+}
