@@ -1,0 +1,95 @@
+//! The copies that a member holds, against those that it should hold: which are created, replaced and deleted.
+//!
+//! A copy is deleted where it is not wanted and nothing holds it: its provider is known to be without the source, as
+//! [`crate::evidence`] has it, or the hub is known to want it no more.
+
+use std::sync::Arc;
+
+use causeway::domain::ServiceKey;
+
+use super::{Ahead, Target, observed};
+use crate::model::slice::{CopiedSlice, Path, Uid};
+use crate::model::{Operation, SliceId, Write};
+use crate::plan::copy::{DesiredCopies, Fit, WantedCopy};
+
+impl<'a> Target<'a> {
+    /// What brings the copies of one exposure in line.
+    pub(super) fn copy_writes(
+        &self,
+        path: Path,
+        desired: &DesiredCopies,
+        ahead: &mut Vec<Ahead>,
+    ) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for (name, wanted) in &desired.wanted {
+            let id = slice_id(self.key, path, name);
+            match self.member.copy(self.key, name) {
+                None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
+                // A copy that is terminating is recreated once it is seen gone.
+                Some(known) if known.deleted => {}
+                Some(known) if *known.view.hub != *self.hub => {}
+                Some(known) => match wanted.compare(&known.view) {
+                    Fit::Fits => {}
+                    Fit::Ahead => ahead.extend(known.view.source.clone().map(|copied| Ahead {
+                        provider: wanted.provider().clone(),
+                        copied,
+                    })),
+                    Fit::Differs => {
+                        let (uid, resource_version) =
+                            (&known.view.uid, known.view.resource_version);
+                        writes.push(Write::new(replace(id, wanted, uid, resource_version)));
+                    }
+                },
+            }
+        }
+        for (name, copy) in self.own_copies(path) {
+            if desired.rejects(name, copy) {
+                writes.push(delete_copy(self.key, name, copy));
+            }
+        }
+        writes
+    }
+
+    /// A copy that lost its labels is causeway's still if it was made for the same owner: nobody else would keep it up. Whatever
+    /// else has its name is in its way, and told of.
+    fn new_copy(&self, id: SliceId, wanted: &WantedCopy) -> Option<Operation> {
+        let Some(in_the_way) = self.member.in_the_way(self.key, &id.name) else {
+            let slice = wanted.slice(&id.name);
+            return Some(Operation::CreateSlice(id, slice.into()));
+        };
+        let lost = in_the_way.lost_copy_of(wanted.owner())?;
+        Some(replace(id, wanted, &lost.uid, lost.resource_version))
+    }
+
+    fn own_copies(&self, path: Path) -> impl Iterator<Item = (&'a Arc<str>, &'a CopiedSlice)> {
+        let hub = self.hub;
+        let copies = self.member.copies(self.key);
+        copies
+            .filter(move |(_, copy)| *copy.view.hub == *hub && copy.view.path == path)
+            .map(|(name, copy)| (name, &copy.view))
+    }
+}
+
+/// The copy in place of that version of what is there.
+fn replace(id: SliceId, wanted: &WantedCopy, uid: &Uid, resource_version: u64) -> Operation {
+    let mut slice = wanted.slice(&id.name);
+    slice.metadata.uid = Some(uid.to_string());
+    slice.metadata.resource_version = Some(resource_version.to_string());
+    Operation::ReplaceSlice(id, slice.into())
+}
+
+fn delete_copy(key: &ServiceKey, name: &Arc<str>, copy: &CopiedSlice) -> Write {
+    let observed = observed(&copy.uid.to_string(), &copy.resource_version.to_string());
+    Write::new(Operation::DeleteSlice(
+        slice_id(key, copy.path, name),
+        observed,
+    ))
+}
+
+fn slice_id(key: &ServiceKey, path: Path, name: &Arc<str>) -> SliceId {
+    SliceId {
+        service: key.clone(),
+        path,
+        name: name.clone(),
+    }
+}
