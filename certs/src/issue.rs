@@ -22,7 +22,7 @@ pub enum IssueError {
     /// A name in the certificate is no ASCII DNS name.
     #[error("{name:?} is no name for a certificate")]
     Name {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
         /// What is wrong with it.
         source: rcgen::Error,

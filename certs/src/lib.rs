@@ -1,19 +1,21 @@
-//! Certificates of causeway: a private certificate authority, the leaves that it signs, and their renewal by any number
+//! Certificates of causeway: a private certificate authority, the leaves that it signs, and their rotation by any number
 //! of replicas. Nothing here reads a clock, a file or the network.
 
 mod change;
 mod fault;
 mod issue;
-mod renew;
+mod rotation;
 mod stored;
 mod trust;
 
 pub use change::ChangeError;
 pub use fault::Fault;
 pub use issue::{Authority, Credentials, IssueError, Leaf, Validity};
-pub use renew::{Change, Decision, Lifetimes, LifetimesError, Situation, Wish, decide};
+pub use rotation::{
+    Change, Decision, Lifetimes, LifetimesError, RotationRequest, Situation, decide,
+};
 pub use stored::{
     CA_CERTIFICATE, CA_KEY, CERTIFICATE, Contents, KEY, NEXT_CERTIFICATE, NEXT_KEY, Names,
     OLD_UNTIL, Served, Signer, Stored,
 };
-pub use trust::{Bundle, Period, Publication, Trusted, Witness, bundle_pem};
+pub use trust::{Bundle, Period, Publication, PublicationTracker, Trusted, bundle_pem};

@@ -1,4 +1,4 @@
-//! What the shared Secret holds, decoded as far as it can be. The Secret is written by others too: nothing in it is believed.
+//! What the shared Secret holds, decoded as far as it can be. The Secret is written by others too: nothing in it is trusted unchecked.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ pub const CA_KEY: &str = "ca.key";
 pub const CERTIFICATE: &str = "tls.crt";
 /// Its key.
 pub const KEY: &str = "tls.key";
-/// The authority that is to sign next, while it becomes known.
+/// The authority that is to sign next, while it is published.
 pub const NEXT_CERTIFICATE: &str = "next-ca.crt";
 /// Its key.
 pub const NEXT_KEY: &str = "next-ca.key";
@@ -36,6 +36,8 @@ const KEYS: [&str; 7] = [
     NEXT_KEY,
     OLD_UNTIL,
 ];
+
+const LEAF: [&str; 2] = [CERTIFICATE, KEY];
 
 /// What the Secret holds of causeway's, undecoded.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -78,6 +80,34 @@ impl Contents {
 
     pub(crate) fn remove(&mut self, key: &'static str) {
         self.0.remove(key);
+    }
+
+    /// Sets the authority that is to sign next.
+    pub(crate) fn stage(&mut self, next: Option<&Signer>) {
+        match next {
+            Some(next) => {
+                self.set(NEXT_CERTIFICATE, next.certificate.pem());
+                self.set(NEXT_KEY, next.key.as_str());
+            }
+            None => {
+                self.remove(NEXT_CERTIFICATE);
+                self.remove(NEXT_KEY);
+            }
+        }
+    }
+
+    /// Takes over the leaf of other contents.
+    pub(crate) fn copy_leaf(&mut self, from: &Self) {
+        for key in LEAF {
+            match from.get(key) {
+                Some(value) => self.set(key, value),
+                None => self.remove(key),
+            }
+        }
+    }
+
+    pub(crate) fn has_leaf_of(&self, other: &Self) -> bool {
+        LEAF.iter().all(|key| self.get(key) == other.get(key))
     }
 
     pub(crate) fn trust(&mut self, authorities: &[Trusted]) {
@@ -203,7 +233,7 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| sixteen()).ok()
 }
 
-/// What the webhook is called by, and so what its certificate is for.
+/// The names of the webhook, which its certificate is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// DNS names, in lower case.
@@ -251,7 +281,7 @@ impl Names {
     }
 }
 
-/// What the Secret holds, decoded. What depends on the time is asked for with the time.
+/// What the Secret holds, decoded. What depends on the time takes the time as an argument.
 #[derive(Clone)]
 pub struct Stored {
     pub(crate) contents: Contents,
@@ -271,12 +301,11 @@ impl Stored {
         let bundle = |key| Bundle::read(contents.get(key).unwrap_or_default());
         let trusted = bundle(CA_CERTIFICATE);
         let next = bundle(NEXT_CERTIFICATE);
-        let awaits_next =
-            contents.get(NEXT_CERTIFICATE).is_some() || contents.get(NEXT_KEY).is_some();
+        let has_next = contents.get(NEXT_CERTIFICATE).is_some() || contents.get(NEXT_KEY).is_some();
         Self {
             exists,
             signing: Signer::read(&contents, CA_CERTIFICATE, CA_KEY, &trusted),
-            next: awaits_next.then(|| Signer::read(&contents, NEXT_CERTIFICATE, NEXT_KEY, &next)),
+            next: has_next.then(|| Signer::read(&contents, NEXT_CERTIFICATE, NEXT_KEY, &next)),
             leaf: Served::read(&contents, &trusted),
             old_until: contents.text(OLD_UNTIL).ok().and_then(read_moment),
             trusted,
@@ -295,7 +324,7 @@ impl Stored {
         valid(self.signing.as_ref(), now)
     }
 
-    /// The authority that is to sign next; `None` where none is awaited.
+    /// The authority that is to sign next; `None` where none is staged.
     pub fn next(&self, now: SystemTime) -> Option<Result<&Signer, Fault>> {
         self.next.as_ref().map(|next| valid(next.as_ref(), now))
     }

@@ -1,4 +1,4 @@
-//! Whom peers trust: the certificates of authorities, bundles of them, and since when every bundle holds one.
+//! Trust of peers: the certificates of authorities, bundles of them, and since when every bundle holds one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -99,10 +99,10 @@ impl Trusted {
         pem::encode_config(&Pem::new(CERTIFICATE, self.der.as_slice()), style)
     }
 
-    /// Looks into the certificate, which was decoded before.
-    pub(crate) fn with_parsed<T>(&self, look: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
+    /// Reads the certificate, which was decoded before.
+    pub(crate) fn with_parsed<T>(&self, read: impl FnOnce(&X509Certificate<'_>) -> T) -> Option<T> {
         let (_, certificate) = X509Certificate::from_der(&self.der).ok()?;
-        Some(look(&certificate))
+        Some(read(&certificate))
     }
 
     fn read(der: Vec<u8>) -> Option<Self> {
@@ -161,26 +161,26 @@ pub fn bundle_pem(authorities: &[Trusted]) -> String {
 pub struct Publication {
     /// Every caBundle there is.
     pub bundles: Vec<Bundle>,
-    held: HashMap<Trusted, Duration>,
+    ages: HashMap<Trusted, Duration>,
 }
 
 impl Publication {
-    /// For how long every bundle has been seen to hold that authority, without a break; `None` where one does not.
-    /// Where there is no bundle nobody has to be told.
-    pub fn held(&self, authority: &Trusted) -> Option<Duration> {
+    /// For how long every bundle has held that authority without a break, as far as observed; `None`
+    /// where one does not. Where there is no bundle nobody has to learn of it.
+    pub fn age(&self, authority: &Trusted) -> Option<Duration> {
         if self.bundles.is_empty() {
             return Some(Duration::MAX);
         }
-        self.held.get(authority).copied()
+        self.ages.get(authority).copied()
     }
 }
 
 /// Remembers since when every bundle holds an authority.
 #[derive(Debug, Default)]
-pub struct Witness(HashMap<Trusted, Instant>);
+pub struct PublicationTracker(HashMap<Trusted, Instant>);
 
-impl Witness {
-    /// Takes in what the bundles hold at a moment.
+impl PublicationTracker {
+    /// Records what the bundles hold at a moment.
     pub fn observe(&mut self, bundles: Vec<Bundle>, at: Instant) -> Publication {
         let everywhere: Vec<Trusted> = match bundles.split_first() {
             None => Vec::new(),
@@ -192,13 +192,13 @@ impl Witness {
                 .collect(),
         };
         self.0.retain(|known, _| everywhere.contains(known));
-        let held = everywhere
+        let ages = everywhere
             .into_iter()
             .map(|authority| {
                 let since = *self.0.entry(authority.clone()).or_insert(at);
                 (authority, at.saturating_duration_since(since))
             })
             .collect();
-        Publication { bundles, held }
+        Publication { bundles, ages }
     }
 }

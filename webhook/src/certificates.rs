@@ -1,18 +1,19 @@
-//! Certificates that need nobody: issued by the webhook itself, kept in one Secret that all replicas share, trusted through the
-//! caBundle of causeway's webhook configurations, and renewed.
+//! Self-managed certificates: the webhook issues them, stores them in one Secret that all replicas
+//! share, publishes the authority in the caBundle of causeway's webhook configurations, and rotates.
 //!
-//! What is to be done is [`causeway_certs::decide`]'s affair. Here the Secret and the configurations are watched, and the decision
-//! is made anew whenever one of them changes or time has passed. A decision that asks for a write is never carried out
-//! on what was cached: the configurations are read, then the Secret, and it is made again on these. A caBundle is patched on the
-//! condition that it is as it was read, so no replica that lags behind can take out an authority that another has
-//! stored since. At rest nothing is asked of the hub but the watches.
+//! [`causeway_certs::decide`] says what is to be done. Here the Secret and the configurations are
+//! watched, and the decision is made again whenever one of them changes or time has passed. A
+//! decision that needs a write is never carried out on the cache: the configurations are read, then
+//! the Secret, and it is made again on these. A caBundle is patched on the condition that it is as it
+//! was read, so no replica that lags behind can remove an authority that another has stored since. At
+//! rest the hub has the watches of this, and no requests.
 
 mod args;
 mod cache;
 mod hub;
-mod keeper;
-mod look;
-mod pace;
+mod repair_backoff;
+mod rotator;
+mod snapshot;
 
 use causeway::process::Process;
 use kube::Client;
@@ -27,12 +28,12 @@ pub use args::SelfManaged;
 /// The name of causeway's MutatingWebhookConfiguration and of its ValidatingWebhookConfiguration.
 pub const REGISTRATION: &str = "causeway";
 
-/// Annotation of the Secret: `leaf` asks for a new serving certificate, `ca` for a new authority and then a leaf of it. It
-/// goes when that is done.
+/// Annotation of the Secret: `leaf` requests a new serving certificate, `ca` a new authority and then
+/// a leaf of it. It is removed when that is under way.
 pub const ROTATE: &str = "mcs.causeway.dev/rotate";
 
-/// Begins to keep the certificates. The process is ready once there is one to serve.
-pub fn keep(
+/// Begins to rotate the certificates. The process is ready once there is one to serve.
+pub fn rotate(
     config: SelfManaged,
     client: Client,
     resolver: Arc<Resolver>,
@@ -44,11 +45,11 @@ pub fn keep(
     let cache = cache::Cache::default();
     let hub = hub::Hub::new(client, &config);
     hub.watch(&cache, tasks, readiness);
-    let keeper = keeper::Keeper::new(
+    let rotator = rotator::Rotator::new(
         config,
         hub,
         cache,
-        keeper::Serving::new(resolver, metrics.clone(), readiness),
+        rotator::Serving::new(resolver, metrics.clone(), readiness),
     );
-    tasks.spawn("certificates", keeper.run(tasks.shutdown()));
+    tasks.spawn("certificates", rotator.run(tasks.shutdown()));
 }

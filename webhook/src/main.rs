@@ -40,7 +40,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         }
         CertificateSource::SelfManaged(managed) => {
             let resolver = Arc::new(tls::Resolver::default());
-            certificates::keep(managed, client, Arc::clone(&resolver), &metrics, &process);
+            certificates::rotate(managed, client, Arc::clone(&resolver), &metrics, &process);
             resolver
         }
     };

@@ -84,7 +84,7 @@ async fn a_configuration_that_cert_manager_keeps_is_left_alone() {
         webhook
             .process()
             .log_tail(50)
-            .contains("is annotated for cert-manager")
+            .contains("has cert-manager's annotation")
     })
     .await;
     // The other one is kept, and that it was is seen after this one was looked at.

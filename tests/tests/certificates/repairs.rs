@@ -154,7 +154,7 @@ async fn a_secret_that_is_deleted_emptied_or_spoilt_is_written_back_without_a_ro
         let log = std::fs::read_to_string(webhook.process().log()).expect("the log");
         assert!(!log.contains("panicked"), "{log}");
     }
-    let written_back = "is repaired: there is no Secret";
+    let written_back = "certificates repaired: there is no Secret";
     let logs = webhooks
         .iter()
         .map(|webhook| webhook.process().log_tail(500));

@@ -1,4 +1,4 @@
-//! What was last heard of the Secret and of the webhook configurations.
+//! The Secret and the webhook configurations as last observed.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::look::Look;
+use super::snapshot::Snapshot;
 use crate::watch::Apply;
 
 /// The objects that certificates rest on. Clones are the same cache.
@@ -24,25 +24,25 @@ pub(super) struct Cache {
 
 impl Cache {
     /// What is cached, once all of it has been listed.
-    pub(super) fn look(&self) -> Option<Look> {
+    pub(super) fn snapshot(&self) -> Option<Snapshot> {
         let mutating = self.mutating.get()?;
         let validating = self.validating.get()?;
         let secret = self.secret.get()?;
-        Some(Look::new(
+        Some(Snapshot::new(
             mutating.as_deref(),
             validating.as_deref(),
             secret,
         ))
     }
 
-    /// Waits until something has changed since this was last asked.
+    /// Waits until something has changed since the last call.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
 
     /// Fills one of the slots from a watch of one object.
-    pub(super) fn fold<K>(&self, slot: &Slot<K>) -> SlotFold<K> {
-        SlotFold {
+    pub(super) fn updater<K>(&self, slot: &Slot<K>) -> SlotUpdater<K> {
+        SlotUpdater {
             slot: slot.clone(),
             incoming: None,
             changed: Arc::clone(&self.changed),
@@ -75,14 +75,14 @@ impl<K> Default for Slot<K> {
     }
 }
 
-/// Keeps a slot.
-pub(super) struct SlotFold<K> {
+/// Applies the events of a watch to a slot.
+pub(super) struct SlotUpdater<K> {
     slot: Slot<K>,
     incoming: Option<Arc<K>>,
     changed: Arc<Notify>,
 }
 
-impl<K> Apply<K> for SlotFold<K> {
+impl<K> Apply<K> for SlotUpdater<K> {
     fn apply(&mut self, event: Event<K>) -> bool {
         let listed = matches!(event, Event::InitDone);
         match event {

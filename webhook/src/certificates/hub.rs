@@ -1,4 +1,4 @@
-//! The hub's part: the Secret and the webhook configurations, as they are read, watched and written.
+//! Reads, watches and writes the Secret and the webhook configurations of the hub.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use kube::{Api, Client};
 use tokio::time::timeout;
 
 use super::cache::Cache;
-use super::look::{Kind, Look, Registration, contents};
+use super::snapshot::{Kind, Registration, Snapshot, contents};
 use super::{REGISTRATION, ROTATE, SelfManaged};
 use crate::watch::follow;
 
@@ -31,16 +31,16 @@ const TLS_SECRET: &str = "kubernetes.io/tls";
 /// A request to the hub did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HubError {
-    #[error("the hub did not answer within {DEADLINE:?} when it was to {0}")]
-    Late(String),
-    #[error("the hub could not {what}")]
+    #[error("no answer from the hub within {DEADLINE:?} to: {0}")]
+    Timeout(String),
+    #[error("cannot {what}")]
     Failed {
         what: String,
         source: Box<kube::Error>,
     },
-    /// Somebody else was faster.
-    #[error("{0} has changed meanwhile")]
-    Lost(String),
+    /// The object has changed since it was read.
+    #[error("{0} has changed since it was read")]
+    Conflict(String),
 }
 
 type Configurations = (
@@ -75,7 +75,7 @@ impl Hub {
         let secret = follow(
             "secrets",
             watcher(self.secrets.clone(), named(&self.name)),
-            cache.fold(&cache.secret),
+            cache.updater(&cache.secret),
             readiness.awaits(self.secret()),
             tasks.shutdown(),
         );
@@ -83,7 +83,7 @@ impl Hub {
         let mutating = follow(
             "mutatingwebhookconfigurations",
             watcher(self.mutating.clone(), named(REGISTRATION)),
-            cache.fold(&cache.mutating),
+            cache.updater(&cache.mutating),
             readiness.awaits("the MutatingWebhookConfigurations of the hub"),
             tasks.shutdown(),
         );
@@ -91,7 +91,7 @@ impl Hub {
         let validating = follow(
             "validatingwebhookconfigurations",
             watcher(self.validating.clone(), named(REGISTRATION)),
-            cache.fold(&cache.validating),
+            cache.updater(&cache.validating),
             readiness.awaits("the ValidatingWebhookConfigurations of the hub"),
             tasks.shutdown(),
         );
@@ -106,7 +106,7 @@ impl Hub {
     /// Reads all of it from the hub: the configurations first, so that nothing is unknown of the Secret that a
     /// configuration shows already; and once more where nothing in the Secret can sign, so that whoever was served by what
     /// it held is known by the configurations.
-    pub(super) async fn look(&self) -> Result<Look, HubError> {
+    pub(super) async fn read(&self) -> Result<Snapshot, HubError> {
         let before = self.configurations().await?;
         let read = format!("read {}", self.secret());
         let secret = in_time(&read, self.secrets.get_opt(&self.name)).await?;
@@ -117,7 +117,7 @@ impl Hub {
         } else {
             self.configurations().await?
         };
-        Ok(Look::new(
+        Ok(Snapshot::new(
             mutating.as_ref(),
             validating.as_ref(),
             secret.map(Arc::new),
@@ -155,15 +155,15 @@ impl Hub {
             Ok(())
         };
         let what = format!("write the caBundle of {}", registration.kind);
-        lost_or(registration.kind, in_time(&what, sent).await)
+        conflict_or(registration.kind, in_time(&what, sent).await)
     }
 
-    /// Stores the contents in the Secret, provided that it is as it was read; `wished` lets the wish for it go.
+    /// Stores the contents in the Secret, provided that it is as it was read; where that fulfils a request, without its annotation.
     pub(super) async fn store(
         &self,
         read: Option<&Secret>,
         contents: &Contents,
-        wished: bool,
+        fulfils_request: bool,
     ) -> Result<(), HubError> {
         let what = format!("write {}", self.secret());
         let params = PostParams {
@@ -172,7 +172,7 @@ impl Hub {
         };
         let mut secret = read.cloned().unwrap_or_else(|| self.new_secret());
         put(&mut secret, contents);
-        if wished && let Some(annotations) = &mut secret.metadata.annotations {
+        if fulfils_request && let Some(annotations) = &mut secret.metadata.annotations {
             annotations.remove(ROTATE);
         }
         secret.metadata.managed_fields = None;
@@ -182,7 +182,7 @@ impl Hub {
                 Some(_) => self.secrets.replace(&self.name, &params, &secret).await,
             }
         };
-        lost_or(self.secret(), in_time(&what, sent).await.map(drop))
+        conflict_or(self.secret(), in_time(&what, sent).await.map(drop))
     }
 
     fn new_secret(&self) -> Secret {
@@ -229,7 +229,7 @@ async fn in_time<T>(
 ) -> Result<T, HubError> {
     timeout(DEADLINE, request)
         .await
-        .map_err(|_| HubError::Late(what.to_owned()))?
+        .map_err(|_| HubError::Timeout(what.to_owned()))?
         .map_err(|source| HubError::Failed {
             what: what.to_owned(),
             source: Box::new(source),
@@ -237,12 +237,12 @@ async fn in_time<T>(
 }
 
 /// A write that came too late: the object is there already, is another now, or is gone.
-fn lost_or(object: impl fmt::Display, outcome: Result<(), HubError>) -> Result<(), HubError> {
+fn conflict_or(object: impl fmt::Display, outcome: Result<(), HubError>) -> Result<(), HubError> {
     match outcome {
         Err(HubError::Failed { what, source }) => {
-            let lost = matches!(&*source, kube::Error::Api(status) if is_lost(status));
-            Err(if lost {
-                HubError::Lost(object.to_string())
+            let is_conflict = matches!(&*source, kube::Error::Api(status) if is_conflict(status));
+            Err(if is_conflict {
+                HubError::Conflict(object.to_string())
             } else {
                 HubError::Failed { what, source }
             })
@@ -253,7 +253,7 @@ fn lost_or(object: impl fmt::Display, outcome: Result<(), HubError>) -> Result<(
 
 /// A conflict, or a JSON Patch that does not apply to what the object has become. The API server answers the latter with a
 /// 422 that names no field, unlike that of an object which is wrong (k8s.io/apiserver/pkg/endpoints/handlers, patch.go).
-fn is_lost(status: &Status) -> bool {
+fn is_conflict(status: &Status) -> bool {
     let names_fields = |details: &StatusDetails| !details.causes.is_empty();
     let unpatched = status.code == 422 && !status.details.as_ref().is_some_and(names_fields);
     status.code == 409 || unpatched
@@ -283,7 +283,7 @@ mod tests {
             ]},
         });
         let forbidden = json!({"status": "Failure", "reason": "Forbidden", "code": 403});
-        assert!(is_lost(&status(conflict)) && is_lost(&status(unpatched)));
-        assert!(!is_lost(&status(wrong)) && !is_lost(&status(forbidden)));
+        assert!(is_conflict(&status(conflict)) && is_conflict(&status(unpatched)));
+        assert!(!is_conflict(&status(wrong)) && !is_conflict(&status(forbidden)));
     }
 }

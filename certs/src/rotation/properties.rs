@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use self::model::World;
+use self::model::Model;
 use super::*;
 use crate::stored::{
     CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, NEXT_CERTIFICATE, NEXT_KEY, OLD_UNTIL,
@@ -25,15 +25,15 @@ const KEYS: [&str; 7] = [
     NEXT_KEY,
     OLD_UNTIL,
 ];
-/// So many turns of every replica are enough for whatever there is to mend.
+/// So many turns of every replica are enough for whatever there is to repair.
 const TURNS: usize = 40;
 
 #[derive(Clone, Debug)]
 enum Event {
     /// A replica does the next of its requests.
     Step(usize),
-    /// A replica hears of the Secret as it is.
-    Hear(usize),
+    /// A replica observes the Secret as it is.
+    Observe(usize),
     /// A replica does all that there is to do for it.
     Turn(usize),
     Crash(usize),
@@ -53,7 +53,7 @@ enum Event {
     Overwrite(usize, Overwrite),
     DeleteConfiguration(usize),
     CreateConfiguration(usize),
-    Wish(Wish),
+    Request(RotationRequest),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +72,13 @@ fn event() -> impl Strategy<Value = Event> {
         Just(Overwrite::Rubbish),
         Just(Overwrite::Foreign)
     ];
-    let wish = prop_oneof![Just(Wish::Leaf), Just(Wish::Authority)];
+    let request = prop_oneof![
+        Just(RotationRequest::Leaf),
+        Just(RotationRequest::Authority)
+    ];
     prop_oneof![
         30 => replica.clone().prop_map(Event::Step),
-        12 => replica.clone().prop_map(Event::Hear),
+        12 => replica.clone().prop_map(Event::Observe),
         12 => replica.clone().prop_map(Event::Turn),
         4 => replica.prop_map(Event::Crash),
         8 => (1_u64..30).prop_map(|seconds| Event::Advance(Duration::from_secs(seconds))),
@@ -90,7 +93,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (configuration.clone(), overwrite).prop_map(|(one, with)| Event::Overwrite(one, with)),
         1 => configuration.clone().prop_map(Event::DeleteConfiguration),
         2 => configuration.prop_map(Event::CreateConfiguration),
-        3 => wish.prop_map(Event::Wish),
+        3 => request.prop_map(Event::Request),
     ]
 }
 
@@ -112,11 +115,11 @@ proptest! {
     fn replicas_agree_whatever_happens_and_nobody_loses_trust_on_the_way(
         events in proptest::collection::vec(event(), 1..120),
     ) {
-        let mut world = World::new();
+        let mut model = Model::new();
         for event in &events {
-            world.happens(event);
+            model.happens(event);
         }
-        world.settle();
+        model.settle();
     }
 }
 
@@ -124,15 +127,15 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn what_is_mended_stays_so_and_old_authorities_go_in_time(
+    fn a_repaired_secret_stays_so_and_old_authorities_go_in_time(
         events in proptest::collection::vec(event(), 1..40),
     ) {
-        let mut world = World::new();
-        world.settle();
+        let mut model = Model::new();
+        model.settle();
         for event in events.iter().filter(|event| !matches!(event, Event::Jump { .. })) {
-            world.happens(event);
+            model.happens(event);
         }
-        world.settle();
-        world.rests();
+        model.settle();
+        model.rests();
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::stored::{
     CA_CERTIFICATE, CA_KEY, CERTIFICATE, Contents, KEY, NEXT_CERTIFICATE, NEXT_KEY, OLD_UNTIL,
 };
-use crate::trust::{Bundle, Witness};
+use crate::trust::{Bundle, PublicationTracker};
 use crate::{Authority, Leaf};
 
 mod succession;
@@ -56,7 +56,7 @@ fn signed_by(authority: &Authority) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What is stored when all is well since `from`.
+/// What is stored of a Secret in its normal form since `from`.
 fn good(authority: &Authority, from: SystemTime) -> Contents {
     let leaf = leaf_of(authority, from, names());
     contents(signed_by(authority).into_iter().chain(leaf))
@@ -64,19 +64,19 @@ fn good(authority: &Authority, from: SystemTime) -> Contents {
 
 /// Two configurations that have held these for so long.
 fn published(pem: &str, held: Duration) -> Publication {
-    let mut witness = Witness::default();
+    let mut tracker = PublicationTracker::default();
     let bundles = || vec![Bundle::read(pem.as_bytes()); 2];
     let since = Instant::now();
-    witness.observe(bundles(), since);
-    witness.observe(bundles(), since + held)
+    tracker.observe(bundles(), since);
+    tracker.observe(bundles(), since + held)
 }
 
 /// One decision, with what is not of interest filled in.
 struct Case {
     stored: Option<Contents>,
-    memory: Option<Contents>,
+    last_good: Option<Contents>,
     published: Publication,
-    wish: Option<Wish>,
+    request: Option<RotationRequest>,
     now: SystemTime,
 }
 
@@ -87,15 +87,15 @@ impl Case {
         let bundle = String::from_utf8(bundle.unwrap_or_default().to_vec()).unwrap();
         Self {
             stored,
-            memory: None,
+            last_good: None,
             published: published(&bundle, DAY),
-            wish: None,
+            request: None,
             now,
         }
     }
 
-    fn remembering(mut self, memory: &Contents) -> Self {
-        self.memory = Some(memory.clone());
+    fn knowing(mut self, last_good: &Contents) -> Self {
+        self.last_good = Some(last_good.clone());
         self
     }
 
@@ -104,32 +104,35 @@ impl Case {
         self
     }
 
-    fn wishing(mut self, wish: Wish) -> Self {
-        self.wish = Some(wish);
+    fn requesting(mut self, request: RotationRequest) -> Self {
+        self.request = Some(request);
         self
     }
 
-    fn look<T>(&self, look: impl FnOnce(&Situation<'_>) -> T) -> T {
+    fn with<T>(&self, read: impl FnOnce(&Situation<'_>) -> T) -> T {
         let stored = Stored::read(self.stored.clone());
-        let memory = self.memory.clone().map(|memory| Stored::read(Some(memory)));
+        let last_good = self
+            .last_good
+            .clone()
+            .map(|last_good| Stored::read(Some(last_good)));
         let (names, now) = (names(), self.now);
-        let serving = memory
+        let serving = last_good
             .as_ref()
-            .and_then(|memory| memory.leaf(&names, now).ok());
-        look(&Situation {
+            .and_then(|last_good| last_good.leaf(&names, now).ok());
+        read(&Situation {
             stored: &stored,
-            memory: memory.as_ref(),
+            last_good: last_good.as_ref(),
             serving,
             published: &self.published,
-            wish: self.wish,
+            request: self.request,
             names: &names,
             lifetimes: Lifetimes::new(AUTHORITY, LEAF).unwrap(),
             now,
         })
     }
 
-    fn verdict(&self) -> (Option<Change>, Option<Fault>) {
-        self.look(|situation| {
+    fn next_change(&self) -> (Option<Change>, Option<Fault>) {
+        self.with(|situation| {
             let decision = decide(situation);
             (decision.change, decision.repairs)
         })
@@ -137,9 +140,9 @@ impl Case {
 
     /// What the Secret holds after the change that is decided on.
     fn changed(&self) -> Contents {
-        self.look(|situation| {
+        self.with(|situation| {
             let change = decide(situation).change.expect("a change");
-            situation.carry_out(change).unwrap()
+            situation.apply(change).unwrap()
         })
     }
 }
@@ -151,25 +154,25 @@ fn leaves_are_renewed_at_two_thirds_of_their_life_and_authorities_while_they_out
     for (days, expected) in [
         (0, None),
         (59, None),
-        (60, Some(Change::Renew)),
-        (89, Some(Change::Renew)),
+        (60, Some(Change::Issue)),
+        (89, Some(Change::Issue)),
     ] {
         let case = Case::new(stored.clone(), begin() + DAY * days);
-        assert_eq!(case.verdict(), (expected, None), "after {days} days");
+        assert_eq!(case.next_change(), (expected, None), "after {days} days");
     }
     // A third of ten years is more than two leaves' lives.
     for (days, expected) in [
         (2400, None),
-        (2434, Some(Change::Prepare)),
-        (3500, Some(Change::Prepare)),
+        (2434, Some(Change::Stage)),
+        (3500, Some(Change::Stage)),
     ] {
         let now = begin() + DAY * days;
         let case = Case::new(good(&ours, now), now);
-        assert_eq!(case.verdict(), (expected, None), "after {days} days");
+        assert_eq!(case.next_change(), (expected, None), "after {days} days");
     }
     let old = begin() + DAY * 3640;
-    let renewed =
-        Case::new(good(&ours, old), old).look(|situation| situation.carry_out(Change::Renew));
+    let renewed = Case::new(good(&ours, old - DAY * 60), old)
+        .with(|situation| situation.apply(Change::Issue));
     let renewed = Stored::read(Some(renewed.unwrap()));
     let leaf = renewed.leaf(&names(), old).unwrap();
     assert_eq!(
@@ -180,22 +183,22 @@ fn leaves_are_renewed_at_two_thirds_of_their_life_and_authorities_while_they_out
 }
 
 #[test]
-fn what_is_wrong_is_mended_for_its_reason() {
+fn what_is_wrong_is_repaired_for_its_reason() {
     let ours = authority(begin());
     let other = authority(begin());
-    let well = good(&ours, begin());
+    let good_contents = good(&ours, begin());
     let without = |key| {
-        let mut contents = well.clone();
+        let mut contents = good_contents.clone();
         contents.remove(key);
         contents
     };
     let with = |key, value: &str| {
-        let mut contents = well.clone();
+        let mut contents = good_contents.clone();
         contents.set(key, value);
         contents
     };
-    let renew = Some(Change::Renew);
-    let begins = Some(Change::Begin);
+    let issue = Some(Change::Issue);
+    let normalize = Some(Change::Normalize);
     let now = begin() + DAY;
     let other_names = Names {
         names: vec!["elsewhere.example".to_owned()],
@@ -206,96 +209,96 @@ fn what_is_wrong_is_mended_for_its_reason() {
     let foreign = leaf_of(&other, begin(), names());
     let foreign = contents(signed_by(&ours).into_iter().chain(foreign));
     for (what, stored, now, expected) in [
-        ("no Secret", None, now, (begins, None)),
+        ("no Secret", None, now, (normalize, None)),
         (
             "an empty Secret",
             Some(Contents::default()),
             now,
-            (begins, None),
+            (normalize, None),
         ),
         (
             "no leaf yet",
             Some(contents(signed_by(&ours))),
             now,
-            (renew, None),
+            (issue, None),
         ),
         (
             "no authority",
             Some(without(CA_CERTIFICATE)),
             now,
-            (begins, Some(Fault::Missing)),
+            (normalize, Some(Fault::Missing)),
         ),
         (
             "no key of the authority",
             Some(without(CA_KEY)),
             now,
-            (begins, Some(Fault::Missing)),
+            (normalize, Some(Fault::Missing)),
         ),
         (
             "a rubbish authority",
             Some(with(CA_CERTIFICATE, "rubbish")),
             now,
-            (begins, Some(Fault::Undecodable)),
+            (normalize, Some(Fault::Undecodable)),
         ),
         (
             "a rubbish key of the authority",
             Some(with(CA_KEY, "\u{0}")),
             now,
-            (begins, Some(Fault::Undecodable)),
+            (normalize, Some(Fault::Undecodable)),
         ),
         (
             "another authority's key",
             Some(with(CA_KEY, &other.key_pem())),
             now,
-            (begins, Some(Fault::KeyMismatch)),
+            (normalize, Some(Fault::KeyMismatch)),
         ),
         (
             "a rubbish leaf",
             Some(with(CERTIFICATE, "rubbish")),
             now,
-            (renew, Some(Fault::Undecodable)),
+            (issue, Some(Fault::Undecodable)),
         ),
         (
             "another leaf's key",
             Some(with(KEY, &other.key_pem())),
             now,
-            (renew, Some(Fault::KeyMismatch)),
+            (issue, Some(Fault::KeyMismatch)),
         ),
         (
             "a leaf of nobody",
             Some(foreign),
             now,
-            (renew, Some(Fault::UnknownIssuer)),
+            (issue, Some(Fault::UnknownIssuer)),
         ),
         (
             "a leaf for others",
             Some(misnamed),
             now,
-            (renew, Some(Fault::Names)),
+            (issue, Some(Fault::Names)),
         ),
         (
             "a leaf that has expired",
-            Some(well.clone()),
+            Some(good_contents.clone()),
             begin() + LEAF,
-            (renew, Some(Fault::Expired)),
+            (issue, Some(Fault::Expired)),
         ),
         (
             "all of it of the future",
-            Some(well.clone()),
+            Some(good_contents.clone()),
             begin() - DAY,
-            (begins, Some(Fault::NotYetValid)),
+            (normalize, Some(Fault::NotYetValid)),
         ),
         (
             "all of it of the past",
-            Some(well.clone()),
+            Some(good_contents.clone()),
             begin() + AUTHORITY,
-            (begins, Some(Fault::Expired)),
+            (normalize, Some(Fault::Expired)),
         ),
         (
             "half of a successor",
             Some(with(NEXT_CERTIFICATE, other.pem())),
             now,
-            (Some(Change::Tidy), Some(Fault::Missing)),
+            (Some(Change::Normalize), Some(Fault::Missing)),
         ),
         (
             "rubbish beside the authority",
@@ -304,60 +307,63 @@ fn what_is_wrong_is_mended_for_its_reason() {
                 &format!("{}-----BEGIN CERTIFICATE-----\n", ours.pem()),
             )),
             now,
-            (Some(Change::Tidy), Some(Fault::Undecodable)),
+            (Some(Change::Normalize), Some(Fault::Undecodable)),
         ),
         (
             "a moment that is none",
             Some(with(OLD_UNTIL, "soon")),
             now,
-            (Some(Change::Tidy), None),
+            (Some(Change::Normalize), None),
         ),
     ] {
         let mut case = Case::new(stored, now);
         case.published = published(ours.pem(), DAY);
-        let verdict = case.verdict();
-        assert_eq!(verdict, expected, "{what}");
-        let mended = case.changed();
-        assert_ne!(Some(&mended), case.stored.as_ref(), "{what}");
-        assert!(Stored::read(Some(mended)).signing(now).is_ok(), "{what}");
+        let next = case.next_change();
+        assert_eq!(next, expected, "{what}");
+        let repaired = case.changed();
+        assert_ne!(Some(&repaired), case.stored.as_ref(), "{what}");
+        assert!(Stored::read(Some(repaired)).signing(now).is_ok(), "{what}");
     }
 }
 
 #[test]
-fn who_remembers_writes_back_what_was_stored() {
-    let well = good(&authority(begin()), begin());
+fn whoever_knows_it_writes_back_what_was_stored() {
+    let good_contents = good(&authority(begin()), begin());
     let now = begin() + DAY;
     let spoil = |keys: &[&'static str]| {
-        let mut contents = well.clone();
+        let mut contents = good_contents.clone();
         for key in keys {
             contents.set(key, "rubbish");
         }
         Some(contents)
     };
     for (what, stored, change) in [
-        ("deleted", None, Change::Restore),
-        ("emptied", Some(Contents::default()), Change::Restore),
+        ("deleted", None, Change::Normalize),
+        ("emptied", Some(Contents::default()), Change::Normalize),
         (
             "all spoilt",
             spoil(&[CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY]),
-            Change::Restore,
+            Change::Normalize,
         ),
         (
             "a spoilt authority",
             spoil(&[CA_CERTIFICATE]),
-            Change::Restore,
+            Change::Normalize,
         ),
-        ("a spoilt leaf", spoil(&[CERTIFICATE]), Change::RestoreLeaf),
+        ("a spoilt leaf", spoil(&[CERTIFICATE]), Change::Normalize),
     ] {
         let case = Case::new(stored, now)
-            .remembering(&well)
+            .knowing(&good_contents)
             .published(Publication::default());
-        assert_eq!(case.verdict().0, Some(change), "{what}");
-        assert_eq!(case.changed(), well, "{what}");
+        assert_eq!(case.next_change().0, Some(change), "{what}");
+        assert_eq!(case.changed(), good_contents, "{what}");
     }
     // What is remembered is of no use any more.
-    let case = Case::new(None, begin() + AUTHORITY).remembering(&well);
-    assert_eq!(case.verdict(), (Some(Change::Begin), Some(Fault::NoSecret)));
+    let case = Case::new(None, begin() + AUTHORITY).knowing(&good_contents);
+    assert_eq!(
+        case.next_change(),
+        (Some(Change::Normalize), Some(Fault::NoSecret))
+    );
 }
 
 #[test]
@@ -377,24 +383,24 @@ fn what_is_found_in_ca_bundles_stays_beside_a_new_authority() {
     let begun = case.changed();
     let case = Case::new(begun.clone(), now).published(published(&bundle, DAY));
     assert_eq!(
-        case.verdict(),
+        case.next_change(),
         (None, None),
         "the leaf waits until the authority is known"
     );
     let case = Case::new(begun, now);
-    assert_eq!(case.verdict(), (Some(Change::Renew), None));
+    assert_eq!(case.next_change(), (Some(Change::Issue), None));
 }
 
 #[test]
 fn an_older_secret_that_was_put_back_learns_of_the_authority_that_is_served() {
     let (older, ours) = (good(&authority(begin()), begin()), authority(begin()));
     let now = begin() + DAY;
-    let case = Case::new(older, now).remembering(&good(&ours, begin()));
+    let case = Case::new(older, now).knowing(&good(&ours, begin()));
     assert_eq!(
-        case.verdict(),
-        (Some(Change::Adopt), Some(Fault::Forgotten))
+        case.next_change(),
+        (Some(Change::Normalize), Some(Fault::Forgotten))
     );
-    case.look(|situation| {
+    case.with(|situation| {
         assert!(situation.servable().is_none());
         assert_eq!(decide(situation).trust, None, "nothing is published before");
     });
@@ -406,15 +412,15 @@ fn an_older_secret_that_was_put_back_learns_of_the_authority_that_is_served() {
 }
 
 #[test]
-fn what_somebody_asks_for_is_done_at_once() {
+fn a_requested_rotation_is_made_at_once() {
     let ours = authority(begin());
     let stored = good(&ours, begin());
-    for (wish, change) in [
-        (Wish::Leaf, Change::Renew),
-        (Wish::Authority, Change::Prepare),
+    for (request, change) in [
+        (RotationRequest::Leaf, Change::Issue),
+        (RotationRequest::Authority, Change::Stage),
     ] {
-        let case = Case::new(stored.clone(), begin() + DAY).wishing(wish);
-        assert_eq!(case.verdict(), (Some(change), None));
+        let case = Case::new(stored.clone(), begin() + DAY).requesting(request);
+        assert_eq!(case.next_change(), (Some(change), None));
     }
 }
 
@@ -459,7 +465,7 @@ fn lifetimes_that_cannot_be_kept_are_refused() {
 fn the_next_look_is_when_time_alone_changes_something() {
     let ours = authority(begin());
     let stored = good(&ours, begin());
-    let again = |case: &Case| case.look(|situation| decide(situation).again);
+    let again = |case: &Case| case.with(|situation| decide(situation).again);
     let case = Case::new(stored.clone(), begin() + DAY);
     let skew = Duration::from_secs(300);
     assert_eq!(again(&case), Some(DAY * 59 - skew));

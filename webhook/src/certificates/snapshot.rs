@@ -1,4 +1,4 @@
-//! What the Secret and the webhook configurations hold, as far as it concerns certificates.
+//! The Secret and the webhook configurations at one moment, as far as they concern certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::REGISTRATION;
 
-/// cert-manager keeps the caBundle of a configuration that bears this (its "CA Injector" documentation).
+/// cert-manager manages the caBundle of a configuration that bears this (its "CA Injector" documentation).
 const INJECTED: [&str; 3] = [
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
@@ -44,7 +44,7 @@ pub(super) struct Registration {
     pub(super) kind: Kind,
     pub(super) uid: String,
     resource_version: String,
-    /// Whether cert-manager keeps it.
+    /// Whether cert-manager manages its caBundle.
     pub(super) injected: bool,
     pub(super) bundles: Vec<Bundle>,
 }
@@ -87,7 +87,7 @@ impl Registration {
         self.bundles.iter().all(|bundle| bundle.is_just(trust))
     }
 
-    /// Sets those bundles that are otherwise, provided that the configuration is as it was read.
+    /// Sets those bundles that differ, provided that the configuration is as it was read.
     pub(super) fn patch(&self, trust: &[Trusted]) -> Option<json_patch::Patch> {
         let text = ByteString(bundle_pem(trust).into_bytes());
         let stale = self.bundles.iter().enumerate();
@@ -105,12 +105,12 @@ impl Registration {
 
 /// The Secret and the configurations, at one moment.
 #[derive(Clone, Debug)]
-pub(super) struct Look {
+pub(super) struct Snapshot {
     pub(super) registrations: Vec<Registration>,
     pub(super) secret: Option<Arc<Secret>>,
 }
 
-impl Look {
+impl Snapshot {
     pub(super) fn new(
         mutating: Option<&MutatingWebhookConfiguration>,
         validating: Option<&ValidatingWebhookConfiguration>,
@@ -124,8 +124,8 @@ impl Look {
         }
     }
 
-    /// The configurations that are causeway's to keep.
-    pub(super) fn kept(&self) -> impl Iterator<Item = &Registration> {
+    /// The configurations whose caBundle causeway manages.
+    pub(super) fn managed(&self) -> impl Iterator<Item = &Registration> {
         self.registrations.iter().filter(|one| !one.injected)
     }
 }

@@ -10,47 +10,51 @@ fn a_successor_signs_only_once_it_is_known_everywhere_and_for_long_enough() {
     stored.set(NEXT_CERTIFICATE, next.pem());
     stored.set(NEXT_KEY, next.key_pem());
     let both = format!("{}{}", ours.pem(), next.pem());
-    let mut one_lacks_it = vec![Bundle::read(both.as_bytes())];
-    one_lacks_it.push(Bundle::read(ours.pem().as_bytes()));
-    let mut witness = Witness::default();
+    let mut missing_from_one = vec![Bundle::read(both.as_bytes())];
+    missing_from_one.push(Bundle::read(ours.pem().as_bytes()));
+    let mut tracker = PublicationTracker::default();
     let since = Instant::now();
-    witness.observe(one_lacks_it.clone(), since);
+    tracker.observe(missing_from_one.clone(), since);
     for (what, published, expected) in [
         ("nowhere", published(ours.pem(), DAY), None),
-        ("in one", witness.observe(one_lacks_it, since + DAY), None),
+        (
+            "in one",
+            tracker.observe(missing_from_one, since + DAY),
+            None,
+        ),
         ("everywhere", published(&both, Duration::from_secs(9)), None),
         (
             "and settled",
             published(&both, Duration::from_secs(10)),
-            Some(Change::Replace),
+            Some(Change::Issue),
         ),
         (
             "there is no configuration",
             Publication::default(),
-            Some(Change::Replace),
+            Some(Change::Issue),
         ),
     ] {
         let case = Case::new(stored.clone(), now).published(published);
-        assert_eq!(case.verdict(), (expected, None), "{what}");
-        let trust = case.look(|situation| decide(situation).trust).unwrap();
+        assert_eq!(case.next_change(), (expected, None), "{what}");
+        let trust = case.with(|situation| decide(situation).trust).unwrap();
         assert!(Bundle::read(both.as_bytes()).is_just(&trust), "{what}");
     }
     // Where the other is lost the successor signs at once, and its leaf waits.
     stored.set(CA_KEY, "rubbish");
     let case = Case::new(stored, now);
     assert_eq!(
-        case.verdict(),
-        (Some(Change::Promote), Some(Fault::Undecodable))
+        case.next_change(),
+        (Some(Change::Normalize), Some(Fault::Undecodable))
     );
     let promoted = case.changed();
     let case = Case::new(promoted.clone(), now).published(published(ours.pem(), DAY));
     assert_eq!(
-        case.verdict(),
+        case.next_change(),
         (None, None),
         "its authority is not published"
     );
     let case = Case::new(promoted, now);
-    assert_eq!(case.verdict(), (Some(Change::Renew), None));
+    assert_eq!(case.next_change(), (Some(Change::Issue), None));
 }
 
 #[test]
@@ -70,15 +74,15 @@ fn an_authority_that_was_replaced_is_trusted_until_its_last_leaf_has_expired() {
     assert_eq!(read.trust(now), in_order, "the one that signs is first");
     assert_eq!(read.leaf(&names(), now).unwrap().issuer, in_order[0]);
     assert!(read.next(now).is_none());
-    for (days, expected) in [(10, None), (69, None), (70, Some(Change::Renew))] {
+    for (days, expected) in [(10, None), (69, None), (70, Some(Change::Issue))] {
         let case = Case::new(replaced.clone(), begin() + DAY * days);
-        assert_eq!(case.verdict(), (expected, None), "after {days} days");
+        assert_eq!(case.next_change(), (expected, None), "after {days} days");
     }
     let renewed = Case::new(replaced, begin() + DAY * 70).changed();
     let case = Case::new(renewed.clone(), begin() + DAY * 99);
-    assert_eq!(case.verdict(), (None, None));
+    assert_eq!(case.next_change(), (None, None));
     let case = Case::new(renewed, begin() + DAY * 100);
-    assert_eq!(case.verdict(), (Some(Change::Tidy), None));
-    let tidied = Stored::read(Some(case.changed()));
-    assert_eq!(tidied.trust(case.now), in_order[..1]);
+    assert_eq!(case.next_change(), (Some(Change::Normalize), None));
+    let pruned = Stored::read(Some(case.changed()));
+    assert_eq!(pruned.trust(case.now), in_order[..1]);
 }

@@ -1,4 +1,4 @@
-//! The world: replicas, one Secret, two caBundles and a clock.
+//! The model: replicas, one Secret, two caBundles and a clock.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
@@ -7,7 +7,7 @@ use super::super::*;
 use super::{CONFIGURATIONS, DAY, Event, KEYS, Overwrite, REPLICAS, TURNS};
 use crate::Authority;
 use crate::stored::Contents;
-use crate::trust::{Bundle, Witness, bundle_pem};
+use crate::trust::{Bundle, PublicationTracker, bundle_pem};
 
 /// A caBundle in a webhook configuration.
 #[derive(Clone, Default)]
@@ -22,7 +22,7 @@ struct Configuration {
 struct Secret {
     version: u64,
     contents: Contents,
-    wish: Option<Wish>,
+    request: Option<RotationRequest>,
 }
 
 /// What a replica is about to write.
@@ -33,15 +33,15 @@ enum Write {
 
 #[derive(Default)]
 struct Replica {
-    witness: Witness,
-    memory: Option<Stored>,
+    tracker: PublicationTracker,
+    last_good: Option<Stored>,
     serving: Option<Served>,
     /// What it read of the configurations, on its way to read the Secret.
     read: Option<Vec<Option<Configuration>>>,
     writes: VecDeque<Write>,
 }
 
-pub(super) struct World {
+pub(super) struct Model {
     now: SystemTime,
     monotonic: Instant,
     version: u64,
@@ -51,12 +51,12 @@ pub(super) struct World {
     replicas: Vec<Replica>,
     names: Names,
     lifetimes: Lifetimes,
-    /// A clock that is set may make valid what was expired and taken out, and a Secret that looks whole and lacks an
-    /// authority is believed by a replica that knows no better: until all is well again nobody is blamed.
+    /// A clock that is set may make valid what was expired and taken out, and a Secret that looks whole and misses an
+    /// authority is trusted by a replica that knows no better: until it is in its normal form again nobody is blamed.
     excused: bool,
 }
 
-impl World {
+impl Model {
     pub(super) fn new() -> Self {
         Self {
             now: SystemTime::UNIX_EPOCH + DAY * 20_000,
@@ -87,7 +87,7 @@ impl World {
     pub(super) fn happens(&mut self, event: &Event) {
         match event {
             Event::Step(replica) => self.step(*replica),
-            Event::Hear(replica) => self.hear(*replica),
+            Event::Observe(replica) => self.observe_secret(*replica),
             Event::Turn(replica) => self.turn(*replica),
             Event::Crash(replica) => self.replicas[*replica] = Replica::default(),
             Event::Advance(by) => self.advance(*by),
@@ -130,10 +130,10 @@ impl World {
                     ..Configuration::default()
                 });
             }
-            Event::Wish(wish) => {
+            Event::Request(request) => {
                 let version = self.next_version();
                 if let Some(secret) = &mut self.secret {
-                    secret.wish = Some(*wish);
+                    secret.request = Some(*request);
                     secret.version = version;
                 }
             }
@@ -158,7 +158,7 @@ impl World {
         let secret = self.secret.get_or_insert_with(|| Secret {
             version,
             contents: Contents::default(),
-            wish: None,
+            request: None,
         });
         change(&mut secret.contents, &self.history);
         secret.version = version;
@@ -179,24 +179,24 @@ impl World {
     }
 
     /// A replica learns what is stored, and serves it if it should.
-    fn hear(&mut self, replica: usize) {
+    fn observe_secret(&mut self, replica: usize) {
         let stored = self.stored();
         let configurations = self.configurations.clone();
-        let wish = None;
-        let (published, _) = self.observe(replica, &configurations);
-        let situation = self.situation(replica, &stored, &published, wish);
+        let request = None;
+        let (published, _) = self.observe_configurations(replica, &configurations);
+        let situation = self.situation(replica, &stored, &published, request);
         let Some(leaf) = situation.servable().cloned() else {
             return;
         };
         let before = self.replicas[replica].serving.clone();
         self.check_trusted(&leaf, before.as_ref());
         if stored.signing(self.now).is_ok() {
-            self.replicas[replica].memory = Some(stored);
+            self.replicas[replica].last_good = Some(stored);
         }
         self.replicas[replica].serving = Some(leaf);
     }
 
-    fn observe(
+    fn observe_configurations(
         &mut self,
         replica: usize,
         configurations: &[Option<Configuration>],
@@ -211,7 +211,7 @@ impl World {
             .collect();
         let bundles = read.iter().map(|(_, _, bundle)| bundle.clone()).collect();
         let published = self.replicas[replica]
-            .witness
+            .tracker
             .observe(bundles, self.monotonic);
         (published, read)
     }
@@ -221,14 +221,14 @@ impl World {
         replica: usize,
         stored: &'a Stored,
         published: &'a Publication,
-        wish: Option<Wish>,
+        request: Option<RotationRequest>,
     ) -> Situation<'a> {
         Situation {
             stored,
-            memory: self.replicas[replica].memory.as_ref(),
+            last_good: self.replicas[replica].last_good.as_ref(),
             serving: self.replicas[replica].serving.as_ref(),
             published,
-            wish,
+            request,
             names: &self.names,
             lifetimes: self.lifetimes,
             now: self.now,
@@ -252,9 +252,9 @@ impl World {
         // Where nothing can sign the configurations are read again after the Secret.
         let signs = stored.signing(self.now).is_ok();
         let configurations = if signs { configurations } else { &current };
-        let (published, read) = self.observe(replica, configurations);
-        let wish = self.secret.as_ref().and_then(|secret| secret.wish);
-        let situation = self.situation(replica, &stored, &published, wish);
+        let (published, read) = self.observe_configurations(replica, configurations);
+        let request = self.secret.as_ref().and_then(|secret| secret.request);
+        let situation = self.situation(replica, &stored, &published, request);
         let decision = decide(&situation);
         let mut writes = VecDeque::new();
         if let Some(trust) = &decision.trust {
@@ -265,15 +265,9 @@ impl World {
             }
         }
         if let Some(change) = decision.change {
-            let contents = situation.carry_out(change).expect("it was decided on");
+            let contents = situation.apply(change).expect("it was decided on");
             let version = self.secret.as_ref().map(|secret| secret.version);
-            let fulfilled = match wish {
-                None => false,
-                Some(Wish::Leaf) => matches!(change, Change::Renew | Change::Replace),
-                Some(Wish::Authority) => {
-                    matches!(change, Change::Prepare | Change::Replace | Change::Begin)
-                }
-            };
+            let fulfilled = decision.fulfils_request;
             writes.push_back(Write::Store(version, contents, fulfilled));
         }
         self.replicas[replica].writes = writes;
@@ -305,20 +299,20 @@ impl World {
                 if self.secret.as_ref().map(|secret| secret.version) != version {
                     return;
                 }
-                let wish = self.secret.as_ref().and_then(|secret| secret.wish);
+                let request = self.secret.as_ref().and_then(|secret| secret.request);
                 let next = self.next_version();
                 self.history.push(contents.clone());
                 self.secret = Some(Secret {
                     version: next,
                     contents,
-                    wish: wish.filter(|_| !fulfilled),
+                    request: request.filter(|_| !fulfilled),
                 });
             }
         }
     }
 
     fn turn(&mut self, replica: usize) {
-        self.hear(replica);
+        self.observe_secret(replica);
         self.step(replica);
         while self.replicas[replica].read.is_some() || !self.replicas[replica].writes.is_empty() {
             self.step(replica);
@@ -379,7 +373,7 @@ impl World {
             && self
                 .secret
                 .as_ref()
-                .is_some_and(|secret| secret.wish.is_none())
+                .is_some_and(|secret| secret.request.is_none())
             && configurations.all(|one| Bundle::read(&one.bundle).is_just(&trust))
             && self
                 .replicas

@@ -1,0 +1,372 @@
+//! The certificate rotator: one task that observes, decides, writes and serves.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use causeway::process::readiness::{Awaited, Readiness};
+use causeway::process::supervise::with_causes;
+use causeway_certs::{
+    CERTIFICATE, ChangeError, Decision, Fault, KEY, Publication, PublicationTracker,
+    RotationRequest, Served, Situation, Stored, Trusted, decide,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use tokio_util::sync::CancellationToken;
+
+use super::cache::Cache;
+use super::hub::{Hub, HubError};
+use super::repair_backoff::RepairBackoff;
+use super::snapshot::{Kind, Registration, Snapshot, contents};
+use super::{ROTATE, SelfManaged};
+use crate::metrics::Metrics;
+use crate::tls::{Certificate, Resolver, TlsError};
+
+/// The clock may be set at any time, so it is read at least this often.
+const MAX_INTERVAL: Duration = Duration::from_secs(15);
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const MAX_RETRY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+enum RotationError {
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    #[error(transparent)]
+    Change(#[from] ChangeError),
+}
+
+/// Where the certificate goes.
+pub(super) struct Serving {
+    resolver: Arc<Resolver>,
+    metrics: Metrics,
+    awaited: Option<Awaited>,
+    served: Option<Served>,
+}
+
+impl Serving {
+    pub(super) fn new(resolver: Arc<Resolver>, metrics: Metrics, readiness: &Readiness) -> Self {
+        Self {
+            resolver,
+            metrics,
+            awaited: Some(readiness.awaits("the serving certificate")),
+            served: None,
+        }
+    }
+
+    /// Serves a leaf, unless it is served already.
+    fn serve(&mut self, leaf: &Served, stored: &Stored) -> Result<(), TlsError> {
+        if self.served.as_ref() == Some(leaf) {
+            return Ok(());
+        }
+        let contents = stored.contents();
+        let part = |key| contents.get(key).unwrap_or_default();
+        let certificate = Certificate::parse(part(CERTIFICATE), part(KEY))?;
+        tracing::info!(
+            not_after = certificate.not_after(),
+            "serving certificate replaced"
+        );
+        self.resolver.swap(certificate, &self.metrics);
+        self.served = Some(leaf.clone());
+        if let Some(awaited) = self.awaited.take() {
+            awaited.ready();
+        }
+        Ok(())
+    }
+}
+
+/// Rotates the certificates.
+pub(super) struct Rotator {
+    config: SelfManaged,
+    hub: Hub,
+    cache: Cache,
+    serving: Serving,
+    /// What the Secret held when a leaf of it was last served.
+    last_good: Option<Arc<Stored>>,
+    decoded: Option<(Option<Arc<Secret>>, Arc<Stored>)>,
+    tracker: PublicationTracker,
+    /// What each configuration, by its UID, held when it held all that it should.
+    complete: HashMap<Kind, (String, Vec<Trusted>)>,
+    repair_backoff: RepairBackoff,
+    warned: HashSet<String>,
+}
+
+/// A decision and what it was made on.
+struct Evaluation {
+    snapshot: Snapshot,
+    stored: Arc<Stored>,
+    published: Publication,
+    request: Option<RotationRequest>,
+    now: SystemTime,
+    decision: Decision,
+}
+
+impl Rotator {
+    pub(super) fn new(config: SelfManaged, hub: Hub, cache: Cache, serving: Serving) -> Self {
+        Self {
+            config,
+            hub,
+            cache,
+            serving,
+            last_good: None,
+            decoded: None,
+            tracker: PublicationTracker::default(),
+            complete: HashMap::new(),
+            repair_backoff: RepairBackoff::default(),
+            warned: HashSet::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, shutdown: CancellationToken) {
+        let mut pause = FIRST_RETRY;
+        loop {
+            let turn = tokio::select! {
+                () = shutdown.cancelled() => return,
+                turn = self.turn() => turn,
+            };
+            let rest = match turn {
+                Ok(rest) => {
+                    pause = FIRST_RETRY;
+                    rest
+                }
+                Err(RotationError::Hub(HubError::Conflict(what))) => {
+                    tracing::debug!(object = what, "write conflict");
+                    FIRST_RETRY
+                }
+                Err(error) => {
+                    tracing::warn!(error = with_causes(&error), "certificate rotation failed");
+                    pause = (pause * 2).min(MAX_RETRY);
+                    pause
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.cache.changed() => {}
+                () = tokio::time::sleep(rest) => {}
+            }
+        }
+    }
+
+    /// Does what is to be done now; returns how long to rest if nothing changes.
+    async fn turn(&mut self) -> Result<Duration, RotationError> {
+        let Some(cached) = self.cache.snapshot() else {
+            return Ok(MAX_INTERVAL);
+        };
+        let mut evaluation = self.evaluate(cached);
+        if self.serve(&evaluation) {
+            evaluation.decision = decide(&self.situation(&evaluation));
+        }
+        self.note_complete(&evaluation);
+        if !self.has_work(&evaluation) {
+            return Ok(rest(&evaluation.decision));
+        }
+        let wait = self.repair_backoff.wait(Instant::now());
+        if self.repairs(&evaluation) && !wait.is_zero() {
+            return Ok(wait);
+        }
+        let fresh = self.hub.read().await?;
+        let evaluation = self.evaluate(fresh);
+        let published = self.publish(&evaluation).await;
+        self.change(&evaluation).await?;
+        published?;
+        Ok(rest(&evaluation.decision))
+    }
+
+    /// Serves the stored leaf where it should; returns whether that changed anything.
+    fn serve(&mut self, evaluation: &Evaluation) -> bool {
+        let Some(leaf) = self.situation(evaluation).servable().cloned() else {
+            return false;
+        };
+        let known = self.last_good.as_ref();
+        if known.is_some_and(|known| known.contents() == evaluation.stored.contents()) {
+            return false;
+        }
+        if let Err(error) = self.serving.serve(&leaf, &evaluation.stored) {
+            self.warn_once(format!(
+                "the stored certificate cannot be served: {}",
+                with_causes(&error)
+            ));
+            return false;
+        }
+        if evaluation.stored.signing(evaluation.now).is_ok() {
+            self.last_good = Some(Arc::clone(&evaluation.stored));
+        }
+        true
+    }
+
+    /// Decodes a Secret, once.
+    fn decode(&mut self, secret: Option<Arc<Secret>>) -> Arc<Stored> {
+        if let Some((known, stored)) = &self.decoded
+            && *known == secret
+        {
+            return Arc::clone(stored);
+        }
+        let stored = Arc::new(Stored::read(secret.as_deref().map(contents)));
+        self.decoded = Some((secret, Arc::clone(&stored)));
+        stored
+    }
+
+    fn evaluate(&mut self, snapshot: Snapshot) -> Evaluation {
+        let stored = self.decode(snapshot.secret.clone());
+        let bundles = snapshot
+            .managed()
+            .flat_map(|one| one.bundles.clone())
+            .collect();
+        let published = self.tracker.observe(bundles, Instant::now());
+        let request = self.request(snapshot.secret.as_deref());
+        let mut evaluation = Evaluation {
+            snapshot,
+            stored,
+            published,
+            request,
+            now: SystemTime::now(),
+            decision: Decision::default(),
+        };
+        evaluation.decision = decide(&self.situation(&evaluation));
+        evaluation
+    }
+
+    fn situation<'a>(&'a self, evaluation: &'a Evaluation) -> Situation<'a> {
+        Situation {
+            stored: &evaluation.stored,
+            last_good: self.last_good.as_deref(),
+            serving: self.serving.served.as_ref(),
+            published: &evaluation.published,
+            request: evaluation.request,
+            names: &self.config.names,
+            lifetimes: self.config.lifetimes,
+            now: evaluation.now,
+        }
+    }
+
+    fn request(&mut self, secret: Option<&Secret>) -> Option<RotationRequest> {
+        match secret?.annotations().get(ROTATE)?.as_str() {
+            "leaf" => Some(RotationRequest::Leaf),
+            "ca" => Some(RotationRequest::Authority),
+            other => {
+                self.warn_once(format!(
+                    "annotation {ROTATE}={other} of {} is invalid; set it to leaf or ca",
+                    self.hub.secret()
+                ));
+                None
+            }
+        }
+    }
+
+    /// Records which configurations hold all that they should: when one does no longer, that is
+    /// repaired.
+    fn note_complete(&mut self, evaluation: &Evaluation) {
+        for registration in evaluation
+            .snapshot
+            .registrations
+            .iter()
+            .filter(|one| one.injected)
+        {
+            self.warn_once(format!(
+                "{} has cert-manager's annotation, so cert-manager manages its caBundle; serve its certificate with \
+                 --tls-dir, or remove the annotation",
+                registration.kind
+            ));
+        }
+        let Some(trust) = &evaluation.decision.trust else {
+            return;
+        };
+        for registration in evaluation
+            .snapshot
+            .managed()
+            .filter(|one| one.is_just(trust))
+        {
+            let held = (registration.uid.clone(), trust.clone());
+            self.complete.insert(registration.kind, held);
+        }
+    }
+
+    fn has_work(&self, evaluation: &Evaluation) -> bool {
+        evaluation.decision.change.is_some() || self.unpublished(evaluation).next().is_some()
+    }
+
+    fn unpublished<'a>(
+        &self,
+        evaluation: &'a Evaluation,
+    ) -> impl Iterator<Item = &'a Registration> {
+        let trust = evaluation.decision.trust.as_deref();
+        evaluation
+            .snapshot
+            .managed()
+            .filter(move |one| trust.is_some_and(|trust| !one.is_just(trust)))
+    }
+
+    /// Whether anything that is to be done repairs what was right before.
+    fn repairs(&self, evaluation: &Evaluation) -> bool {
+        evaluation.decision.repairs.is_some()
+            || self
+                .unpublished(evaluation)
+                .any(|one| self.was_complete(one.kind, &one.uid, evaluation))
+    }
+
+    fn was_complete(&self, kind: Kind, uid: &str, evaluation: &Evaluation) -> bool {
+        let held = self.complete.get(&kind);
+        held.is_some_and(|(known, trust)| {
+            known == uid && Some(trust) == evaluation.decision.trust.as_ref()
+        })
+    }
+
+    async fn publish(&mut self, evaluation: &Evaluation) -> Result<(), RotationError> {
+        let Some(trust) = &evaluation.decision.trust else {
+            return Ok(());
+        };
+        let mut outcome = Ok(());
+        let stale: Vec<_> = self.unpublished(evaluation).cloned().collect();
+        for registration in stale {
+            match self.hub.publish(&registration, trust).await {
+                Ok(()) if self.was_complete(registration.kind, &registration.uid, evaluation) => {
+                    self.repaired(Fault::CaBundle, &registration.kind.to_string());
+                }
+                Ok(()) => tracing::info!(
+                    object = %registration.kind,
+                    authorities = trust.len(),
+                    "caBundle published"
+                ),
+                Err(error) => outcome = Err(error.into()),
+            }
+        }
+        outcome
+    }
+
+    async fn change(&mut self, evaluation: &Evaluation) -> Result<(), RotationError> {
+        let Some(change) = evaluation.decision.change else {
+            return Ok(());
+        };
+        let contents = self.situation(evaluation).apply(change)?;
+        let secret = evaluation.snapshot.secret.as_deref();
+        self.hub
+            .store(secret, &contents, evaluation.decision.fulfils_request)
+            .await?;
+        tracing::info!(?change, object = self.hub.secret(), "Secret written");
+        if let Some(fault) = evaluation.decision.repairs {
+            let secret = self.hub.secret();
+            self.repaired(fault, &secret);
+        }
+        Ok(())
+    }
+
+    fn repaired(&mut self, fault: Fault, object: &str) {
+        self.repair_backoff.repaired(Instant::now());
+        self.serving.metrics.certificate_repaired(fault.word());
+        tracing::warn!(
+            object,
+            reason = fault.word(),
+            "certificates repaired: {fault}"
+        );
+    }
+
+    fn warn_once(&mut self, text: String) {
+        if !self.warned.contains(&text) {
+            tracing::warn!("{text}");
+            self.warned.insert(text);
+        }
+    }
+}
+
+fn rest(decision: &Decision) -> Duration {
+    decision.again.unwrap_or(MAX_INTERVAL).min(MAX_INTERVAL)
+}
