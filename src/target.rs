@@ -53,7 +53,7 @@ pub enum TargetError {
          or allow it with --allow-insecure-members"
     )]
     Insecure {
-        /// What asks for that.
+        /// What requires that.
         what: &'static str,
     },
     /// The proxy's address cannot be read.

@@ -11,17 +11,17 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::karmada::gate::Gate;
 use crate::karmada::moving::{self, Direction, MoveError};
 use crate::karmada::{self, GATE_OFF, Work};
 use crate::snapshot::Snapshot;
-use crate::{hub, reach, say};
+use crate::{connectivity, hub, output};
 
 const ADOPTION: Direction = Direction {
     done: "adopted",
-    nothing: "nothing of Karmada's is left of it",
+    nothing: "nothing of Karmada's remains",
     gate: false,
     plan: plan::plan,
     whole: plan::whole,
@@ -30,7 +30,7 @@ const ADOPTION: Direction = Direction {
     refusal,
 };
 
-/// Adopts services; says whether all that was asked for is done.
+/// Adopts services; returns whether all of it is done.
 pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
     moving::run(hub, args, &ADOPTION, async |hub, namespace| {
         of_karmada(hub, args, namespace).await
@@ -41,18 +41,18 @@ pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveErro
 fn refusal(gate: &Gate) -> Option<String> {
     let Gate::On(work) = gate else { return None };
     Some(format!(
-        "Karmada's MultiClusterService controllers are at work, they wrote Work {work}. Start karmada-controller-manager with {GATE_OFF}, then run this again"
+        "Karmada's MultiClusterService controllers are running: they wrote Work {work}. Start karmada-controller-manager with {GATE_OFF}, then run this again"
     ))
 }
 
 /// Whether Karmada made a Work since it was found silent.
 fn halt(snapshot: &Snapshot, works: &BTreeSet<String>) -> Option<String> {
     let mut made = snapshot.works.iter().flatten();
-    let made = made.find(|work| work.carries() && !works.contains(work.uid()))?;
+    let made = made.find(|work| work.manages_service() && !works.contains(work.uid()))?;
     refusal(&Gate::On(made.id()))
 }
 
-/// The services of which Karmada's Works, slices in members, or finalizers show that it carries or carried them, sorted.
+/// The services of which Karmada's Works, slices in members, or finalizers show that it manages or managed them, sorted.
 async fn of_karmada(
     hub: &ApiServer,
     args: &MoveArgs,
@@ -60,10 +60,13 @@ async fn of_karmada(
 ) -> Result<Vec<ServiceKey>, MoveError> {
     let works = karmada::works(hub, None)
         .await?
-        .ok_or(MoveError::WorksHidden)?;
+        .ok_or(MoveError::WorksForbidden)?;
     let mut keys: BTreeSet<_> = works.iter().filter_map(Work::service).collect();
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
-    let services = hub.ask(services.list(&ListParams::default())).await?.items;
+    let services = hub
+        .request(services.list(&ListParams::default()))
+        .await?
+        .items;
     let held = services.iter().filter(|one| {
         !karmada::finalizers(one).is_empty() || one.annotations().contains_key(labels::PROBE)
     });
@@ -73,7 +76,7 @@ async fn of_karmada(
     keys.extend(of_slices(hub, args).await?);
     keys.retain(|key| namespace.is_none_or(|namespace| *key.namespace == *namespace));
     if keys.is_empty() {
-        say::progress("nothing of Karmada's MultiClusterService controllers was found")?;
+        output::progress("no objects of Karmada's MultiClusterService controllers found")?;
     }
     Ok(keys.into_iter().collect())
 }
@@ -83,26 +86,26 @@ async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<Vec<ServiceKey>, 
     let clusters = hub::clusters(hub).await?;
     let dispatched = karmada::dispatched();
     let parameters = &ListParams::default().labels(&dispatched);
-    let read = reach::each(
+    let read = connectivity::read_each(
         hub,
         clusters.iter(),
         args.insecure.allow_insecure_members,
         |member| async move {
             let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-            let list = member.ask(slices.list_metadata(parameters)).await?;
+            let list = member.request(slices.list_metadata(parameters)).await?;
             let keys = list.items.into_iter().filter_map(|slice| {
                 let name = slice.metadata.labels?.remove(labels::SERVICE_NAME)?;
                 Some(ServiceKey::new(slice.metadata.namespace?, name))
             });
-            Ok::<_, AskError>(keys.collect::<Vec<_>>())
+            Ok::<_, RequestError>(keys.collect::<Vec<_>>())
         },
     );
     let mut keys = Vec::new();
     for (member, answer) in read.await {
         match answer {
             Ok(found) => keys.extend(found),
-            Err(why) => say::progress(format_args!(
-                "note: {member} could not be read, so services of which Karmada left only EndpointSlices there are not found: {why}"
+            Err(why) => output::progress(format_args!(
+                "note: cannot read {member}, so services of which Karmada left only EndpointSlices there are not found: {why}"
             ))?,
         }
     }

@@ -31,8 +31,8 @@ use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
     name = "kubectl-mcs",
     bin_name = "kubectl mcs",
     version,
-    about = "Set up a hub, join clusters to it and see which services reach across them",
-    after_help = "Exit codes: 0 all is well; 1 what was asked about is not well; 2 wrong usage; 3 the API server could not be asked.",
+    about = "Manage a causeway hub, its members and multi-cluster services",
+    after_help = "Exit codes: 0 success; 1 a problem was found, or the command failed; 2 wrong usage; 3 the API server cannot be reached.",
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
@@ -79,45 +79,45 @@ pub(crate) struct HubArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Install causeway on the hub, or upgrade it
+    /// Install or upgrade causeway on the hub
     #[command(after_help = INSTALL_EXAMPLES)]
     Install(Box<InstallArgs>),
-    /// Remove causeway from the hub
+    /// Uninstall causeway from the hub
     #[command(after_help = UNINSTALL_EXAMPLES)]
     Uninstall(UninstallArgs),
-    /// Make a cluster a member of the hub, or renew its credentials
+    /// Join a cluster to the hub, or renew its credentials
     #[command(after_help = JOIN_EXAMPLES)]
     Join(JoinArgs),
-    /// Take a cluster out of the hub
+    /// Remove a cluster from the hub
     #[command(after_help = UNJOIN_EXAMPLES)]
     Unjoin(UnjoinArgs),
-    /// Show the members and the services, and what is wrong with them
+    /// Show members, services and exports, and their problems
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
-    /// Show where each endpoint of a service is, and why it is not where it should be
+    /// Explain where each endpoint of a service is, or why it is missing
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
-    /// Show what would change in which cluster if a MultiClusterService were applied
+    /// Show what applying a MultiClusterService would change
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffArgs),
-    /// Have causeway carry services that Karmada's controllers carry
+    /// Move services from Karmada's controllers to causeway
     #[command(after_help = ADOPT_EXAMPLES)]
     Adopt(MoveArgs),
-    /// Have Karmada's controllers carry services that causeway carries
+    /// Move services from causeway to Karmada's controllers
     #[command(after_help = HAND_OVER_EXAMPLES)]
     HandOver(MoveArgs),
-    /// Stop using what a cluster provides, whether or not it can be reached
+    /// Stop using the endpoints that a cluster provides
     #[command(after_help = DRAIN_EXAMPLES)]
     Drain(DrainArgs),
     /// Confirm the suspended deletions of a cluster
     #[command(after_help = CONFIRM_DELETIONS_EXAMPLES)]
     ConfirmDeletions(ConfirmDeletionsArgs),
-    /// Check that causeway is installed as it should be, and at work
+    /// Check that causeway is installed correctly and running
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
-    /// Show the versions of this program and of the hub
+    /// Print the versions of this program and of the hub
     Version(VersionArgs),
-    /// Print a completion script for kubectl-mcs
+    /// Print a shell completion script
     Completion {
         /// The shell it is for
         shell: Shell,
@@ -129,7 +129,7 @@ pub(crate) const CONTROLLER_LEASE: &str = "causeway-system/causeway-controller";
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// Name of a service: of the MultiClusterService, or of the ServiceExports
+    /// Name of a MultiClusterService or ServiceExport
     pub name: String,
     /// Show every endpoint, not one line for those in the same state
     #[arg(long, env = "CAUSEWAY_ENDPOINTS", hide_env = true)]
@@ -152,17 +152,17 @@ pub(crate) struct CheckArgs {
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| {
-    wait.help("Wait until nothing of it is left in the members that can be reached")
+    wait.help("Wait until no reachable member holds its endpoints")
         .conflicts_with_all(["undo", "dry_run"])
 }))]
 pub(crate) struct DrainArgs {
     /// Name of the member
     #[arg(value_name = "CLUSTER")]
     pub name: String,
-    /// Use what it provides again
+    /// Use its endpoints again
     #[arg(long, env = "CAUSEWAY_UNDO", hide_env = true)]
     pub undo: bool,
-    /// Only say what would become of it; the hub checks the change and does not carry it out
+    /// Only show what would change; the hub validates the request and stores nothing
     #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -201,10 +201,10 @@ pub(crate) struct JoinArgs {
         hide_env = true
     )]
     pub api_endpoint: Option<String>,
-    /// Let causeway make a service's namespace in the member where it is missing
+    /// Let causeway create the namespace of a service where the member has none
     #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
     pub allow_namespace_creation: bool,
-    /// Do not install the definitions of ServiceExport and ServiceImport where the member has none
+    /// Do not install the CRDs of ServiceExport and ServiceImport
     #[arg(long, env = "CAUSEWAY_SKIP_CRDS", hide_env = true)]
     pub skip_crds: bool,
     /// How long to wait until the member is synced
@@ -238,7 +238,7 @@ pub(crate) struct RequiredMemberArgs {
 pub(crate) struct UnjoinArgs {
     /// Name of the member
     pub name: String,
-    /// Kubeconfig of the member: causeway's account is removed from it too
+    /// Kubeconfig of the member; also removes causeway's account from it
     #[arg(
         long,
         value_name = "FILE",
@@ -263,11 +263,11 @@ pub(crate) struct UnjoinArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(mut_arg("wait", |wait| wait.help("Wait until all that is asked about is well")))]
+#[command(mut_arg("wait", |wait| wait.help("Wait until everything shown is healthy")))]
 pub(crate) struct StatusArgs {
-    /// Name of a service, MultiClusterService or ServiceExport; all of the namespace, and the members, when it is left out
+    /// Name of a MultiClusterService or ServiceExport [default: all of the namespace, and the members]
     pub name: Option<String>,
-    /// Every namespace
+    /// Show all namespaces
     #[arg(short = 'A', long, env = "CAUSEWAY_ALL_NAMESPACES", hide_env = true)]
     pub all_namespaces: bool,
     #[command(flatten)]
@@ -280,7 +280,7 @@ pub(crate) struct StatusArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct VersionArgs {
-    /// Ask no API server
+    /// Do not contact the API server
     #[arg(long, env = "CAUSEWAY_CLIENT", hide_env = true)]
     pub client: bool,
 }
@@ -288,7 +288,7 @@ pub(crate) struct VersionArgs {
 /// How the controller is found.
 #[derive(Args, Debug)]
 pub(crate) struct LeaseArgs {
-    /// The Lease of causeway-controller on the hub, by which it is told whether it runs; empty where it runs without
+    /// Lease of causeway-controller on the hub, which shows whether it is running; empty where it runs without one
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
     pub lease: Lease,
 }
@@ -300,12 +300,12 @@ pub(crate) struct Lease(pub Option<(String, String)>);
 /// Whether members are trusted without a certificate.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct InsecureArgs {
-    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
+    /// Also read members whose certificate cannot be verified, as a controller with this flag does
     #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
     pub allow_insecure_members: bool,
 }
 
-/// Waiting that is asked for. Each command says for what.
+/// Waiting on request. Each command says for what.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct WaitArgs {
     #[arg(long, env = "CAUSEWAY_WAIT", hide_env = true)]
@@ -315,7 +315,7 @@ pub(crate) struct WaitArgs {
     pub timeout: Duration,
 }
 
-/// Waiting unless told otherwise. Each command says for what.
+/// Waiting by default. Each command says for what.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct DefaultWaitArgs {
     #[arg(
@@ -338,7 +338,7 @@ pub(crate) struct DefaultWaitArgs {
 /// What the result looks like.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct OutputArgs {
-    /// For programs: field names that stay as they are
+    /// Output format for programs; the names of fields are stable
     #[arg(
         short = 'o',
         long = "output",
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_usage_is_told_apart_and_exits_with_2() {
+    fn wrong_usage_is_reported_apart_and_exits_with_2() {
         for (line, kind) in [
             (
                 "kubectl-mcs",

@@ -156,7 +156,7 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
 }
 
 /// Whether an object that bears the name of one of the manifests' is theirs too. The Lease is made without labels.
-pub(crate) fn is_ours(stored: &DynamicObject) -> bool {
+pub(crate) fn is_managed(stored: &DynamicObject) -> bool {
     let labels = stored.metadata.labels.as_ref();
     let named = labels.and_then(|labels| labels.get(NAME_LABEL.0));
     named.is_some_and(|name| name == NAME_LABEL.1) || objects::is_a(stored, "Lease")
@@ -310,14 +310,14 @@ mod tests {
         let removed = titles(&everything().expect("objects"));
         for object in with(parts).iter().chain(&with(external)) {
             let title = objects::title(object);
-            assert!(is_ours(object), "{title}");
+            assert!(is_managed(object), "{title}");
             let stays = objects::is_a(object, "Namespace");
             assert_eq!(removed.contains(&title), !stays, "{title}");
         }
     }
 
     #[test]
-    fn the_webhook_alone_is_told_what_becomes_of_a_missing_service() {
+    fn the_webhook_alone_is_reported_what_becomes_of_a_missing_service() {
         for cert_manager in [false, true] {
             for (missing_service, flag) in [
                 (None, None),
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn on_karmada_the_controller_may_read_the_credentials_and_is_told_where_they_are() {
+    fn on_karmada_the_controller_may_read_the_credentials_and_is_reported_where_they_are() {
         let all = with(PartArgs {
             karmada: true,
             ..PartArgs::default()

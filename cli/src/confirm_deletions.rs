@@ -8,13 +8,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use tokio::time::Instant;
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ConfirmDeletionsArgs, HubArgs};
-use crate::ask::{ApiServer, AskError};
-use crate::follow;
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
-use crate::say;
-use crate::say::OutputError;
+use crate::output;
+use crate::output::OutputError;
+use crate::wait;
 
 /// The deletions could not be confirmed.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub(crate) enum ConfirmDeletionsError {
     #[error(transparent)]
     Name(#[from] JoinError),
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Hub(#[from] HubError),
     #[error(transparent)]
@@ -86,26 +86,26 @@ pub(crate) async fn run(
     let name = join::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    let found = hub.ask(clusters.get_opt(name.as_str())).await;
+    let found = hub.request(clusters.get_opt(name.as_str())).await;
     let cluster = match found {
         Ok(found) => found.ok_or_else(|| ConfirmDeletionsError::NotJoined(name.clone()))?,
-        Err(AskError::NotFound { .. }) => return Err(HubError::NoClusterApi.into()),
+        Err(RequestError::NotFound { .. }) => return Err(HubError::NoClusterApi.into()),
         Err(error) => return Err(error.into()),
     };
     match Deletions::of(&cluster) {
         Deletions::NoneSuspended => {
-            say::result(format_args!("no deletions of {name} are suspended"))?;
+            output::result(format_args!("no deletions of {name} are suspended"))?;
             return Ok(());
         }
-        Deletions::Suspended(words) => say::progress(format_args!("{name}: {words}"))?,
-        Deletions::Unknown => say::progress(format_args!(
+        Deletions::Suspended(words) => output::progress(format_args!("{name}: {words}"))?,
+        Deletions::Unknown => output::progress(format_args!(
             "note: this hub does not show whether deletions of {name} are suspended; \
              the metric causeway_controller_deletions_suspended does"
         ))?,
     }
     mark(&hub, &name, args.dry_run).await?;
     let dry_run = if args.dry_run { " (dry run)" } else { "" };
-    say::result(format_args!(
+    output::result(format_args!(
         "hub: deletions of cluster.cluster.karmada.io/{name} confirmed{dry_run}"
     ))?;
     if args.waiting.wait && Deletions::of(&cluster) != Deletions::Unknown {
@@ -123,7 +123,7 @@ async fn mark(
     let now = Timestamp::now().to_string();
     match annotate(hub, name, labels::CONFIRM_DELETIONS, Some(&now), dry_run).await {
         Ok(()) => Ok(()),
-        Err(AskError::NotFound { .. }) => Err(ConfirmDeletionsError::NotJoined(name.clone())),
+        Err(RequestError::NotFound { .. }) => Err(ConfirmDeletionsError::NotJoined(name.clone())),
         Err(error) => Err(error.into()),
     }
 }
@@ -144,8 +144,8 @@ async fn none_suspended(
         None => Some(false),
     };
     let deadline = Instant::now() + args.waiting.timeout;
-    match follow::one(clusters, name.as_str(), deadline, look).await {
-        Ok(true) => Ok(say::result(format_args!(
+    match wait::until(clusters, name.as_str(), deadline, look).await {
+        Ok(true) => Ok(output::result(format_args!(
             "no deletions of {name} are suspended any more"
         ))?),
         Ok(false) => Err(ConfirmDeletionsError::NotJoined(name.clone())),

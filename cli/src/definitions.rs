@@ -1,5 +1,5 @@
-//! The definitions: those of ServiceExport and ServiceImport, which `join` brings to a member that has none, and those of
-//! Cluster and MultiClusterService, which `install` brings to a hub.
+//! The definitions: those of ServiceExport and ServiceImport, which `join` applies in a member that has none, and those of
+//! Cluster and MultiClusterService, which `install` applies on a hub.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use kube::Api;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
-use crate::ask::{ApiServer, AskError, Side};
-use crate::follow::Late;
+use crate::api_server::{ApiServer, RequestError, Side};
 use crate::objects::{self, ObjectError, Run};
-use crate::say::OutputError;
-use crate::{follow, say};
+use crate::output::OutputError;
+use crate::wait::TimedOut;
+use crate::{output, wait};
 
 const EXPORTS: Kind = Kind {
     name: "ServiceExport",
@@ -36,7 +36,7 @@ pub(crate) const CLUSTERS: Kind = Kind {
     versions: &["v1alpha1"],
     manifest: include_str!("../../manifests/crds/hub/clusters.cluster.karmada.io.yaml"),
 };
-/// What a person asks for.
+/// A multi-cluster service, as a person desires it.
 pub(crate) const SERVICES: Kind = Kind {
     name: "MultiClusterService",
     plural: "multiclusterservices",
@@ -48,29 +48,29 @@ pub(crate) const SERVICES: Kind = Kind {
 };
 const ESTABLISHED_WITHIN: Duration = Duration::from_secs(30);
 
-/// The definitions could not be brought.
+/// The definitions could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DefinitionError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Object(#[from] ObjectError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(
         "the {side} has not established customresourcedefinition.apiextensions.k8s.io/{name} within {seconds} s{late}{why}; \
-         see kubectl describe crd {name} there, or leave it out with --skip-crds"
+         see kubectl describe crd {name} there, or skip the CRDs with --skip-crds"
     )]
     NotEstablished {
         side: Side,
         name: String,
         seconds: u64,
-        late: Late,
+        late: TimedOut,
         why: String,
     },
 }
 
-/// A kind of object, and its definition as this program brings it.
+/// A kind of object, and its definition as this program applies it.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind {
     pub name: &'static str,
@@ -86,11 +86,11 @@ pub(crate) struct Kind {
 pub(crate) enum Origin {
     /// There is none.
     Absent,
-    /// This program brought it, or its manifests did.
-    Ours,
-    /// Somebody else did: Karmada, another implementation of the API, a person. With the version that is served, of those
+    /// This program applied it, or its manifests did.
+    Managed,
+    /// Foreign: of Karmada, another implementation of the API, or a person. With the version that is served, of those
     /// that causeway speaks.
-    Others(Option<&'static str>),
+    Foreign(Option<&'static str>),
 }
 
 /// How a server has a kind.
@@ -100,8 +100,8 @@ pub(crate) struct Found {
     pub stored: Option<DynamicObject>,
 }
 
-/// Brings the definitions to a member that serves neither kind, and renews those that an earlier join brought. Where
-/// somebody else's is there, all stay as they are, and it says so.
+/// Applies the definitions in a member that serves neither kind, and updates those of an earlier join. Where
+/// there is a foreign one, all stay as they are, which is reported.
 pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
     let mut found = Vec::new();
     for kind in [EXPORTS, IMPORTS] {
@@ -111,15 +111,15 @@ pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
     }
     if found
         .iter()
-        .any(|(_, _, origin)| matches!(origin, Origin::Others(_)))
+        .any(|(_, _, origin)| matches!(origin, Origin::Foreign(_)))
     {
         for (kind, _, origin) in &found {
-            say::result(format_args!("member: {}", left(kind.name, *origin)))?;
+            output::result(format_args!("member: {}", left(kind.name, *origin)))?;
         }
         return Ok(());
     }
     for (_, definition, _) in &found {
-        objects::bring(member, definition, Run::Real).await?;
+        objects::apply(member, definition, Run::Real).await?;
     }
     for (kind, _, _) in found {
         kind.established(member).await?;
@@ -128,12 +128,12 @@ pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
 }
 
 /// Says that the definitions of an earlier join are still there, if they are.
-pub(crate) async fn say_left(member: &ApiServer) -> Result<(), DefinitionError> {
+pub(crate) async fn report_left(member: &ApiServer) -> Result<(), DefinitionError> {
     for kind in [EXPORTS, IMPORTS] {
         let title = objects::title(&kind.definition()?);
-        if kind.find(member).await?.origin == Origin::Ours {
-            say::result(format_args!(
-                "member: {title} left, deleting it would delete every {} there",
+        if kind.find(member).await?.origin == Origin::Managed {
+            output::result(format_args!(
+                "member: {title} kept; deleting it would delete every {} there",
                 kind.name
             ))?;
         }
@@ -150,27 +150,27 @@ impl Kind {
     /// How the server has the kind.
     pub(crate) async fn find(&self, server: &ApiServer) -> Result<Found, DefinitionError> {
         let stored = objects::get(server, &self.definition()?).await?;
-        let origin = if stored.as_ref().is_some_and(objects::is_ours) {
-            Origin::Ours
+        let origin = if stored.as_ref().is_some_and(objects::is_managed) {
+            Origin::Managed
         } else {
             match (&stored, self.served(server).await?) {
                 (None, None) => Origin::Absent,
-                (_, version) => Origin::Others(version),
+                (_, version) => Origin::Foreign(version),
             }
         };
         Ok(Found { origin, stored })
     }
 
     /// The version in which the server serves the kind, the newest of those that it does.
-    async fn served(&self, server: &ApiServer) -> Result<Option<&'static str>, AskError> {
+    async fn served(&self, server: &ApiServer) -> Result<Option<&'static str>, RequestError> {
         for version in self.versions {
             let group_version = format!("{}/{version}", self.group);
             let resources = server.client.list_api_group_resources(&group_version);
-            match server.ask(resources).await {
+            match server.request(resources).await {
                 Ok(list) if list.resources.iter().any(|one| one.name == self.plural) => {
                     return Ok(Some(version));
                 }
-                Ok(_) | Err(AskError::NotFound { .. }) => {}
+                Ok(_) | Err(RequestError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -183,9 +183,9 @@ impl Kind {
         let name = format!("{}.{}", self.plural, self.group);
         let deadline = Instant::now() + ESTABLISHED_WITHIN;
         let mut why = String::new();
-        let found = follow::one(definitions, &name, deadline, |definition| {
-            let (is_established, trouble) = state(definition?);
-            why = trouble;
+        let found = wait::until(definitions, &name, deadline, |definition| {
+            let (is_established, problem) = state(definition?);
+            why = problem;
             is_established.then_some(())
         });
         let found = found.await;
@@ -199,20 +199,20 @@ impl Kind {
     }
 }
 
-/// What is said of a kind where somebody else's definitions are left alone.
+/// The message about a kind where there are foreign definitions.
 pub(crate) fn left(kind: &str, origin: Origin) -> String {
     match origin {
-        Origin::Others(Some(version)) => {
-            format!("{kind} {version} is already served, left as it is")
+        Origin::Foreign(Some(version)) => {
+            format!("{kind} {version} is already served, unchanged")
         }
-        Origin::Others(None) => {
-            format!(
-                "{kind} is defined and not served in a version that causeway knows, left as it is"
-            )
+        Origin::Foreign(None) => {
+            format!("{kind} is defined, but served in no version that causeway supports; unchanged")
         }
-        Origin::Ours => format!("{kind} is causeway's, left as it is beside another's"),
+        Origin::Managed => {
+            format!("{kind} is managed by causeway, unchanged beside a foreign definition")
+        }
         Origin::Absent => format!(
-            "{kind} is not served; the member takes no part in the clusterset until whoever defined the other kind defines it too"
+            "{kind} is not served; the member takes no part in the clusterset until whoever installed the other CRD installs this one too"
         ),
     }
 }
@@ -225,10 +225,10 @@ fn state(definition: &CustomResourceDefinition) -> (bool, String) {
     let is_established = conditions
         .iter()
         .any(|one| one.type_ == "Established" && one.status == "True");
-    let trouble = conditions.iter().filter(|one| one.status != "True");
-    let trouble = trouble.filter_map(|one| one.message.as_deref());
-    let trouble: Vec<_> = trouble.map(|message| format!(": {message}")).collect();
-    (is_established, trouble.concat())
+    let problem = conditions.iter().filter(|one| one.status != "True");
+    let problem = problem.filter_map(|one| one.message.as_deref());
+    let problem: Vec<_> = problem.map(|message| format!(": {message}")).collect();
+    (is_established, problem.concat())
 }
 
 #[cfg(test)]
@@ -255,7 +255,7 @@ mod tests {
             );
             let versions: Vec<_> = spec.versions.iter().map(|one| &*one.name).collect();
             assert_eq!(versions, kind.versions);
-            assert!(objects::is_ours(&kind.definition().expect(kind.name)));
+            assert!(objects::is_managed(&kind.definition().expect(kind.name)));
         }
         assert_eq!(Version::ALL.map(Version::as_str), EXPORTS.versions);
     }
@@ -264,12 +264,12 @@ mod tests {
     fn what_is_left_alone_is_said_with_its_version() {
         for (origin, said) in [
             (
-                Origin::Others(Some("v1alpha1")),
-                "ServiceExport v1alpha1 is already served, left as it is",
+                Origin::Foreign(Some("v1alpha1")),
+                "ServiceExport v1alpha1 is already served, unchanged",
             ),
-            (Origin::Others(None), "not served in a version"),
+            (Origin::Foreign(None), "served in no version"),
             (Origin::Absent, "takes no part in the clusterset until"),
-            (Origin::Ours, "left as it is beside another's"),
+            (Origin::Managed, "unchanged beside a foreign definition"),
         ] {
             let text = left("ServiceExport", origin);
             assert!(text.contains(said), "{text}");

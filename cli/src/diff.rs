@@ -11,9 +11,9 @@ mod text;
 use causeway_engine::plan::Settings;
 use causeway_engine::preview::preview;
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DiffArgs, HubArgs};
-use crate::ask::{ApiServer, AskError};
-use crate::say::{self, OutputError};
+use crate::output::{self, OutputError};
 use crate::snapshot;
 use crate::snapshot::gather::{self, GatherError};
 
@@ -24,7 +24,7 @@ use self::report::Report;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DiffError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     File(#[from] FileError),
     #[error("{file}: MultiClusterService {name} would be refused: {message}")]
@@ -36,7 +36,7 @@ pub(crate) enum DiffError {
     #[error(transparent)]
     Gather(#[from] GatherError),
     #[error("the request cannot be made: {0}")]
-    Request(#[from] http::Error),
+    Http(#[from] http::Error),
     #[error("the MultiClusterService cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -56,7 +56,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<bool, DiffErro
     for object in &wanted {
         reports.push(compare(&hub, args, object).await?);
     }
-    say::report(&reports, args.output, || {
+    output::report(&reports, args.output, || {
         reports.iter().map(text::render).collect()
     })?;
     Ok(!reports.iter().any(Report::has_changes))
@@ -71,7 +71,7 @@ async fn compare(
     let key = &wanted.key;
     let snapshot = gather::read(hub, key, args.allow_insecure_members).await?;
     if snapshot.works.is_none() {
-        say::progress(
+        output::progress(
             "note: whether Karmada's own controllers manage it is not known, because you may not list Works on the hub",
         )?;
     }

@@ -11,13 +11,13 @@ use kube::{Api, ResourceExt as _};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
 use self::effect::Effect;
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DrainArgs, HubArgs};
-use crate::ask::{ApiServer, AskError};
+use crate::connectivity::ConnectError;
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
-use crate::reach::ReachError;
-use crate::say::OutputError;
-use crate::{reach, say};
+use crate::output::OutputError;
+use crate::{connectivity, output};
 
 mod effect;
 
@@ -27,18 +27,18 @@ pub(crate) enum DrainError {
     #[error(transparent)]
     Name(#[from] JoinError),
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Hub(#[from] HubError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
-    #[error("{0} was taken out of the hub meanwhile; kubectl mcs status lists the members")]
+    #[error("{0} was removed from the hub meanwhile; kubectl mcs status lists the members")]
     Removed(ClusterName),
     #[error(
-        "{name} is drained, but not yet withdrawn everywhere within {seconds} s: {left}; check that causeway-controller runs \
-         (kubectl mcs status), and run this again to wait on"
+        "{name} is drained, but its endpoints are not withdrawn everywhere within {seconds} s: {left}; check that causeway-controller is running \
+         (kubectl mcs status), and run this again to wait longer"
     )]
     NotWithdrawn {
         name: ClusterName,
@@ -48,7 +48,7 @@ pub(crate) enum DrainError {
 }
 
 /// How often the members are read while something is waited for.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Whether a person said that nothing that the cluster provides is to be used.
 pub(crate) fn is_drained(cluster: &Cluster) -> bool {
@@ -68,16 +68,16 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<(), DrainErro
     if was == args.undo {
         mark(&hub, &name, args).await?;
     }
-    say::result(done(&name, was, args))?;
+    output::result(done(&name, was, args))?;
     match services {
-        Some(services) => tell(&name, &Effect::of(&name, &clusters, &services), args)?,
-        None => say::progress(format_args!(
-            "note: which services {name} provides for is not told: you may not list MultiClusterServices on the hub"
+        Some(services) => print_effect(&name, &Effect::of(&name, &clusters, &services), args)?,
+        None => output::progress(format_args!(
+            "note: affected services are not shown: you may not list MultiClusterServices on the hub"
         ))?,
     }
     if cluster.spec.sync_mode == Some(SyncMode::Pull) {
-        say::progress(format_args!(
-            "note: {name} is in Pull mode, and causeway uses nothing of such a member"
+        output::progress(format_args!(
+            "note: {name} is in Pull mode, and causeway does not serve such members"
         ))?;
     }
     if args.waiting.wait {
@@ -88,20 +88,20 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<(), DrainErro
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, DrainError> {
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    match hub.ask(clusters.list(&ListParams::default())).await {
+    match hub.request(clusters.list(&ListParams::default())).await {
         Ok(list) => Ok(list.items),
-        Err(AskError::NotFound { .. }) => Err(HubError::NoClusterApi.into()),
+        Err(RequestError::NotFound { .. }) => Err(HubError::NoClusterApi.into()),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Every MultiClusterService; `None` where the person may not see them.
-async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, AskError> {
+async fn services(hub: &ApiServer) -> Result<Option<Vec<MultiClusterService>>, RequestError> {
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
-    match hub.ask(services.list(&ListParams::default())).await {
+    match hub.request(services.list(&ListParams::default())).await {
         Ok(list) => Ok(Some(list.items)),
-        Err(AskError::NotFound { .. }) => Ok(Some(Vec::new())),
-        Err(AskError::NotAllowed { .. }) => Ok(None),
+        Err(RequestError::NotFound { .. }) => Ok(Some(Vec::new())),
+        Err(RequestError::NotAllowed { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -111,7 +111,7 @@ async fn mark(hub: &ApiServer, name: &ClusterName, args: &DrainArgs) -> Result<(
     let value = (!args.undo).then_some("true");
     match annotate(hub, name, labels::WITHDRAW, value, args.dry_run).await {
         Ok(()) => Ok(()),
-        Err(AskError::NotFound { .. }) => Err(DrainError::Removed(name.clone())),
+        Err(RequestError::NotFound { .. }) => Err(DrainError::Removed(name.clone())),
         Err(error) => Err(error.into()),
     }
 }
@@ -128,25 +128,25 @@ fn done(name: &ClusterName, was: bool, args: &DrainArgs) -> String {
 }
 
 /// What it means.
-fn tell(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result<(), OutputError> {
+fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result<(), OutputError> {
     let services = effect.provides.len();
     let plural = if services == 1 { "" } else { "s" };
     if args.undo {
-        return say::result(format_args!(
+        return output::result(format_args!(
             "{services} MultiClusterService{plural} may use {name}: {}",
             effect::listed(&effect.provides)
         ));
     }
-    say::result(format_args!(
-        "{services} MultiClusterService{plural} lose {name}: {}; what it exports is not used either, and what it consumes stays",
+    output::result(format_args!(
+        "{services} MultiClusterService{plural} lose {name}: {}; its exports are not used either; what it consumes stays",
         effect::listed(&effect.provides)
     ))?;
     if effect.alone.is_empty() {
         return Ok(());
     }
-    say::progress(format_args!(
-        "warning: no other joined cluster that is not drained provides {}: other clusters reach nothing there; \
-         name another provider, or undo it: kubectl mcs drain {name} --undo",
+    output::progress(format_args!(
+        "warning: no other cluster in use provides {}: clients in other clusters lose all its endpoints; \
+         add a provider, or undo it: kubectl mcs drain {name} --undo",
         effect::listed(&effect.alone)
     ))
 }
@@ -159,21 +159,21 @@ async fn withdrawn(
 ) -> Result<(), DrainError> {
     let deadline = Instant::now() + args.waiting.timeout;
     let hub_uid = hub.uid().await?;
-    let mut ticks = interval(LOOK_EVERY);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = "no member was read yet".to_owned();
     loop {
         ticks.tick().await;
-        let Ok(looked) = timeout_at(deadline, look(hub, &hub_uid, name, args)).await else {
+        let Ok(read) = timeout_at(deadline, read_left(hub, &hub_uid, name, args)).await else {
             return Err(late(name, args, last));
         };
-        let left = looked?;
+        let left = read?;
         let now = left.to_string();
         if left.counts.is_empty() {
-            return Ok(say::result(format_args!("{name} is withdrawn{now}"))?);
+            return Ok(output::result(format_args!("{name} is withdrawn{now}"))?);
         }
         if now != last {
-            say::progress(format_args!("waiting for {name} to be withdrawn: {now}"))?;
+            output::progress(format_args!("waiting for {name} to be withdrawn: {now}"))?;
         }
         last = now;
         if Instant::now() >= deadline {
@@ -194,7 +194,7 @@ fn late(name: &ClusterName, args: &DrainArgs, left: String) -> DrainError {
 #[derive(Debug, Default)]
 struct Left {
     counts: BTreeMap<String, usize>,
-    unread: BTreeMap<String, ReachError>,
+    unread: BTreeMap<String, ConnectError>,
 }
 
 impl std::fmt::Display for Left {
@@ -211,13 +211,13 @@ impl std::fmt::Display for Left {
             .map(|(name, why)| format!("{name} ({why})"))
             .collect();
         if !unread.is_empty() {
-            write!(out, "; not known of {}", unread.join(", "))?;
+            write!(out, "; cannot read {}", unread.join(", "))?;
         }
         Ok(())
     }
 }
 
-async fn look(
+async fn read_left(
     hub: &ApiServer,
     hub_uid: &str,
     name: &ClusterName,
@@ -236,13 +236,13 @@ async fn look(
     let others = clusters
         .iter()
         .filter(|cluster| cluster.name_any() != name.as_str());
-    let read = reach::each(
+    let read = connectivity::read_each(
         hub,
         others,
         args.insecure.allow_insecure_members,
         |member| async move {
             let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-            let list = member.ask(slices.list_metadata(parameters)).await?;
+            let list = member.request(slices.list_metadata(parameters)).await?;
             Ok(list.items.len())
         },
     );
@@ -261,9 +261,9 @@ async fn look(
     Ok(left)
 }
 
-/// The key of a service, and what it asks for.
-fn wish(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiClusterService)> {
-    let wish = domain::MultiClusterService::try_from(service).ok()?;
+/// The key of a service, and what is desired.
+fn desired(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiClusterService)> {
+    let desired = domain::MultiClusterService::try_from(service).ok()?;
     let key = ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any());
-    Some((key, wish))
+    Some((key, desired))
 }

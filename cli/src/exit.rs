@@ -1,6 +1,6 @@
-//! Exit codes: 0 good, 1 what was asked about is not well, 2 wrong usage, 3 the API server could not be asked.
+//! Exit codes: 0 success, 1 a problem was found or the command failed, 2 wrong usage, 3 the API server cannot be reached.
 
-use crate::ask::AskError;
+use crate::api_server::RequestError;
 use crate::check::CheckError;
 use crate::confirm_deletions::ConfirmDeletionsError;
 use crate::definitions::DefinitionError;
@@ -19,12 +19,12 @@ use crate::uninstall::UninstallError;
 use crate::unjoin::UnjoinError;
 use crate::version::VersionError;
 
-/// What was asked about is not well.
-pub(crate) const NOT_WELL: u8 = 1;
+/// A problem was found, or the command failed.
+pub(crate) const PROBLEM: u8 = 1;
 /// The command line, or a kubeconfig that it names, makes no sense.
 pub(crate) const USAGE: u8 = 2;
-/// The API server could not be asked.
-pub(crate) const NOT_ASKED: u8 = 3;
+/// The API server cannot be reached.
+pub(crate) const NO_ANSWER: u8 = 3;
 
 /// Why a command ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -71,65 +71,65 @@ impl Failure {
             Self::Drain(error) => drain(error),
             Self::Move(error) => moving(error),
             Self::ConfirmDeletions(error) => confirm_deletions(error),
-            Self::Status(StatusError::Ask(error))
+            Self::Status(StatusError::Request(error))
             | Self::Explain(
-                ExplainError::Ask(error) | ExplainError::Gather(GatherError::Ask(error)),
+                ExplainError::Request(error) | ExplainError::Gather(GatherError::Request(error)),
             )
-            | Self::Check(CheckError::Ask(error))
-            | Self::Version(VersionError::Ask(error)) => ask(error),
-            Self::Status(_) | Self::Explain(_) | Self::Check(_) | Self::Version(_) => NOT_WELL,
-            Self::Runtime(_) | Self::Cryptography => NOT_ASKED,
+            | Self::Check(CheckError::Request(error))
+            | Self::Version(VersionError::Request(error)) => request(error),
+            Self::Status(_) | Self::Explain(_) | Self::Check(_) | Self::Version(_) => PROBLEM,
+            Self::Runtime(_) | Self::Cryptography => NO_ANSWER,
         }
     }
 }
 
-fn ask(error: &AskError) -> u8 {
+fn request(error: &RequestError) -> u8 {
     match error {
-        AskError::Kubeconfig { .. } => USAGE,
-        AskError::NoKubeconfig(_)
-        | AskError::Unreachable { .. }
-        | AskError::NotAllowed { .. }
-        | AskError::Busy { .. } => NOT_ASKED,
-        AskError::NotFound { .. } | AskError::Conflict { .. } | AskError::Refused { .. } => {
-            NOT_WELL
-        }
+        RequestError::Kubeconfig { .. } => USAGE,
+        RequestError::NoKubeconfig(_)
+        | RequestError::Unreachable { .. }
+        | RequestError::NotAllowed { .. }
+        | RequestError::Busy { .. } => NO_ANSWER,
+        RequestError::NotFound { .. }
+        | RequestError::Conflict { .. }
+        | RequestError::Refused { .. } => PROBLEM,
     }
 }
 
 fn object(error: &ObjectError) -> u8 {
     match error {
-        ObjectError::Ask(error) => ask(error),
-        _ => NOT_WELL,
+        ObjectError::Request(error) => request(error),
+        _ => PROBLEM,
     }
 }
 
 fn hub(error: &HubError) -> u8 {
     match error {
-        HubError::Ask(error) => ask(error),
-        HubError::NoClusterApi | HubError::Karmada | HubError::NoNamespace => NOT_WELL,
+        HubError::Request(error) => request(error),
+        HubError::NoClusterApi | HubError::Karmada | HubError::NoNamespace => PROBLEM,
     }
 }
 
 fn member(error: &MemberError) -> u8 {
     match error {
-        MemberError::Ask(error) => ask(error),
+        MemberError::Request(error) => request(error),
         MemberError::Object(error) => object(error),
-        _ => NOT_WELL,
+        _ => PROBLEM,
     }
 }
 
 fn definition(error: &DefinitionError) -> u8 {
     match error {
-        DefinitionError::Ask(error) => ask(error),
+        DefinitionError::Request(error) => request(error),
         DefinitionError::Object(error) => object(error),
-        DefinitionError::Output(_) | DefinitionError::NotEstablished { .. } => NOT_WELL,
+        DefinitionError::Output(_) | DefinitionError::NotEstablished { .. } => PROBLEM,
     }
 }
 
 fn install(error: &InstallError) -> u8 {
     match error {
         InstallError::Authority { .. } => USAGE,
-        InstallError::Ask(error) => ask(error),
+        InstallError::Request(error) => request(error),
         InstallError::Object(error) => object(error),
         InstallError::Definition(error) => definition(error),
         InstallError::NotReady(_)
@@ -139,40 +139,42 @@ fn install(error: &InstallError) -> u8 {
         | InstallError::Lacks { .. }
         | InstallError::NamespaceEnds(_)
         | InstallError::NoKarmada
-        | InstallError::NoCertManager => NOT_WELL,
+        | InstallError::NoCertManager => PROBLEM,
     }
 }
 
 fn uninstall(error: &UninstallError) -> u8 {
     match error {
-        UninstallError::Unasked => USAGE,
-        UninstallError::Ask(error) => ask(error),
+        UninstallError::NotConfirmed => USAGE,
+        UninstallError::Request(error) => request(error),
         UninstallError::Object(error) => object(error),
         UninstallError::Definition(error) => definition(error),
         UninstallError::Output(_)
         | UninstallError::Input(_)
         | UninstallError::Serving { .. }
-        | UninstallError::Carried { .. }
+        | UninstallError::ManagedByKarmada { .. }
         | UninstallError::StillRuns { .. }
-        | UninstallError::NotLetGo { .. }
+        | UninstallError::FinalizersLeft { .. }
         | UninstallError::Declined
         | UninstallError::NotCleaned { .. }
-        | UninstallError::NotGone { .. } => NOT_WELL,
+        | UninstallError::NotGone { .. } => PROBLEM,
     }
 }
 
 fn moving(error: &MoveError) -> u8 {
     match error {
-        MoveError::Ask(error) | MoveError::Gather(GatherError::Ask(error)) => ask(error),
-        MoveError::WorksHidden | MoveError::HubHidden => NOT_ASKED,
-        _ => NOT_WELL,
+        MoveError::Request(error) | MoveError::Gather(GatherError::Request(error)) => {
+            request(error)
+        }
+        MoveError::WorksForbidden | MoveError::HubForbidden => NO_ANSWER,
+        _ => PROBLEM,
     }
 }
 
 fn join(error: &JoinError) -> u8 {
     match error {
         JoinError::Name { .. } | JoinError::Endpoint(_) => USAGE,
-        JoinError::Ask(error) => ask(error),
+        JoinError::Request(error) => request(error),
         JoinError::Hub(error) => hub(error),
         JoinError::Member(error) => member(error),
         JoinError::Definition(error) => definition(error),
@@ -180,14 +182,14 @@ fn join(error: &JoinError) -> u8 {
         JoinError::Output(_)
         | JoinError::JoinedAs(_)
         | JoinError::AnotherCluster { .. }
-        | JoinError::NotSynced { .. } => NOT_WELL,
+        | JoinError::NotSynced { .. } => PROBLEM,
     }
 }
 
 fn unjoin(error: &UnjoinError) -> u8 {
     match error {
         UnjoinError::Name(error) => join(error),
-        UnjoinError::Ask(error) => ask(error),
+        UnjoinError::Request(error) => request(error),
         UnjoinError::Hub(error) => hub(error),
         UnjoinError::Member(error) => member(error),
         UnjoinError::Definition(error) => definition(error),
@@ -195,7 +197,7 @@ fn unjoin(error: &UnjoinError) -> u8 {
         UnjoinError::Output(_)
         | UnjoinError::NotJoined(_)
         | UnjoinError::AnotherCluster { .. }
-        | UnjoinError::NotCleaned { .. } => NOT_WELL,
+        | UnjoinError::NotCleaned { .. } => PROBLEM,
     }
 }
 
@@ -203,60 +205,60 @@ fn unjoin(error: &UnjoinError) -> u8 {
 fn diff(error: &DiffError) -> u8 {
     match error {
         DiffError::File(_) | DiffError::Refused { .. } => USAGE,
-        DiffError::Ask(error) | DiffError::Gather(GatherError::Ask(error))
-            if ask(error) == USAGE =>
+        DiffError::Request(error) | DiffError::Gather(GatherError::Request(error))
+            if request(error) == USAGE =>
         {
             USAGE
         }
-        _ => NOT_ASKED,
+        _ => NO_ANSWER,
     }
 }
 
 fn drain(error: &DrainError) -> u8 {
     match error {
         DrainError::Name(error) => join(error),
-        DrainError::Ask(error) => ask(error),
+        DrainError::Request(error) => request(error),
         DrainError::Hub(error) => hub(error),
         DrainError::Output(_)
         | DrainError::NotJoined(_)
         | DrainError::Removed(_)
-        | DrainError::NotWithdrawn { .. } => NOT_WELL,
+        | DrainError::NotWithdrawn { .. } => PROBLEM,
     }
 }
 
 fn confirm_deletions(error: &ConfirmDeletionsError) -> u8 {
     match error {
         ConfirmDeletionsError::Name(error) => join(error),
-        ConfirmDeletionsError::Ask(error) => ask(error),
+        ConfirmDeletionsError::Request(error) => request(error),
         ConfirmDeletionsError::Hub(error) => hub(error),
         ConfirmDeletionsError::Output(_)
         | ConfirmDeletionsError::NotJoined(_)
-        | ConfirmDeletionsError::Suspended { .. } => NOT_WELL,
+        | ConfirmDeletionsError::Suspended { .. } => PROBLEM,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::Side;
+    use crate::api_server::Side;
 
-    fn unreachable() -> AskError {
-        AskError::Unreachable {
+    fn unreachable() -> RequestError {
+        RequestError::Unreachable {
             side: Side::Hub,
             url: "https://a".to_owned(),
             why: "refused".to_owned(),
         }
     }
 
-    fn refused() -> AskError {
-        AskError::Refused {
+    fn refused() -> RequestError {
+        RequestError::Refused {
             side: Side::Hub,
             message: "no".to_owned(),
         }
     }
 
-    fn kubeconfig() -> AskError {
-        AskError::Kubeconfig {
+    fn kubeconfig() -> RequestError {
+        RequestError::Kubeconfig {
             side: Side::Hub,
             why: "no such file".to_owned(),
         }
@@ -265,8 +267,8 @@ mod tests {
     #[test]
     fn the_same_cause_has_the_same_code_wherever_it_strikes() {
         for (cause, code) in [
-            (unreachable as fn() -> AskError, NOT_ASKED),
-            (refused, NOT_WELL),
+            (unreachable as fn() -> RequestError, NO_ANSWER),
+            (refused, PROBLEM),
             (kubeconfig, USAGE),
         ] {
             let ends = [
@@ -300,18 +302,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_and_what_is_wrong_usage_are_told_apart() {
-        assert_eq!(Failure::from(StatusError::NoApi).code(), NOT_WELL);
+    fn what_is_not_well_and_what_is_wrong_usage_are_reported_apart() {
+        assert_eq!(Failure::from(StatusError::NoApi).code(), PROBLEM);
         assert_eq!(
             Failure::from(JoinError::JoinedAs("a".to_owned())).code(),
-            NOT_WELL
+            PROBLEM
         );
         assert_eq!(
             Failure::from(JoinError::Endpoint("x".to_owned())).code(),
             USAGE
         );
-        assert_eq!(Failure::from(InstallError::NoCertManager).code(), NOT_WELL);
-        assert_eq!(Failure::from(UninstallError::Declined).code(), NOT_WELL);
-        assert_eq!(Failure::from(UninstallError::Unasked).code(), USAGE);
+        assert_eq!(Failure::from(InstallError::NoCertManager).code(), PROBLEM);
+        assert_eq!(Failure::from(UninstallError::Declined).code(), PROBLEM);
+        assert_eq!(Failure::from(UninstallError::NotConfirmed).code(), USAGE);
     }
 }

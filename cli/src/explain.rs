@@ -12,11 +12,11 @@ use causeway_engine::explain::{Diagnosis, Explanation, Reason, explain};
 use causeway_engine::plan::Settings;
 use k8s_openapi::jiff::Timestamp;
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ExplainArgs, HubArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::lease::{self, Controller};
-use crate::say;
-use crate::say::OutputError;
+use crate::output;
+use crate::output::OutputError;
 use crate::snapshot::gather::{self, GatherError};
 use crate::snapshot::{self, Snapshot};
 
@@ -24,7 +24,7 @@ use crate::snapshot::{self, Snapshot};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Gather(#[from] GatherError),
     #[error(transparent)]
@@ -70,10 +70,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, Expla
     let snapshot = gather::read(&hub, &key, args.insecure.allow_insecure_members).await?;
     let controller = Controller::read(&hub, &args.controller.lease).await?;
     let mut explanation = explained(&snapshot);
-    if let Some(problem) = controller.trouble(Timestamp::now()) {
-        explanation.add(Diagnosis::new(Reason::ControllerNotRunning, problem).fix(lease::LOOK));
+    if let Some(problem) = controller.problem(Timestamp::now()) {
+        explanation.add(Diagnosis::new(Reason::ControllerNotRunning, problem).fix(lease::REMEDY));
     }
-    say::report(&explanation, args.output.format, || {
+    output::report(&explanation, args.output.format, || {
         text::render(&explanation, args.endpoints)
     })?;
     Ok(explanation.ready)

@@ -12,8 +12,8 @@ use causeway::domain::{self, ExposureType, ServiceKey};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
+use crate::api_server::ApiServer;
 use crate::args::{HubArgs, MoveArgs};
-use crate::ask::ApiServer;
 use crate::karmada::GATE_ON;
 use crate::karmada::gate::Gate;
 use crate::karmada::moving::{self, Direction, MoveError};
@@ -21,7 +21,7 @@ use crate::snapshot::Snapshot;
 
 const HAND_OVER: Direction = Direction {
     done: "handed over",
-    nothing: "Karmada carries it, and nothing of causeway's is left of it",
+    nothing: "Karmada manages it, and nothing of causeway's remains",
     gate: true,
     plan: plan::plan,
     whole: plan::plan,
@@ -30,7 +30,7 @@ const HAND_OVER: Direction = Direction {
     refusal,
 };
 
-/// Hands services over; says whether all that was asked for is done.
+/// Hands services over; returns whether all of it is done.
 pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
     moving::run(hub, args, &HAND_OVER, all).await
 }
@@ -38,7 +38,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveErro
 fn refusal(gate: &Gate) -> Option<String> {
     (*gate == Gate::Off).then(|| {
         format!(
-            "Karmada's MultiClusterService controllers do not answer a change of it. Start karmada-controller-manager with {GATE_ON}, then run this again"
+            "Karmada's MultiClusterService controllers do not react to a change of it. Start karmada-controller-manager with {GATE_ON}, then run this again"
         )
     })
 }
@@ -53,10 +53,13 @@ async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Vec<ServiceKey>
         Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
         None => Api::all(hub.client.clone()),
     };
-    let services = hub.ask(services.list(&ListParams::default())).await?.items;
+    let services = hub
+        .request(services.list(&ListParams::default()))
+        .await?
+        .items;
     let crossing = services.iter().filter(|one| {
-        let wish = domain::MultiClusterService::try_from(*one);
-        wish.is_ok_and(|wish| wish.exposure == ExposureType::CrossCluster)
+        let desired = domain::MultiClusterService::try_from(*one);
+        desired.is_ok_and(|desired| desired.exposure == ExposureType::CrossCluster)
     });
     Ok(crossing
         .map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any()))

@@ -11,7 +11,7 @@ use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Resource as _};
 use serde_json::json;
 
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
 use crate::member::Credentials;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
@@ -25,8 +25,8 @@ const CLUSTERS: &str = "clusters.cluster.karmada.io";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HubError {
     #[error(transparent)]
-    Ask(#[from] AskError),
-    #[error("the hub serves no Cluster objects; it gets their definition by {DEFINE}")]
+    Request(#[from] RequestError),
+    #[error("the hub serves no Cluster objects; install the CRD: {DEFINE}")]
     NoClusterApi,
     #[error(
         "the hub is a Karmada control plane, whose members are joined with karmadactl; causeway uses the Cluster objects \
@@ -46,7 +46,7 @@ pub(crate) async fn annotate(
     annotation: &str,
     value: Option<&str>,
     dry_run: bool,
-) -> Result<(), AskError> {
+) -> Result<(), RequestError> {
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { annotation: value } } }));
     let parameters = PatchParams {
         dry_run,
@@ -55,13 +55,13 @@ pub(crate) async fn annotate(
     };
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let patch = clusters.patch_metadata(name.as_str(), &parameters, &patch);
-    hub.ask(patch).await.map(drop)
+    hub.request(patch).await.map(drop)
 }
 
 /// Checks that the hub serves Cluster, from a definition of its own: other Clusters are Karmada's to make and to delete.
 pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
     match hub
-        .ask(
+        .request(
             hub.client
                 .list_api_group_resources(Cluster::api_version(&()).as_ref()),
         )
@@ -72,14 +72,14 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
                 .resources
                 .iter()
                 .any(|resource| resource.name == "clusters") => {}
-        Ok(_) | Err(AskError::NotFound { .. }) => return Err(HubError::NoClusterApi),
+        Ok(_) | Err(RequestError::NotFound { .. }) => return Err(HubError::NoClusterApi),
         Err(error) => return Err(error.into()),
     }
     let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
-    match hub.ask(definitions.get_metadata_opt(CLUSTERS)).await {
+    match hub.request(definitions.get_metadata_opt(CLUSTERS)).await {
         Ok(None) => Err(HubError::Karmada),
         // Who may not read definitions may still be allowed to make a Cluster.
-        Ok(Some(_)) | Err(AskError::NotAllowed { .. }) => Ok(()),
+        Ok(Some(_)) | Err(RequestError::NotAllowed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -88,7 +88,7 @@ pub(crate) async fn check_cluster_api(hub: &ApiServer) -> Result<(), HubError> {
 pub(crate) async fn check_namespace(hub: &ApiServer) -> Result<(), HubError> {
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
     match hub
-        .ask(namespaces.get_metadata_opt(MEMBERS_NAMESPACE))
+        .request(namespaces.get_metadata_opt(MEMBERS_NAMESPACE))
         .await?
     {
         Some(_) => Ok(()),
@@ -110,20 +110,20 @@ pub(crate) fn recorded_id(cluster: &DynamicObject) -> Option<&str> {
 }
 
 /// Every Cluster object of the hub; none where it serves none.
-pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, AskError> {
+pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, RequestError> {
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
-    match hub.ask(clusters.list(&ListParams::default())).await {
+    match hub.request(clusters.list(&ListParams::default())).await {
         Ok(list) => Ok(list.items),
-        Err(AskError::NotFound { .. }) => Ok(Vec::new()),
+        Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
 /// Every Cluster of the hub.
-pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, AskError> {
+pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
     let clusters: Api<DynamicObject> =
         Api::all_with(hub.client.clone(), &ApiResource::erase::<Cluster>(&()));
-    let list = hub.ask(clusters.list(&ListParams::default())).await?;
+    let list = hub.request(clusters.list(&ListParams::default())).await?;
     Ok(list
         .items
         .into_iter()
@@ -200,7 +200,7 @@ pub(crate) async fn forget_credentials(
 ) -> Result<bool, ObjectError> {
     let secret = bare_secret(name)?;
     let stored = objects::get(hub, &secret).await?;
-    let made_by_join = stored.as_ref().is_some_and(objects::is_ours);
+    let made_by_join = stored.as_ref().is_some_and(objects::is_managed);
     if made_by_join {
         objects::remove(hub, &secret).await?;
     }

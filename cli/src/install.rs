@@ -1,6 +1,6 @@
 //! `kubectl mcs install`: the definitions, then the rest of the hub's manifests, then a wait until causeway is ready.
 
-mod brought;
+mod crds;
 mod ready;
 
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use kube::api::{DynamicObject, ListParams};
 use tokio::time::Instant;
 
 use self::ready::NotReady;
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DryRun, HubArgs, InstallArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::definitions::{CLUSTERS, DefinitionError, SERVICES};
 use crate::kubernetes_version::KubernetesVersion;
 use crate::objects::{self, ObjectError, Run};
-use crate::say::OutputError;
-use crate::{bundle, member, say};
+use crate::output::OutputError;
+use crate::{bundle, member, output};
 
 /// Where a Karmada control plane keeps the members' credentials.
 const KARMADA: &str = "karmada-cluster";
@@ -27,7 +27,7 @@ const KARMADA: &str = "karmada-cluster";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Object(#[from] ObjectError),
     #[error(transparent)]
@@ -43,12 +43,12 @@ pub(crate) enum InstallError {
     #[error("the hub runs Kubernetes {0}; causeway needs 1.30 or later")]
     TooOld(String),
     #[error(
-        "{title} on the hub is not causeway's, and lacks {fields}, which causeway needs; upgrade what it came with, such as Karmada. \
+        "{title} on the hub is not managed by causeway and has no {fields}, which causeway needs; upgrade what installed it, such as Karmada. \
          Nothing was changed"
     )]
     Lacks { title: String, fields: String },
     #[error(
-        "namespace {0} of the hub is being deleted; wait until it is gone and run this again: \
+        "namespace {0} of the hub is terminating; wait until it is deleted and run this again: \
          kubectl wait --for=delete namespace/{0}"
     )]
     NamespaceEnds(&'static str),
@@ -57,8 +57,8 @@ pub(crate) enum InstallError {
     )]
     NoKarmada,
     #[error(
-        "the hub does not serve cert-manager.io/v1; install cert-manager first, or leave --cert-manager out: the webhook keeps \
-         certificates by itself"
+        "the hub does not serve cert-manager.io/v1; install cert-manager first, or leave --cert-manager out: the webhook manages \
+         its certificate itself"
     )]
     NoCertManager,
 }
@@ -68,7 +68,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
     let mut chosen = bundle::chosen(&args.parts, &args.images, authority.as_deref())?;
     if args.dry_run == Some(DryRun::Client) {
-        return Ok(say::result(yaml(&all(args, chosen)?)?.trim_end())?);
+        return Ok(output::result(yaml(&all(args, chosen)?)?.trim_end())?);
     }
     let hub = ApiServer::hub(hub).await?;
     let run = match args.dry_run {
@@ -76,7 +76,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
         None => Run::Real,
     };
     let version = check_version(&hub).await?;
-    say::result(format_args!("hub: Kubernetes {version} at {}", hub.url()))?;
+    output::result(format_args!("hub: Kubernetes {version} at {}", hub.url()))?;
     if args.parts.cert_manager {
         check_cert_manager(&hub).await?;
     }
@@ -93,18 +93,18 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
         keep_registries(&hub, &mut chosen).await?;
     }
     if !args.parts.skip_crds {
-        brought::definitions(&hub, &args.parts, run).await?;
+        crds::install(&hub, &args.parts, run).await?;
     }
     note_nodes(&hub, &chosen).await?;
     for object in &chosen {
         let namespace = object.metadata.namespace.as_deref();
         if run == Run::Dry && namespace.is_some_and(|one| absent.contains(&one)) {
-            say::result(format_args!(
-                "hub: {} created (dry run, unchecked: its namespace is not there yet)",
+            output::result(format_args!(
+                "hub: {} created (dry run, not validated: its namespace does not exist yet)",
                 objects::title(object)
             ))?;
         } else {
-            objects::bring(&hub, object, run).await?;
+            objects::apply(&hub, object, run).await?;
         }
     }
     if run == Run::Real {
@@ -113,7 +113,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     Ok(())
 }
 
-/// Waits, if that is asked for, and says how it goes on.
+/// Waits, if requested, and prints the next step.
 async fn finish(
     hub: &ApiServer,
     args: &InstallArgs,
@@ -125,7 +125,7 @@ async fn finish(
         return Ok(());
     }
     if args.parts.external {
-        say::result(format_args!(
+        output::result(format_args!(
             "the hub is ready for causeway v{version}; start causeway-webhook and causeway-controller with the tokens of Secrets \
              causeway-webhook-token and causeway-controller-token in namespace {DEFAULT_NAMESPACE}{}",
             match args.parts.webhook_url {
@@ -134,7 +134,7 @@ async fn finish(
             }
         ))?;
         if args.parts.karmada {
-            say::result(format_args!(
+            output::result(format_args!(
                 "start causeway-controller with {}: there Karmada keeps the members' credentials",
                 bundle::KARMADA_SECRETS
             ))?;
@@ -142,8 +142,8 @@ async fn finish(
         return Ok(());
     }
     if !args.waiting.wait || !runs_here {
-        return Ok(say::result(format_args!(
-            "causeway v{version} is applied; kubectl mcs check says whether it is at work"
+        return Ok(output::result(format_args!(
+            "causeway v{version} is applied; check that it is running: kubectl mcs check"
         ))?);
     }
     ready::wait(
@@ -152,12 +152,12 @@ async fn finish(
         args.waiting.timeout,
     )
     .await?;
-    Ok(say::result(format_args!(
+    Ok(output::result(format_args!(
         "causeway v{version} is ready; join a member: kubectl mcs join NAME --member-kubeconfig FILE"
     ))?)
 }
 
-/// All that would be applied where the hub has no definitions of somebody else's.
+/// All that would be applied where the hub has no definitions of foreign.
 fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut all = Vec::new();
     if !args.parts.skip_crds {
@@ -194,8 +194,8 @@ fn pem(file: &Path) -> Result<String, InstallError> {
 }
 
 async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
-    let info = hub.ask(hub.client.apiserver_version()).await?;
-    match KubernetesVersion::told(&info) {
+    let info = hub.request(hub.client.apiserver_version()).await?;
+    match KubernetesVersion::of(&info) {
         Some(version) if version < KubernetesVersion::OLDEST_HUB => {
             Err(InstallError::TooOld(info.git_version))
         }
@@ -205,16 +205,16 @@ async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
 
 async fn check_cert_manager(hub: &ApiServer) -> Result<(), InstallError> {
     let resources = hub.client.list_api_group_resources("cert-manager.io/v1");
-    match hub.ask(resources).await {
+    match hub.request(resources).await {
         Ok(_) => Ok(()),
-        Err(AskError::NotFound { .. }) => Err(InstallError::NoCertManager),
+        Err(RequestError::NotFound { .. }) => Err(InstallError::NoCertManager),
         Err(error) => Err(error.into()),
     }
 }
 
 async fn has_namespace(hub: &ApiServer, name: &'static str) -> Result<bool, InstallError> {
     let namespaces: Api<Namespace> = Api::all(hub.client.clone());
-    let found = hub.ask(namespaces.get_metadata_opt(name)).await?;
+    let found = hub.request(namespaces.get_metadata_opt(name)).await?;
     match found {
         Some(namespace) if namespace.metadata.deletion_timestamp.is_some() => {
             Err(InstallError::NamespaceEnds(name))
@@ -244,13 +244,13 @@ async fn note_nodes(hub: &ApiServer, chosen: &[DynamicObject]) -> Result<(), Ins
     }
     let nodes: Api<Node> = Api::all(hub.client.clone());
     match hub
-        .ask(nodes.list_metadata(&ListParams::default().limit(1)))
+        .request(nodes.list_metadata(&ListParams::default().limit(1)))
         .await
     {
-        Ok(list) if list.items.is_empty() => Ok(say::progress(
-            "note: the hub has no nodes, and nothing runs the pods; if the webhook and the controller run elsewhere, give --external",
+        Ok(list) if list.items.is_empty() => Ok(output::progress(
+            "note: the hub has no nodes to run the pods; if the webhook and the controller run elsewhere, give --external",
         )?),
-        Ok(_) | Err(AskError::NotAllowed { .. }) => Ok(()),
+        Ok(_) | Err(RequestError::NotAllowed { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_that_is_none_is_told_before_anything_is_asked() {
+    fn an_authority_that_is_none_is_reported_before_anything_is_asked() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let error = pem(file.path()).expect_err("it is empty").to_string();
         assert!(error.contains("holds no certificate"), "{error}");

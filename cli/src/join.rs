@@ -5,15 +5,15 @@ use causeway::domain::{ClusterName, NameError};
 use kube::Api;
 use tokio::time::Instant;
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, JoinArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::definitions::{self, DefinitionError};
-use crate::follow::Late;
 use crate::hub::{self, HubError, Known};
 use crate::member::{self, MemberError};
 use crate::objects::{self, ObjectError, Run};
-use crate::say::OutputError;
-use crate::{follow, say};
+use crate::output::OutputError;
+use crate::wait::TimedOut;
+use crate::{output, wait};
 
 /// A cluster could not be joined.
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub(crate) enum JoinError {
     #[error("--api-endpoint {0:?} is no URL such as https://10.0.0.2:6443")]
     Endpoint(String),
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Hub(#[from] HubError),
     #[error(transparent)]
@@ -35,12 +35,12 @@ pub(crate) enum JoinError {
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(
-        "this cluster is a member already, named {0}; unjoin that first if it is to be renamed: kubectl mcs unjoin {0}"
+        "this cluster is already a member, named {0}; to rename it, run first: kubectl mcs unjoin {0}"
     )]
     JoinedAs(String),
     #[error(
         "{name} is another cluster (kube-system UID {known}, this one has {given}); choose another name or, if the \
-         cluster was rebuilt, take the old one out first: kubectl mcs unjoin {name}"
+         cluster was rebuilt, remove the old one first: kubectl mcs unjoin {name}"
     )]
     AnotherCluster {
         name: ClusterName,
@@ -53,7 +53,7 @@ pub(crate) enum JoinError {
         seconds: u64,
         state: String,
         remedy: String,
-        late: Late,
+        late: TimedOut,
     },
 }
 
@@ -75,7 +75,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     hub::check_namespace(&hub).await?;
     let identity = member::identify(&member).await?;
     check_identity(&hub::known(&hub).await?, &name, &identity.uid)?;
-    say::result(format_args!(
+    output::result(format_args!(
         "member: Kubernetes {} at {}",
         identity.version,
         member.url()
@@ -91,7 +91,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let proxy = member.config.proxy_url.as_ref().map(ToString::to_string);
     let cluster = hub::cluster(&name, &identity.uid, &endpoint, proxy.as_deref())?;
     for object in [hub::secret(&name, &credentials)?, cluster] {
-        objects::bring(&hub, &object, Run::Real).await?;
+        objects::apply(&hub, &object, Run::Real).await?;
     }
     synced(&hub, &name, &endpoint, args).await
 }
@@ -147,13 +147,13 @@ async fn synced(
     let mut shown = Ok(());
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let deadline = Instant::now() + args.timeout;
-    let found = follow::one(clusters, name.as_str(), deadline, |cluster| {
+    let found = wait::until(clusters, name.as_str(), deadline, |cluster| {
         let now = waiting(cluster);
         if now == Waiting::Done {
             return cluster.and_then(|cluster| cluster.status.clone());
         }
         if last.as_ref() != Some(&now) && shown.is_ok() {
-            shown = say::progress(format_args!("waiting for {name}: {}", now.text()));
+            shown = output::progress(format_args!("waiting for {name}: {}", now.text()));
         }
         last = Some(now);
         None
@@ -164,7 +164,7 @@ async fn synced(
     match found {
         Ok(status) => {
             let version = status.kubernetes_version.unwrap_or_default();
-            Ok(say::result(format_args!(
+            Ok(output::result(format_args!(
                 "{name} is synced, Kubernetes {version} at {endpoint}"
             ))?)
         }
@@ -215,7 +215,7 @@ impl Waiting {
     fn text(&self) -> String {
         match self {
             Self::Done => "synced".to_owned(),
-            Self::Unseen => "the controller has not taken it up yet".to_owned(),
+            Self::Unseen => "not processed by the controller yet".to_owned(),
             Self::Gone => "its Cluster object was deleted".to_owned(),
             Self::Not { reason, message } => format!("{reason} ({message})"),
         }
@@ -223,7 +223,7 @@ impl Waiting {
 
     fn remedy(&self, name: &ClusterName, endpoint: &str) -> String {
         match self {
-            Self::Unseen => "check that causeway-controller runs for this hub, e.g. kubectl -n causeway-system get pods".to_owned(),
+            Self::Unseen => "check that causeway-controller is running for this hub, e.g. kubectl -n causeway-system get pods".to_owned(),
             Self::Not { reason, .. } if reason == condition::reason::UNREACHABLE => format!(
                 "the controller must reach {endpoint} from where it runs; if it needs another address, join again with --api-endpoint"
             ),

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
 
 /// Karmada executes the Works of a member in the namespace of this name and the member's (ExecutionSpacePrefix).
 const EXECUTION_SPACE: &str = "karmada-es-";
@@ -66,8 +66,8 @@ impl Work {
         Some(ServiceKey::new(namespace, name))
     }
 
-    /// Whether Karmada carries the service by it, as the controller reads it: what was collected alone carries nothing.
-    pub(crate) fn carries(&self) -> bool {
+    /// Whether Karmada manages the service by it, as the controller reads it: what was collected alone manages nothing.
+    pub(crate) fn manages_service(&self) -> bool {
         label(&self.0, labels::WORK_COLLECTED_BY).is_none()
     }
 
@@ -75,7 +75,7 @@ impl Work {
     pub(crate) fn holds_service(&self) -> bool {
         let annotations = self.0.annotations.as_ref();
         let dispatched = annotations.is_some_and(|all| all.contains_key(labels::PROVISION_CLUSTER));
-        self.carries() && !dispatched
+        self.manages_service() && !dispatched
     }
 
     /// For what else it is collected, where Karmada's ServiceExport controllers keep it too: then it is theirs to delete
@@ -120,16 +120,16 @@ pub(crate) fn selector(of: Option<&ServiceKey>) -> String {
 pub(crate) async fn works(
     hub: &ApiServer,
     of: Option<&ServiceKey>,
-) -> Result<Option<Vec<Work>>, AskError> {
+) -> Result<Option<Vec<Work>>, RequestError> {
     let api: Api<DynamicObject> = Api::all_with(hub.client.clone(), &work_kind());
     let parameters = ListParams::default().labels(&selector(of));
-    match hub.ask(api.list_metadata(&parameters)).await {
+    match hub.request(api.list_metadata(&parameters)).await {
         Ok(list) => {
             let works = list.items.into_iter().map(|one| Work(one.metadata));
             Ok(Some(works.filter(is_executed).collect()))
         }
-        Err(AskError::NotFound { .. }) => Ok(Some(Vec::new())),
-        Err(AskError::NotAllowed { .. }) => Ok(None),
+        Err(RequestError::NotFound { .. }) => Ok(Some(Vec::new())),
+        Err(RequestError::NotAllowed { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

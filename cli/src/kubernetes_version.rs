@@ -25,7 +25,7 @@ impl KubernetesVersion {
     }
 
     /// As an API server tells it; providers write a minor such as `21+`.
-    pub(crate) fn told(info: &Info) -> Option<Self> {
+    pub(crate) fn of(info: &Info) -> Option<Self> {
         let number = |text: &str| {
             text.trim_end_matches(|c: char| !c.is_ascii_digit())
                 .parse()
@@ -41,16 +41,16 @@ mod tests {
 
     #[test]
     fn a_version_is_read_as_providers_write_it() {
-        let told = |major: &str, minor: &str| {
-            KubernetesVersion::told(&Info {
+        let reported = |major: &str, minor: &str| {
+            KubernetesVersion::of(&Info {
                 major: major.to_owned(),
                 minor: minor.to_owned(),
                 ..Info::default()
             })
         };
-        assert_eq!(told("1", "36"), Some(KubernetesVersion::new(1, 36)));
-        assert_eq!(told("1", "20+"), Some(KubernetesVersion::new(1, 20)));
-        assert!(told("1", "9") < Some(KubernetesVersion::OLDEST_MEMBER));
-        assert_eq!(told("", "x"), None);
+        assert_eq!(reported("1", "36"), Some(KubernetesVersion::new(1, 36)));
+        assert_eq!(reported("1", "20+"), Some(KubernetesVersion::new(1, 20)));
+        assert!(reported("1", "9") < Some(KubernetesVersion::OLDEST_MEMBER));
+        assert_eq!(reported("", "x"), None);
     }
 }

@@ -4,37 +4,38 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args;
-use crate::ask::{ApiServer, AskError};
 
 /// A Lease that was not renewed for so long is nobody's, whatever clocks differ by.
 const RENEWED_WITHIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// Where to look for more.
-pub(crate) const LOOK: &str = "kubectl -n causeway-system get pods; the log of causeway-controller, and its /readyz, say more";
+pub(crate) const REMEDY: &str =
+    "kubectl -n causeway-system get pods; see the log of causeway-controller and its /readyz";
 
 /// The Lease of the controller.
 #[derive(Debug)]
 pub(crate) enum Controller {
     /// It has none, or the person may not see it.
-    NotAsked,
+    Unknown,
     /// The Lease of that name, as it is.
     Lease(String, Option<Box<Lease>>),
 }
 
 impl Controller {
     /// Reads the Lease.
-    pub(crate) async fn read(hub: &ApiServer, lease: &args::Lease) -> Result<Self, AskError> {
+    pub(crate) async fn read(hub: &ApiServer, lease: &args::Lease) -> Result<Self, RequestError> {
         let Some((namespace, name)) = &lease.0 else {
-            return Ok(Self::NotAsked);
+            return Ok(Self::Unknown);
         };
         let leases: Api<Lease> = Api::namespaced(hub.client.clone(), namespace);
-        match hub.ask(leases.get_opt(name)).await {
+        match hub.request(leases.get_opt(name)).await {
             Ok(lease) => Ok(Self::Lease(
                 format!("{namespace}/{name}"),
                 lease.map(Box::new),
             )),
-            Err(AskError::NotAllowed { .. }) => Ok(Self::NotAsked),
+            Err(RequestError::NotAllowed { .. }) => Ok(Self::Unknown),
             Err(error) => Err(error),
         }
     }
@@ -65,13 +66,13 @@ impl Controller {
     }
 
     /// Why the controller seems not to run.
-    pub(crate) fn trouble(&self, now: Timestamp) -> Option<String> {
+    pub(crate) fn problem(&self, now: Timestamp) -> Option<String> {
         let Self::Lease(name, lease) = self else {
             return None;
         };
         let Some(lease) = lease else {
             return Some(format!(
-                "the hub has no Lease {name}: causeway-controller has never run, or with another --lease"
+                "Lease {name} not found on the hub: causeway-controller has never run, or uses another --lease"
             ));
         };
         if self.holder(now).is_some() {
@@ -83,10 +84,10 @@ impl Controller {
         Some(
             match (holder.filter(|holder| !holder.is_empty()), renewed) {
                 (Some(holder), Some(renewed)) => format!(
-                    "causeway-controller does not run: {holder} renewed Lease {name} last at {:.0}",
+                    "causeway-controller is not running: {holder} last renewed Lease {name} at {:.0}",
                     renewed.0
                 ),
-                _ => format!("causeway-controller does not run: nobody holds Lease {name}"),
+                _ => format!("causeway-controller is not running: nobody holds Lease {name}"),
             },
         )
     }

@@ -2,17 +2,17 @@
 
 mod adopt;
 mod age;
+mod api_server;
 mod args;
-mod ask;
 mod bundle;
 mod check;
 mod confirm_deletions;
+mod connectivity;
 mod definitions;
 mod diff;
 mod drain;
 mod exit;
 mod explain;
-mod follow;
 mod hand_over;
 mod hub;
 mod install;
@@ -23,14 +23,14 @@ mod lease;
 mod member;
 mod misplaced;
 mod objects;
-mod reach;
-mod say;
+mod output;
 mod snapshot;
 mod status;
 mod table;
 mod uninstall;
 mod unjoin;
 mod version;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -42,16 +42,16 @@ use self::exit::Failure;
 fn main() -> ExitCode {
     match run(&CommandLine::parse()) {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(exit::NOT_WELL),
+        Ok(false) => ExitCode::from(exit::PROBLEM),
         Err(failure) => {
             // Where stderr is closed too, the exit code still tells.
-            say::progress(format_args!("error: {failure}")).ok();
+            output::progress(format_args!("error: {failure}")).ok();
             ExitCode::from(failure.code())
         }
     }
 }
 
-/// Runs one command; says whether all that was asked about is well.
+/// Runs one command; returns whether everything is healthy.
 fn run(line: &CommandLine) -> Result<bool, Failure> {
     if rustls::crypto::ring::default_provider()
         .install_default()

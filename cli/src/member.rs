@@ -14,12 +14,12 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::ask::{ApiServer, AskError, Side};
-use crate::follow::Late;
+use crate::api_server::{ApiServer, RequestError, Side};
 use crate::kubernetes_version::KubernetesVersion;
 use crate::objects::{self, ObjectError, Run};
-use crate::say::OutputError;
-use crate::{follow, say};
+use crate::output::OutputError;
+use crate::wait::TimedOut;
+use crate::{output, wait};
 
 const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
 const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-creation.yaml");
@@ -31,7 +31,7 @@ const UID_SHOWN: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MemberError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Object(#[from] ObjectError),
     #[error(transparent)]
@@ -39,22 +39,22 @@ pub(crate) enum MemberError {
     #[error("the member runs Kubernetes {0}; causeway needs 1.21 or later")]
     TooOld(String),
     #[error(
-        "the member's controller manager has put no token into Secret {namespace}/{name} within {seconds} s{late}; \
-         check that kube-controller-manager runs there, then join again"
+        "the member's controller manager has created no token in Secret {namespace}/{name} within {seconds} s{late}; \
+         check that kube-controller-manager is running there, then join again"
     )]
     NoToken {
         namespace: &'static str,
         name: String,
         seconds: u64,
-        late: Late,
+        late: TimedOut,
     },
     #[error(
-        "the new account cannot use the member at {url}: {why}; give --api-endpoint with an address for which the \
-         API server's certificate is made"
+        "the new account cannot use the member at {url}: {why}; give --api-endpoint with an address that the \
+         API server's certificate is valid for"
     )]
     Unusable { url: String, why: String },
     #[error(
-        "no certificate authority for the member is known; add certificate-authority-data to its kubeconfig"
+        "the member's certificate authority is unknown; add certificate-authority-data to its kubeconfig"
     )]
     NoAuthority,
 }
@@ -78,8 +78,8 @@ pub(crate) struct Credentials {
 
 /// Asks who the member is, and refuses one that is too old.
 pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError> {
-    let info = member.ask(member.client.apiserver_version()).await?;
-    let version = KubernetesVersion::told(&info);
+    let info = member.request(member.client.apiserver_version()).await?;
+    let version = KubernetesVersion::of(&info);
     if version.is_some_and(|version| version < KubernetesVersion::OLDEST_MEMBER) {
         return Err(MemberError::TooOld(info.git_version));
     }
@@ -101,7 +101,7 @@ pub(crate) async fn grant(
     }
     let token = token_secret(hub_uid)?;
     for object in wanted.iter().chain([&token]) {
-        objects::bring(member, object, Run::Real).await?;
+        objects::apply(member, object, Run::Real).await?;
     }
     if !namespace_creation {
         for object in objects::parse(NAMESPACE_CREATION)? {
@@ -143,7 +143,7 @@ async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, MemberErr
             .filter(|text| !text.is_empty())
     };
     let deadline = Instant::now() + TOKEN_WITHIN;
-    let found = follow::one(secrets, name, deadline, |secret| {
+    let found = wait::until(secrets, name, deadline, |secret| {
         let secret = secret?;
         Some((
             text(secret, "token")?,
@@ -216,11 +216,11 @@ pub(crate) async fn verify(
     let as_account = ApiServer::new(Side::Member, config)?;
     let namespaces: Api<Namespace> = Api::all(as_account.client.clone());
     match as_account
-        .ask(namespaces.list_metadata(&ListParams::default().limit(1)))
+        .request(namespaces.list_metadata(&ListParams::default().limit(1)))
         .await
     {
         Ok(_) => Ok(()),
-        Err(AskError::Unreachable { url, why, .. }) => Err(MemberError::Unusable { url, why }),
+        Err(RequestError::Unreachable { url, why, .. }) => Err(MemberError::Unusable { url, why }),
         Err(error) => Err(error.into()),
     }
 }
@@ -230,12 +230,10 @@ pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), Memb
     objects::remove(member, &token_secret(hub_uid)?).await?;
     let secrets: Api<Secret> = Api::namespaced(member.client.clone(), DEFAULT_NAMESPACE);
     let tokens = member
-        .ask(secrets.list_metadata(&ListParams::default().labels(labels::HUB)))
+        .request(secrets.list_metadata(&ListParams::default().labels(labels::HUB)))
         .await?;
     if !tokens.items.is_empty() {
-        return Ok(say::result(
-            "member: the account stays, another hub uses it",
-        )?);
+        return Ok(output::result("member: account kept, another hub uses it")?);
     }
     let mut objects = objects::parse(RBAC)?;
     objects.extend(objects::parse(NAMESPACE_CREATION)?);
@@ -246,8 +244,8 @@ pub(crate) async fn revoke(member: &ApiServer, hub_uid: &str) -> Result<(), Memb
     {
         objects::remove(member, object).await?;
     }
-    Ok(say::result(format_args!(
-        "member: namespace/{DEFAULT_NAMESPACE} left, delete it if nothing else is in it"
+    Ok(output::result(format_args!(
+        "member: namespace/{DEFAULT_NAMESPACE} kept; delete it if it is empty"
     ))?)
 }
 

@@ -6,7 +6,7 @@ use causeway::domain::{ClustersetKind, ServiceKey, misplaced};
 use kube::Resource;
 use serde::Serialize;
 
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
 use crate::status::members::Wanted;
 
 /// Karmada's control plane serves these, and propagates exports and imports.
@@ -26,15 +26,15 @@ pub(crate) struct Misplaced {
 }
 
 /// Reads those of the hub that are `wanted`, sorted; none where they are Karmada's to propagate, or the hub is one of these clusters,
-/// or it cannot be told whether it is.
+/// or that cannot be determined.
 ///
 /// # Errors
-/// [`AskError`] where the hub does not say; who may not list them is told [`AskError::NotAllowed`].
+/// [`RequestError`] where the hub does not say; who may not list them gets [`RequestError::NotAllowed`].
 pub(crate) async fn read(
     hub: &ApiServer,
     clusters: &[Cluster],
     wanted: &Wanted,
-) -> Result<Vec<Misplaced>, AskError> {
+) -> Result<Vec<Misplaced>, RequestError> {
     let (exports, imports) = tokio::try_join!(
         wanted.served::<ServiceExport>(hub),
         wanted.served::<ServiceImport>(hub)
@@ -64,7 +64,7 @@ impl Misplaced {
         let meta = object.meta();
         let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
         let (message, remedy) = misplaced(kind, &ServiceKey::new(namespace, name));
-        let is_ours = ownership::keeper(meta).is_some();
+        let is_ours = ownership::managing_hub(meta).is_some();
         (!is_ours).then(|| Self {
             kind: kind.to_string(),
             namespace: namespace.to_owned(),
@@ -75,13 +75,13 @@ impl Misplaced {
     }
 }
 
-async fn is_karmadas(hub: &ApiServer) -> Result<bool, AskError> {
+async fn is_karmadas(hub: &ApiServer) -> Result<bool, RequestError> {
     match hub
-        .ask(hub.client.list_api_group_resources(OF_KARMADA))
+        .request(hub.client.list_api_group_resources(OF_KARMADA))
         .await
     {
         Ok(list) => Ok(list.resources.iter().any(|one| one.name == "works")),
-        Err(AskError::NotFound { .. }) => Ok(false),
+        Err(RequestError::NotFound { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }

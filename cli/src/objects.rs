@@ -9,9 +9,9 @@ use kube::api::{
 use kube::core::gvk::ParseGroupVersionError;
 use serde_json::Value;
 
-use crate::ask::{ApiServer, AskError};
-use crate::say;
-use crate::say::OutputError;
+use crate::api_server::{ApiServer, RequestError};
+use crate::output;
+use crate::output::OutputError;
 
 /// The field manager of what a person writes with this program.
 pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
@@ -20,7 +20,7 @@ pub(crate) const FIELD_MANAGER: &str = "kubectl-mcs";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ObjectError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error("a built-in manifest does not read: {0}")]
     Yaml(#[from] serde_saphyr::Error),
     #[error("a built-in object is none: {0}")]
@@ -64,7 +64,7 @@ pub(crate) fn object(value: Value) -> Result<DynamicObject, ObjectError> {
 }
 
 /// Whether this program or its manifests made an object: it bears causeway's label.
-pub(crate) fn is_ours(object: &DynamicObject) -> bool {
+pub(crate) fn is_managed(object: &DynamicObject) -> bool {
     let labels = object.metadata.labels.as_ref();
     labels
         .and_then(|labels| labels.get(labels::MANAGED_BY))
@@ -96,17 +96,17 @@ pub(crate) enum Run {
 }
 
 /// Applies an object server-side, and tells the person what that changed, or would.
-pub(crate) async fn bring(
+pub(crate) async fn apply(
     server: &ApiServer,
     object: &DynamicObject,
     run: Run,
 ) -> Result<(), ObjectError> {
-    let applied = apply(server, object, run).await?;
+    let applied = patch(server, object, run).await?;
     let dry_run = match run {
         Run::Real => "",
         Run::Dry => " (server dry run)",
     };
-    Ok(say::result(format_args!(
+    Ok(output::result(format_args!(
         "{}: {} {}{dry_run}",
         server.side,
         title(object),
@@ -117,25 +117,25 @@ pub(crate) async fn bring(
 /// Deletes an object and tells the person, if it was there.
 pub(crate) async fn remove(server: &ApiServer, object: &DynamicObject) -> Result<(), ObjectError> {
     if delete(server, object).await? {
-        say::result(format_args!("{}: {} deleted", server.side, title(object)))?;
+        output::result(format_args!("{}: {} deleted", server.side, title(object)))?;
     }
     Ok(())
 }
 
-async fn apply(
+async fn patch(
     server: &ApiServer,
     object: &DynamicObject,
     run: Run,
 ) -> Result<Applied, ObjectError> {
     let api = api(server, object)?;
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    let before = server.ask(api.get_opt(name)).await?;
+    let before = server.request(api.get_opt(name)).await?;
     let parameters = PatchParams {
         dry_run: run == Run::Dry,
         ..PatchParams::apply(FIELD_MANAGER).force()
     };
     let after = server
-        .ask(api.patch(name, &parameters, &Patch::Apply(object)))
+        .request(api.patch(name, &parameters, &Patch::Apply(object)))
         .await?;
     Ok(match before {
         None => Applied::Created,
@@ -155,9 +155,9 @@ pub(crate) async fn delete(
         propagation_policy: Some(PropagationPolicy::Background),
         ..DeleteParams::default()
     };
-    match server.ask(api.delete(name, &parameters)).await {
+    match server.request(api.delete(name, &parameters)).await {
         Ok(_) => Ok(true),
-        Err(AskError::NotFound { .. }) => Ok(false),
+        Err(RequestError::NotFound { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -168,9 +168,9 @@ pub(crate) async fn get(
     object: &DynamicObject,
 ) -> Result<Option<DynamicObject>, ObjectError> {
     let name = object.metadata.name.as_deref().unwrap_or_default();
-    match server.ask(api(server, object)?.get(name)).await {
+    match server.request(api(server, object)?.get(name)).await {
         Ok(stored) => Ok(Some(stored)),
-        Err(AskError::NotFound { .. }) => Ok(None),
+        Err(RequestError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -19,14 +19,14 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 
+use crate::connectivity::ConnectError;
 use crate::karmada::binding::Unapplied;
 use crate::karmada::{self, Work};
-use crate::reach::ReachError;
 
 /// What all clusters hold of a service.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// The service that is asked about.
+    /// The service that is requested.
     pub key: ServiceKey,
     /// The UID of the hub's kube-system namespace, if the person may see it.
     pub hub_uid: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Snapshot {
     /// What Karmada says of its own propagation of the Service, where that fails.
     pub unapplied: Option<Unapplied>,
     /// What each member holds of the service, or why that is not known.
-    pub members: BTreeMap<String, Result<Held, ReachError>>,
+    pub members: BTreeMap<String, Result<Held, ConnectError>>,
 }
 
 /// What a member holds.
@@ -69,14 +69,14 @@ impl Snapshot {
     }
 
     /// What the controller says of the MultiClusterService: `Reason (message)`.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub(crate) fn reported(&self) -> Option<String> {
         let conditions = self.wish.as_ref()?.status.as_ref()?.conditions.as_ref()?;
         let ready = condition::find(conditions, condition::READY)?;
         Some(format!("{} ({})", ready.reason, ready.message))
     }
 
-    /// As complete lists, by which the engine decides. Who may not see the hub's identity is told by what the members hold of causeway;
-    /// who may not see Karmada's Works is told by what the controller reports.
+    /// As complete lists, by which the engine decides. Who may not see the hub's identity is reported by what the members hold of causeway;
+    /// who may not see Karmada's Works is reported by what the controller reports.
     pub(crate) fn lists(&self) -> (HubLists, Members) {
         let works = match &self.works {
             Some(works) => works.iter().map(of_work).collect(),
@@ -105,7 +105,7 @@ impl Snapshot {
 
     /// A Work that may not be seen, where the controller reports that there is one.
     fn reported_work(&self) -> Option<ServiceWork> {
-        let reported = self.told()?;
+        let reported = self.reported()?;
         reported
             .starts_with(reason::MANAGED_BY_KARMADA)
             .then(|| ServiceWork {
@@ -118,11 +118,11 @@ impl Snapshot {
     fn any_hub(&self) -> Option<String> {
         let read = self.members.values().flatten();
         let services = read.flat_map(|held| &held.services);
-        let mut hubs = services.filter_map(|service| ownership::keeper(&service.metadata));
+        let mut hubs = services.filter_map(|service| ownership::managing_hub(&service.metadata));
         hubs.next().map(ToOwned::to_owned)
     }
 
-    /// What a person types to have causeway carry the service.
+    /// What a person types to have causeway manage the service.
     pub(crate) fn adopt(&self) -> String {
         format!(
             "kubectl mcs adopt {} -n {}",
@@ -145,7 +145,7 @@ impl Snapshot {
 
     /// Whether causeway wrote the object, for this hub.
     pub(crate) fn is_ours<K: Resource>(&self, object: &K) -> bool {
-        self.is_own(ownership::keeper(object.meta()))
+        self.is_own(ownership::managing_hub(object.meta()))
     }
 
     fn is_own(&self, hub: Option<&str>) -> bool {
@@ -174,7 +174,7 @@ impl Snapshot {
 fn of_work(work: &Work) -> ServiceWork {
     ServiceWork {
         id: work.id().into(),
-        service: work.carries().then(|| work.service()).flatten(),
+        service: work.manages_service().then(|| work.service()).flatten(),
     }
 }
 

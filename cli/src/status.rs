@@ -1,4 +1,4 @@
-//! `kubectl mcs status`: the members and the services, and whether all is well.
+//! `kubectl mcs status`: the members and the services, and their problems.
 
 mod clusterset;
 mod condition;
@@ -23,29 +23,29 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
 
-use self::karmada::Knowledge;
+use self::karmada::Observations;
 use self::members::{Readings, Wanted};
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
+use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::args::{HubArgs, StatusArgs};
-use crate::ask::{ApiServer, AskError, root_cause};
 use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
-use crate::say;
-use crate::say::OutputError;
+use crate::output;
+use crate::output::OutputError;
 
-/// The status could not be told.
+/// The status could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatusError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error("the hub serves no MultiClusterService; it gets the definition by {DEFINE}")]
+    #[error("the hub serves no MultiClusterService; install the CRD: {DEFINE}")]
     NoApi,
     #[error(
         "{name:?} not found {place}: neither a MultiClusterService on the hub nor a ServiceExport or ServiceImport in a \
-         member{unread}; kubectl mcs status -A shows those of every namespace"
+         member{unread}; kubectl mcs status -A shows all namespaces"
     )]
     NotFound {
         name: String,
@@ -59,57 +59,57 @@ pub(crate) enum StatusError {
 /// How often members are read while something is waited for.
 const MEMBERS_EVERY: Duration = Duration::from_secs(2);
 
-/// What is asked about, and of whom.
-struct Question<'a> {
+/// What is requested, and from which hub.
+struct Query<'a> {
     hub: ApiServer,
     args: &'a StatusArgs,
 }
 
-/// Shows the status; says whether all that was asked about is well.
+/// Shows the status; says whether everything is healthy.
 pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, StatusError> {
-    let question = Question {
+    let query = Query {
         hub: ApiServer::hub(hub).await?,
         args,
     };
     let deadline = Instant::now() + args.waiting.timeout;
-    let mut seen = question.look().await?;
+    let mut snapshot = query.look().await?;
     if args.waiting.wait {
-        question.wait(&mut seen, deadline).await?;
+        query.wait(&mut snapshot, deadline).await?;
         // What was awaited in one member may have come after another was read.
-        question.read_members(&mut seen).await;
+        query.read_members(&mut snapshot).await;
     }
-    let report = question.report(&seen);
-    question.show(&report)?;
+    let report = query.report(&snapshot);
+    query.show(&report)?;
     if let Some(name) = args.name.as_ref().filter(|_| report.is_empty()) {
         return Err(StatusError::NotFound {
             name: name.clone(),
-            place: question.place(),
+            place: query.place(),
             unread: unread(&report),
         });
     }
     if args.waiting.wait && !report.ready {
         return Err(StatusError::NotInTime {
             seconds: args.waiting.timeout.as_secs(),
-            what: unwell(&report),
+            what: problems(&report),
         });
     }
     Ok(report.ready)
 }
 
 /// The objects that a status rests on.
-struct Seen {
+struct Snapshot {
     services: Mirror<MultiClusterService>,
     /// `None` where the person may not see them.
     clusters: Option<Mirror<Cluster>>,
     /// What the members hold of exported services.
     readings: Readings,
     /// What is known of services that Karmada has a part in.
-    karmadas: Knowledge,
+    karmadas: Observations,
     /// What somebody exports or imports on the hub, where that does nothing; empty where the person may not see it.
     misplaced: Vec<Misplaced>,
 }
 
-impl Question<'_> {
+impl Query<'_> {
     fn services(&self) -> Api<MultiClusterService> {
         let client = self.hub.client.clone();
         if self.args.all_namespaces {
@@ -137,39 +137,39 @@ impl Question<'_> {
         format!("in namespace {:?}", self.hub.config.default_namespace)
     }
 
-    async fn look(&self) -> Result<Seen, StatusError> {
+    async fn look(&self) -> Result<Snapshot, StatusError> {
         let parameters = ListParams {
             field_selector: self.by_name(),
             ..ListParams::default()
         };
-        let services = match self.hub.ask(self.services().list(&parameters)).await {
+        let services = match self.hub.request(self.services().list(&parameters)).await {
             Ok(list) => Mirror::of(list.items),
-            Err(AskError::NotFound { .. }) => return Err(StatusError::NoApi),
+            Err(RequestError::NotFound { .. }) => return Err(StatusError::NoApi),
             Err(error) => return Err(error.into()),
         };
         let clusters = match self
             .hub
-            .ask(self.clusters().list(&ListParams::default()))
+            .request(self.clusters().list(&ListParams::default()))
             .await
         {
             Ok(list) => Some(Mirror::of(list.items)),
-            Err(AskError::NotFound { .. }) => Some(Mirror::of(Vec::new())),
-            Err(AskError::NotAllowed { .. }) => None,
+            Err(RequestError::NotFound { .. }) => Some(Mirror::of(Vec::new())),
+            Err(RequestError::NotAllowed { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let mut seen = Seen {
+        let mut snapshot = Snapshot {
             services,
             clusters,
             readings: Readings::new(),
-            karmadas: Knowledge::new(),
+            karmadas: Observations::new(),
             misplaced: Vec::new(),
         };
-        self.read_members(&mut seen).await;
-        Ok(seen)
+        self.read_members(&mut snapshot).await;
+        Ok(snapshot)
     }
 
-    async fn read_members(&self, seen: &mut Seen) {
-        let Some(clusters) = &seen.clusters else {
+    async fn read_members(&self, snapshot: &mut Snapshot) {
+        let Some(clusters) = &snapshot.clusters else {
             return;
         };
         let namespace = self.hub.config.default_namespace.clone();
@@ -178,37 +178,37 @@ impl Question<'_> {
             name: self.args.name.clone(),
             allow_insecure: self.args.insecure.allow_insecure_members,
         };
-        let (clusters, services) = (clusters.objects(), seen.services.objects());
+        let (clusters, services) = (clusters.objects(), snapshot.services.objects());
         let (one, insecure) = (self.args.name.is_some(), wanted.allow_insecure);
         let (readings, misplaced, karmadas) = tokio::join!(
             members::read(&self.hub, &clusters, &wanted),
             misplaced::read(&self.hub, &clusters, &wanted),
             karmada::read(&self.hub, &services, one, insecure)
         );
-        seen.karmadas = karmadas;
-        seen.readings = readings;
-        seen.misplaced = misplaced.unwrap_or_default();
+        snapshot.karmadas = karmadas;
+        snapshot.readings = readings;
+        snapshot.misplaced = misplaced.unwrap_or_default();
     }
 
-    fn report(&self, seen: &Seen) -> Report {
+    fn report(&self, snapshot: &Snapshot) -> Report {
         let scope = if self.args.name.is_some() {
             Scope::One
         } else {
             Scope::All
         };
-        let clusters = seen.clusters.as_ref().map(Mirror::objects);
-        Report::new(scope, clusters.as_deref(), &seen.services.objects())
-            .with_karmadas(&seen.karmadas)
-            .with(&seen.readings)
-            .with_misplaced(&seen.misplaced)
+        let clusters = snapshot.clusters.as_ref().map(Mirror::objects);
+        Report::new(scope, clusters.as_deref(), &snapshot.services.objects())
+            .with_karmadas(&snapshot.karmadas)
+            .with(&snapshot.readings)
+            .with_misplaced(&snapshot.misplaced)
     }
 
-    /// Follows the objects of the hub, and reads the members every 2 seconds, until all is well, what was asked about is gone,
+    /// Follows the objects of the hub, and reads the members every 2 seconds, until everything is healthy, what was requested is gone,
     /// or the deadline.
-    async fn wait(&self, seen: &mut Seen, deadline: Instant) -> Result<(), StatusError> {
+    async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), StatusError> {
         let services = changes(self.services(), self.by_name(), Change::Service);
         let clusters = changes(self.clusters(), None, Change::Cluster);
-        let may_see_clusters = seen.clusters.is_some();
+        let may_see_clusters = snapshot.clusters.is_some();
         let changes = futures::stream::select(
             services,
             clusters.filter(move |_| std::future::ready(may_see_clusters)),
@@ -218,28 +218,28 @@ impl Question<'_> {
         members.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last = String::new();
         loop {
-            let report = self.report(seen);
+            let report = self.report(snapshot);
             let gone = self.args.name.is_some() && report.is_empty();
             if report.ready || gone {
                 return Ok(());
             }
-            let unwell = unwell(&report);
-            if unwell != last {
-                say::progress(format_args!("waiting: {unwell}"))?;
-                last = unwell;
+            let problems = problems(&report);
+            if problems != last {
+                output::progress(format_args!("waiting: {problems}"))?;
+                last = problems;
             }
             tokio::select! {
                 change = changes.next() => match change {
-                    Some(Change::Trouble(trouble)) => {
-                        say::progress(format_args!(
-                            "waiting: a watch failed, trying again: {trouble}"
+                    Some(Change::WatchFailed(error)) => {
+                        output::progress(format_args!(
+                            "waiting: a watch failed, trying again: {error}"
                         ))?;
                     }
-                    Some(change) => seen.take(change),
+                    Some(change) => snapshot.take(change),
                     None => return Ok(()),
                 },
                 _ = members.tick() => {
-                    if timeout_at(deadline, self.read_members(seen)).await.is_err() {
+                    if timeout_at(deadline, self.read_members(snapshot)).await.is_err() {
                         return Ok(());
                     }
                 }
@@ -250,14 +250,14 @@ impl Question<'_> {
 
     fn show(&self, report: &Report) -> Result<(), StatusError> {
         let now = Timestamp::now();
-        say::report(report, self.args.output.format, || {
+        output::report(report, self.args.output.format, || {
             match self.args.name.is_some() {
                 true => text::all_details(report, now),
                 false => text::overview(report, now),
             }
         })?;
         if report.is_empty() && self.args.name.is_none() && self.args.output.format.is_none() {
-            say::progress(format_args!(
+            output::progress(format_args!(
                 "No MultiClusterServices and no exported services found {}.",
                 self.place()
             ))?;
@@ -270,13 +270,13 @@ enum Change {
     Service(Event<MultiClusterService>),
     Cluster(Event<Cluster>),
     /// A watch failed.
-    Trouble(String),
+    WatchFailed(String),
 }
 
-impl Seen {
+impl Snapshot {
     fn take(&mut self, change: Change) {
         match change {
-            Change::Trouble(_) => {}
+            Change::WatchFailed(_) => {}
             Change::Service(event) => self.services.take(event),
             Change::Cluster(event) => {
                 if let Some(clusters) = &mut self.clusters {
@@ -303,22 +303,22 @@ where
     let events = watcher(api, config).default_backoff();
     events.map(move |event| match event {
         Ok(event) => change(event),
-        Err(error) => Change::Trouble(root_cause(&error)),
+        Err(error) => Change::WatchFailed(root_cause(&error)),
     })
 }
 
-/// The members in which what was asked about may be nevertheless.
+/// The members in which what was requested may be nevertheless.
 fn unread(report: &Report) -> String {
     let members = report.unread.iter();
     let members = members.map(|member| format!("{} ({})", member.name, member.message));
     match members.collect::<Vec<_>>().join(", ").as_str() {
         "" => String::new(),
-        members => format!(", not asked: {members}"),
+        members => format!(", not read: {members}"),
     }
 }
 
-/// What is not well, in one line.
-fn unwell(report: &Report) -> String {
+/// The problems, in one line.
+fn problems(report: &Report) -> String {
     let services = report
         .services
         .iter()
@@ -333,7 +333,7 @@ fn unwell(report: &Report) -> String {
         .members
         .iter()
         .flatten()
-        .filter(|member| !member.is_well())
+        .filter(|member| !member.is_healthy())
         .map(|member| {
             format!(
                 "member {}: {} ({})",

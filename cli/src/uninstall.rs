@@ -1,6 +1,6 @@
 //! `kubectl mcs uninstall`: the members are cleaned first, then the hub loses the webhook, the programs and their rights.
 
-mod keep;
+mod keep_services;
 mod leftovers;
 mod serving;
 
@@ -16,22 +16,22 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
 
-use self::serving::{Carried, Serving};
+use self::serving::{ManagedByKarmada, Serving};
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UninstallArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
 use crate::objects::{self, ObjectError};
-use crate::say::OutputError;
-use crate::{bundle, follow, hub, karmada, say, unjoin};
+use crate::output::OutputError;
+use crate::{bundle, hub, karmada, output, unjoin, wait};
 
-/// How often the hub is asked what is left.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often what is left is read from the hub.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// causeway could not be removed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UninstallError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Object(#[from] ObjectError),
     #[error(transparent)]
@@ -41,32 +41,32 @@ pub(crate) enum UninstallError {
     #[error("the answer cannot be read: {0}")]
     Input(io::Error),
     #[error(
-        "causeway still serves {serving}: without it nobody would clean the members. Nothing was removed. Run first\n{commands}\n\
-         or have that done: kubectl mcs uninstall --cascade"
+        "causeway still serves {serving}: without it nothing would clean up the members. Nothing was removed. Run first\n{commands}\n\
+         or let this command do it: kubectl mcs uninstall --cascade"
     )]
     Serving { serving: String, commands: String },
     #[error(
-        "Karmada carries {services}, and something of causeway's may be left of them, that nobody would clean. Nothing was removed. Run \
-         first, while causeway-controller runs,\n{commands}"
+        "Karmada manages {services}, and objects of causeway may remain for them that nothing would clean up. Nothing was removed. Run \
+         first, while causeway-controller is running:\n{commands}"
     )]
-    Carried { services: String, commands: String },
+    ManagedByKarmada { services: String, commands: String },
     #[error(
-        "causeway-controller runs elsewhere ({holder} holds Lease {lease}), and would take the finalizers up again. Nothing was removed. Stop it, then run this again"
+        "causeway-controller is running elsewhere ({holder} holds Lease {lease}), and would add the finalizers again. Nothing was removed. Stop it, then run this again"
     )]
     StillRuns { holder: String, lease: String },
     #[error(
-        "causeway's finalizers are not off within {seconds} s; left: {left}. Check that causeway-controller does not run, and run this again"
+        "causeway's finalizers are not removed within {seconds} s; left: {left}. Check that causeway-controller is not running, and run this again"
     )]
-    NotLetGo { seconds: u64, left: String },
+    FinalizersLeft { seconds: u64, left: String },
     #[error(
-        "nobody can be asked whether to go on, for this is no terminal; give --yes if it is meant. Nothing was removed"
+        "cannot ask for confirmation: standard input is not a terminal. Nothing was removed; to go on, give --yes"
     )]
-    Unasked,
+    NotConfirmed,
     #[error("nothing was removed")]
     Declined,
     #[error(
         "the controller has not cleaned up within {seconds} s; left: {serving}. Check that it runs (kubectl mcs check) and run \
-         this again; or give up what it would clean:\n{commands}"
+         this again; or remove the finalizers without a cleanup:\n{commands}"
     )]
     NotCleaned {
         seconds: u64,
@@ -74,20 +74,20 @@ pub(crate) enum UninstallError {
         commands: String,
     },
     #[error(
-        "customresourcedefinition.apiextensions.k8s.io/{name} is not gone within {seconds} s{late}; something holds its objects: \
+        "customresourcedefinition.apiextensions.k8s.io/{name} is not deleted within {seconds} s{late}; its objects have finalizers: \
          see kubectl describe crd {name}"
     )]
     NotGone {
         name: String,
         seconds: u64,
-        late: follow::Late,
+        late: wait::TimedOut,
     },
 }
 
 /// What of causeway is on a hub.
-struct Scene {
+struct Inventory {
     serving: Serving,
-    carried: Carried,
+    karmadas: ManagedByKarmada,
     services: usize,
     clusters: Vec<Cluster>,
     /// The two definitions, and whose they are.
@@ -99,58 +99,58 @@ struct Scene {
 /// Removes causeway from a hub.
 pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), UninstallError> {
     let hub = ApiServer::hub(hub).await?;
-    let scene = Scene::read(&hub).await?;
-    let definitions = scene.definitions_to_go(args);
-    if scene.objects.is_empty() && definitions.is_empty() {
-        say::result(format_args!(
+    let inventory = Inventory::read(&hub).await?;
+    let definitions = inventory.definitions_to_go(args);
+    if inventory.objects.is_empty() && definitions.is_empty() {
+        output::result(format_args!(
             "nothing of causeway to remove on the hub at {}",
             hub.url()
         ))?;
-        return scene.say_kept(args);
+        return inventory.print_kept(args);
     }
-    scene.say_loss(&hub, &definitions, args)?;
+    inventory.print_plan(&hub, &definitions, args)?;
     if args.keep_services {
-        keep::check(&hub, &scene.objects).await?;
+        keep_services::check(&hub, &inventory.objects).await?;
     } else if let (Some(services), Some(commands)) =
-        (scene.carried.named(), scene.carried.commands())
+        (inventory.karmadas.named(), inventory.karmadas.commands())
     {
-        return Err(UninstallError::Carried { services, commands });
+        return Err(UninstallError::ManagedByKarmada { services, commands });
     }
-    if !args.keep_services && !scene.serving.is_empty() && !args.cascade {
+    if !args.keep_services && !inventory.serving.is_empty() && !args.cascade {
         return Err(UninstallError::Serving {
-            serving: scene.serving.to_string(),
-            commands: scene.serving.commands(),
+            serving: inventory.serving.to_string(),
+            commands: inventory.serving.commands(),
         });
     }
     if args.dry_run.is_some() {
-        return Ok(say::result("nothing was removed (dry run)")?);
+        return Ok(output::result("nothing was removed (dry run)")?);
     }
     if !args.yes {
-        ask_person(&hub)?;
+        confirm(&hub)?;
     }
     if args.keep_services {
-        keep::let_go(&hub, &scene.objects, args.timeout).await?;
-    } else if !scene.serving.is_empty() {
-        clean(&hub, &scene, args).await?;
+        keep_services::remove_finalizers(&hub, &inventory.objects, args.timeout).await?;
+    } else if !inventory.serving.is_empty() {
+        clean(&hub, &inventory, args).await?;
     }
-    for object in &scene.objects {
+    for object in &inventory.objects {
         objects::remove(&hub, object).await?;
     }
     for kind in definitions {
         remove_definition(&hub, kind, args).await?;
     }
-    scene.say_kept(args)?;
+    inventory.print_kept(args)?;
     if args.keep_services {
-        return keep::say(&hub).await;
+        return keep_services::report(&hub).await;
     }
-    scene.say_members(&hub).await
+    inventory.report_members(&hub).await
 }
 
-impl Scene {
+impl Inventory {
     async fn read(hub: &ApiServer) -> Result<Self, UninstallError> {
         let services: Vec<MultiClusterService> = list(hub).await?;
         let works = karmada::works(hub, None).await?.unwrap_or_default();
-        let carried = Carried::of(&services, &works);
+        let karmadas = ManagedByKarmada::of(&services, &works);
         let clusters: Vec<Cluster> = list(hub).await?;
         let definitions = [
             (SERVICES, SERVICES.find(hub).await?.origin),
@@ -159,17 +159,17 @@ impl Scene {
         let mut objects = Vec::new();
         for object in bundle::everything()? {
             match objects::get(hub, &object).await? {
-                Some(stored) if bundle::is_ours(&stored) => objects.push(object),
-                Some(_) => say::progress(format_args!(
-                    "note: {} does not bear causeway's label and is left",
+                Some(stored) if bundle::is_managed(&stored) => objects.push(object),
+                Some(_) => output::progress(format_args!(
+                    "note: {} does not have causeway's label, unchanged",
                     objects::title(&object)
                 ))?,
                 None => {}
             }
         }
         Ok(Self {
-            serving: Serving::of(&services, &clusters, &carried),
-            carried,
+            serving: Serving::of(&services, &clusters, &karmadas),
+            karmadas,
             services: services.len(),
             clusters,
             definitions,
@@ -179,82 +179,82 @@ impl Scene {
 
     fn definitions_to_go(&self, args: &UninstallArgs) -> Vec<Kind> {
         let ours = self.definitions.iter();
-        let ours = ours.filter(|(_, origin)| args.crds && *origin == Origin::Ours);
+        let ours = ours.filter(|(_, origin)| args.crds && *origin == Origin::Managed);
         ours.map(|(kind, _)| *kind).collect()
     }
 
     /// What a person who agrees to it agrees to.
-    fn say_loss(
+    fn print_plan(
         &self,
         hub: &ApiServer,
         definitions: &[Kind],
         args: &UninstallArgs,
     ) -> Result<(), OutputError> {
-        say::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
+        output::result(format_args!("to be removed from the hub at {}:", hub.url()))?;
         for object in &self.objects {
-            say::result(format_args!("  {}", objects::title(object)))?;
+            output::result(format_args!("  {}", objects::title(object)))?;
         }
         for kind in definitions {
             let count = match kind.plural == SERVICES.plural {
                 true => self.services,
                 false => self.clusters.len(),
             };
-            say::result(format_args!(
+            output::result(format_args!(
                 "  customresourcedefinition.apiextensions.k8s.io/{}.{}, and with it every {} ({count} now)",
                 kind.plural, kind.group, kind.name
             ))?;
         }
         if args.cascade && !self.serving.is_empty() {
-            say::result(format_args!(
+            output::result(format_args!(
                 "and before, when the controller has cleaned the members: {}",
                 self.serving
             ))?;
         }
-        if let Some(carried) = self.carried.named() {
-            say::result(format_args!(
-                "left as they are, for Karmada carries them: {carried}"
+        if let Some(karmadas) = self.karmadas.named() {
+            output::result(format_args!(
+                "left as they are, because Karmada manages them: {karmadas}"
             ))?;
         }
         if args.keep_services {
-            return say::result(
-                "then nobody keeps up what reaches across clusters: Services and EndpointSlices stay in the members as they are now, also when \
+            return output::result(
+                "after that nothing updates multi-cluster services: Services and EndpointSlices stay in the members as they are now, also when \
                  endpoints come and go",
             );
         }
-        say::result(
-            "then MultiClusterServices are no longer judged or served, nor exports imported: clients lose what they reach in other clusters",
+        output::result(
+            "after that MultiClusterServices are neither validated nor served, and exports are not imported: clients lose their endpoints in other clusters",
         )
     }
 
-    fn say_kept(&self, args: &UninstallArgs) -> Result<(), UninstallError> {
+    fn print_kept(&self, args: &UninstallArgs) -> Result<(), UninstallError> {
         for (kind, origin) in self.definitions {
             let title = objects::title(&kind.definition()?);
             match origin {
-                Origin::Ours if !args.crds => say::result(format_args!(
-                    "hub: {title} left; --crds deletes it, and with it every {}",
+                Origin::Managed if !args.crds => output::result(format_args!(
+                    "hub: {title} stays; --crds deletes it, and with it every {}",
                     kind.name
                 ))?,
-                Origin::Others(_) => say::result(format_args!(
-                    "hub: {} is not causeway's, left as it is",
+                Origin::Foreign(_) => output::result(format_args!(
+                    "hub: {} is not managed by causeway, unchanged",
                     kind.name
                 ))?,
-                Origin::Ours | Origin::Absent => {}
+                Origin::Managed | Origin::Absent => {}
             }
         }
         if !self.objects.is_empty() {
-            say::result(format_args!(
-                "hub: namespace/{DEFAULT_NAMESPACE} and namespace/{MEMBERS_NAMESPACE} left, delete them if nothing else is in them"
+            output::result(format_args!(
+                "hub: namespace/{DEFAULT_NAMESPACE} and namespace/{MEMBERS_NAMESPACE} kept; delete them if they are empty"
             ))?;
         }
         Ok(())
     }
 
     /// What is left in the members, which the hub's credentials do not reach any more.
-    async fn say_members(&self, hub: &ApiServer) -> Result<(), UninstallError> {
+    async fn report_members(&self, hub: &ApiServer) -> Result<(), UninstallError> {
         let joined = self.serving.clusters();
         if !joined.is_empty() {
-            say::result(format_args!(
-                "note: causeway's account is left in {}; remove it there with kubectl delete -f manifests/member/rbac.yaml",
+            output::result(format_args!(
+                "note: causeway's account remains in {}; to delete it, run there: kubectl delete -f manifests/member/rbac.yaml",
                 joined.join(", ")
             ))?;
         }
@@ -264,27 +264,27 @@ impl Scene {
             .clusters
             .iter()
             .filter(|one| others.contains(&one.name_any()));
-        leftovers::say(hub, others).await
+        leftovers::report(hub, others).await
     }
 }
 
 /// Every object of a kind, none where it is not served.
-async fn list<K>(hub: &ApiServer) -> Result<Vec<K>, AskError>
+async fn list<K>(hub: &ApiServer) -> Result<Vec<K>, RequestError>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     let api: Api<K> = Api::all(hub.client.clone());
-    match hub.ask(api.list(&ListParams::default())).await {
+    match hub.request(api.list(&ListParams::default())).await {
         Ok(list) => Ok(list.items),
-        Err(AskError::NotFound { .. }) => Ok(Vec::new()),
+        Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
-fn ask_person(hub: &ApiServer) -> Result<(), UninstallError> {
+fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {
     let input = io::stdin();
     if !input.is_terminal() {
-        return Err(UninstallError::Unasked);
+        return Err(UninstallError::NotConfirmed);
     }
     write!(
         io::stderr(),
@@ -310,25 +310,29 @@ fn agrees(input: &mut impl BufRead) -> io::Result<bool> {
 
 /// Deletes what causeway serves, and waits until its controller is done: first the services, while all members are known, then
 /// the Clusters.
-async fn clean(hub: &ApiServer, scene: &Scene, args: &UninstallArgs) -> Result<(), UninstallError> {
+async fn clean(
+    hub: &ApiServer,
+    inventory: &Inventory,
+    args: &UninstallArgs,
+) -> Result<(), UninstallError> {
     let deadline = Instant::now() + args.timeout;
-    for (namespace, name) in scene.serving.services() {
+    for (namespace, name) in inventory.serving.services() {
         objects::remove(hub, &object(&SERVICES, Some(namespace), &name)?).await?;
     }
     cleaned(hub, deadline, args, Serving::without_clusters).await?;
-    for name in scene.serving.clusters() {
+    for name in inventory.serving.clusters() {
         objects::remove(hub, &object(&CLUSTERS, None, name)?).await?;
     }
     cleaned(hub, deadline, args, |serving| serving).await?;
-    for cluster in &scene.clusters {
+    for cluster in &inventory.clusters {
         let name = cluster.name_any();
         let Ok(known) = ClusterName::try_from(&*name) else {
             continue;
         };
         hub::forget_credentials(hub, &known).await?;
-        let trouble = unjoin::cleaning(cluster);
-        if scene.serving.clusters().contains(&name) && !trouble.is_empty() {
-            unjoin::say_left(hub, &name, &trouble).await?;
+        let problem = unjoin::cleaning(cluster);
+        if inventory.serving.clusters().contains(&name) && !problem.is_empty() {
+            unjoin::report_left(hub, &name, &problem).await?;
         }
     }
     Ok(())
@@ -356,15 +360,15 @@ async fn cleaned(
     args: &UninstallArgs,
     part: impl Fn(Serving) -> Serving,
 ) -> Result<(), UninstallError> {
-    let mut ticks = interval(LOOK_EVERY);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = String::new();
     loop {
         ticks.tick().await;
         let (services, clusters) = (list(hub).await?, list(hub).await?);
         let works = karmada::works(hub, None).await?.unwrap_or_default();
-        let carried = Carried::of(&services, &works);
-        let left = part(Serving::of(&services, &clusters, &carried));
+        let karmadas = ManagedByKarmada::of(&services, &works);
+        let left = part(Serving::of(&services, &clusters, &karmadas));
         if left.is_empty() {
             return Ok(());
         }
@@ -377,7 +381,7 @@ async fn cleaned(
         }
         let now = left.to_string();
         if now != last {
-            say::progress(format_args!(
+            output::progress(format_args!(
                 "waiting for the controller to clean up after {now}"
             ))?;
         }
@@ -396,7 +400,7 @@ async fn remove_definition(
     let name = definition.name_any();
     let definitions: Api<CustomResourceDefinition> = Api::all(hub.client.clone());
     let deadline = Instant::now() + args.timeout;
-    let gone = follow::one(definitions, &name, deadline, |found| {
+    let gone = wait::until(definitions, &name, deadline, |found| {
         found.is_none().then_some(())
     });
     let seconds = args.timeout.as_secs();

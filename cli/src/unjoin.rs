@@ -8,16 +8,16 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use tokio::time::Instant;
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UnjoinArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::definitions::{self, DefinitionError};
-use crate::follow::Late;
 use crate::hub::{self, HubError};
 use crate::join::{self, JoinError};
 use crate::member::{self, MemberError};
 use crate::objects::{self, ObjectError};
-use crate::say::OutputError;
-use crate::{follow, say};
+use crate::output::OutputError;
+use crate::wait::TimedOut;
+use crate::{output, wait};
 
 /// A cluster could not be taken out.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub(crate) enum UnjoinError {
     #[error(transparent)]
     Name(#[from] JoinError),
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Hub(#[from] HubError),
     #[error(transparent)]
@@ -48,15 +48,15 @@ pub(crate) enum UnjoinError {
         given: String,
     },
     #[error(
-        "the controller has not finished cleaning {name} within {seconds} s{late} (finalizers: {finalizers}); check that \
-         causeway-controller runs and run this again, or give up what it would clean: \
+        "the controller has not finished the cleanup of {name} within {seconds} s{late} (finalizers: {finalizers}); check that \
+         causeway-controller is running and run this again, or remove the finalizers without a cleanup: \
          kubectl patch cluster {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'"
     )]
     NotCleaned {
         name: ClusterName,
         seconds: u64,
         finalizers: String,
-        late: Late,
+        late: TimedOut,
     },
 }
 
@@ -84,9 +84,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     let mut found = stored.is_some();
     if found && objects::delete(&hub, &cluster).await? {
         let unready = gone(&hub, &name, args).await?;
-        say::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
+        output::result(format_args!("hub: {} deleted", objects::title(&cluster)))?;
         if !unready.is_empty() {
-            say_left(&hub, &name, &unready).await?;
+            report_left(&hub, &name, &unready).await?;
         }
     }
     found |= hub::forget_credentials(&hub, &name).await?;
@@ -96,14 +96,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &UnjoinArgs) -> Result<(), UnjoinEr
     match member {
         Some(member) => {
             member::revoke(&member, &hub.uid().await?).await?;
-            definitions::say_left(&member).await?;
+            definitions::report_left(&member).await?;
         }
-        None => say::result(format_args!(
-            "member: causeway's account and its rights are left; remove them with \
+        None => output::result(format_args!(
+            "member: causeway's account and its rights remain; to delete them, run \
              kubectl mcs unjoin {name} --member-kubeconfig FILE"
         ))?,
     }
-    still_named(&hub, &name).await
+    report_services(&hub, &name).await
 }
 
 /// Waits until the controller has let go of the Cluster; why the member could not be cleaned, if it was not ready at the end.
@@ -117,7 +117,7 @@ async fn gone(
     let mut shown = Ok(());
     let clusters: Api<Cluster> = Api::all(hub.client.clone());
     let deadline = Instant::now() + args.timeout;
-    let is_gone = follow::one(clusters, name.as_str(), deadline, |cluster| {
+    let is_gone = wait::until(clusters, name.as_str(), deadline, |cluster| {
         let Some(cluster) = cluster.filter(|cluster| cluster.metadata.deletion_timestamp.is_some())
         else {
             return Some(());
@@ -125,7 +125,7 @@ async fn gone(
         finalizers = cluster.finalizers().join(", ");
         let now = cleaning(cluster);
         if last.as_ref() != Some(&now) && shown.is_ok() {
-            shown = say::progress(format_args!("waiting for {name} to be cleaned{now}"));
+            shown = output::progress(format_args!("waiting for the cleanup of {name}{now}"));
         }
         last = Some(now);
         None
@@ -143,13 +143,13 @@ async fn gone(
 }
 
 /// Names the way to what the controller had to leave.
-pub(crate) async fn say_left(
+pub(crate) async fn report_left(
     hub: &ApiServer,
     name: impl Display,
     why: &str,
 ) -> Result<(), OutputError> {
-    say::result(format_args!(
-        "note: {name} could not be cleaned{why}; what causeway wrote there is left. When it is back join and unjoin it again, or \
+    output::result(format_args!(
+        "note: {name} could not be cleaned up{why}; what causeway wrote there remains. When it can be reached, join and unjoin it again, or \
          run there: {}",
         hub::leftovers_command(hub).await
     ))
@@ -169,17 +169,17 @@ pub(crate) fn cleaning(cluster: &Cluster) -> String {
         .unwrap_or_default()
 }
 
-/// Names the services that ask for the cluster still.
-async fn still_named(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
+/// Reports the services that still name the cluster.
+async fn report_services(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinError> {
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
-    let services = match hub.ask(services.list(&ListParams::default())).await {
+    let services = match hub.request(services.list(&ListParams::default())).await {
         Ok(list) => list.items,
-        Err(AskError::NotFound { .. } | AskError::NotAllowed { .. }) => return Ok(()),
+        Err(RequestError::NotFound { .. } | RequestError::NotAllowed { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
     for service in services.iter().filter(|service| names(service, name)) {
         let (namespace, service) = (service.namespace().unwrap_or_default(), service.name_any());
-        say::result(format_args!(
+        output::result(format_args!(
             "note: MultiClusterService {namespace}/{service} still names {name}"
         ))?;
     }
@@ -187,10 +187,11 @@ async fn still_named(hub: &ApiServer, name: &ClusterName) -> Result<(), UnjoinEr
 }
 
 fn names(service: &MultiClusterService, name: &ClusterName) -> bool {
-    domain::MultiClusterService::try_from(service).is_ok_and(|wish| {
-        wish.providers
+    domain::MultiClusterService::try_from(service).is_ok_and(|desired| {
+        desired
+            .providers
             .named()
-            .chain(wish.consumers.named())
+            .chain(desired.consumers.named())
             .any(|named| named == name)
     })
 }

@@ -3,24 +3,24 @@
 use causeway::api::MultiClusterService;
 use kube::Resource as _;
 
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, VersionArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::hub::DEFINE;
-use crate::say;
-use crate::say::OutputError;
+use crate::output;
+use crate::output::OutputError;
 
-/// The versions could not be told.
+/// The versions could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VersionError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Output(#[from] OutputError),
 }
 
 /// Shows the version of this program, then that of the hub and whether it serves MultiClusterService.
 pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), VersionError> {
-    say::result(format_args!(
+    output::result(format_args!(
         "Client Version: v{}",
         env!("CARGO_PKG_VERSION")
     ))?;
@@ -28,19 +28,22 @@ pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), Version
         return Ok(());
     }
     let hub = ApiServer::hub(hub).await?;
-    let info = hub.ask(hub.client.apiserver_version()).await?;
-    say::result(format_args!(
+    let info = hub.request(hub.client.apiserver_version()).await?;
+    output::result(format_args!(
         "Hub Version: {} at {}",
         info.git_version,
         hub.url()
     ))?;
     let version = MultiClusterService::api_version(&());
-    let served = match hub.ask(hub.client.list_api_group_resources(&version)).await {
+    let served = match hub
+        .request(hub.client.list_api_group_resources(&version))
+        .await
+    {
         Ok(list) => list
             .resources
             .iter()
             .any(|resource| resource.name == MultiClusterService::plural(&())),
-        Err(AskError::NotFound { .. }) => false,
+        Err(RequestError::NotFound { .. }) => false,
         Err(error) => return Err(error.into()),
     };
     let served = if served {
@@ -48,5 +51,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &VersionArgs) -> Result<(), Version
     } else {
         format!("not served ({DEFINE})")
     };
-    Ok(say::result(format_args!("MultiClusterService: {served}"))?)
+    Ok(output::result(format_args!(
+        "MultiClusterService: {served}"
+    ))?)
 }

@@ -44,7 +44,7 @@ pub mod reason {
     pub const WRITE_CONFLICT: &str = "WriteConflict";
     /// No cluster's endpoints are used: those that provide the service are withdrawn, given up or left out.
     pub const NO_PROVIDERS: &str = "NoProviders";
-    /// Karmada's own controllers carry this service; causeway begins nothing beside them.
+    /// Karmada's own controllers manage this service; causeway does not begin beside them.
     pub const MANAGED_BY_KARMADA: &str = "ManagedByKarmada";
     /// [`super::READY`] of a MultiClusterService is True.
     pub const READY: &str = "Ready";
@@ -76,7 +76,7 @@ pub mod reason {
     pub const EXPORTED: &str = "Exported";
     /// That is since when the hub's causeway first saw the ServiceExport, or since its creation not long before.
     pub const FIRST_SEEN: &str = "FirstSeen";
-    /// What a ServiceExport or ServiceImport asks for is under way.
+    /// The ServiceExport or ServiceImport is being processed.
     pub const PENDING: &str = "Pending";
     /// The service cannot be exported, or not imported everywhere.
     pub const FAILED: &str = "Failed";

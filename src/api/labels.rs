@@ -6,7 +6,7 @@ pub const DOMAIN: &str = "mcs.causeway.dev";
 /// The field manager, and the value of [`MANAGED_BY`], of all that causeway writes.
 pub const MANAGER: &str = "causeway";
 
-/// Says who keeps an object (Kubernetes' recommended labels).
+/// Says who manages an object (Kubernetes' recommended labels).
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
 /// The UID of the hub's kube-system namespace, on everything that a controller of this hub wrote into a member.
@@ -58,7 +58,7 @@ pub const WORK_SERVICE_NAMESPACE: &str = "multiclusterservice.karmada.io/namespa
 /// Label of Karmada's Works that belong to a MultiClusterService: its name.
 pub const WORK_SERVICE_NAME: &str = "multiclusterservice.karmada.io/name";
 
-/// Label of Karmada's Works that hold an EndpointSlice collected from its provider: which of Karmada's APIs asked for it.
+/// Label of Karmada's Works that hold an EndpointSlice collected from its provider: which of Karmada's APIs needs it.
 pub const WORK_COLLECTED_BY: &str = "endpointslice.karmada.io/managed-by";
 
 /// The Service that an EndpointSlice belongs to.
@@ -88,7 +88,7 @@ pub const POLICY_IDS: [&str; 2] = [
     "clusterpropagationpolicy.karmada.io/permanent-id",
 ];
 
-/// Says which controller keeps an EndpointSlice.
+/// Says which controller manages an EndpointSlice.
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 
 /// [`SLICE_MANAGED_BY`] of every copy: Karmada's name, so that Karmada's collectors leave copies alone.

@@ -23,7 +23,7 @@ pub enum Version {
     /// The newer, and the one that is stored.
     #[default]
     V1beta1,
-    /// The older; CoreDNS asks for it.
+    /// The older; CoreDNS uses it.
     V1alpha1,
 }
 
@@ -236,10 +236,10 @@ macro_rules! object {
             pub kind: String,
             /// Name, namespace, labels and so on.
             pub metadata: ObjectMeta,
-            /// What is asked for.
+            /// The desired state.
             #[serde(default)]
             pub spec: $spec,
-            /// What is so.
+            /// The observed state.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub status: Option<$status>,
         }

@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use super::labels;
 use crate::domain::ServiceKey;
 
-/// What the annotation [`labels::OWNER`] begins with on what a MultiClusterService asks for.
+/// What the annotation [`labels::OWNER`] begins with on objects of a MultiClusterService.
 pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
 /// The exported service that a Service was derived for, where causeway, of whichever hub, derived it: its labels say so, and so does the
 /// record of its owner, if it has one. The name of a Service says nothing: people and MultiClusterServices choose theirs.
 pub fn derived_for(meta: &ObjectMeta) -> Option<&str> {
-    keeper(meta)?;
+    managing_hub(meta)?;
     let of = label(meta, labels::MULTICLUSTER_SERVICE_NAME)?;
     let owner = annotation(meta, labels::OWNER);
     let is_delivered = owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER));
     (!is_delivered).then_some(of)
 }
 
-/// Why the clusterset's name of a service does not lead to it in a cluster where somebody else made the ServiceImport, and what to type
+/// Why the clusterset's name of a service does not lead to it in a cluster with a foreign ServiceImport, and what to type
 /// there: DNS answers with the addresses in the import's spec, which is theirs to write (KEP-1645, "DNS").
 pub fn unresolved(
     key: &ServiceKey,
@@ -56,18 +56,18 @@ pub fn unresolved(
     Some((why, remedy))
 }
 
-/// The hub whose causeway keeps the object: it bears that hub's label, and nobody has applied it since.
-pub fn keeper(meta: &ObjectMeta) -> Option<&str> {
+/// The hub whose causeway manages the object: it bears that hub's label, and nobody has applied it since.
+pub fn managing_hub(meta: &ObjectMeta) -> Option<&str> {
     let hub = label(meta, labels::HUB)?;
     claimant(meta).is_none().then_some(hub)
 }
 
-/// Whether Karmada propagated the object into this cluster, and keeps it.
+/// Whether Karmada propagated the object into this cluster, and manages it.
 pub fn is_karmadas(meta: &ObjectMeta) -> bool {
     label(meta, labels::KARMADA_MANAGED) == Some("true")
 }
 
-/// Who applied the object, where somebody but causeway did: it is theirs from then on, whoever made it.
+/// Who applied the object, other than causeway: it is foreign from then on, whoever created it.
 ///
 /// To apply is to say what the object is to be from now on, and whoever does will do so again. Server-side apply leaves an entry
 /// `Apply` in `metadata.managedFields` (Kubernetes, "Server-Side Apply"), which counts where it owns part of the spec: who applies a label or
@@ -122,7 +122,7 @@ fn claims(meta: &ObjectMeta) -> impl Iterator<Item = &ManagedFieldsEntry> {
     meta.managed_fields.iter().flatten().filter(is_claim)
 }
 
-/// What causeway wrote on an object that somebody has applied since, and is to take off it: then it is plainly theirs.
+/// What causeway wrote on an object that is foreign since somebody applied it, and is to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marks {
     /// The hub whose causeway made them.
@@ -134,7 +134,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Reads what is left of causeway's on an object that is somebody else's. What the claimant applied is not taken off, for it would come
+    /// Reads what is left of causeway's on a foreign object. What the claimant applied is not taken off, for it would come
     /// back with the next apply.
     pub fn read(meta: &ObjectMeta) -> Option<Self> {
         let hub = label(meta, labels::HUB)?;
@@ -305,7 +305,7 @@ mod tests {
         ] {
             let meta = managed(json!([ours, other]));
             assert_eq!(claimant(&meta), by, "{meta:?}");
-            assert_eq!(keeper(&meta), by.is_none().then_some("h"), "{meta:?}");
+            assert_eq!(managing_hub(&meta), by.is_none().then_some("h"), "{meta:?}");
             assert_eq!(Marks::read(&meta).is_some(), by.is_some(), "{meta:?}");
         }
     }
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_writer_but_causeway_is_told_and_whoever_wrote_the_status_is_another() {
+    fn the_last_writer_but_causeway_is_found_and_that_of_the_status_is_another() {
         let at = |manager: &str, second: u8, subresource: Option<&str>| {
             let mut entry = entry(manager, "Update", json!({"f:spec": {}}));
             entry["time"] = json!(format!("2026-01-01T00:00:{second:02}Z"));
@@ -401,11 +401,17 @@ mod tests {
         assert_eq!(removal["metadata"]["labels"], json!({labels::HUB: null}));
         let own_marks = json!({"f:labels": {format!("f:{}", labels::HUB): {}}});
         let applied = managed(json!([entry("flux", "Apply", spec_and(own_marks))]));
-        assert_eq!((Marks::read(&applied), keeper(&applied)), (None, None));
+        assert_eq!(
+            (Marks::read(&applied), managing_hub(&applied)),
+            (None, None)
+        );
         let text = json!({"metadata": {"labels": {labels::HUB: "h"}}}).to_string();
         let mut applied = managed(json!([]));
         let annotations = applied.annotations.as_mut().expect("annotations");
         annotations.insert(labels::LAST_APPLIED.to_owned(), text);
-        assert_eq!((Marks::read(&applied), keeper(&applied)), (None, None));
+        assert_eq!(
+            (Marks::read(&applied), managing_hub(&applied)),
+            (None, None)
+        );
     }
 }

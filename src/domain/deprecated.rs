@@ -24,7 +24,7 @@ pub enum ClusterField {
 }
 
 impl ClusterField {
-    /// The deprecated fields, in the order in which they are judged.
+    /// The deprecated fields, in the order in which they are checked.
     pub const DEPRECATED: [Self; 3] = [
         Self::Range,
         Self::ServiceProvision,

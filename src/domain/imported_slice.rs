@@ -11,7 +11,7 @@ pub const KARMADA: &str = "Karmada";
 const IMPORTERS: [(&str, &str); 6] = [
     // karmada-io/karmada, pkg/util/constants.go: EndpointSliceDispatchControllerLabelValue. Causeway's copies bear it too.
     (labels::SLICE_DISPATCHER, KARMADA),
-    // The same file: EndpointSliceControllerLabelValue, of what ServiceExports have Karmada carry.
+    // The same file: EndpointSliceControllerLabelValue, of what Karmada copies for ServiceExports.
     (labels::KARMADA_SLICE_CONTROLLER, KARMADA),
     // cilium/cilium, pkg/k8s/utils/utils.go: EndpointSliceMeshControllerName
     (

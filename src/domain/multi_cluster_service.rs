@@ -47,7 +47,7 @@ impl ClusterSelection {
         }
     }
 
-    /// The clusters that are asked for by name.
+    /// The clusters that are selected by name.
     pub fn named(&self) -> impl Iterator<Item = &ClusterName> {
         match self {
             Self::All => None,
@@ -58,7 +58,7 @@ impl ClusterSelection {
     }
 }
 
-/// What a MultiClusterService asks for, understood: deprecated fields resolved, repetitions folded.
+/// The desired state of a MultiClusterService: deprecated fields resolved, repetitions merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiClusterService {
     /// How the service is exposed.
@@ -90,18 +90,21 @@ impl TryFrom<&MultiClusterServiceSpec> for MultiClusterService {
 }
 
 impl MultiClusterService {
-    /// Reads a spec; `None` where anything is wrong in it, all of which is told, one error after the other.
-    pub fn read(spec: &MultiClusterServiceSpec, tell: &mut dyn FnMut(FieldError)) -> Option<Self> {
+    /// Reads a spec; `None` where anything is wrong in it, and every error goes to `report`.
+    pub fn read(
+        spec: &MultiClusterServiceSpec,
+        report: &mut dyn FnMut(FieldError),
+    ) -> Option<Self> {
         let mut is_right = true;
-        let mut tell = |error| {
+        let mut report = |error| {
             is_right = false;
-            tell(error);
+            report(error);
         };
-        let exposure = exposure(spec, &mut tell);
-        let ports = ports(spec, &mut tell);
-        let providers = clusters(spec, ClusterField::Providers, &mut tell);
-        let consumers = clusters(spec, ClusterField::Consumers, &mut tell);
-        disagreements(spec).for_each(tell);
+        let exposure = exposure(spec, &mut report);
+        let ports = ports(spec, &mut report);
+        let providers = clusters(spec, ClusterField::Providers, &mut report);
+        let consumers = clusters(spec, ClusterField::Consumers, &mut report);
+        disagreements(spec).for_each(report);
         exposure.filter(|_| is_right).map(|exposure| Self {
             exposure,
             ports,
@@ -113,7 +116,7 @@ impl MultiClusterService {
 
 fn exposure(
     spec: &MultiClusterServiceSpec,
-    tell: &mut dyn FnMut(FieldError),
+    report: &mut dyn FnMut(FieldError),
 ) -> Option<ExposureType> {
     let mut known = None;
     let mut distinct = BTreeSet::new();
@@ -121,7 +124,7 @@ fn exposure(
         distinct.insert(type_.as_str());
         match ExposureType::named(type_) {
             Some(type_) => known = Some(type_),
-            None => tell(FieldError::not_supported(
+            None => report(FieldError::not_supported(
                 format!("spec.types[{index}]"),
                 type_.as_str(),
                 TYPES,
@@ -129,7 +132,7 @@ fn exposure(
         }
     }
     if spec.types.is_empty() {
-        tell(FieldError::required(
+        report(FieldError::required(
             "spec.types",
             "name one type: CrossCluster or LoadBalancer",
         ));
@@ -137,7 +140,7 @@ fn exposure(
     if distinct.len() > 1 {
         let detail =
             "at most one type; make a MultiClusterService either CrossCluster or LoadBalancer";
-        tell(FieldError::invalid(
+        report(FieldError::invalid(
             "spec.types",
             spec.types.clone(),
             detail,
@@ -146,21 +149,21 @@ fn exposure(
     known
 }
 
-fn ports(spec: &MultiClusterServiceSpec, tell: &mut dyn FnMut(FieldError)) -> ExposedPorts {
+fn ports(spec: &MultiClusterServiceSpec, report: &mut dyn FnMut(FieldError)) -> ExposedPorts {
     let mut entries: Vec<ExposedPort> = Vec::new();
     let mut earlier = Earlier::default();
     for (index, port) in spec.ports.iter().enumerate() {
         let path = format!("spec.ports[{index}]");
         let name = port.name.as_deref().filter(|name| !name.is_empty());
         if let Some(error) = name.and_then(|name| dns1123_label(name).err()) {
-            tell(FieldError::invalid(
+            report(FieldError::invalid(
                 format!("{path}.name"),
                 name,
                 error.to_string(),
             ));
         }
         let Some(number) = u16::try_from(port.port).ok().filter(|number| *number > 0) else {
-            tell(FieldError::invalid(
+            report(FieldError::invalid(
                 format!("{path}.port"),
                 port.port,
                 "must be between 1 and 65535, inclusive",
@@ -168,7 +171,7 @@ fn ports(spec: &MultiClusterServiceSpec, tell: &mut dyn FnMut(FieldError)) -> Ex
             continue;
         };
         if let Some(error) = earlier.repetition(name, number, &path) {
-            tell(error);
+            report(error);
         }
         entries.push(ExposedPort {
             name: name.map(Into::into),
@@ -234,7 +237,7 @@ fn described(name: Option<&str>, number: u16) -> String {
 fn clusters(
     spec: &MultiClusterServiceSpec,
     field: ClusterField,
-    tell: &mut dyn FnMut(FieldError),
+    report: &mut dyn FnMut(FieldError),
 ) -> ClusterSelection {
     let mut named = BTreeSet::new();
     let effective = field.effective(spec);
@@ -245,7 +248,7 @@ fn clusters(
                     named.insert(name);
                 }
                 Ok(_) => {}
-                Err(error) => tell(FieldError::invalid(
+                Err(error) => report(FieldError::invalid(
                     field.entry_path(index),
                     name,
                     error.to_string(),

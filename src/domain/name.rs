@@ -14,7 +14,7 @@ const CLUSTER_NAME_MAX: usize = 48;
 const DERIVED_PREFIX: &str = "derived-";
 const DERIVED_KEPT: usize = 46;
 
-/// The name of a Cluster: a DNS-1123 label of at most 48 characters, as Karmada asks for it.
+/// The name of a Cluster: a DNS-1123 label of at most 48 characters, as Karmada requires it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterName(Arc<str>);
 

@@ -23,7 +23,7 @@ pub struct Ranges {
     others: Vec<(ClusterName, Vec<IpNet>)>,
 }
 
-/// Why an address is not carried to other clusters.
+/// Why an address is not copied to other clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddressRefusal {
     /// Traffic to it does not leave the node.
@@ -78,7 +78,7 @@ impl Ranges {
         }
     }
 
-    /// Why an address is not carried, if it is not.
+    /// Why an address is not copied, if it is not.
     pub fn refusal(&self, address: IpAddr) -> Option<AddressRefusal> {
         let address = address.to_canonical();
         if !is_routable(address) {

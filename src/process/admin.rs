@@ -21,9 +21,9 @@ pub enum AdminError {
     /// The address cannot be listened on.
     #[error("the admin server cannot listen on {address}")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// Serving failed.
@@ -90,8 +90,8 @@ async fn readyz(State(shown): State<Shown>) -> Response {
         }
         Err(Unready::Awaits(names)) => {
             let mut text = format!("awaiting {}\n", names.join(", "));
-            for trouble in shown.readiness.troubles() {
-                text.push_str(&format!("{trouble}\n"));
+            for problem in shown.readiness.problems() {
+                text.push_str(&format!("{problem}\n"));
             }
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }
@@ -145,7 +145,7 @@ mod tests {
                 && answer.ends_with("awaiting services of the hub\n"),
             "{answer}"
         );
-        awaited.is_held_up("the hub refuses");
+        awaited.is_blocked_by("the hub refuses");
         let answer = get(address, "/readyz").await;
         assert!(
             answer

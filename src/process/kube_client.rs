@@ -28,7 +28,7 @@ pub enum HubAccess {
 /// Why there is no client of the hub.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// The kubeconfig says no usable context.
+    /// The kubeconfig has no usable context.
     #[error("the kubeconfig cannot be used: {0}")]
     Kubeconfig(#[from] KubeconfigError),
     /// The pod has no usable service account.
@@ -48,7 +48,7 @@ pub enum HubError {
 /// [`READ_TIMEOUT`] is only for watches.
 ///
 /// # Errors
-/// [`HubError`] where the access cannot be used. The hub is not asked for anything yet.
+/// [`HubError`] where the access cannot be used. No request is sent yet.
 pub async fn hub_client(access: &HubAccess, component: &str) -> Result<Client, HubError> {
     Ok(Client::try_from(hub_config(access, component).await?)?)
 }

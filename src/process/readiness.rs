@@ -12,29 +12,29 @@ pub struct Readiness(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     next: u64,
-    awaited: BTreeMap<u64, Thing>,
+    awaited: BTreeMap<u64, Dependency>,
     shutting_down: bool,
 }
 
 #[derive(Debug)]
-struct Thing {
+struct Dependency {
     name: String,
     /// Why it is not there, where that is known.
-    trouble: Option<String>,
+    problem: Option<String>,
 }
 
 /// Why a process is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unready {
-    /// These things are awaited, in the order in which the process began to await them.
+    /// These dependencies are awaited, in the order in which the process began to await them.
     Awaits(Vec<String>),
     /// The process is about to end.
     ShuttingDown,
 }
 
-/// One awaited thing; the process is ready when all of these are dropped.
+/// One awaited dependency; the process is ready when all of these are dropped.
 #[derive(Debug)]
-#[must_use = "the process stops awaiting a thing when its handle is dropped"]
+#[must_use = "the process stops awaiting a dependency when its handle is dropped"]
 pub struct Awaited {
     id: u64,
     readiness: Readiness,
@@ -47,8 +47,8 @@ impl Readiness {
         let id = state.next;
         state.next += 1;
         let name = name.into();
-        let trouble = None;
-        state.awaited.insert(id, Thing { name, trouble });
+        let problem = None;
+        state.awaited.insert(id, Dependency { name, problem });
         Awaited {
             id,
             readiness: self.clone(),
@@ -71,17 +71,20 @@ impl Readiness {
         } else if state.awaited.is_empty() {
             Ok(())
         } else {
-            let names = state.awaited.values().map(|thing| thing.name.clone());
+            let names = state
+                .awaited
+                .values()
+                .map(|dependency| dependency.name.clone());
             Err(Unready::Awaits(names.collect()))
         }
     }
 
-    /// Why awaited things are not there, as far as that is known: `name: why`.
-    pub fn troubles(&self) -> Vec<String> {
+    /// Why awaited dependencies are not there, as far as that is known: `name: why`.
+    pub fn problems(&self) -> Vec<String> {
         let state = self.state();
-        let known = state.awaited.values().filter_map(|thing| {
-            let trouble = thing.trouble.as_ref()?;
-            Some(format!("{}: {trouble}", thing.name))
+        let known = state.awaited.values().filter_map(|dependency| {
+            let problem = dependency.problem.as_ref()?;
+            Some(format!("{}: {problem}", dependency.name))
         });
         known.collect()
     }
@@ -92,14 +95,14 @@ impl Readiness {
 }
 
 impl Awaited {
-    /// Says why the thing is not there yet, for /readyz to tell.
-    pub fn is_held_up(&self, why: impl Into<String>) {
-        if let Some(thing) = self.readiness.state().awaited.get_mut(&self.id) {
-            thing.trouble = Some(why.into());
+    /// Says why the dependency is not there yet, for /readyz to tell.
+    pub fn is_blocked_by(&self, why: impl Into<String>) {
+        if let Some(dependency) = self.readiness.state().awaited.get_mut(&self.id) {
+            dependency.problem = Some(why.into());
         }
     }
 
-    /// The thing is there.
+    /// The dependency is there.
     pub fn ready(self) {
         drop(self);
     }
@@ -125,11 +128,11 @@ mod tests {
             readiness.check(),
             Err(Unready::Awaits(vec!["services".into(), "clusters".into()]))
         );
-        services.is_held_up("forbidden");
-        clusters.is_held_up("refused");
-        clusters.is_held_up("late");
+        services.is_blocked_by("forbidden");
+        clusters.is_blocked_by("refused");
+        clusters.is_blocked_by("late");
         assert_eq!(
-            readiness.troubles(),
+            readiness.problems(),
             ["services: forbidden", "clusters: late"]
         );
         services.ready();
@@ -137,10 +140,10 @@ mod tests {
             readiness.check(),
             Err(Unready::Awaits(vec!["clusters".into()]))
         );
-        assert_eq!(readiness.troubles(), ["clusters: late"]);
+        assert_eq!(readiness.problems(), ["clusters: late"]);
         drop(clusters);
         assert_eq!(readiness.check(), Ok(()));
-        assert!(readiness.troubles().is_empty());
+        assert!(readiness.problems().is_empty());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The life of a process: it serves until a signal or a failed task, then ends in order.
 //!
-//! The order: unready, a short wait so that clients go elsewhere, tasks are asked to end, and are awaited. A second
+//! The order: unready, a short wait so that clients go elsewhere, tasks are cancelled, and awaited. A second
 //! signal does not wait.
 
 use std::io;
@@ -17,10 +17,10 @@ use super::metrics::Metrics;
 use super::readiness::{Awaited, Readiness};
 use super::supervise::{TaskFailure, Tasks};
 
-/// How long tasks may take to end once they are asked to.
+/// How long tasks may take to end once they are cancelled.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Why a process did not end well.
+/// Why a process did not end in order.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The signals cannot be received.
@@ -110,14 +110,14 @@ impl Process {
     /// the tasks `unready_wait` goes by.
     ///
     /// # Errors
-    /// [`ProcessError`] unless a signal asked for the end and every task ended well.
+    /// [`ProcessError`] unless a signal ended it and every task ended in order.
     pub async fn run(self, unready_wait: Duration) -> Result<(), ProcessError> {
         self.run_lingering(async move { sleep(unready_wait).await })
             .await
     }
 
     /// As [`Process::run`]; between being unready and the end of the tasks `linger` is awaited, which is first polled
-    /// when the process is unready and [leaving](Tasks::is_leaving).
+    /// when the process is unready and [terminating](Tasks::is_terminating).
     ///
     /// # Errors
     /// As [`Process::run`].
@@ -128,7 +128,7 @@ impl Process {
         drop(self.start.take());
         let failure = self.ends().await;
         self.readiness.shut_down();
-        self.tasks.leave();
+        self.tasks.begin_termination();
         let drained = async {
             linger.await;
             timeout(DRAIN_DEADLINE, self.tasks.drain()).await
@@ -157,7 +157,7 @@ impl Process {
                 let failure = match admin {
                     Ok(Ok(())) => TaskFailure::Ended { task: "admin" }.into(),
                     Ok(Err(error)) => ProcessError::Admin(error),
-                    Err(error) => TaskFailure::Panicked { task: "admin", said: error.to_string() }.into(),
+                    Err(error) => TaskFailure::Panicked { task: "admin", message: error.to_string() }.into(),
                 };
                 Err(failure)
             }

@@ -25,13 +25,13 @@ use tokio_util::task::TaskTracker;
 /// A task that is gone and should not be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskFailure {
-    /// It panicked; the text is what it said.
-    #[error("task {task} panicked: {said}")]
+    /// It panicked; with the message of the panic.
+    #[error("task {task} panicked: {message}")]
     Panicked {
         /// The name of the task.
         task: &'static str,
-        /// What the panic said.
-        said: String,
+        /// The message of the panic.
+        message: String,
     },
     /// It ended with an error.
     #[error("task {task} failed: {error}")]
@@ -193,12 +193,12 @@ impl Tasks {
 
     /// Whether the process is unready for good: it still serves, and clients should go elsewhere. Precedes
     /// [`Tasks::shutdown`].
-    pub fn is_leaving(&self) -> bool {
+    pub fn is_terminating(&self) -> bool {
         self.0.leaving.load(Ordering::Relaxed)
     }
 
-    /// From now on the process is leaving.
-    pub(super) fn leave(&self) {
+    /// Marks the process as terminating.
+    pub(super) fn begin_termination(&self) {
         self.0.leaving.store(true, Ordering::Relaxed);
     }
 
@@ -238,8 +238,8 @@ impl Tasks {
 impl Inner {
     fn panicked(&self, task: &'static str, payload: &(dyn Any + Send)) -> TaskFailure {
         self.panics.get_or_create(&TaskLabel { task }).inc();
-        let said = said(payload);
-        TaskFailure::Panicked { task, said }
+        let message = panic_message(payload);
+        TaskFailure::Panicked { task, message }
     }
 
     fn ended(
@@ -291,7 +291,7 @@ impl Drop for Running {
     }
 }
 
-fn said(payload: &(dyn Any + Send)) -> String {
+fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()
         .map(ToString::to_string)
@@ -331,7 +331,7 @@ mod tests {
             failures.recv().await,
             Some(TaskFailure::Panicked {
                 task: "panics",
-                said: "on purpose".into()
+                message: "on purpose".into()
             })
         );
         let panics = tasks
@@ -394,7 +394,7 @@ mod tests {
         #[error("the list failed: {0}")]
         struct Wrapped(#[source] kube::Error);
         #[derive(Debug, thiserror::Error)]
-        #[error("the hub could not be asked")]
+        #[error("the request failed")]
         struct Boxed(#[source] Box<kube::Error>);
         let answered = |message: &str| {
             let status = kube::core::Status::failure(message, "Forbidden").with_code(403);
@@ -409,7 +409,7 @@ mod tests {
             ),
             (
                 with_causes(&Boxed(Box::new(answered(message)))),
-                format!("the hub could not be asked: {message}"),
+                format!("the request failed: {message}"),
             ),
             (with_causes(&answered("")), "Forbidden (403)".to_owned()),
         ] {

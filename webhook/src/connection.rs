@@ -107,11 +107,11 @@ impl Connection {
         let progress = self.slot.progress();
         let service = service_fn(|request| async {
             progress.request_begins();
-            if self.tasks.is_leaving() {
+            if self.tasks.is_terminating() {
                 self.drain.request_arrived();
             }
             let mut response = self.webhook.respond(request, progress).await;
-            if self.tasks.is_leaving() {
+            if self.tasks.is_terminating() {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(CONNECTION, close);
             }

@@ -54,7 +54,7 @@ pub(crate) async fn follow<K>(
                     let why = with_causes(&error);
                     tracing::warn!(watch = what, error = why, "watch of the hub failed");
                     if let Some(listed) = &listed {
-                        listed.is_held_up(why);
+                        listed.is_blocked_by(why);
                     }
                 }
                 tokio::select! {

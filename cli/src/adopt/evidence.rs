@@ -7,26 +7,26 @@ use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
-use crate::reach::ReachError;
+use crate::connectivity::ConnectError;
 use crate::snapshot::{Held, Snapshot, has, is_ready};
 use crate::{drain, karmada};
 
 /// Why a slice of Karmada's is left where it is.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreplaced {
-    #[error("no MultiClusterService asks for it, and nobody replaces it")]
+    #[error("no MultiClusterService needs it, and nothing replaces it")]
     NotAsked,
     #[error("the MultiClusterService cannot be read: {0}")]
     Unreadable(#[from] FieldErrors),
-    #[error("it does not say by its name and annotation which slice it comes from")]
+    #[error("its name and annotation do not identify its source slice")]
     NoSource,
-    #[error("{0} is not joined, so it cannot be asked what it has")]
+    #[error("{0} is not joined, so its endpoints cannot be read")]
     NotJoined(String),
-    #[error("the last list of {provider} is not believed yet: {why}")]
+    #[error("deletions in {provider} are not confirmed yet: {why}")]
     NotBelieved { provider: String, why: String },
     #[error("{provider} could not be read: {why}")]
-    Unread { provider: String, why: ReachError },
-    #[error("{0} is in Pull mode, which causeway leaves out")]
+    Unread { provider: String, why: ConnectError },
+    #[error("{0} is in Pull mode, which causeway does not serve")]
     Pulled(String),
     #[error("causeway's copy {copy} in {consumer} does not hold {address} of {provider} as ready")]
     NotReady {
@@ -69,9 +69,9 @@ pub(super) fn may_go(
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let wish = domain::MultiClusterService::try_from(object)?;
+    let desired = domain::MultiClusterService::try_from(object)?;
     let (provider, source) = karmada::source(slice).ok_or(Unreplaced::NoSource)?;
-    if !asks_for(&wish, provider, consumer) {
+    if !asks_for(&desired, provider, consumer) {
         return Ok(());
     }
     let cluster = snapshot
@@ -173,16 +173,16 @@ impl Left<'_> {
     }
 }
 
-fn asks_for(wish: &domain::MultiClusterService, provider: &str, consumer: &str) -> bool {
+fn asks_for(desired: &domain::MultiClusterService, provider: &str, consumer: &str) -> bool {
     let (Ok(from), Ok(to)) = (
         ClusterName::try_from(provider),
         ClusterName::try_from(consumer),
     ) else {
         return false;
     };
-    wish.exposure == ExposureType::CrossCluster
-        && wish.providers.includes(&from)
-        && wish.consumers.includes(&to)
+    desired.exposure == ExposureType::CrossCluster
+        && desired.providers.includes(&from)
+        && desired.consumers.includes(&to)
         && from != to
 }
 

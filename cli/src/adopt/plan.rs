@@ -1,4 +1,4 @@
-//! What is to be written so that causeway carries what Karmada carried, and what is to be waited for. Pure.
+//! What is to be written so that causeway manages what Karmada managed, and what is to be waited for. Pure.
 
 use causeway::api::{SyncMode, labels};
 use causeway::domain::{self, ClusterName};
@@ -45,7 +45,7 @@ pub(super) fn whole(snapshot: &Snapshot) -> Plan {
     Plan::steps(steps.collect())
 }
 
-/// Why causeway cannot carry the service though nothing of Karmada's stood in the way.
+/// Why causeway cannot manage the service though nothing of Karmada's stood in the way.
 pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     let works = snapshot.works.iter().flatten();
     let mut members = works.map(Work::member);
@@ -55,7 +55,7 @@ pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     });
     pulled.map(|member| {
         format!(
-            "{member} takes part in it and is in Pull mode, which causeway leaves out: its endpoints would stay as they are for ever. Name other \
+            "{member} takes part in it and is in Pull mode, which causeway does not serve: its endpoints would never be updated. Name other \
              clusters in spec.providerClusters and spec.consumerClusters, or join {member} in Push mode"
         )
     })
@@ -115,19 +115,19 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
         .filter(|(name, _)| may_consume(snapshot, name));
     left.extend(consumers.filter_map(|(name, held)| {
         let why = held.as_ref().err()?;
-        let why = format!("it could not be read, so what Karmada left there is not known: {why}");
+        let why = format!("cannot be read, so objects of Karmada may remain there: {why}");
         Some(Left::member(name, why))
     }));
     (steps, left)
 }
 
 fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
-    let wish = snapshot.wish.as_ref();
-    let wish = wish.and_then(|wish| domain::MultiClusterService::try_from(wish).ok());
-    let (Some(wish), Ok(member)) = (wish, ClusterName::try_from(member)) else {
+    let desired = snapshot.wish.as_ref();
+    let desired = desired.and_then(|desired| domain::MultiClusterService::try_from(desired).ok());
+    let (Some(desired), Ok(member)) = (desired, ClusterName::try_from(member)) else {
         return true;
     };
-    wish.consumers.includes(&member)
+    desired.consumers.includes(&member)
 }
 
 /// Takes Karmada's finalizer, and the probe, off the MultiClusterService.

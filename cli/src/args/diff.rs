@@ -1,4 +1,4 @@
-//! What `diff` may be told.
+//! The arguments of `diff`.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,20 @@ use clap::Args;
 use super::Format;
 
 pub(crate) const DIFF_EXAMPLES: &str = "Examples:
-  # See what would change, in the hub and in every member, if mcs.yaml were applied
+  # Show what applying mcs.yaml would change, in the hub and in every member
   kubectl mcs diff -f mcs.yaml
 
-  # The same of what a pipeline makes
+  # Compare the output of kustomize
   kustomize build . | kubectl mcs diff -f -
 
-  # Only the addresses that clients would lose
+  # Show only the addresses that clients would lose
   kubectl mcs diff -f mcs.yaml -o json | jq '.[].clusters[] | {cluster, lost}'
 
-The hub's API server says in a dry run what it would store, with its refusals, warnings and conversions: that takes the right to create and patch \
-MultiClusterServices. What the controller would then write into the members is worked out here, from lists that are read with your own rights: get \
-Services, list Clusters and Works, get the Secrets of the members, by which these are reached, and namespace kube-system. It is worked out for a \
-controller that is started without flags, and for the MultiClusterService alone: what ServiceExports ask for stays. Nothing is changed.
+The hub's API server computes in a dry run what it would store, with refusals, warnings and conversions. What the controller would then write into \
+the members is computed here, for a controller with default flags, and for the MultiClusterService alone: ServiceExports stay as they are. Nothing is changed. \
+Required rights on the hub: create and patch MultiClusterServices, get Services, list Clusters and Works, get the Secrets of the members and namespace kube-system.
 
-Exit code: 0 nothing would change; 1 something would; 2 wrong usage, or the hub would refuse it; 3 the hub could not be asked.";
+Exit code: 0 no change; 1 changes; 2 wrong usage, or the hub would refuse it; 3 the hub cannot be reached.";
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
@@ -35,10 +34,10 @@ pub(crate) struct DiffArgs {
         hide_env = true
     )]
     pub filename: Vec<PathBuf>,
-    /// Read members whose certificate cannot be verified too, as a controller does that has this flag
+    /// Also read members whose certificate cannot be verified, as a controller with this flag does
     #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
     pub allow_insecure_members: bool,
-    /// For programs: field names that stay as they are
+    /// Output format for programs; the names of fields are stable
     #[arg(
         short,
         long,

@@ -8,7 +8,7 @@ pub(super) const JOIN_EXAMPLES: &str = "Examples:
   kubectl mcs join member2 --member-kubeconfig ~/.kube/config --member-context prod-2 --api-endpoint https://10.0.0.2:6443";
 
 pub(super) const UNJOIN_EXAMPLES: &str = "Examples:
-  # Take member1 out, and remove causeway's account from it
+  # Remove member1, and causeway's account from it
   kubectl mcs unjoin member1 --member-kubeconfig ~/.kube/member1";
 
 pub(super) const STATUS_EXAMPLES: &str = "Examples:
@@ -18,26 +18,25 @@ pub(super) const STATUS_EXAMPLES: &str = "Examples:
   # In a script: wait until Service shop/foo can be reached, at most two minutes
   kubectl mcs status foo -n shop --wait --timeout 2m
 
-Exports and imports are read in the members, with the credentials that the hub keeps for each; members that do not \
-answer are named and the rest is shown. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster \
-Services API, so they are well. What Karmada's own controllers carry (ManagedByKarmada) is judged by what the members hold, as kubectl mcs explain judges it.";
+Exports and imports are read from the members, with the credentials that the hub stores for each. Members that do not \
+answer are named. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster Services API, so they count as healthy. \
+A service that Karmada's own controllers manage (ManagedByKarmada) is healthy if the members hold every ready endpoint.";
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "Examples:
-  # Which endpoints of Service shop/foo reach which clusters, and what to do about those that do not
+  # Show which endpoints of Service shop/foo reach which clusters, and how to fix those that do not
   kubectl mcs explain foo -n shop
 
-  # Every endpoint on a line of its own
+  # Show every endpoint on its own line
   kubectl mcs explain foo -n shop --endpoints
 
-It reads the hub, and the members with the credentials that the hub keeps for each, and changes nothing. Needed on the hub: list \
-MultiClusterServices and get Services in the namespace, list Clusters, get the Secrets of the members; and, to judge more, get \
-namespace kube-system and the Lease of the controller, and on Karmada list Works and get ResourceBindings.
+Reads the hub, and the members with the credentials that the hub stores for each, and changes nothing. Required rights on the hub: list \
+MultiClusterServices and get Services in the namespace, list Clusters, get the Secrets of the members. Optional: get namespace kube-system \
+and the Lease of the controller; on Karmada list Works and get ResourceBindings.
 
-Exit code: 0 every ready endpoint is in every consumer, there is one, and nothing is known to be wrong; 1 not so; 2 wrong usage; \
-3 the hub could not be asked.";
+Exit code: 0 every ready endpoint is in every consumer, and no problem is known; 1 otherwise; 2 wrong usage; 3 the hub cannot be reached.";
 
 pub(super) const DRAIN_EXAMPLES: &str = "Examples:
-  # See what would become of it
+  # Show which services would lose member1
   kubectl mcs drain member1 --dry-run
 
   # Before maintenance: wait until no other cluster sends traffic there through causeway
@@ -46,9 +45,9 @@ pub(super) const DRAIN_EXAMPLES: &str = "Examples:
   # Use it again
   kubectl mcs drain member1 --undo
 
-It sets the annotation mcs.causeway.dev/withdraw on the Cluster, and --undo removes it. What the cluster consumes stays as it is, \
-and so do its own Services and pods. Needed on the hub: list and patch Clusters; list MultiClusterServices, to be told what \
-is affected; for --wait get namespace kube-system and the Secrets of the members.";
+Works for unreachable clusters, too. Sets the annotation mcs.causeway.dev/withdraw on the Cluster; --undo removes it. What the cluster consumes, \
+and its own Services and pods, stay as they are. Required rights on the hub: list and patch Clusters; to show what is affected, list \
+MultiClusterServices; for --wait, get namespace kube-system and the Secrets of the members.";
 
 pub(super) const CONFIRM_DELETIONS_EXAMPLES: &str = "Examples:
   # Show how many deletions are suspended
@@ -63,13 +62,16 @@ annotation mcs.causeway.dev/confirm-deletions on the Cluster to the time; later 
 get and patch Clusters; for --wait, watch them too.
 
 Exit code: 0 no deletions are suspended, or they were confirmed; 1 still suspended after --timeout, or the cluster is not joined; \
-2 wrong usage; 3 the hub could not be reached.";
+2 wrong usage; 3 the hub cannot be reached.";
 
 pub(super) const CHECK_EXAMPLES: &str = "Examples:
-  # After an installation, or when something is odd
+  # Check an installation
   kubectl mcs check
 
-It looks at the definitions, the registration of the webhook and its endpoints, the Deployments in causeway-system, the Lease of the \
-controller, the rights of its account and the Clusters, and changes nothing. What you may not see is Unknown.
+  # Show only the problems
+  kubectl mcs check -o json | jq '.checks[] | select(.state == \"Unhealthy\")'
 
-Exit code: 0 nothing is known to be wrong; 1 something is; 2 wrong usage; 3 the hub could not be asked.";
+Checks the CRDs, the registration of the webhook and its endpoints, the Deployments in causeway-system, the Lease of the controller, the \
+rights of its account and the Clusters, and changes nothing. What you may not read is Unknown.
+
+Exit code: 0 no problem is known; 1 a check is Unhealthy; 2 wrong usage; 3 the hub cannot be reached.";

@@ -1,4 +1,4 @@
-//! What `install` and `uninstall` may be told.
+//! The arguments of `install` and `uninstall`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,52 +8,51 @@ use clap::{Args, ValueEnum};
 use super::{DefaultWaitArgs, Malformed, duration};
 
 pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
-  # Install causeway, or upgrade it to the version of this program, and wait until it is ready
+  # Install causeway, or upgrade it to the version of this program
   kubectl mcs install --registry registry.example/team
 
-  # See what an upgrade would change
+  # Show what an upgrade would change
   kubectl mcs install --dry-run=server
 
-  # Keep what is applied in git
+  # Write the manifests to a file
   kubectl mcs install --registry registry.example/team --dry-run=client > causeway.yaml
 
-  # A hub without nodes: the accounts, and the address of a webhook that runs elsewhere
+  # Prepare a hub without nodes for a webhook and a controller that run elsewhere
   kubectl mcs install --external --webhook-url https://webhook.example:9443
 
-  # A Karmada control plane
+  # Prepare a Karmada control plane
   kubectl mcs install --karmada --external
 
-It applies the manifests of this version, built into this program, server-side: first the definitions of MultiClusterService and Cluster, then \
-the rest. Definitions of somebody else's, such as Karmada's, are left as they are. Nothing is written that is there already. Flags are not \
-remembered, but for the registry: give them again at the next time.
+Applies the manifests that are built into this program, server-side: first the CRDs of MultiClusterService and Cluster, then the rest. CRDs that \
+causeway does not manage, such as Karmada's, stay as they are. Flags are not remembered, except for the registry: give them again when you upgrade.
 
-Exit code: 0 it is installed, and ready unless --wait=false; 1 it is not; 2 wrong usage; 3 the hub could not be asked.";
+Exit code: 0 installed, and ready unless --wait=false; 1 not ready, or failed; 2 wrong usage; 3 the hub cannot be reached.";
 
 pub(crate) const UNINSTALL_EXAMPLES: &str = "Examples:
-  # See what would go
+  # Show what would be removed
   kubectl mcs uninstall --dry-run=client
 
-  # Have the controller clean the members first, then remove causeway from the hub, without asking
+  # Let the controller clean up the members, then remove causeway from the hub, without confirmation
   kubectl mcs uninstall --cascade --yes
 
-  # Remove causeway and leave the services working as they are, with nobody who keeps them up
+  # Remove causeway and leave the services working as they are now, without updates
   kubectl mcs uninstall --keep-services
 
-  # The definitions too, and with them every MultiClusterService and Cluster
+  # Also delete the CRDs, and with them every MultiClusterService and Cluster
   kubectl mcs uninstall --cascade --crds
 
-What causeway wrote into the members goes while the controller runs. So this refuses while there are MultiClusterServices that causeway serves, \
-or Clusters that were joined with kubectl mcs join; --cascade deletes them and waits until the controller is done. What Karmada carries is never \
-deleted; what causeway has there too goes with kubectl mcs hand-over. --keep-services leaves all services, and the Clusters with their credentials, as they are; a \
-later kubectl mcs install takes them up again. The webhook configurations go \
-first, so that nothing waits for a webhook that is gone. Definitions that are not causeway's stay in any case, and so does the namespace.
+Only the running controller cleans up the members. So the command refuses while there are MultiClusterServices that causeway serves, or Clusters \
+that were joined with kubectl mcs join; --cascade deletes them and waits until the controller is done. Services that Karmada manages are never deleted; \
+kubectl mcs hand-over removes what causeway has of them. --keep-services leaves all services, and the Clusters with their credentials, as they are; a \
+later kubectl mcs install manages them again. The webhook configurations are removed first, so that nothing waits for a missing webhook. CRDs that causeway \
+does not manage stay, and so do the namespaces.
 
-Exit code: 0 nothing is left but what was to stay; 1 it was refused, or not done in time; 2 wrong usage; 3 the hub could not be asked.";
+Exit code: 0 removed; 1 refused, or not complete in time; 2 wrong usage; 3 the hub cannot be reached.";
 
 #[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| wait.help("Wait until the webhook and the controller are ready")))]
 pub(crate) struct InstallArgs {
-    /// Only show it: client prints what would be applied as YAML and asks nobody, server has the hub check it and carries nothing out
+    /// client prints the manifests as YAML and contacts no server; server lets the hub validate them and stores nothing
     #[arg(
         long,
         value_name = "WHERE",
@@ -76,10 +75,10 @@ pub(crate) struct InstallArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Parts")]
 pub(crate) struct PartArgs {
-    /// Only the definitions of MultiClusterService and Cluster
+    /// Apply only the CRDs of MultiClusterService and Cluster
     #[arg(long, env = "CAUSEWAY_CRDS_ONLY", hide_env = true)]
     pub crds_only: bool,
-    /// All but the definitions
+    /// Apply everything but the CRDs
     #[arg(
         long,
         conflicts_with = "crds_only",
@@ -87,7 +86,7 @@ pub(crate) struct PartArgs {
         hide_env = true
     )]
     pub skip_crds: bool,
-    /// The webhook and the controller run elsewhere, as on a hub without nodes: lasting tokens of their accounts, and no Deployments
+    /// Webhook and controller run outside the hub, as on a hub without nodes: create long-lived tokens, and no Deployments
     #[arg(
         long,
         conflicts_with = "crds_only",
@@ -95,10 +94,10 @@ pub(crate) struct PartArgs {
         hide_env = true
     )]
     pub external: bool,
-    /// Where the hub reaches that webhook [default: it is not registered]
+    /// URL at which the hub reaches that webhook [default: it is not registered]
     #[arg(long, value_name = "URL", requires = "external", value_parser = https, env = "CAUSEWAY_WEBHOOK_URL", hide_env = true)]
     pub webhook_url: Option<String>,
-    /// The authority of that webhook's certificate, in PEM [default: the webhook publishes it by itself]
+    /// CA of that webhook's certificate, in PEM [default: the webhook publishes its own]
     #[arg(
         long,
         value_name = "FILE",
@@ -107,10 +106,10 @@ pub(crate) struct PartArgs {
         hide_env = true
     )]
     pub webhook_ca: Option<PathBuf>,
-    /// cert-manager keeps the certificate of the webhook
+    /// Let cert-manager manage the certificate of the webhook
     #[arg(long, conflicts_with_all = ["crds_only", "external"], env = "CAUSEWAY_CERT_MANAGER", hide_env = true)]
     pub cert_manager: bool,
-    /// The hub is a Karmada control plane: let the controller read the members' credentials in namespace karmada-cluster
+    /// The hub is a Karmada control plane: grant the controller the members' Secrets in namespace karmada-cluster
     #[arg(
         long,
         conflicts_with = "crds_only",
@@ -118,9 +117,9 @@ pub(crate) struct PartArgs {
         hide_env = true
     )]
     pub karmada: bool,
-    /// What the webhook does with a MultiClusterService whose Service, or a port of it, does not exist: deny refuses it; warn accepts
-    /// it with a warning, and nothing is exposed until the Service is there, so objects may come in any order (a backup that is
-    /// restored, a directory that is applied) [default: deny]
+    /// How the webhook handles a MultiClusterService whose Service or port does not exist: deny rejects it; warn accepts
+    /// it with a warning and exposes nothing until the Service exists, so that objects may be applied in any order
+    /// [default: deny]
     #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"], env = "CAUSEWAY_MISSING_SERVICE", hide_env = true)]
     pub missing_service: Option<MissingService>,
 }
@@ -139,26 +138,26 @@ pub(crate) struct ImageArgs {
     /// Registry and path of causeway-webhook and causeway-controller, such as registry.example/team [default: the one that is deployed, else causeway]
     #[arg(long, value_name = "REGISTRY", value_parser = registry, env = "CAUSEWAY_REGISTRY", hide_env = true)]
     pub registry: Option<String>,
-    /// Their tag [default: the version of this program]
+    /// Tag of both images [default: the version of this program]
     #[arg(long, value_name = "TAG", value_parser = tag, env = "CAUSEWAY_IMAGE_TAG", hide_env = true)]
     pub image_tag: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct UninstallArgs {
-    /// First delete the MultiClusterServices that causeway serves and the Clusters that were joined, and wait until the controller has cleaned the members
+    /// First delete the MultiClusterServices and the joined Clusters, and wait until the controller has cleaned up the members
     #[arg(long, env = "CAUSEWAY_CASCADE", hide_env = true)]
     pub cascade: bool,
-    /// Leave the MultiClusterServices and what causeway wrote into the members as they are, working, though nobody keeps them up: causeway's finalizers go off, so that nothing hangs
+    /// Leave services working as they are now, without updates: only causeway's finalizers are removed
     #[arg(long, conflicts_with_all = ["cascade", "crds"], env = "CAUSEWAY_KEEP_SERVICES", hide_env = true)]
     pub keep_services: bool,
-    /// Delete the definitions too, and with them every MultiClusterService and Cluster
+    /// Also delete the CRDs, and with them every MultiClusterService and Cluster
     #[arg(long, env = "CAUSEWAY_CRDS", hide_env = true)]
     pub crds: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long, env = "CAUSEWAY_YES", hide_env = true)]
     pub yes: bool,
-    /// Only say what would be removed; client is the only place
+    /// Only show what would be removed
     #[arg(
         long,
         value_name = "WHERE",
@@ -169,19 +168,19 @@ pub(crate) struct UninstallArgs {
         hide_env = true
     )]
     pub dry_run: Option<ClientDryRun>,
-    /// How long to wait for the controller, and for the definitions to go
+    /// How long to wait for the controller, and for the deletion of the CRDs
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
     pub timeout: Duration,
 }
 
-/// Who looks at what is not carried out.
+/// Who validates what is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
     Client,
     Server,
 }
 
-/// Nobody but this program can look at what is not carried out.
+/// Only this program can say what would be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientDryRun {
     Client,

@@ -1,4 +1,4 @@
-//! What `adopt` and `hand-over` may be told.
+//! The arguments of `adopt` and `hand-over`.
 
 use std::time::Duration;
 
@@ -7,66 +7,66 @@ use clap::Args;
 use super::{DefaultWaitArgs, InsecureArgs, LeaseArgs, OutputArgs, duration};
 
 pub(crate) const ADOPT_EXAMPLES: &str = "Examples:
-  # See the commands that would move Service shop/foo from Karmada's controllers to causeway
+  # Show the writes that would move Service shop/foo from Karmada's controllers to causeway
   kubectl mcs adopt foo -n shop --dry-run
 
-  # Move it, and wait until nothing of Karmada's is left of it
+  # Move it, and wait until nothing of Karmada's remains
   kubectl mcs adopt foo -n shop
 
-  # Move every service that Karmada carries or carried
+  # Move every service that Karmada manages or managed
   kubectl mcs adopt --all --timeout 5m
 
-First start karmada-controller-manager with --feature-gates=MultiClusterService=false. Whether it is so is seen by an annotation on the \
-MultiClusterService, mcs.causeway.dev/probe, that Karmada's controllers would answer. Then, in this order: the finalizers go off every Work of the \
-service, so that Karmada deletes nothing in a member; the Works go; once causeway's copies hold every ready endpoint of a source, Karmada's \
-EndpointSlice of that source goes from the consumer; Karmada's finalizer goes off the MultiClusterService. What is not replaced is left, and told. It may \
-be interrupted at any point, and run again. Of a MultiClusterService that is being deleted, what is left of Karmada's goes, and so its deletion ends. Karmada \
-goes on propagating the Service itself.
+First start karmada-controller-manager with --feature-gates=MultiClusterService=false. The command verifies that with an annotation on the \
+MultiClusterService, mcs.causeway.dev/probe, to which Karmada's controllers would react. Then it removes, in this order: the finalizers of every Work of \
+the service, so that Karmada deletes nothing in a member; the Works; Karmada's EndpointSlices in the consumers, each once causeway's copies hold every \
+ready endpoint of its source; Karmada's finalizer on the MultiClusterService. What is not replaced stays, and is listed. The command can be interrupted \
+at any point and run again. If the MultiClusterService is being deleted, removing what remains of Karmada completes the deletion. Karmada continues to \
+propagate the Service itself.
 
-Each write is shown as the command that does the same. It is made with your own rights on the hub: list MultiClusterServices and Works, patch and \
-delete Works, patch MultiClusterServices, get Services, list Clusters, get the Secrets of the members, by which these are reached, and namespace kube-system; and, to be \
-told more, get Leases in causeway-system and karmada-system, and ResourceBindings.
+Each write is printed as the equivalent kubectl command. Required rights on the hub: list MultiClusterServices and Works, patch and delete Works, \
+patch MultiClusterServices, get Services, list Clusters, get the Secrets of the members and namespace kube-system. Optional: get Leases in \
+causeway-system and karmada-system, and ResourceBindings.
 
-Exit code: 0 it is adopted, or nothing is to be done; 1 it was refused, or part of it is left; 2 wrong usage; 3 the hub could not be asked.";
+Exit code: 0 adopted, or nothing to do; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached.";
 
 pub(crate) const HAND_OVER_EXAMPLES: &str = "Examples:
-  # Give Service shop/foo to Karmada's controllers, and wait until nothing of causeway's is left of it
+  # Move Service shop/foo to Karmada's controllers, and wait until nothing of causeway's remains
   kubectl mcs hand-over foo -n shop
 
-  # See what holds it up
+  # Show what blocks the move
   kubectl mcs hand-over foo -n shop --wait=false
 
-  # Give all of them to Karmada, before causeway is uninstalled
+  # Move all services to Karmada, before causeway is uninstalled
   kubectl mcs hand-over --all --timeout 10m
 
 First start karmada-controller-manager with --feature-gates=MultiClusterService=true. Then Karmada collects and dispatches EndpointSlices, and \
-causeway's controller withdraws each of its copies once Karmada's of the same source stands in the consumer. This waits for that, and takes causeway's finalizer off \
-the MultiClusterService at the end. causeway's controller has to run until then.
+causeway's controller withdraws each of its copies once Karmada's slice of the same source is in the consumer. The command waits for that, and \
+removes causeway's finalizer from the MultiClusterService at the end. causeway's controller must run until then.
 
-It is done with your own rights on the hub: list and patch MultiClusterServices, list Works, get Services, list Clusters, get the Secrets of the \
-members, by which these are reached, and namespace kube-system; and, to be told more, get Leases in causeway-system and karmada-system, and ResourceBindings.
+Required rights on the hub: list and patch MultiClusterServices, list Works, get Services, list Clusters, get the Secrets of the members and \
+namespace kube-system. Optional: get Leases in causeway-system and karmada-system, and ResourceBindings.
 
-Exit code: 0 nothing of causeway's is left of it in any member; 1 it was refused, or something is left; 2 wrong usage; 3 the hub could not be asked.";
+Exit code: 0 nothing of causeway's remains in any member; 1 refused, or incomplete; 2 wrong usage; 3 the hub cannot be reached.";
 
 #[derive(Args, Debug)]
-#[command(mut_arg("wait", |wait| wait.help("Wait until it is done; false: do what can be done now")))]
+#[command(mut_arg("wait", |wait| wait.help("Wait until the move is complete; with false, do only what is possible now")))]
 #[command(mut_arg("timeout", |timeout| timeout.help("How long to wait, for each service").default_value("2m")))]
 #[command(mut_arg("allow_insecure_members", |allow| {
-    allow.help("Read and write members whose certificate cannot be verified too, as a controller does that has this flag")
+    allow.help("Also read and write members whose certificate cannot be verified, as a controller with this flag does")
 }))]
 pub(crate) struct MoveArgs {
     /// Name of the MultiClusterService
     #[arg(required_unless_present = "all")]
     pub name: Option<String>,
-    /// All of them, in every namespace unless --namespace is given, one after the other
+    /// Move all services, in every namespace unless --namespace is given
     #[arg(long, conflicts_with = "name", env = "CAUSEWAY_ALL", hide_env = true)]
     pub all: bool,
-    /// Only show what would be written; nothing is changed
+    /// Only show the writes; change nothing
     #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
     pub dry_run: bool,
     #[command(flatten)]
     pub waiting: DefaultWaitArgs,
-    /// How long to watch whether Karmada's controllers write
+    /// How long to observe whether Karmada's controllers write
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, env = "CAUSEWAY_OBSERVE", hide_env = true)]
     pub observe: Duration,
     #[command(flatten)]

@@ -11,9 +11,9 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Resource};
 
-use super::rights::{self, Lacking};
+use super::rights::{self, MissingRight};
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
-use crate::ask::{ApiServer, AskError};
 use crate::lease::Controller;
 use crate::misplaced::{self, Misplaced};
 use crate::status::members::Wanted;
@@ -23,12 +23,12 @@ const REGISTRATION: &str = "causeway";
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
 
 /// What was read, or that the person may not see it.
-pub(super) type Seen<T> = Result<T, Hidden>;
+pub(super) type Readable<T> = Result<T, Forbidden>;
 
 /// A person may not see something, in the API server's words.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Hidden(pub String);
+pub(super) struct Forbidden(pub String);
 
 /// One webhook, as it is registered.
 #[derive(Clone, Debug)]
@@ -43,24 +43,24 @@ pub(super) struct Installation {
     pub now: Timestamp,
     pub hub: String,
     /// Whether each kind is served.
-    pub definitions: Vec<(&'static str, Seen<bool>)>,
+    pub definitions: Vec<(&'static str, Readable<bool>)>,
     /// By kind of configuration: its webhooks, if it is there.
-    pub registrations: Vec<(&'static str, Seen<Option<Vec<Webhook>>>)>,
+    pub registrations: Vec<(&'static str, Readable<Option<Vec<Webhook>>>)>,
     /// The slices of the webhook's Service.
-    pub endpoints: Seen<Vec<EndpointSlice>>,
-    pub deployments: Seen<Vec<Deployment>>,
+    pub endpoints: Readable<Vec<EndpointSlice>>,
+    pub deployments: Readable<Vec<Deployment>>,
     pub controller: Controller,
-    pub clusters: Seen<Vec<Cluster>>,
+    pub clusters: Readable<Vec<Cluster>>,
     /// What the controller's account lacks; `None` where there is no such account.
-    pub lacking: Seen<Option<Vec<Lacking>>>,
+    pub missing_rights: Readable<Option<Vec<MissingRight>>>,
     /// ServiceExports and ServiceImports on the hub that do nothing there.
-    pub misplaced: Seen<Vec<Misplaced>>,
+    pub misplaced: Readable<Vec<Misplaced>>,
 }
 
 async fn misplaced_on(
     hub: &ApiServer,
-    clusters: &Seen<Vec<Cluster>>,
-) -> Result<Seen<Vec<Misplaced>>, AskError> {
+    clusters: &Readable<Vec<Cluster>>,
+) -> Result<Readable<Vec<Misplaced>>, RequestError> {
     let clusters = match clusters {
         Ok(clusters) => clusters,
         Err(why) => return Ok(Err(why.clone())),
@@ -73,8 +73,8 @@ async fn misplaced_on(
     allowed(misplaced::read(hub, clusters, &everywhere).await)
 }
 
-pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installation, AskError> {
-    let info = hub.ask(hub.client.apiserver_version()).await?;
+pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installation, RequestError> {
+    let info = hub.request(hub.client.apiserver_version()).await?;
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(hub.client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(hub.client.clone());
     let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), NAMESPACE);
@@ -86,12 +86,12 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
     let (services, members, mutating, validating, endpoints, deployments, controller, clusters) = tokio::join!(
         served::<MultiClusterService>(hub),
         served::<Cluster>(hub),
-        hub.ask(mutating.get_opt(REGISTRATION)),
-        hub.ask(validating.get_opt(REGISTRATION)),
-        hub.ask(slices.list(&of_webhook)),
-        hub.ask(deployments.list(&of_causeway)),
+        hub.request(mutating.get_opt(REGISTRATION)),
+        hub.request(validating.get_opt(REGISTRATION)),
+        hub.request(slices.list(&of_webhook)),
+        hub.request(deployments.list(&of_causeway)),
         Controller::read(hub, &args.controller.lease),
-        hub.ask(clusters.list(&all)),
+        hub.request(clusters.list(&all)),
     );
     let mutating = allowed(mutating)?.map(|found| {
         webhooks(found?.webhooks, |one| Webhook {
@@ -106,11 +106,11 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         })
     });
     let clusters = match clusters {
-        Err(AskError::NotFound { .. }) => Ok(Vec::new()),
+        Err(RequestError::NotFound { .. }) => Ok(Vec::new()),
         other => allowed(other)?.map(|list| list.items),
     };
     let of_clusters = clusters.as_deref().unwrap_or_default();
-    let lacking = allowed(rights::lacking(hub, of_clusters).await)?;
+    let missing_rights = allowed(rights::missing_rights(hub, of_clusters).await)?;
     let misplaced = misplaced_on(hub, &clusters).await?;
     Ok(Installation {
         now: Timestamp::now(),
@@ -127,7 +127,7 @@ pub(super) async fn seen(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         deployments: allowed(deployments)?.map(|list| list.items),
         controller: controller?,
         clusters,
-        lacking,
+        missing_rights,
         misplaced,
     })
 }
@@ -138,19 +138,22 @@ fn webhooks<W>(all: Option<Vec<W>>, read: impl Fn(W) -> Webhook) -> Option<Vec<W
 }
 
 /// What a person may not see is no fault of the installation.
-fn allowed<T>(answer: Result<T, AskError>) -> Result<Seen<T>, AskError> {
+fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>, RequestError> {
     match answer {
-        Ok(seen) => Ok(Ok(seen)),
-        Err(error @ AskError::NotAllowed { .. }) => Ok(Err(Hidden(error.to_string()))),
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error @ RequestError::NotAllowed { .. }) => Ok(Err(Forbidden(error.to_string()))),
         Err(error) => Err(error),
     }
 }
 
-async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, AskError> {
+async fn served<K: Resource<DynamicType = ()>>(hub: &ApiServer) -> Result<bool, RequestError> {
     let version = K::api_version(&());
-    match hub.ask(hub.client.list_api_group_resources(&version)).await {
+    match hub
+        .request(hub.client.list_api_group_resources(&version))
+        .await
+    {
         Ok(list) => Ok(list.resources.iter().any(|one| one.name == K::plural(&()))),
-        Err(AskError::NotFound { .. }) => Ok(false),
+        Err(RequestError::NotFound { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }

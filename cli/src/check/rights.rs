@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
 use kube::api::PostParams;
 use kube::{Api, Resource};
 
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
 
 /// The account of the manifests.
 pub(super) const ACCOUNT: &str = "causeway-controller";
@@ -21,7 +21,7 @@ const AT_ONCE: usize = 8;
 
 /// What the account lacks of what it has to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Lacking {
+pub(super) struct MissingRight {
     /// A plural: `secrets`.
     pub resource: String,
     /// Where, if not everywhere.
@@ -31,13 +31,13 @@ pub(super) struct Lacking {
 /// What the account lacks; `None` where there is no such account, and the controller runs with another.
 ///
 /// # Errors
-/// [`AskError`] where the hub does not say; who may not ask for others' rights is told [`AskError::NotAllowed`].
-pub(super) async fn lacking(
+/// [`RequestError`] where the hub does not say; who may not review others' rights gets [`RequestError::NotAllowed`].
+pub(super) async fn missing_rights(
     hub: &ApiServer,
     clusters: &[Cluster],
-) -> Result<Option<Vec<Lacking>>, AskError> {
+) -> Result<Option<Vec<MissingRight>>, RequestError> {
     let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), NAMESPACE);
-    if hub.ask(accounts.get_opt(ACCOUNT)).await?.is_none() {
+    if hub.request(accounts.get_opt(ACCOUNT)).await?.is_none() {
         return Ok(None);
     }
     let named = clusters
@@ -57,8 +57,8 @@ pub(super) async fn lacking(
     let secrets = namespaces
         .into_iter()
         .map(|namespace| attributes::<Secret>(Some(namespace)));
-    let asked = everywhere.into_iter().chain(secrets);
-    let answers: Vec<_> = futures::stream::iter(asked.map(|what| may_watch(hub, what)))
+    let needed = everywhere.into_iter().chain(secrets);
+    let answers: Vec<_> = futures::stream::iter(needed.map(|what| may_watch(hub, what)))
         .buffered(AT_ONCE)
         .collect()
         .await;
@@ -76,7 +76,10 @@ fn attributes<K: Resource<DynamicType = ()>>(namespace: Option<&str>) -> Resourc
 }
 
 /// What of it the account may not list or watch.
-async fn may_watch(hub: &ApiServer, what: ResourceAttributes) -> Result<Option<Lacking>, AskError> {
+async fn may_watch(
+    hub: &ApiServer,
+    what: ResourceAttributes,
+) -> Result<Option<MissingRight>, RequestError> {
     let reviews: Api<SubjectAccessReview> = Api::all(hub.client.clone());
     for verb in VERBS {
         let review = SubjectAccessReview {
@@ -96,10 +99,10 @@ async fn may_watch(hub: &ApiServer, what: ResourceAttributes) -> Result<Option<L
             ..SubjectAccessReview::default()
         };
         let answer = hub
-            .ask(reviews.create(&PostParams::default(), &review))
+            .request(reviews.create(&PostParams::default(), &review))
             .await?;
         if !answer.status.is_some_and(|status| status.allowed) {
-            return Ok(Some(Lacking {
+            return Ok(Some(MissingRight {
                 resource: what.resource.unwrap_or_default(),
                 namespace: what.namespace,
             }));

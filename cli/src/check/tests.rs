@@ -3,9 +3,9 @@ use k8s_openapi::jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::gather::{Hidden, Installation, Webhook};
-use super::judge::judge;
-use super::rights::Lacking;
+use super::diagnosis::diagnose;
+use super::gather::{Forbidden, Installation, Webhook};
+use super::rights::MissingRight;
 use super::*;
 use crate::lease::Controller;
 use crate::misplaced::Misplaced;
@@ -79,20 +79,20 @@ fn whole() -> Installation {
         deployments: Ok(vec![deployment(2, env!("CARGO_PKG_VERSION"))]),
         controller: lease("controller-1"),
         clusters: Ok(vec![synced("a")]),
-        lacking: Ok(Some(Vec::new())),
+        missing_rights: Ok(Some(Vec::new())),
         misplaced: Ok(Vec::new()),
     }
 }
 
 #[test]
-fn an_installation_that_is_whole_is_well_part_by_part() {
-    let parts = judge(&whole());
-    let odd: Vec<_> = parts
+fn a_complete_installation_is_healthy_check_by_check() {
+    let checks = diagnose(&whole());
+    let odd: Vec<_> = checks
         .iter()
-        .filter(|part| part.state != State::Well)
+        .filter(|check| check.state != State::Healthy)
         .collect();
-    assert_eq!(odd, Vec::<&Part>::new());
-    let names: Vec<_> = parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(odd, Vec::<&Check>::new());
+    let names: Vec<_> = checks.iter().map(|check| check.name.as_str()).collect();
     let expected = [
         "hub",
         "definition of MultiClusterService",
@@ -107,19 +107,19 @@ fn an_installation_that_is_whole_is_well_part_by_part() {
     ];
     assert_eq!(names, expected);
     let text = render(&Report {
-        well: true,
-        checks: parts,
+        healthy: true,
+        checks,
     });
     assert!(
-        text.contains("\ncontroller                          Well    controller-1 leads\n"),
+        text.contains("\ncontroller                          Healthy   controller-1 leads\n"),
         "{text}"
     );
 }
 
 #[test]
-fn secrets_that_the_controller_may_not_use_are_told_where_its_flags_are_seen() {
-    let told = |args: Value, env: Value, namespace: &str| {
-        let mut seen = whole();
+fn secrets_that_the_controller_may_not_use_are_reported_where_its_flags_are_seen() {
+    let reported = |args: Value, env: Value, namespace: &str| {
+        let mut installation = whole();
         let mut controller = deployment(2, env!("CARGO_PKG_VERSION"));
         controller.metadata.name = Some("causeway-controller".to_owned());
         let pod = controller
@@ -131,24 +131,24 @@ fn secrets_that_the_controller_may_not_use_are_told_where_its_flags_are_seen() {
             .as_mut();
         let container = &mut pod.expect("a pod").containers[0];
         (container.args, container.env) = (from(args), from(env));
-        seen.deployments = Ok(vec![controller]);
+        installation.deployments = Ok(vec![controller]);
         let mut cluster = synced("a");
         cluster.spec.secret_ref = Some(from(json!({ "namespace": namespace, "name": "a" })));
-        seen.clusters = Ok(vec![cluster]);
-        let parts = judge(&seen).into_iter();
-        parts
-            .filter(|part| part.name == "secret namespaces")
-            .map(|part| part.message)
+        installation.clusters = Ok(vec![cluster]);
+        let checks = diagnose(&installation).into_iter();
+        checks
+            .filter(|check| check.name == "secret namespaces")
+            .map(|check| check.message)
             .next()
     };
     let (none, karmadas) = (json!([]), "karmada-cluster");
-    let message = told(none.clone(), none.clone(), karmadas).expect("it is told");
+    let message = reported(none.clone(), none.clone(), karmadas).expect("it is reported");
     assert!(
         message.ends_with("is not started with --secret-namespace=karmada-cluster"),
         "{message}"
     );
     let other = json!(["--secret-namespace=causeway-members"]);
-    assert!(told(other, none.clone(), karmadas).is_some());
+    assert!(reported(other, none.clone(), karmadas).is_some());
     for (args, env, namespace) in [
         (none.clone(), none.clone(), "causeway-members"),
         (
@@ -167,11 +167,11 @@ fn secrets_that_the_controller_may_not_use_are_told_where_its_flags_are_seen() {
             karmadas,
         ),
     ] {
-        assert_eq!(told(args.clone(), env, namespace), None, "{args}");
+        assert_eq!(reported(args.clone(), env, namespace), None, "{args}");
     }
 }
 
-/// What is changed, the part that says so, how it is, and what it says, or what mends it.
+/// What is changed, the check that says so, its state, and a part of its message or remedy.
 type Row = (
     &'static str,
     fn(&mut Installation),
@@ -181,76 +181,76 @@ type Row = (
 );
 
 #[test]
-fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
+fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
     let rows: [Row; 20] = [
         (
             "an export on the hub",
             |i| i.misplaced = Ok(vec![misplaced("foo")]),
             "exports on the hub",
-            State::Wrong,
+            State::Unhealthy,
             "kubectl -n shop delete serviceexport foo",
         ),
         (
             "no definitions",
             |i| i.definitions[0].1 = Ok(false),
             "definition of MultiClusterService",
-            State::Wrong,
+            State::Unhealthy,
             "apply -f manifests/crds/hub/",
         ),
         (
-            "definitions not to be seen",
-            |i| i.definitions[1].1 = Err(Hidden("no".to_owned())),
+            "definitions that may not be read",
+            |i| i.definitions[1].1 = Err(Forbidden("no".to_owned())),
             "definition of Cluster",
             State::Unknown,
-            "not looked at: no",
+            "not checked: no",
         ),
         (
             "no registration",
             |i| i.registrations[1].1 = Ok(None),
             "ValidatingWebhookConfiguration",
-            State::Wrong,
+            State::Unhealthy,
             "webhook-by-service.yaml",
         ),
         (
             "an empty registration",
             |i| i.registrations[0].1 = Ok(Some(Vec::new())),
             "MutatingWebhookConfiguration",
-            State::Wrong,
-            "names no webhook",
+            State::Unhealthy,
+            "contains no webhook",
         ),
         (
             "no caBundle",
             |i| i.registrations[0].1 = Ok(Some(webhook(""))),
             "MutatingWebhookConfiguration",
-            State::Wrong,
+            State::Unhealthy,
             "docs/certificates.md",
         ),
         (
             "no endpoint",
             |i| i.endpoints = Ok(vec![endpoints(false)]),
             "webhook endpoints",
-            State::Wrong,
+            State::Unhealthy,
             "no ready endpoint",
         ),
         (
-            "endpoints not to be seen",
-            |i| i.endpoints = Err(Hidden("no".to_owned())),
+            "endpoints that may not be read",
+            |i| i.endpoints = Err(Forbidden("no".to_owned())),
             "webhook endpoints",
             State::Unknown,
-            "not looked at",
+            "not checked",
         ),
         (
             "a replica is missing",
             |i| i.deployments = Ok(vec![deployment(1, "0.1.0")]),
             "deployment causeway-webhook",
-            State::Wrong,
+            State::Unhealthy,
             "1 of 2 replicas",
         ),
         (
             "another version",
             |i| i.deployments = Ok(vec![deployment(2, "9.9.9")]),
             "deployment causeway-webhook",
-            State::Well,
+            State::Healthy,
             "its image is 9.9.9, this program",
         ),
         (
@@ -264,15 +264,15 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
             "nobody leads",
             |i| i.controller = lease(""),
             "controller",
-            State::Wrong,
+            State::Unhealthy,
             "nobody holds Lease",
         ),
         (
-            "a Lease not to be seen",
-            |i| i.controller = Controller::NotAsked,
+            "a Lease that may not be read",
+            |i| i.controller = Controller::Unknown,
             "controller",
             State::Unknown,
-            "not looked at",
+            "not checked",
         ),
         (
             "no member",
@@ -285,8 +285,8 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
             "a member that is not taken up",
             |i| i.clusters = Ok(vec![cluster("a", json!([]))]),
             "cluster a",
-            State::Wrong,
-            "not taken it up",
+            State::Unhealthy,
+            "not processed by the controller yet",
         ),
         (
             "a member out of reach",
@@ -297,28 +297,28 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
                 )])
             },
             "cluster a",
-            State::Wrong,
+            State::Unhealthy,
             "Ready is False: Unreachable (refused)",
         ),
         (
             "rights that are missing",
             |i| {
-                let lacking = |resource: &str, namespace: Option<&str>| Lacking {
+                let missing_rights = |resource: &str, namespace: Option<&str>| MissingRight {
                     resource: resource.to_owned(),
                     namespace: namespace.map(ToOwned::to_owned),
                 };
-                i.lacking = Ok(Some(vec![
-                    lacking("services", None),
-                    lacking("secrets", Some("elsewhere")),
+                i.missing_rights = Ok(Some(vec![
+                    missing_rights("services", None),
+                    missing_rights("secrets", Some("elsewhere")),
                 ]));
             },
             "rights of causeway-controller",
-            State::Wrong,
-            "may not list and watch services, secrets in namespace elsewhere kubectl mcs install",
+            State::Unhealthy,
+            "cannot list and watch services, secrets in namespace elsewhere kubectl mcs install",
         ),
         (
             "a controller of another account",
-            |i| i.lacking = Ok(None),
+            |i| i.missing_rights = Ok(None),
             "rights of causeway-controller",
             State::Unknown,
             "uses another",
@@ -334,7 +334,7 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
                 )]);
             },
             "cluster a",
-            State::Wrong,
+            State::Unhealthy,
             "ClustersetAPI is False: NotServed",
         ),
         (
@@ -352,20 +352,20 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
     for (what, change, name, state, said) in rows {
         let mut installation = whole();
         change(&mut installation);
-        let parts = judge(&installation);
-        let part = parts.iter().find(|part| part.name == name);
-        let part = part.unwrap_or_else(|| panic!("{what}: no {name} in {parts:#?}"));
-        assert_eq!(part.state, state, "{what}: {part:?}");
+        let checks = diagnose(&installation);
+        let check = checks.iter().find(|check| check.name == name);
+        let check = check.unwrap_or_else(|| panic!("{what}: no {name} in {checks:#?}"));
+        assert_eq!(check.state, state, "{what}: {check:?}");
         let text = format!(
             "{} {}",
-            part.message,
-            part.remedy.as_deref().unwrap_or_default()
+            check.message,
+            check.remedy.as_deref().unwrap_or_default()
         );
         assert!(text.contains(said), "{what}: {text}");
-        let others = parts
+        let others = checks
             .iter()
-            .filter(|other| other.name != name && other.state != State::Well);
-        assert_eq!(others.count(), 0, "{what}: {parts:#?}");
+            .filter(|other| other.name != name && other.state != State::Healthy);
+        assert_eq!(others.count(), 0, "{what}: {checks:#?}");
     }
 }
 
@@ -373,19 +373,19 @@ fn what_is_wrong_with_an_installation_is_told_with_its_remedy() {
 fn of_many_exports_on_the_hub_a_few_are_named_and_the_others_counted() {
     let mut installation = whole();
     installation.misplaced = Ok(vec![misplaced("foo"); 7]);
-    let parts = judge(&installation);
-    let named = parts
+    let checks = diagnose(&installation);
+    let named = checks
         .iter()
-        .filter(|part| part.message.contains("shop/foo"));
+        .filter(|check| check.message.contains("shop/foo"));
     assert_eq!(named.count(), 5);
-    let last = parts.last().expect("a part");
+    let last = checks.last().expect("a check");
     assert!(last.message.starts_with("2 more"), "{last:?}");
-    installation.misplaced = Err(Hidden("no".to_owned()));
-    let parts = judge(&installation);
-    let last = parts.last().expect("a part");
+    installation.misplaced = Err(Forbidden("no".to_owned()));
+    let checks = diagnose(&installation);
+    let last = checks.last().expect("a check");
     assert_eq!(
         (last.state, &*last.message),
-        (State::Unknown, "not looked at: no")
+        (State::Unknown, "not checked: no")
     );
 }
 
@@ -400,9 +400,9 @@ fn a_webhook_that_is_registered_by_its_address_has_no_endpoints_on_the_hub() {
         *registration = Ok(Some(vec![by_url.clone()]));
     }
     installation.endpoints = Ok(Vec::new());
-    let parts = judge(&installation);
+    let checks = diagnose(&installation);
     assert!(
-        parts.iter().all(|part| part.state == State::Well),
-        "{parts:#?}"
+        checks.iter().all(|check| check.state == State::Healthy),
+        "{checks:#?}"
     );
 }

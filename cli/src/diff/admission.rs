@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::DiffError;
 use super::file::Wanted;
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
 use crate::snapshot::gather;
 
 /// What kubectl apply remembers of the file that was applied last.
@@ -48,13 +48,13 @@ pub(crate) async fn dry_run(hub: &ApiServer, wanted: &Wanted) -> Result<Admitted
             &apply_patch(stored, &wanted.object)?,
         ),
     };
-    match hub.ask(send(hub, request?)).await {
+    match hub.request(send(hub, request?)).await {
         Ok((object, warnings)) => Ok(Admitted {
             stored,
             object,
             warnings,
         }),
-        Err(AskError::Refused { message, .. } | AskError::Conflict { message, .. }) => {
+        Err(RequestError::Refused { message, .. } | RequestError::Conflict { message, .. }) => {
             Err(DiffError::Refused {
                 file: wanted.file.clone(),
                 name: wanted.key.to_string(),

@@ -8,7 +8,7 @@ use causeway::domain::ServiceKey;
 use kube::Resource as _;
 use serde_json::Value;
 
-use crate::say::{self, OutputError};
+use crate::output::{self, OutputError};
 
 /// Standard input.
 const STDIN: &str = "-";
@@ -34,7 +34,7 @@ pub(crate) enum FileError {
         found: String,
         given: String,
     },
-    #[error("-f {file}: there is no {} in it", MultiClusterService::api_version(&()))]
+    #[error("-f {file}: contains no {}", MultiClusterService::api_version(&()))]
     Nothing { file: String },
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -89,7 +89,7 @@ fn parse(
     let mut wanted = Vec::new();
     for document in documents.into_iter().flat_map(items) {
         if !is_mcs(&document) {
-            say::progress(format_args!(
+            output::progress(format_args!(
                 "note: {file}: {} {} is not compared; kubectl diff does that",
                 text_of(&document, "/kind").unwrap_or("an object"),
                 text_of(&document, "/metadata/name").unwrap_or_default(),
@@ -203,13 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_told_with_the_file() {
+    fn what_cannot_be_used_is_reported_with_the_file() {
         for (text, given, said) in [
             ("a: [", None, "-f mcs.yaml: not YAML or JSON"),
             (
                 "kind: Pod\nmetadata: {name: a}\n",
                 None,
-                "there is no networking.karmada.io",
+                "contains no networking.karmada.io",
             ),
             (MCS, None, "has no metadata.name"),
             (

@@ -1,4 +1,4 @@
-//! What is told; also the form that programs read, so names of fields stay as they are.
+//! The report; also the form that programs read, so names of fields stay as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use super::DiffError;
 use super::admission::Admitted;
-use crate::say::OutputError;
+use crate::output::OutputError;
 
 /// What would change if one MultiClusterService were applied.
 #[derive(Debug, Serialize)]

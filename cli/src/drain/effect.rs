@@ -28,12 +28,12 @@ impl Effect {
             .filter_map(|cluster| ClusterName::try_from(cluster.name_any().as_str()).ok())
             .collect();
         let mut effect = Self::default();
-        let wishes = services
+        let all_desired = services
             .iter()
             .filter(|service| service.metadata.deletion_timestamp.is_none())
-            .filter_map(super::wish);
-        for (key, wish) in wishes.filter(|(_, wish)| wish.providers.includes(name)) {
-            if !others.iter().any(|other| wish.providers.includes(other)) {
+            .filter_map(super::desired);
+        for (key, desired) in all_desired.filter(|(_, desired)| desired.providers.includes(name)) {
+            if !others.iter().any(|other| desired.providers.includes(other)) {
                 effect.alone.push(key.clone());
             }
             effect.provides.push(key);
@@ -112,7 +112,7 @@ mod tests {
         let mut leaving = services;
         leaving[0].metadata.deletion_timestamp = leaving[0].metadata.creation_timestamp.clone();
         let effect = Effect::of(&name("a"), &[synced("a")], &leaving);
-        assert_eq!(effect, Effect::default(), "it is on its way out");
+        assert_eq!(effect, Effect::default(), "it is terminating");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What holds up that Karmada carries a service alone, and the last write. Pure.
+//! What holds up that Karmada manages a service alone, and the last write. Pure.
 
 use causeway::api::ownership::{self, NATIVE_OWNER};
 use causeway::api::{Cluster, SyncMode, condition, labels};
@@ -26,10 +26,10 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
 /// Why it cannot be handed over at all.
 pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
     let Some(object) = &snapshot.wish else {
-        return Some("the hub has no MultiClusterService of the name".to_owned());
+        return Some("MultiClusterService not found on the hub".to_owned());
     };
     let deleted = object.metadata.deletion_timestamp.is_some();
-    deleted.then(|| "it is being deleted".to_owned())
+    deleted.then(|| "the MultiClusterService is being deleted".to_owned())
 }
 
 fn held_up(snapshot: &Snapshot) -> Vec<Left> {
@@ -39,7 +39,7 @@ fn held_up(snapshot: &Snapshot) -> Vec<Left> {
             Ok(held) => left.extend(causeways(snapshot, name, held)),
             Err(why) if takes_part(snapshot, name) => left.push(Left::member(
                 name,
-                format!("it could not be read, so what causeway has there is not known: {why}"),
+                format!("cannot be read, so objects of causeway may remain there: {why}"),
             )),
             Err(_) => {}
         }
@@ -49,7 +49,7 @@ fn held_up(snapshot: &Snapshot) -> Vec<Left> {
 
 /// The providers from which Karmada does not collect endpoints. It passes over clusters that are not ready.
 fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
-    let Some(wish) = wish(snapshot) else {
+    let Some(desired) = desired(snapshot) else {
         return vec![Left::hub(
             "the MultiClusterService cannot be read".to_owned(),
         )];
@@ -61,7 +61,7 @@ fn unprovided(snapshot: &Snapshot) -> Vec<Left> {
     };
     let providers = snapshot.clusters.iter().filter(|cluster| {
         let name = ClusterName::try_from(cluster.name_any().as_str());
-        name.is_ok_and(|name| wish.providers.includes(&name)) && is_ready(cluster)
+        name.is_ok_and(|name| desired.providers.includes(&name)) && is_ready(cluster)
     });
     let names = providers.map(ResourceExt::name_any);
     let missing = names.filter(|name| !collected(name));
@@ -84,10 +84,10 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         let karmadas = snapshot.dispatched(held, provider).next();
         let why = match karmadas {
             Some(_) => {
-                format!("causeway's copy is there yet, beside Karmada's slices of {provider}")
+                format!("causeway's copy still exists, beside Karmada's slices of {provider}")
             }
             None => format!(
-                "causeway's copy is there yet, for Karmada has dispatched no slice of {provider}"
+                "causeway's copy still exists, because Karmada has dispatched no slice of {provider}"
             ),
         };
         left.push(Left::slice(member, copy, why));
@@ -98,16 +98,16 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
         let of_karmada = ownership::is_karmadas(&service.metadata);
         let why = match (of_karmada, &snapshot.unapplied) {
             (true, _) => {
-                "Karmada has taken the Service over, and causeway's label is on it yet".to_owned()
+                "Karmada manages the Service now, and it still has causeway's label".to_owned()
             }
             (false, Some(unapplied)) => {
                 format!(
-                    "the Service is causeway's yet. {}: {}",
+                    "causeway still manages the Service. {}: {}",
                     unapplied.message, unapplied.remedy
                 )
             }
             (false, None) => format!(
-                "the Service is causeway's yet: Karmada has not taken it over (ResourceBinding {})",
+                "causeway still manages the Service: Karmada has not taken it over (ResourceBinding {})",
                 binding::name(&snapshot.key.name)
             ),
         };
@@ -125,13 +125,13 @@ fn causeways(snapshot: &Snapshot, member: &str, held: &Held) -> Vec<Left> {
             .count();
     if published > 0 {
         let why =
-            "causeway's ServiceExport or ServiceImport of it is there yet (--publish-exports)";
+            "causeway's ServiceExport or ServiceImport of it still exists (--publish-exports)";
         left.push(Left::member(member, why.to_owned()));
     }
     left
 }
 
-/// Whether it bears this hub's label, also where it is somebody else's already.
+/// Whether it bears this hub's label, also where it is foreign already.
 fn bears_mark<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     let mark = object.labels().get(labels::HUB);
     mark.is_some_and(|mark| snapshot.hub_uid.as_ref().is_none_or(|own| own == mark))
@@ -142,15 +142,15 @@ fn is_native<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
     snapshot.is_ours(object) && owner.is_some_and(|owner| owner.starts_with(NATIVE_OWNER))
 }
 
-fn wish(snapshot: &Snapshot) -> Option<domain::MultiClusterService> {
+fn desired(snapshot: &Snapshot) -> Option<domain::MultiClusterService> {
     domain::MultiClusterService::try_from(snapshot.wish.as_ref()?).ok()
 }
 
 fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
-    let (Some(wish), Ok(name)) = (wish(snapshot), ClusterName::try_from(name)) else {
+    let (Some(desired), Ok(name)) = (desired(snapshot), ClusterName::try_from(name)) else {
         return true;
     };
-    wish.providers.includes(&name) || wish.consumers.includes(&name)
+    desired.providers.includes(&name) || desired.consumers.includes(&name)
 }
 
 fn is_ready(cluster: &Cluster) -> bool {
@@ -159,7 +159,7 @@ fn is_ready(cluster: &Cluster) -> bool {
         && condition::is_true(conditions.unwrap_or_default(), condition::READY)
 }
 
-/// Takes causeway's finalizer, and the probe, off the MultiClusterService: the controller sets none while Karmada carries it.
+/// Takes causeway's finalizer, and the probe, off the MultiClusterService: the controller sets none while Karmada manages it.
 fn release(snapshot: &Snapshot) -> Option<Step> {
     let object = snapshot.wish.as_ref()?;
     let finalizers = object.finalizers();

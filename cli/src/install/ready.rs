@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::InstallError;
-use crate::ask::ApiServer;
+use crate::api_server::ApiServer;
 use crate::bundle::DEPLOYMENTS;
-use crate::follow::Late;
-use crate::say::OutputError;
-use crate::{follow, say};
+use crate::output::OutputError;
+use crate::wait::TimedOut;
+use crate::{output, wait};
 
 /// The name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
@@ -28,7 +28,7 @@ const REGISTRATION: &str = "causeway";
 #[derive(Debug, thiserror::Error)]
 #[error(
     "causeway is applied but not ready within {seconds} s{late}: {what}: {state}{why}; see kubectl -n {DEFAULT_NAMESPACE} get pods, \
-     mend it, and run this again"
+     fix the cause, and run this again"
 )]
 pub(crate) struct NotReady {
     what: String,
@@ -36,7 +36,7 @@ pub(crate) struct NotReady {
     /// What its pods say, after a word.
     why: String,
     seconds: u64,
-    late: Late,
+    late: TimedOut,
 }
 
 /// Waits until the pods of both Deployments are ready, then until the API server knows the webhook's authority.
@@ -52,13 +52,13 @@ pub(super) async fn wait(
         if let Err((state, late)) = waited {
             let pods: Api<Pod> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
             let of_deployment = of_deployment(name);
-            // Who may not see the pods is told the state of the Deployment.
-            let pods = hub.ask(pods.list(&of_deployment)).await;
+            // Without the right to list pods the state of the Deployment is reported alone.
+            let pods = hub.request(pods.list(&of_deployment)).await;
             let pods = pods.map(|list| list.items);
             return Err(not_ready(
                 what,
                 state,
-                trouble(&pods.unwrap_or_default()),
+                pod_problem(&pods.unwrap_or_default()),
                 timeout,
                 late,
             ));
@@ -87,7 +87,7 @@ fn not_ready(
     state: String,
     why: Option<String>,
     timeout: Duration,
-    late: Late,
+    late: TimedOut,
 ) -> InstallError {
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     let seconds = timeout.as_secs();
@@ -101,35 +101,35 @@ fn not_ready(
     not_ready.into()
 }
 
-/// Follows an object until it is well, saying what it lacks; the last of that at the deadline.
+/// Watches an object until nothing is missing, and prints what is; the last of that at the deadline.
 async fn until<K>(
     api: Api<K>,
     name: &str,
     what: &str,
     deadline: Instant,
-    lacking: impl Fn(&K) -> Option<String>,
-) -> Result<Result<(), (String, Late)>, OutputError>
+    missing: impl Fn(&K) -> Option<String>,
+) -> Result<Result<(), (String, TimedOut)>, OutputError>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut last = "the hub has not told of it".to_owned();
+    let mut last = "not read from the hub yet".to_owned();
     let mut shown = Ok(());
-    let followed = follow::one(api, name, deadline, |object| {
-        let lacks = match object.map(&lacking) {
+    let followed = wait::until(api, name, deadline, |object| {
+        let gap = match object.map(&missing) {
             Some(None) => return Some(()),
-            Some(Some(lacks)) => lacks,
-            None => "it is not there".to_owned(),
+            Some(Some(gap)) => gap,
+            None => "not found".to_owned(),
         };
-        if lacks != last && shown.is_ok() {
-            shown = say::progress(format_args!("waiting for {what}: {lacks}"));
+        if gap != last && shown.is_ok() {
+            shown = output::progress(format_args!("waiting for {what}: {gap}"));
         }
-        last = lacks;
+        last = gap;
         None
     });
     let followed = followed.await;
     shown?;
     if followed.is_ok() {
-        say::result(format_args!("hub: {what} is ready"))?;
+        output::result(format_args!("hub: {what} is ready"))?;
     }
     Ok(followed.map_err(|late| (last, late)))
 }
@@ -141,7 +141,7 @@ fn of_deployment(name: &str) -> ListParams {
     ))
 }
 
-/// What a Deployment lacks until all its pods are those of its template, and ready; the same as `kubectl rollout status`.
+/// What a Deployment misses until all its pods are those of its template, and ready; the same as `kubectl rollout status`.
 fn rollout(deployment: &Deployment) -> Option<String> {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     let wanted = wanted.unwrap_or(1);
@@ -150,7 +150,7 @@ fn rollout(deployment: &Deployment) -> Option<String> {
     let updated = count(status.updated_replicas);
     let (all, available) = (count(status.replicas), count(status.available_replicas));
     if status.observed_generation < deployment.metadata.generation {
-        return Some("its controller has not seen it yet".to_owned());
+        return Some("not observed by its controller yet".to_owned());
     }
     let conditions = status.conditions.iter().flatten();
     let mut failures =
@@ -159,10 +159,15 @@ fn rollout(deployment: &Deployment) -> Option<String> {
         return Some(message);
     }
     if updated < wanted {
-        return Some(format!("{updated} of {wanted} new replicas are made"));
+        return Some(format!(
+            "{updated} of {wanted} new replicas have been created"
+        ));
     }
     if all > updated {
-        return Some(format!("{} old replicas are to end", all - updated));
+        return Some(format!(
+            "{} old replicas are pending termination",
+            all - updated
+        ));
     }
     if available < wanted {
         return Some(format!("{available} of {wanted} replicas are available"));
@@ -170,7 +175,7 @@ fn rollout(deployment: &Deployment) -> Option<String> {
     None
 }
 
-/// What a configuration lacks until every webhook has the authority by which the API server knows it.
+/// What a configuration misses until every webhook has the authority by which the API server knows it.
 fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) -> Option<String> {
     let is_known = |client: &WebhookClientConfig| {
         let bundle = client.ca_bundle.as_ref();
@@ -179,12 +184,12 @@ fn unregistered<'a>(mut clients: impl Iterator<Item = &'a WebhookClientConfig>) 
     match clients.next() {
         Some(first) if is_known(first) && clients.all(is_known) => None,
         Some(_) => Some("its caBundle is not published yet".to_owned()),
-        None => Some("it names no webhook".to_owned()),
+        None => Some("contains no webhook".to_owned()),
     }
 }
 
 /// What keeps the first pod that is not ready from being so.
-fn trouble(pods: &[Pod]) -> Option<String> {
+fn pod_problem(pods: &[Pod]) -> Option<String> {
     pods.iter().find_map(|pod| {
         let status = pod.status.as_ref()?;
         let why = waiting(status).or_else(|| unscheduled(status))?;
@@ -228,11 +233,11 @@ mod tests {
 
     #[test]
     fn a_deployment_is_ready_when_its_new_pods_are_and_no_old_one_is_left() {
-        for (status, lacks) in [
-            (json!({}), "not seen it yet"),
+        for (status, gap) in [
+            (json!({}), "not observed by its controller yet"),
             (
                 json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}),
-                "not seen it yet",
+                "not observed by its controller yet",
             ),
             (
                 json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1, "availableReplicas": 2}),
@@ -251,8 +256,8 @@ mod tests {
                 "exceeded quota",
             ),
         ] {
-            let said = rollout(&deployment(status.clone())).expect(lacks);
-            assert!(said.contains(lacks), "{said}: {status}");
+            let said = rollout(&deployment(status.clone())).expect(gap);
+            assert!(said.contains(gap), "{said}: {status}");
         }
         let whole = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2});
         assert_eq!(rollout(&deployment(whole)), None);
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trouble_of_a_pod_is_told_with_its_image() {
+    fn the_problem_of_a_pod_is_reported_with_its_image() {
         let pod = |status: Value| -> Pod {
             let pod = json!({ "metadata": { "name": "a" }, "status": status });
             serde_json::from_value(pod).expect("a Pod")
@@ -296,7 +301,7 @@ mod tests {
             (vec![pod(running)], None),
             (Vec::new(), None),
         ] {
-            assert_eq!(trouble(&pods).as_deref(), expected);
+            assert_eq!(pod_problem(&pods).as_deref(), expected);
         }
     }
 }

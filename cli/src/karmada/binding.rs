@@ -7,7 +7,7 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use serde::{Deserialize, Serialize};
 
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
 
 /// The annotation of a binding that names its PropagationPolicy (`pkg/apis/policy/v1alpha1/well_known_constants.go`).
 const POLICY: &str = "propagationpolicy.karmada.io/name";
@@ -18,7 +18,7 @@ const EXISTS: &str = "already exists";
 /// A Service that Karmada propagates, and not everywhere; also the form that programs read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Unapplied {
-    /// What is so.
+    /// The problem.
     pub message: String,
     /// What to do.
     pub remedy: String,
@@ -48,7 +48,7 @@ pub(crate) fn name(service: &str) -> String {
 pub(crate) async fn unapplied(
     hub: &ApiServer,
     key: &ServiceKey,
-) -> Result<Option<Unapplied>, AskError> {
+) -> Result<Option<Unapplied>, RequestError> {
     let kind = ApiResource {
         group: "work.karmada.io".to_owned(),
         version: "v1alpha2".to_owned(),
@@ -57,9 +57,9 @@ pub(crate) async fn unapplied(
         plural: "resourcebindings".to_owned(),
     };
     let api: Api<DynamicObject> = Api::namespaced_with(hub.client.clone(), &key.namespace, &kind);
-    match hub.ask(api.get(&name(&key.name))).await {
+    match hub.request(api.get(&name(&key.name))).await {
         Ok(binding) => Ok(read(key, &binding)),
-        Err(AskError::NotFound { .. } | AskError::NotAllowed { .. }) => Ok(None),
+        Err(RequestError::NotFound { .. } | RequestError::NotAllowed { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -125,19 +125,19 @@ pub(crate) mod tests {
         })
     }
 
-    fn told(binding: Value) -> Option<Unapplied> {
+    fn reported(binding: Value) -> Option<Unapplied> {
         let binding = serde_json::from_value(binding).expect("an object");
         read(&ServiceKey::new("shop", "foo"), &binding)
     }
 
     #[test]
-    fn a_service_that_karmada_would_not_overwrite_is_told_with_the_three_ways_out() {
+    fn a_service_that_karmada_would_not_overwrite_is_reported_with_the_three_ways_out() {
         let exists = "Failed to apply all manifests (0/1): resource(kind=Service, shop/foo) already exists in the cluster b";
-        let told = told(binding("False", false, exists)).expect("it is told");
+        let reported = reported(binding("False", false, exists)).expect("it is reported");
         assert!(
-            told.message.contains("foo-service, FullyApplied=False")
-                && told.message.contains("b: Failed"),
-            "{told:?}"
+            reported.message.contains("foo-service, FullyApplied=False")
+                && reported.message.contains("b: Failed"),
+            "{reported:?}"
         );
         for way in [
             "patch propagationpolicy shop",
@@ -145,20 +145,21 @@ pub(crate) mod tests {
             "leave Service foo out of the policy",
             "create the policy before the MultiClusterService",
         ] {
-            assert!(told.remedy.contains(way), "{way}: {told:?}");
+            assert!(reported.remedy.contains(way), "{way}: {reported:?}");
         }
     }
 
     #[test]
-    fn other_failures_are_told_without_that_advice_and_what_is_applied_is_not_told() {
-        let other = told(binding("False", false, "cluster(b) not ready")).expect("it is told");
+    fn other_failures_are_reported_without_that_advice_and_what_is_applied_is_not_told() {
+        let other =
+            reported(binding("False", false, "cluster(b) not ready")).expect("it is reported");
         assert_eq!(
             other.remedy,
             "kubectl -n shop describe resourcebinding foo-service"
         );
-        assert_eq!(told(binding("True", true, "")), None);
+        assert_eq!(reported(binding("True", true, "")), None);
         assert_eq!(
-            told(json!({
+            reported(json!({
                 "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding", "metadata": { "name": "foo-service" },
             })),
             None

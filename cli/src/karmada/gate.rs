@@ -19,8 +19,8 @@ use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Work, is_executed, selector, work_kind};
+use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::args;
-use crate::ask::{ApiServer, AskError, root_cause};
 use crate::lease::Controller;
 use crate::objects::FIELD_MANAGER;
 
@@ -64,12 +64,12 @@ impl Baseline {
 /// is seen.
 ///
 /// # Errors
-/// [`AskError`] where the Works cannot be watched, or a probe not be set.
+/// [`RequestError`] where the Works cannot be watched, or a probe not be set.
 pub(crate) async fn observe(
     hub: &ApiServer,
     probes: &[ServiceKey],
     window: Duration,
-) -> Result<Gate, AskError> {
+) -> Result<Gate, RequestError> {
     let api: Api<PartialObjectMeta<DynamicObject>> =
         Api::all_with(hub.client.clone(), &work_kind());
     let config = watcher::Config::default().labels(&selector(None));
@@ -106,8 +106,8 @@ pub(crate) async fn observe(
     }
 }
 
-fn unlisted(hub: &ApiServer, why: &str) -> AskError {
-    AskError::Unreachable {
+fn unlisted(hub: &ApiServer, why: &str) -> RequestError {
+    RequestError::Unreachable {
         side: hub.side,
         url: hub.url(),
         why: format!("watching works.work.karmada.io failed: {why}"),
@@ -123,7 +123,7 @@ pub(crate) async fn probe(
     hub: &ApiServer,
     key: &ServiceKey,
     value: Option<&str>,
-) -> Result<(), AskError> {
+) -> Result<(), RequestError> {
     let services: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), &key.namespace);
     let patch = Patch::Merge(json!({ "metadata": { "annotations": { labels::PROBE: value } } }));
     let parameters = PatchParams {
@@ -131,10 +131,10 @@ pub(crate) async fn probe(
         ..PatchParams::default()
     };
     match hub
-        .ask(services.patch_metadata(&key.name, &parameters, &patch))
+        .request(services.patch_metadata(&key.name, &parameters, &patch))
         .await
     {
-        Ok(_) | Err(AskError::NotFound { .. }) => Ok(()),
+        Ok(_) | Err(RequestError::NotFound { .. }) => Ok(()),
         Err(error) => Err(error),
     }
 }
@@ -159,7 +159,7 @@ pub(crate) enum Manager {
 }
 
 /// Reads the Lease of karmada-controller-manager.
-pub(crate) async fn manager(hub: &ApiServer) -> Result<Manager, AskError> {
+pub(crate) async fn manager(hub: &ApiServer) -> Result<Manager, RequestError> {
     let (namespace, name) = LEASE;
     let lease = args::Lease(Some((namespace.to_owned(), name.to_owned())));
     let lease = Controller::read(hub, &lease).await?;
@@ -171,7 +171,7 @@ impl Manager {
         if lease.is_known() && lease.holder(now).is_none() {
             let (namespace, name) = LEASE;
             return Self::Silent(format!(
-                "karmada-controller-manager does not run: nobody renewed Lease {namespace}/{name} within a minute"
+                "karmada-controller-manager is not running: nobody renewed Lease {namespace}/{name} within a minute"
             ));
         }
         let led = lease.since().map(|since| now.duration_since(since));
@@ -229,7 +229,7 @@ mod tests {
         };
         let (day, lately) = ("2026-11-20T00:00:00.000000Z", "2026-11-20T23:59:55.000000Z");
         for (lease, rest) in [
-            (Controller::NotAsked, Some(0)),
+            (Controller::Unknown, Some(0)),
             (Controller::Lease("x".to_owned(), None), Some(0)),
             (lease("one", day, lately), Some(0)),
             (
@@ -242,7 +242,7 @@ mod tests {
             let rest = rest.map(Duration::from_secs);
             let manager = Manager::of(&lease, now);
             match (&manager, rest) {
-                (Manager::Answers(told), Some(rest)) => assert_eq!(*told, rest),
+                (Manager::Answers(reported), Some(rest)) => assert_eq!(*reported, rest),
                 (Manager::Silent(_), None) => {}
                 _ => panic!("{manager:?}"),
             }

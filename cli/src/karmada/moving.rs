@@ -10,36 +10,36 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::gate::{self, Gate, Manager};
 use super::outcome::{Outcome, Plan, Report, State, Written};
 use super::step::{Done, Members, StepError};
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
-use crate::ask::{ApiServer, AskError};
 use crate::lease::{self, Controller};
-use crate::say;
-use crate::say::OutputError;
+use crate::output;
+use crate::output::OutputError;
 use crate::snapshot::Snapshot;
 use crate::snapshot::gather::{self, GatherError};
 
 /// How often hub and members are read while something is waited for.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Services could not be moved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MoveError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Request(#[from] RequestError),
     #[error(transparent)]
     Gather(#[from] GatherError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(
-        "you may not list works.work.karmada.io on the hub, by which it is told what Karmada carries; it is done with the rights of whoever types it"
+        "you may not list works.work.karmada.io on the hub, which show what Karmada manages; use a kubeconfig that may"
     )]
-    WorksHidden,
+    WorksForbidden,
     #[error(
-        "you may not get namespace kube-system of the hub, by whose UID it is told what causeway wrote"
+        "you may not get namespace kube-system of the hub, whose UID identifies what causeway wrote; use a kubeconfig that may"
     )]
-    HubHidden,
+    HubForbidden,
     #[error(
-        "the hub has no MultiClusterService {0}, and nothing of Karmada's that belongs to one; kubectl mcs status -A shows those of every namespace"
+        "MultiClusterService {0} not found on the hub, and no object of Karmada's belongs to one; kubectl mcs status -A shows all namespaces"
     )]
     NotFound(ServiceKey),
 }
@@ -64,7 +64,7 @@ pub(crate) struct Direction {
     pub refusal: fn(&Gate) -> Option<String>,
 }
 
-/// Moves the service that is named, or all that `list` finds in the namespace that is named; says whether all that was asked for is done.
+/// Moves the service that is named, or all that `list` finds in the namespace that is named; returns whether all of it is done.
 pub(crate) async fn run(
     hub: &HubArgs,
     args: &MoveArgs,
@@ -96,7 +96,7 @@ struct Mover<'a> {
 }
 
 impl Mover<'_> {
-    /// Moves these services one by one; says whether all that was asked for is done.
+    /// Moves these services one by one; returns whether all of it is done.
     async fn run(&self, keys: &[ServiceKey]) -> Result<bool, MoveError> {
         let mut outcomes = Vec::new();
         let mut due = Vec::new();
@@ -114,7 +114,7 @@ impl Mover<'_> {
             }
         }
         for outcome in &outcomes {
-            self.tell(outcome)?;
+            self.print(outcome)?;
         }
         let refused = match due.is_empty() {
             true => None,
@@ -130,7 +130,7 @@ impl Mover<'_> {
                 None if self.args.dry_run => self.planned(snapshot)?,
                 None => self.walk(&snapshot.key).await?,
             };
-            self.tell(&outcome)?;
+            self.print(&outcome)?;
             outcomes.push(outcome);
         }
         self.finish(Report::new(self.args.dry_run, outcomes))
@@ -140,10 +140,10 @@ impl Mover<'_> {
         let allow_insecure = self.args.insecure.allow_insecure_members;
         let snapshot = gather::read(self.hub, key, allow_insecure).await?;
         if snapshot.works.is_none() {
-            return Err(MoveError::WorksHidden);
+            return Err(MoveError::WorksForbidden);
         }
         if snapshot.hub_uid.is_none() {
-            return Err(MoveError::HubHidden);
+            return Err(MoveError::HubForbidden);
         }
         Ok(snapshot)
     }
@@ -164,17 +164,17 @@ impl Mover<'_> {
     /// Why nothing is done: causeway does not run, Karmada's controllers are at work and should not be, or the other way round.
     async fn refused(&self, due: &[Snapshot]) -> Result<Option<String>, MoveError> {
         let controller = Controller::read(self.hub, &self.args.controller.lease).await?;
-        if let Some(trouble) = controller.trouble(Timestamp::now()) {
+        if let Some(problem) = controller.problem(Timestamp::now()) {
             return Ok(Some(format!(
-                "{trouble}: nobody would carry on. {}",
-                lease::LOOK
+                "{problem}: nothing would manage the service afterwards. {}",
+                lease::REMEDY
             )));
         }
         let window = match gate::manager(self.hub).await? {
             Manager::Answers(after) => self.args.observe.max(after),
             Manager::Silent(why) => {
-                let told = "so it cannot be seen which features it has on; start it first";
-                return Ok(Some(format!("{why}, {told}")));
+                let reported = "so its feature gates cannot be determined; start it first";
+                return Ok(Some(format!("{why}, {reported}")));
             }
         };
         let probed = due
@@ -208,7 +208,7 @@ impl Mover<'_> {
             format!("would be {} (dry run)", self.direction.done),
         );
         for step in &plan.steps {
-            self.command(&step.told())?;
+            self.command(&step.located_command())?;
             outcome.commands.push(Written::from(step));
         }
         outcome.left = plan.left;
@@ -218,7 +218,7 @@ impl Mover<'_> {
     /// Writes what may be written, again and again, until all is done, it has to stop, or the deadline.
     async fn walk(&self, key: &ServiceKey) -> Result<Outcome, MoveError> {
         let deadline = Instant::now() + self.args.waiting.timeout;
-        let mut ticks = interval(LOOK_EVERY);
+        let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut outcome = Outcome::new(key, State::Done, self.direction.done);
         let (mut works, mut last) = (None, String::new());
@@ -272,7 +272,7 @@ impl Mover<'_> {
         for step in &plan.steps {
             match step.write(self.hub, &mut members).await {
                 Ok(Done::Written) => {
-                    self.command(&step.told())?;
+                    self.command(&step.located_command())?;
                     outcome.commands.push(Written::from(step));
                 }
                 Ok(Done::Overtaken) => {}
@@ -288,18 +288,18 @@ impl Mover<'_> {
             true => format!(" within {} s", self.args.waiting.timeout.as_secs()),
             false => String::new(),
         };
-        let told = snapshot
-            .told()
-            .map(|told| format!("; the controller says {told}"));
+        let reported = snapshot
+            .reported()
+            .map(|reported| format!("; the controller says {reported}"));
         format!(
             "not {} yet{within}: run this again{}",
             self.direction.done,
-            told.unwrap_or_default()
+            reported.unwrap_or_default()
         )
     }
 
     fn finish(&self, report: Report) -> Result<bool, MoveError> {
-        say::report(&report, self.args.output.format, || {
+        output::report(&report, self.args.output.format, || {
             match (self.args.all, self.args.dry_run) {
                 (false, _) => String::new(),
                 (true, true) => report.summary(&format!("would be {}", self.direction.done)),
@@ -309,7 +309,7 @@ impl Mover<'_> {
         Ok(report.done)
     }
 
-    fn tell(&self, outcome: &Outcome) -> Result<(), OutputError> {
+    fn print(&self, outcome: &Outcome) -> Result<(), OutputError> {
         outcome
             .lines()
             .iter()
@@ -319,13 +319,13 @@ impl Mover<'_> {
     /// What is done: the result, unless programs read that.
     fn command(&self, line: &str) -> Result<(), OutputError> {
         match self.args.output.format {
-            Some(_) => say::progress(line),
-            None => say::result(line),
+            Some(_) => output::progress(line),
+            None => output::result(line),
         }
     }
 
     fn note(&self, text: impl std::fmt::Display) -> Result<(), OutputError> {
-        say::progress(text)
+        output::progress(text)
     }
 }
 

@@ -90,7 +90,7 @@ impl fmt::Display for Left {
 pub(crate) enum State {
     /// All is done.
     Done,
-    /// Nothing was written, for that was asked.
+    /// Nothing was written, as requested.
     Planned,
     /// Part of it is done; the same command goes on with it.
     Unfinished,
@@ -141,8 +141,8 @@ impl Outcome {
         }
     }
 
-    /// Whether nothing is left to be done that was asked for.
-    pub(crate) fn is_well(&self) -> bool {
+    /// Whether nothing is left to do.
+    pub(crate) fn is_complete(&self) -> bool {
         matches!(self.state, State::Done | State::Planned)
     }
 
@@ -158,7 +158,7 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
-    /// Whether all that was asked for is done.
+    /// Whether all of it is done.
     pub done: bool,
     pub dry_run: bool,
     pub services: Vec<Outcome>,
@@ -168,7 +168,7 @@ impl Report {
     /// Sums up.
     pub(crate) fn new(dry_run: bool, services: Vec<Outcome>) -> Self {
         Self {
-            done: services.iter().all(Outcome::is_well),
+            done: services.iter().all(Outcome::is_complete),
             dry_run,
             services,
         }
@@ -176,7 +176,7 @@ impl Report {
 
     /// `2 of 3 services adopted; not: shop/foo, shop/bar`.
     pub(crate) fn summary(&self, word: &str) -> String {
-        let names = self.services.iter().filter(|one| !one.is_well());
+        let names = self.services.iter().filter(|one| !one.is_complete());
         let names: Vec<_> = names
             .map(|one| format!("{}/{}", one.namespace, one.name))
             .collect();

@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Work, work_kind};
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
+use crate::connectivity;
+use crate::connectivity::ConnectError;
 use crate::objects::FIELD_MANAGER;
-use crate::reach;
-use crate::reach::ReachError;
 
 /// An object as it was read: what is written to it holds of that version alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,13 +84,13 @@ pub(crate) enum Done {
 #[derive(Debug)]
 pub(crate) enum StepError {
     /// The hub did not take it.
-    Hub(AskError),
+    Hub(RequestError),
     /// A member did not, or could not be reached.
     Member(String),
 }
 
 impl StepError {
-    fn member(name: &str, why: ReachError) -> Self {
+    fn member(name: &str, why: ConnectError) -> Self {
         Self::Member(format!("{name}: {why}"))
     }
 }
@@ -127,7 +127,7 @@ impl Step {
     }
 
     /// The command, and where it is to be run if not on the hub.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn located_command(&self) -> String {
         match self.member() {
             Some(member) => format!("in {member}: {}", self.command()),
             None => self.command(),
@@ -149,7 +149,7 @@ impl Step {
             Self::DeleteWork(target) => {
                 let api: Api<DynamicObject> =
                     Api::namespaced_with(hub.client.clone(), &target.namespace, &work_kind());
-                let deleted = hub.ask(api.delete(&target.name, &target.only())).await;
+                let deleted = hub.request(api.delete(&target.name, &target.only())).await;
                 done(deleted.map(drop)).map_err(StepError::Hub)
             }
             Self::PatchService(target, value) => {
@@ -161,7 +161,9 @@ impl Step {
                 let server = members.connect(hub, member).await?;
                 let api: Api<EndpointSlice> =
                     Api::namespaced(server.client.clone(), &target.namespace);
-                let deleted = server.ask(api.delete(&target.name, &target.only())).await;
+                let deleted = server
+                    .request(api.delete(&target.name, &target.only()))
+                    .await;
                 done(deleted.map(drop)).map_err(|error| StepError::member(member, error.into()))
             }
         }
@@ -173,20 +175,20 @@ async fn merge<K: Clone + DeserializeOwned + std::fmt::Debug>(
     api: &Api<K>,
     target: &Target,
     patch: &Value,
-) -> Result<(), AskError> {
+) -> Result<(), RequestError> {
     let parameters = PatchParams {
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
     let patch = Patch::Merge(patch);
     let patched = api.patch_metadata(&target.name, &parameters, &patch);
-    hub.ask(patched).await.map(drop)
+    hub.request(patched).await.map(drop)
 }
 
-fn done(answer: Result<(), AskError>) -> Result<Done, AskError> {
+fn done(answer: Result<(), RequestError>) -> Result<Done, RequestError> {
     match answer {
         Ok(()) => Ok(Done::Written),
-        Err(AskError::NotFound { .. } | AskError::Conflict { .. }) => Ok(Done::Overtaken),
+        Err(RequestError::NotFound { .. } | RequestError::Conflict { .. }) => Ok(Done::Overtaken),
         Err(error) => Err(error),
     }
 }
@@ -214,7 +216,7 @@ impl<'a> Members<'a> {
         }
         let cluster = self.clusters.iter().find(|one| one.name_any() == name);
         let unjoined = || StepError::Member(format!("{name} is not joined"));
-        let server = reach::connect(hub, cluster.ok_or_else(unjoined)?, self.allow_insecure)
+        let server = connectivity::connect(hub, cluster.ok_or_else(unjoined)?, self.allow_insecure)
             .await
             .map_err(|why| StepError::member(name, why))?;
         self.known.insert(name.to_owned(), server.clone());
@@ -229,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_write_is_told_as_the_command_that_does_the_same() {
+    fn each_write_is_reported_as_the_command_that_does_the_same() {
         let target = |namespace: &str, name: &str| Target {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
@@ -237,7 +239,7 @@ mod tests {
             version: "7".to_owned(),
         };
         let patch = json!({ "metadata": { "finalizers": null, "resourceVersion": "7" } });
-        for (step, told) in [
+        for (step, command) in [
             (
                 Step::PatchWork(target("karmada-es-a", "foo-1"), patch.clone()),
                 "kubectl -n karmada-es-a patch works.work.karmada.io foo-1 --type=merge -p \
@@ -256,7 +258,7 @@ mod tests {
                 "kubectl -n shop patch mcs foo --type=merge -p '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"7\"}}'",
             ),
         ] {
-            assert_eq!(step.told(), told);
+            assert_eq!(step.located_command(), command);
         }
     }
 }

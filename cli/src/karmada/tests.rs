@@ -45,17 +45,17 @@ pub(crate) fn dispatched_slice(ready: &[(&str, bool)]) -> EndpointSlice {
 }
 
 #[test]
-fn the_works_of_a_service_are_told_apart_as_karmada_marks_them() {
+fn the_works_of_a_service_are_reported_apart_as_karmada_marks_them() {
     let key = ServiceKey::new("shop", "foo");
-    for (what, carries, holds) in [
+    for (what, manages, holds) in [
         ("own", true, true),
         ("collected", false, false),
         ("dispatched", true, false),
     ] {
         let work = work("a", what);
         assert_eq!(
-            (work.carries(), work.holds_service()),
-            (carries, holds),
+            (work.manages_service(), work.holds_service()),
+            (manages, holds),
             "{what}"
         );
         assert_eq!((work.member(), work.service()), ("a", Some(key.clone())));

@@ -11,19 +11,19 @@ use kube::Api;
 use kube::api::ListParams;
 
 use super::{Held, Snapshot};
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
+use crate::connectivity;
 use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
 use crate::kubernetes_version::KubernetesVersion;
-use crate::reach;
 use crate::status::members::Wanted;
 
 /// A service could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatherError {
     #[error(transparent)]
-    Ask(#[from] AskError),
-    #[error("the hub serves no {0}; it gets the definition by {DEFINE}")]
+    Request(#[from] RequestError),
+    #[error("the hub serves no {0}; install the CRD: {DEFINE}")]
     NoApi(&'static str),
 }
 
@@ -39,15 +39,15 @@ pub(crate) async fn read(
     let (wish, clusters, service, derived, imports, works, unapplied) = tokio::try_join!(
         wish(hub, key),
         clusters(hub),
-        async { Ok(hub.ask(services.get_opt(&key.name)).await?) },
-        async { Ok(hub.ask(services.get_opt(&derived.name)).await?) },
+        async { Ok(hub.request(services.get_opt(&key.name)).await?) },
+        async { Ok(hub.request(services.get_opt(&derived.name)).await?) },
         async { Ok(imports(hub, key).await?) },
         async { Ok(karmada::works(hub, Some(key)).await?) },
         async { Ok(binding::unapplied(hub, key).await?) },
     )?;
-    // Without the hub's identity what another hub wrote cannot be told apart, and no more.
+    // Without the hub's identity what another hub wrote cannot be reported apart, and no more.
     let hub_uid = hub.uid().await.ok();
-    let members = reach::each(hub, clusters.iter(), allow_insecure, |member| {
+    let members = connectivity::read_each(hub, clusters.iter(), allow_insecure, |member| {
         held(member, key)
     });
     let members = members.await;
@@ -66,7 +66,7 @@ pub(crate) async fn read(
 }
 
 /// The ServiceImports of that name on the hub itself.
-async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, AskError> {
+async fn imports(hub: &ApiServer, key: &ServiceKey) -> Result<Vec<ServiceKey>, RequestError> {
     let served = of(key).served_in::<ServiceImport>(hub).await;
     let (_, imports) = allowed(served)?.unwrap_or_default();
     Ok(imports.iter().map(|_| key.clone()).collect())
@@ -87,9 +87,9 @@ pub(crate) async fn wish(
     key: &ServiceKey,
 ) -> Result<Option<MultiClusterService>, GatherError> {
     let api: Api<MultiClusterService> = Api::namespaced(hub.client.clone(), &key.namespace);
-    match hub.ask(api.list(&named(&key.name))).await {
+    match hub.request(api.list(&named(&key.name))).await {
         Ok(list) => Ok(list.items.into_iter().next()),
-        Err(AskError::NotFound { .. }) => Err(GatherError::NoApi("MultiClusterService")),
+        Err(RequestError::NotFound { .. }) => Err(GatherError::NoApi("MultiClusterService")),
         Err(error) => Err(error.into()),
     }
 }
@@ -97,15 +97,15 @@ pub(crate) async fn wish(
 /// Every Cluster of the hub.
 pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, GatherError> {
     let api: Api<Cluster> = Api::all(hub.client.clone());
-    match hub.ask(api.list(&ListParams::default())).await {
+    match hub.request(api.list(&ListParams::default())).await {
         Ok(list) => Ok(list.items),
-        Err(AskError::NotFound { .. }) => Err(GatherError::NoApi("Cluster")),
+        Err(RequestError::NotFound { .. }) => Err(GatherError::NoApi("Cluster")),
         Err(error) => Err(error.into()),
     }
 }
 
 /// What a member holds, with no other rights than the controller has there.
-pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, AskError> {
+pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, RequestError> {
     let derived = key.derived();
     let namespaces: Api<Namespace> = Api::all(member.client.clone());
     let services: Api<Service> = Api::namespaced(member.client.clone(), &key.namespace);
@@ -119,14 +119,14 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, As
     let of_both = ListParams::default().labels(&of_both);
     let (by_name, by_derived) = (named(&key.name), named(&derived.name));
     let wanted = of(key);
-    let version = member.ask(member.client.apiserver_version());
+    let version = member.request(member.client.apiserver_version());
     let (uid, version, namespace, own, derived, slices, exports, imports) = tokio::try_join!(
         member.uid(),
         version,
-        member.ask(namespaces.get_opt(&key.namespace)),
-        member.ask(services.list(&by_name)),
-        member.ask(services.list(&by_derived)),
-        member.ask(slices.list(&of_both)),
+        member.request(namespaces.get_opt(&key.namespace)),
+        member.request(services.list(&by_name)),
+        member.request(services.list(&by_derived)),
+        member.request(slices.list(&of_both)),
         async { allowed(wanted.served_in::<ServiceExport>(&member).await) },
         async { allowed(wanted.served_in::<ServiceImport>(&member).await) },
     )?;
@@ -140,7 +140,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, As
     Ok(Held {
         identity: Identity {
             uid,
-            release: KubernetesVersion::told(&version).map_or((0, 0), KubernetesVersion::release),
+            release: KubernetesVersion::of(&version).map_or((0, 0), KubernetesVersion::release),
             version: version.git_version,
         },
         served,
@@ -153,9 +153,9 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, As
 }
 
 /// A member that was joined without the rights on the clusterset's kinds takes no part in it.
-fn allowed<K>(answer: Result<Option<K>, AskError>) -> Result<Option<K>, AskError> {
+fn allowed<K>(answer: Result<Option<K>, RequestError>) -> Result<Option<K>, RequestError> {
     match answer {
-        Err(AskError::NotAllowed { .. }) => Ok(None),
+        Err(RequestError::NotAllowed { .. }) => Ok(None),
         other => other,
     }
 }

@@ -1,4 +1,4 @@
-//! What is so of the services that members export and import; also the form that programs read, so names of fields stay as they are.
+//! The current state of the services that members export and import; also the form that programs read, so names of fields stay as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
 
-use super::condition::{ConditionReport, verdict};
+use super::condition::{ConditionReport, readiness};
 use super::members::{Holdings, Readings};
 
 /// A service that members export or import (multicluster.x-k8s.io).
@@ -23,7 +23,7 @@ pub(crate) struct ExportedReport {
     pub ready: bool,
     /// Exported; else the reason of the first export that is not, or NoExport.
     pub reason: String,
-    /// Empty where all is well.
+    /// Empty where it is healthy.
     pub message: String,
     /// ClusterSetIP or Headless; empty where no member imports it.
     #[serde(rename = "type")]
@@ -58,10 +58,10 @@ pub(crate) struct ClusterReport {
     pub export: Option<ExportReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub import: Option<ImportReport>,
-    /// The Service that stands for the import; told where one service is asked about.
+    /// The Service that stands for the import; reported where one service is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub derived: Option<DerivedReport>,
-    /// The imported EndpointSlices by the cluster that they come from; told where one service is asked about.
+    /// The imported EndpointSlices by the cluster that they come from; reported where one service is requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceReport>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct ImportReport {
     pub ports: Vec<String>,
     /// The clusters that it says it comes from.
     pub clusters: Vec<String>,
-    /// Whether somebody else than causeway made it: it is never written.
+    /// Whether it is foreign: it is never written.
     pub foreign: bool,
     pub conditions: Vec<ConditionReport>,
 }
@@ -220,12 +220,15 @@ fn cluster(name: &str, held: &Holdings, wanted: &Key) -> Option<ClusterReport> {
 fn export_report(export: &ServiceExport) -> ExportReport {
     let conditions = export.status.clone().unwrap_or_default().conditions;
     let deleting = export.metadata.deletion_timestamp.is_some();
-    let ready = verdict(&conditions, export.metadata.generation, false);
+    let ready = readiness(&conditions, export.metadata.generation, false);
     // That the export is not valid says more than that it waits.
     let invalid = condition::find(&conditions, condition::VALID)
         .filter(|valid| valid.status == condition::FALSE && !ready.ready);
     let (reason, message) = match invalid {
-        _ if deleting => ("Deleting".to_owned(), "it is being deleted".to_owned()),
+        _ if deleting => (
+            "Deleting".to_owned(),
+            "the MultiClusterService is being deleted".to_owned(),
+        ),
         Some(valid) => (valid.reason.clone(), valid.message.clone()),
         None => (ready.reason, ready.message),
     };
@@ -261,7 +264,7 @@ fn port(port: &ServicePort) -> String {
 }
 
 fn is_causeways<K: Resource>(object: &K) -> bool {
-    ownership::keeper(object.meta()).is_some()
+    ownership::managing_hub(object.meta()).is_some()
 }
 
 fn derived_report(service: &Service) -> DerivedReport {

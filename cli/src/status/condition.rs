@@ -32,19 +32,19 @@ impl From<Condition> for ConditionReport {
 const PENDING: &str = "Pending";
 
 /// What the condition Ready says, if it says it of the object as it is.
-pub(crate) struct Verdict {
+pub(crate) struct Readiness {
     pub ready: bool,
     pub reason: String,
     pub message: String,
     pub since: Option<Timestamp>,
 }
 
-pub(crate) fn verdict(
+pub(crate) fn readiness(
     conditions: &[Condition],
     generation: Option<i64>,
     deleting: bool,
-) -> Verdict {
-    let not_yet = |reason: &str, message: &str| Verdict {
+) -> Readiness {
+    let not_yet = |reason: &str, message: &str| Readiness {
         ready: false,
         reason: reason.to_owned(),
         message: message.to_owned(),
@@ -53,20 +53,20 @@ pub(crate) fn verdict(
     if deleting {
         return not_yet(
             "Deleting",
-            "it is being deleted; the controller cleans the members first",
+            "being deleted; the controller cleans up the members first",
         );
     }
     let Some(ready) = condition::find(conditions, condition::READY) else {
         return not_yet(
             PENDING,
-            "the controller has not taken it up yet; check that causeway-controller runs",
+            "not processed by the controller yet; check that causeway-controller is running",
         );
     };
     // Karmada writes no observedGeneration into the conditions of a Cluster.
     if ready.observed_generation.is_some() && ready.observed_generation < generation {
-        return not_yet(PENDING, "the last change is not carried out yet");
+        return not_yet(PENDING, "the last change is not applied yet");
     }
-    Verdict {
+    Readiness {
         ready: ready.status == condition::TRUE,
         reason: ready.reason.clone(),
         message: ready.message.clone(),

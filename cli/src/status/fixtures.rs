@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::members::{Holdings, Readings};
-use crate::reach::ReachError;
+use crate::connectivity::ConnectError;
 
 pub(crate) fn ready(status: &str, reason: &str, message: &str) -> Value {
     json!({
@@ -158,7 +158,7 @@ pub(crate) fn readings<const N: usize>(members: [(&str, Result<Holdings, &str>);
         .map(|(name, held)| {
             (
                 name.to_owned(),
-                held.map_err(|why| ReachError::Failed(why.to_owned())),
+                held.map_err(|why| ConnectError::Failed(why.to_owned())),
             )
         })
         .collect()

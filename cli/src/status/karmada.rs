@@ -1,4 +1,4 @@
-//! Services that Karmada's own controllers carry, judged by what the members hold, and Services that they propagate.
+//! Services that Karmada's own controllers manage, evaluated from what the members hold, and Services that they propagate.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use causeway::domain::ServiceKey;
 use futures::StreamExt as _;
 use kube::ResourceExt as _;
 
-use crate::ask::ApiServer;
+use crate::api_server::ApiServer;
 use crate::explain::{self, Health};
 use crate::karmada::binding::{self, Unapplied};
 
-/// How many services are judged at once: each reads every member.
+/// How many services are evaluated at once: each reads every member.
 const AT_ONCE: usize = 4;
 
 /// What is known of a service beside what its conditions say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
-    /// Where Karmada carries it.
+pub(crate) struct Observed {
+    /// Where Karmada manages it.
     pub health: Option<Health>,
-    /// Where one service is asked about.
+    /// Where one service is requested.
     pub unapplied: Option<Unapplied>,
 }
 
 /// By namespace and name.
-pub(crate) type Knowledge = BTreeMap<(String, String), Known>;
+pub(crate) type Observations = BTreeMap<(String, String), Observed>;
 
 /// Reads what is known beside; what cannot be read is left to the conditions.
 pub(crate) async fn read(
@@ -33,13 +33,15 @@ pub(crate) async fn read(
     services: &[MultiClusterService],
     one: bool,
     allow_insecure: bool,
-) -> Knowledge {
-    let asked = services.iter().filter(|service| one || is_carried(service));
-    let known = asked.map(|service| async move {
+) -> Observations {
+    let requested = services
+        .iter()
+        .filter(|service| one || is_karmadas(service));
+    let known = requested.map(|service| async move {
         let (namespace, name) = (service.namespace().unwrap_or_default(), service.name_any());
         let key = ServiceKey::new(namespace.as_str(), name.as_str());
-        let mut known = Known::default();
-        if is_carried(service) {
+        let mut known = Observed::default();
+        if is_karmadas(service) {
             known.health = explain::health(hub, &key, allow_insecure).await.ok();
         }
         if one {
@@ -53,8 +55,8 @@ pub(crate) async fn read(
         .await
 }
 
-/// Whether the controller says that Karmada carries it.
-fn is_carried(service: &MultiClusterService) -> bool {
+/// Whether the controller says that Karmada manages it.
+fn is_karmadas(service: &MultiClusterService) -> bool {
     let status = service.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref());
     let ready = condition::find(conditions.unwrap_or_default(), condition::READY);

@@ -12,23 +12,23 @@ use kube::core::DynamicResourceScope;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
-use crate::ask::{ApiServer, AskError};
-use crate::reach;
-use crate::reach::ReachError;
+use crate::api_server::{ApiServer, RequestError};
+use crate::connectivity;
+use crate::connectivity::ConnectError;
 
 /// What a member holds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holdings {
     pub exports: Vec<ServiceExport>,
     pub imports: Vec<ServiceImport>,
-    /// The Services that stand for imported ones; read where one service is asked about.
+    /// The Services that stand for imported ones; read where one service is requested.
     pub derived: Vec<Service>,
-    /// The EndpointSlices of imported services; read where one service is asked about.
+    /// The EndpointSlices of imported services; read where one service is requested.
     pub slices: Vec<EndpointSlice>,
 }
 
 /// What was read of each member, or why it was not. Members that take no part in the clusterset are left out.
-pub(crate) type Readings = BTreeMap<String, Result<Holdings, ReachError>>;
+pub(crate) type Readings = BTreeMap<String, Result<Holdings, ConnectError>>;
 
 /// What is read of every member.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Wanted {
 /// Reads all members at once, each within 5 seconds.
 pub(crate) async fn read(hub: &ApiServer, clusters: &[Cluster], wanted: &Wanted) -> Readings {
     let parts = clusters.iter().filter(|cluster| takes_part(cluster));
-    reach::each(hub, parts, wanted.allow_insecure, |member| {
+    connectivity::read_each(hub, parts, wanted.allow_insecure, |member| {
         wanted.read(member)
     })
     .await
@@ -65,7 +65,7 @@ fn takes_part(cluster: &Cluster) -> bool {
 }
 
 impl Wanted {
-    async fn read(&self, member: ApiServer) -> Result<Holdings, AskError> {
+    async fn read(&self, member: ApiServer) -> Result<Holdings, RequestError> {
         let member = &member;
         let (exports, imports) = tokio::try_join!(self.served(member), self.served(member))?;
         let mut holdings = Holdings {
@@ -81,8 +81,8 @@ impl Wanted {
             let services: Api<Service> = self.api(member);
             let slices: Api<EndpointSlice> = self.api(member);
             let both = tokio::try_join!(
-                member.ask(services.list(&parameters)),
-                member.ask(slices.list(&parameters))
+                member.request(services.list(&parameters)),
+                member.request(slices.list(&parameters))
             );
             let (services, slices) = both?;
             holdings.derived = services.items;
@@ -92,7 +92,7 @@ impl Wanted {
     }
 
     /// The objects of one kind of the Multi-Cluster Services API, in the newest version that the member serves.
-    pub(crate) async fn served<K>(&self, member: &ApiServer) -> Result<Vec<K>, AskError>
+    pub(crate) async fn served<K>(&self, member: &ApiServer) -> Result<Vec<K>, RequestError>
     where
         K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
             + Clone
@@ -107,7 +107,7 @@ impl Wanted {
     pub(crate) async fn served_in<K>(
         &self,
         member: &ApiServer,
-    ) -> Result<Option<(Version, Vec<K>)>, AskError>
+    ) -> Result<Option<(Version, Vec<K>)>, RequestError>
     where
         K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
             + Clone
@@ -124,9 +124,9 @@ impl Wanted {
                 Some(namespace) => Api::namespaced_with(client, namespace, &version),
                 None => Api::all_with(client, &version),
             };
-            match member.ask(api.list(&parameters)).await {
+            match member.request(api.list(&parameters)).await {
                 Ok(list) => return Ok(Some((version, list.items))),
-                Err(AskError::NotFound { .. }) => {}
+                Err(RequestError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -154,17 +154,20 @@ mod tests {
 
     #[test]
     fn only_members_that_are_known_to_serve_neither_kind_are_not_asked() {
-        let told = |reason: &str, message: &str| {
-            let told = condition("ClustersetAPI", "False", reason, message);
-            takes_part(&cluster("a", json!([told])))
+        let reported = |reason: &str, message: &str| {
+            let reported = condition("ClustersetAPI", "False", reason, message);
+            takes_part(&cluster("a", json!([reported])))
         };
         assert!(takes_part(&synced("a")), "the hub does not tell");
-        assert!(!told(
+        assert!(!reported(
             "NotServed",
             "ServiceExport and ServiceImport are not installed there"
         ));
-        assert!(told("NotServed", "ServiceImport is not installed there"));
-        assert!(told("Refused", "ServiceExports and ServiceImports"));
+        assert!(reported(
+            "NotServed",
+            "ServiceImport is not installed there"
+        ));
+        assert!(reported("Refused", "ServiceExports and ServiceImports"));
         let mut pull = synced("a");
         pull.spec.sync_mode = Some(SyncMode::Pull);
         assert!(!takes_part(&pull));

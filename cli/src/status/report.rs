@@ -1,4 +1,4 @@
-//! What is so, from what the hub knows; also the form that programs read, so names of fields stay as they are.
+//! The current state, from what the hub knows; also the form that programs read, so names of fields stay as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,20 +10,20 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::clusterset::{self, ExportedReport};
-use super::condition::{ConditionReport, verdict};
-use super::karmada::Knowledge;
+use super::condition::{ConditionReport, readiness};
+use super::karmada::Observations;
 use super::members::Readings;
 use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
 use crate::{drain, karmada};
 
-/// What is so.
+/// The current state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
-    /// Whether all that was asked about is well.
+    /// Whether everything is healthy.
     pub ready: bool,
-    /// The members; absent where one service was asked about, or the person may not see them.
+    /// The members; absent where one service was requested, or the person may not see them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<Vec<MemberReport>>,
     /// The services, by namespace and name.
@@ -61,7 +61,7 @@ pub(crate) struct MemberReport {
     pub api_endpoint: String,
     /// Whether a person said that nothing it provides is to be used (`kubectl mcs drain`).
     pub drained: bool,
-    /// Push or Pull; what causeway cannot reach by design does not count as unwell.
+    /// Push or Pull; what causeway cannot reach by design does not count as problems.
     pub sync_mode: String,
     /// Whether it takes part in the clusterset; absent where the hub does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub(crate) struct ServiceReport {
     pub load_balancers: Vec<String>,
     /// The members that take part.
     pub members: Vec<PartReport>,
-    /// What Karmada says of its propagation of the Service, where that fails; read where one service is asked about.
+    /// What Karmada says of its propagation of the Service, where that fails; read where one service is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub propagation: Option<Unapplied>,
 }
@@ -129,7 +129,7 @@ pub(crate) enum Presence {
     Unknown,
 }
 
-/// What was asked about.
+/// What was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The members, and every service.
@@ -160,9 +160,9 @@ impl Report {
         let members = known
             .filter(|_| scope == Scope::All)
             .map(|known| known.into_values().collect::<Vec<_>>());
-        let members_are_well = members.iter().flatten().all(MemberReport::is_well);
+        let members_are_healthy = members.iter().flatten().all(MemberReport::is_healthy);
         Self {
-            ready: members_are_well && services.iter().all(|service| service.ready),
+            ready: members_are_healthy && services.iter().all(|service| service.ready),
             members,
             services,
             exports: Vec::new(),
@@ -171,8 +171,8 @@ impl Report {
         }
     }
 
-    /// Adds what is known of services that Karmada has a part in: one that it carries is as what the members hold.
-    pub(crate) fn with_karmadas(mut self, known: &Knowledge) -> Self {
+    /// Adds what is known of services that Karmada has a part in: one that it manages is as what the members hold.
+    pub(crate) fn with_karmadas(mut self, known: &Observations) -> Self {
         for service in &mut self.services {
             let key = (service.namespace.clone(), service.name.clone());
             let Some(known) = known.get(&key) else {
@@ -184,8 +184,8 @@ impl Report {
             }
             service.propagation.clone_from(&known.unapplied);
         }
-        let members_are_well = self.members.iter().flatten().all(MemberReport::is_well);
-        self.ready = members_are_well && self.services.iter().all(|service| service.ready);
+        let members_are_healthy = self.members.iter().flatten().all(MemberReport::is_healthy);
+        self.ready = members_are_healthy && self.services.iter().all(|service| service.ready);
         self
     }
 
@@ -218,24 +218,24 @@ impl Report {
 
 impl MemberReport {
     /// Whether it counts as well: what causeway cannot reach by design does.
-    pub(crate) fn is_well(&self) -> bool {
+    pub(crate) fn is_healthy(&self) -> bool {
         self.ready || self.sync_mode == "Pull"
     }
 }
 
 fn member(cluster: &Cluster) -> MemberReport {
     let status = cluster.status.clone().unwrap_or_default();
-    let verdict = verdict(
+    let readiness = readiness(
         &status.conditions,
         cluster.metadata.generation,
         cluster.metadata.deletion_timestamp.is_some(),
     );
     MemberReport {
         name: cluster.name_any(),
-        ready: verdict.ready,
-        state: verdict.reason,
-        message: verdict.message,
-        since: verdict.since,
+        ready: readiness.ready,
+        state: readiness.reason,
+        message: readiness.message,
+        since: readiness.since,
         kubernetes_version: status.kubernetes_version.unwrap_or_default(),
         api_endpoint: cluster.spec.api_endpoint.clone().unwrap_or_default(),
         drained: drain::is_drained(cluster),
@@ -260,17 +260,17 @@ fn service_report(
     let status = service.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
     let deleting = service.metadata.deletion_timestamp.is_some();
-    let mut verdict = verdict(&conditions, service.metadata.generation, deleting);
+    let mut readiness = readiness(&conditions, service.metadata.generation, deleting);
     let karmadas = karmada::finalizers(service);
     if deleting && !karmadas.is_empty() {
-        verdict.message = format!(
-            "it is being deleted and waits for Karmada's finalizer {}; where nobody takes that off: kubectl mcs explain {} -n {}",
+        readiness.message = format!(
+            "being deleted, and waiting for Karmada's finalizer {}; if it stays: kubectl mcs explain {} -n {}",
             karmadas.join(", "),
             service.name_any(),
             service.namespace().unwrap_or_default()
         );
     }
-    let wish = domain::MultiClusterService::try_from(service).ok();
+    let desired = domain::MultiClusterService::try_from(service).ok();
     let ingress = status
         .load_balancer
         .and_then(|balancer| balancer.ingress)
@@ -285,20 +285,20 @@ fn service_report(
             .iter()
             .map(|port| words([port.name.clone(), Some(port.port.to_string())]))
             .collect(),
-        providers: wish
+        providers: desired
             .as_ref()
-            .map(|wish| named(&wish.providers))
+            .map(|desired| named(&desired.providers))
             .unwrap_or_default(),
-        consumers: wish
+        consumers: desired
             .as_ref()
-            .map(|wish| named(&wish.consumers))
+            .map(|desired| named(&desired.consumers))
             .unwrap_or_default(),
-        ready: verdict.ready,
-        reason: verdict.reason,
-        message: verdict.message,
+        ready: readiness.ready,
+        reason: readiness.reason,
+        message: readiness.message,
         created: service.creation_timestamp().map(|time| time.0),
-        members: wish
-            .map(|wish| parts(&wish, &conditions, known))
+        members: desired
+            .map(|desired| parts(&desired, &conditions, known))
             .unwrap_or_default(),
         load_balancers: ingress
             .into_iter()
@@ -341,17 +341,17 @@ fn ordered(mut conditions: Vec<Condition>) -> Vec<ConditionReport> {
 }
 
 fn parts(
-    wish: &domain::MultiClusterService,
+    desired: &domain::MultiClusterService,
     conditions: &[Condition],
     known: Option<&BTreeMap<String, MemberReport>>,
 ) -> Vec<PartReport> {
     let joined = known
         .into_iter()
         .flat_map(|known| known.keys().map(String::as_str));
-    let named = wish
+    let named = desired
         .providers
         .named()
-        .chain(wish.consumers.named())
+        .chain(desired.consumers.named())
         .map(ClusterName::as_str);
     let names: BTreeSet<ClusterName> = joined
         .chain(named)
@@ -366,8 +366,8 @@ fn parts(
         };
         PartReport {
             name: name.to_string(),
-            provider: wish.providers.includes(name),
-            consumer: wish.consumers.includes(name),
+            provider: desired.providers.includes(name),
+            consumer: desired.consumers.includes(name),
             state: state.to_owned(),
             drained: member.is_some_and(|member| member.drained),
             service: presence(name, member, conditions),

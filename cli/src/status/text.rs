@@ -295,7 +295,7 @@ shop        foo    CrossCluster   member1     m2          True    Ready         
 
     #[test]
     fn a_member_that_takes_no_part_in_the_clusterset_is_shown_with_the_reason() {
-        let told = |name: &str, status: &str, reason: &str, message: &str| {
+        let reported = |name: &str, status: &str, reason: &str, message: &str| {
             let clusterset = condition("ClustersetAPI", status, reason, message);
             cluster(
                 name,
@@ -303,9 +303,9 @@ shop        foo    CrossCluster   member1     m2          True    Ready         
             )
         };
         let clusters = [
-            told("a", "True", "Served", "watched"),
-            told("b", "False", "NotServed", "not installed there"),
-            told("c", "False", "Refused", "cannot be watched (forbidden)"),
+            reported("a", "True", "Served", "watched"),
+            reported("b", "False", "NotServed", "not installed there"),
+            reported("c", "False", "Refused", "cannot be watched (forbidden)"),
         ];
         let expected = "\
 MEMBER   VERSION   STATE    SINCE   CLUSTERSET   ENDPOINT

@@ -8,18 +8,18 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 
 use super::UninstallError;
-use crate::ask::{ApiServer, AskError};
+use crate::api_server::{ApiServer, RequestError};
 use crate::status::members::Wanted;
-use crate::{hub, reach, say};
+use crate::{connectivity, hub, output};
 
 /// Says in which of these members something of this hub's causeway is left, and which could not be looked at.
-pub(super) async fn say(
+pub(super) async fn report(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &Cluster>,
 ) -> Result<(), UninstallError> {
     let uid = hub.uid().await?;
     let own = &format!("{}={uid}", labels::HUB);
-    let read = reach::each(hub, clusters, false, |member| has_any(member, own));
+    let read = connectivity::read_each(hub, clusters, false, |member| has_any(member, own));
     let (mut left, mut unread) = (Vec::new(), Vec::new());
     for (member, answer) in read.await {
         match answer {
@@ -29,15 +29,15 @@ pub(super) async fn say(
         }
     }
     if !left.is_empty() {
-        say::result(format_args!(
-            "note: something that causeway wrote is left in {}; run there: {}",
+        output::result(format_args!(
+            "note: objects of causeway remain in {}; to delete them, run there: {}",
             left.join(", "),
             hub::leftovers_command(hub).await
         ))?;
     }
     if !unread.is_empty() {
-        say::result(format_args!(
-            "note: whether anything of causeway's is left is not known of {}; to delete it, run there: {}",
+        output::result(format_args!(
+            "note: cannot read {}; to delete objects of causeway that may remain, run there: {}",
             unread.join(", "),
             hub::leftovers_command(hub).await
         ))?;
@@ -45,7 +45,7 @@ pub(super) async fn say(
     Ok(())
 }
 
-async fn has_any(member: ApiServer, own: &str) -> Result<bool, AskError> {
+async fn has_any(member: ApiServer, own: &str) -> Result<bool, RequestError> {
     let one = &ListParams::default().labels(own).limit(1);
     let services: Api<Service> = Api::all(member.client.clone());
     let slices: Api<EndpointSlice> = Api::all(member.client.clone());
@@ -55,8 +55,8 @@ async fn has_any(member: ApiServer, own: &str) -> Result<bool, AskError> {
         allow_insecure: false,
     };
     let (services, slices) = tokio::try_join!(
-        member.ask(services.list_metadata(one)),
-        member.ask(slices.list_metadata(one)),
+        member.request(services.list_metadata(one)),
+        member.request(slices.list_metadata(one)),
     )?;
     if !services.items.is_empty() || !slices.items.is_empty() {
         return Ok(true);

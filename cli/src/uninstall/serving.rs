@@ -21,22 +21,22 @@ pub(super) struct Serving {
     clusters: Vec<String>,
 }
 
-/// The services that Karmada carries: they are not causeway's to delete.
+/// The services that Karmada manages: they are not causeway's to delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Carried {
+pub(super) struct ManagedByKarmada {
     /// Each with why.
     services: BTreeMap<ServiceKey, String>,
     /// Those of them that bear causeway's finalizer too.
     kept: BTreeSet<ServiceKey>,
 }
 
-impl Carried {
+impl ManagedByKarmada {
     /// Those of which Karmada has Works, or that bear its finalizer.
     pub(super) fn of(services: &[MultiClusterService], works: &[Work]) -> Self {
-        let mut carried = Self::default();
+        let mut karmadas = Self::default();
         for service in services {
             let key = key(service);
-            let mut own = works.iter().filter(|work| work.carries());
+            let mut own = works.iter().filter(|work| work.manages_service());
             let own = own.find(|work| work.service().as_ref() == Some(&key));
             let why = match (own, karmada::finalizers(service).first()) {
                 (Some(work), _) => format!("Work {}", work.id()),
@@ -44,11 +44,11 @@ impl Carried {
                 (None, None) => continue,
             };
             if is_kept(service) {
-                carried.kept.insert(key.clone());
+                karmadas.kept.insert(key.clone());
             }
-            carried.services.insert(key, why);
+            karmadas.services.insert(key, why);
         }
-        carried
+        karmadas
     }
 
     /// Whether it is one of them.
@@ -82,10 +82,10 @@ impl Serving {
     pub(super) fn of(
         services: &[MultiClusterService],
         clusters: &[Cluster],
-        carried: &Carried,
+        karmadas: &ManagedByKarmada,
     ) -> Self {
         let mut serving = Self::default();
-        let services = services.iter().filter(|one| !carried.has(one));
+        let services = services.iter().filter(|one| !karmadas.has(one));
         for service in services.filter(|one| is_kept(*one)) {
             let namespace = service.namespace().unwrap_or_default();
             let names = serving.services.entry(namespace).or_default();
@@ -240,8 +240,8 @@ mod tests {
                 &["karmada.io/cluster-controller"],
             ),
         ];
-        let carried = Carried::of(&services, &[]);
-        let serving = Serving::of(&services, &clusters, &carried);
+        let karmadas = ManagedByKarmada::of(&services, &[]);
+        let serving = Serving::of(&services, &clusters, &karmadas);
         assert_eq!(
             serving.to_string(),
             "2 MultiClusterServices (shop/foo, shop/bar) and 2 Clusters (joined, by-hand)"
@@ -262,11 +262,11 @@ mod tests {
                 .surrender()
                 .starts_with("  kubectl -n shop patch mcs foo --type=merge")
         );
-        assert!(Serving::of(&[], &clusters[2..], &Carried::default()).is_empty());
+        assert!(Serving::of(&[], &clusters[2..], &ManagedByKarmada::default()).is_empty());
     }
 
     #[test]
-    fn what_karmada_carries_is_never_deleted_and_is_handed_over_first_where_causeway_keeps_it_too()
+    fn what_karmada_manages_is_never_deleted_and_is_handed_over_first_where_causeway_keeps_it_too()
     {
         let karmadas = "karmada.io/multiclusterservice-controller";
         let services = [
@@ -274,20 +274,20 @@ mod tests {
             service("shop", "bar", &[labels::FINALIZER]),
             service("shop", "baz", &[karmadas]),
         ];
-        let carried = Carried::of(&services, &[work("a", "own")]);
+        let karmadas = ManagedByKarmada::of(&services, &[work("a", "own")]);
         assert_eq!(
-            carried.named().as_deref(),
+            karmadas.named().as_deref(),
             Some(
                 "shop/baz (finalizer karmada.io/multiclusterservice-controller), shop/foo (Work karmada-es-a/foo-own)"
             )
         );
         assert_eq!(
-            carried.commands().as_deref(),
+            karmadas.commands().as_deref(),
             Some("  kubectl mcs hand-over foo -n shop")
         );
-        let serving = Serving::of(&services, &[], &carried);
+        let serving = Serving::of(&services, &[], &karmadas);
         assert_eq!(serving.to_string(), "1 MultiClusterService (shop/bar)");
-        let none = Carried::of(&services[1..2], &[work("a", "own")]);
+        let none = ManagedByKarmada::of(&services[1..2], &[work("a", "own")]);
         assert_eq!((none.named(), none.commands()), (None, None));
     }
 
@@ -297,7 +297,7 @@ mod tests {
         let clusters: Vec<_> = names
             .map(|name| cluster(&name, MEMBERS_NAMESPACE, &[]))
             .collect();
-        let serving = Serving::of(&[], &clusters, &Carried::default());
+        let serving = Serving::of(&[], &clusters, &ManagedByKarmada::default());
         let text = serving.to_string();
         assert!(
             text.starts_with("12 Clusters (member0, ") && text.ends_with("member9, ...)"),

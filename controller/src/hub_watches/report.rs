@@ -77,7 +77,7 @@ impl Report {
             Signal::Failed(error) => {
                 tracing::warn!(resource, %error, "hub watch failed, retrying");
                 if let Some(awaited) = &state.awaited {
-                    awaited.is_held_up(error.to_string());
+                    awaited.is_blocked_by(error.to_string());
                 }
                 state.is_failing = true;
                 self.metrics.hub_watch(resource, false);
@@ -121,7 +121,7 @@ mod tests {
         let failure = Failure::new(FailureKind::Forbidden, "secrets is forbidden");
         a.note(&Signal::<()>::Failed(failure));
         assert_eq!(
-            readiness.troubles(),
+            readiness.problems(),
             ["the hub's Secrets in namespace a: secrets is forbidden"]
         );
         assert_eq!(up("secrets/a").as_deref(), Some("0"));

@@ -125,7 +125,7 @@ impl ServiceView {
             .status
             .as_ref()
             .and_then(|status| status.load_balancer.as_ref());
-        let keeper = ownership::keeper(meta);
+        let keeper = ownership::managing_hub(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),

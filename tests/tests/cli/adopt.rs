@@ -147,9 +147,9 @@ async fn causeway_goes_and_the_services_stay(bed: &Bed) {
     ends(
         &removed,
         0,
-        "left as they are, for Karmada carries them: | nobody- | nobody keeps up what reaches across clusters | \
+        "left as they are, because Karmada manages them: | nobody- | nothing updates multi-cluster services | \
          patch mcs foo --type=merge -p | patch cluster a --type=merge -p | clusterrole.rbac.authorization.k8s.io/causeway-controller deleted | \
-         kubectl mcs install takes it up again",
+         kubectl mcs install manages it again",
     );
     let after = hub.kubectl(ours).await.ok();
     assert!(
@@ -175,7 +175,7 @@ async fn a_gate_that_is_on_is_found(bed: &Bed) {
     ends(
         &refused,
         1,
-        "not adopted: Karmada's MultiClusterService controllers are at work | --feature-gates=MultiClusterService=false | \
+        "not adopted: Karmada's MultiClusterService controllers are running | --feature-gates=MultiClusterService=false | \
          annotate mcs foo --overwrite mcs.causeway.dev/probe",
     );
     assert_eq!(carried.snapshot().await, before, "nothing is changed");
@@ -245,7 +245,7 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
     ends(
         &bed.mcs("adopt foo", space, &[]).await,
         0,
-        "nothing of Karmada's is left of it",
+        "nothing of Karmada's remains",
     );
 }
 
@@ -330,7 +330,7 @@ async fn what_is_not_there_and_who_may_not_see_it(bed: &Bed) {
     ends(
         &bed.mcs("adopt foo", &space, &[]).await,
         1,
-        "has no MultiClusterService | kubectl mcs status -A",
+        "not found on the hub | kubectl mcs status -A",
     );
     let reader = crate::reader(bed.fleet.hub(), space.name()).await;
     let hidden = bed
@@ -352,14 +352,14 @@ async fn nothing_is_given_to_a_karmada_that_does_not_answer(bed: &Bed) {
     ends(
         &bed.mcs("hand-over foo", space, &[]).await,
         1,
-        "not handed over: Karmada's MultiClusterService controllers do not answer | --feature-gates=MultiClusterService=true",
+        "not handed over: Karmada's MultiClusterService controllers do not react | --feature-gates=MultiClusterService=true",
     );
     assert_eq!(carried.snapshot().await, before, "nothing is changed");
     let plan = bed.mcs("hand-over foo --dry-run", space, &[]).await;
     ends(
         &plan,
         0,
-        "a: Karmada has no Work with the MultiClusterService there | causeway's copy is there yet",
+        "a: Karmada has no Work with the MultiClusterService there | causeway's copy still exists",
     );
 }
 
@@ -374,7 +374,7 @@ async fn nobody_would_carry_on(bed: &Bed) {
     ends(
         &bed.mcs("adopt foo", &carried.space, &[]).await,
         1,
-        "not adopted: causeway-controller does not run | nobody would carry on",
+        "not adopted: causeway-controller is not running | nothing would manage the service afterwards",
     );
     assert_eq!(carried.snapshot().await, before);
 }

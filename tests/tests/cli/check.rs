@@ -25,7 +25,7 @@ async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
     let installation = Installation::new(&fleet).await;
     let check = async |said: &str, code: i32| says(&installation, said, code).await;
     check(
-        "there is none called causeway | runs elsewhere, or not at all | the hub has no Lease | none is joined",
+        "no configuration named causeway | runs elsewhere, or not at all | not found on the hub | no member is joined",
         1,
     )
     .await;
@@ -38,10 +38,10 @@ async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
         0,
         "",
     );
-    check("registered, and its caBundle is there | leads | Synced", 0).await;
+    check("registered, with a caBundle | leads | Synced", 0).await;
     let output = installation.kubectl_mcs(["check", "-o", "json"]).await;
     let report = json(&output);
-    assert_eq!(report["well"], true, "{report}");
+    assert_eq!(report["healthy"], true, "{report}");
 
     // On a hub that runs it, too few pods of it are told; nothing makes pods here.
     let create = [
@@ -92,7 +92,7 @@ async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
         .await
         .ok();
     check(
-        "ValidatingWebhookConfiguration | there is none called causeway",
+        "ValidatingWebhookConfiguration | no configuration named causeway",
         1,
     )
     .await;

@@ -203,7 +203,7 @@ async fn an_import_that_nobody_exports_is_not_well(set: &Set, space: &Space<'_>)
         "
             False (NoExport)
             make a ServiceExport
-            made by somebody else; causeway leaves it as it is
+            foreign; causeway does not change it
         ",
     );
     let delete = ["delete", "serviceimport", "bar", "-n", space.name()];
@@ -266,6 +266,6 @@ async fn a_member_that_does_not_answer_is_a_line(set: &Set, space: &Space<'_>) {
     let report = json(&set.status(space, &["foo", "-o=json"]).await);
     assert_eq!(report["unread"][0]["name"], "member3", "{report:#}");
     let missing = set.status(space, &["nothing"]).await;
-    ends(&missing, 1, "\"nothing\" not found | not asked: member3 (");
+    ends(&missing, 1, "\"nothing\" not found | not read: member3 (");
     lost.start().await;
 }

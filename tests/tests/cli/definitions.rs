@@ -66,8 +66,8 @@ async fn join_brings_the_definitions_and_unjoin_leaves_them() {
         &out,
         0,
         "
-            serviceexports.multicluster.x-k8s.io left, deleting it would delete every ServiceExport there
-            serviceimports.multicluster.x-k8s.io left
+            serviceexports.multicluster.x-k8s.io kept; deleting it would delete every ServiceExport there
+            serviceimports.multicluster.x-k8s.io kept
         ",
     );
     member.kubectl(["get", DEFINITION]).await.ok();
@@ -114,7 +114,7 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
         &half,
         0,
         "
-            member: ServiceExport v1alpha1 is already served, left as it is
+            member: ServiceExport v1alpha1 is already served, unchanged
             member: ServiceImport is not served; the member takes no part
         ",
     );
@@ -128,8 +128,8 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
         &whole,
         0,
         "
-            member: ServiceExport v1alpha1 is already served, left as it is
-            member: ServiceImport v1alpha1 is already served, left as it is
+            member: ServiceExport v1alpha1 is already served, unchanged
+            member: ServiceImport v1alpha1 is already served, unchanged
         ",
     );
     assert_eq!(version_of_definition(member).await, before);

@@ -217,7 +217,7 @@ async fn a_drained_provider(bed: &Bed) {
     bed.says(&space, 0, "Copied").await;
 
     let alone = format!(
-        "warning: no other joined cluster that is not drained provides | {}/foo",
+        "warning: no other cluster in use provides | {}/foo",
         space.name()
     );
     ends(
@@ -295,7 +295,7 @@ async fn a_controller_that_has_ended(bed: &Bed) {
     bed.says(
         &space,
         1,
-        "ControllerNotRunning: causeway-controller does not run: nobody holds Lease causeway-system/causeway-controller | \
+        "ControllerNotRunning: causeway-controller is not running: nobody holds Lease causeway-system/causeway-controller | \
          kubectl -n causeway-system get pods | NotExposed",
     )
     .await;

@@ -81,7 +81,7 @@ async fn nothing_is_written_in_a_dry_run(fleet: &Fleet, hub: &Cluster) {
             clusters.cluster.karmada.io created (server dry run)
             namespace/causeway-system created (server dry run)
             namespace/causeway-members created (server dry run)
-            deployment.apps/causeway-webhook created (dry run, unchecked
+            deployment.apps/causeway-webhook created (dry run, not validated
             mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway created (server dry run)
         ",
     );
@@ -208,7 +208,7 @@ async fn it_is_waited_for(fleet: &Fleet, hub: &Cluster) {
 
 async fn it_is_removed_and_its_definitions_stay(fleet: &Fleet, hub: &Cluster) {
     let unasked = mcs(fleet, hub, "uninstall").await;
-    ends(&unasked, 2, "no terminal | --yes");
+    ends(&unasked, 2, "not a terminal | --yes");
     let declined = at_a_terminal(fleet, hub, "uninstall", "n\n").await;
     ends(
         &declined,
@@ -229,8 +229,8 @@ async fn it_is_removed_and_its_definitions_stay(fleet: &Fleet, hub: &Cluster) {
         &removed,
         0,
         "
-            clusters.cluster.karmada.io left; --crds deletes it
-            namespace/causeway-system and namespace/causeway-members left
+            clusters.cluster.karmada.io stays; --crds deletes it
+            namespace/causeway-system and namespace/causeway-members kept
         ",
     );
     let deleted = said(&removed, "deleted");
@@ -314,7 +314,7 @@ async fn definitions_of_somebody_elses_are_left_alone_and_must_have_what_is_need
     ends(
         &refused,
         1,
-        "is not causeway's, and lacks spec.ports, spec.providerClusters | Nothing was changed",
+        "is not managed by causeway and has no spec.ports, spec.providerClusters | Nothing was changed",
     );
     hub.kubectl(["get", "namespace", NAMESPACE]).await.refused();
 
@@ -341,8 +341,8 @@ async fn definitions_of_somebody_elses_are_left_alone_and_must_have_what_is_need
         &installed,
         0,
         "
-            MultiClusterService v1alpha1 is already served, left as it is
-            Cluster v1alpha1 is already served, left as it is
+            MultiClusterService v1alpha1 is already served, unchanged
+            Cluster v1alpha1 is already served, unchanged
             secret/causeway-controller-token created
             start causeway-controller with --secret-namespace=karmada-cluster
         ",
@@ -361,8 +361,8 @@ async fn definitions_of_somebody_elses_are_left_alone_and_must_have_what_is_need
         0,
         "
             validatingwebhookconfiguration.admissionregistration.k8s.io/causeway deleted
-            MultiClusterService is not causeway's, left as it is
-            Cluster is not causeway's, left as it is
+            MultiClusterService is not managed by causeway, unchanged
+            Cluster is not managed by causeway, unchanged
         ",
     );
     assert_eq!(hub.kubectl(roles).await.ok(), "");
@@ -416,7 +416,7 @@ async fn what_the_controller_still_serves_is_cleaned_before_it_goes() {
             secret/causeway-controller-token deleted
             lease.coordination.k8s.io/causeway-controller deleted
             clusters.cluster.karmada.io deleted
-            account is left in member3
+            account remains in member3
         ",
     );
     assert!(credentials(hub, "member3").await.is_none());

@@ -75,7 +75,7 @@ async fn is_taken_out(bed: &Bed, member: &Cluster) {
             hub: cluster.cluster.karmada.io/member1 deleted
             hub: secret/member1 deleted
             member: serviceaccount/causeway deleted
-            member: namespace/causeway-system left
+            member: namespace/causeway-system kept
         ",
     );
     assert!(credentials(bed.fleet.hub(), "member1").await.is_none());
@@ -202,7 +202,7 @@ async fn without_a_controller_join_and_unjoin_say_so_and_can_be_taken_up_again()
         1,
         "
             not synced within 1 s
-            has not taken it up yet
+            not processed by the controller yet
             causeway-controller
         ",
     );
@@ -257,7 +257,7 @@ async fn what_the_controller_cleans_is_waited_for(installation: &Installation, h
         &held,
         1,
         "
-            waiting for member1
+            waiting for the cleanup of member1
             within 1 s
             mcs.causeway.dev/cleanup
             kubectl patch cluster
@@ -288,7 +288,7 @@ async fn the_account_stays_for_another_hub(installation: &Installation, member: 
         "
             hub: secret/member1 deleted
             member: secret/causeway-hub-
-            the account stays, another hub uses it
+            account kept, another hub uses it
         ",
     );
     let account = ["get", "serviceaccount", "causeway", "-n", NAMESPACE];

@@ -52,7 +52,11 @@ async fn an_export_on_a_hub_that_is_no_member_is_told_of_with_what_to_type() {
     let late = status(&["foo", "--wait", "--timeout=1s"]).await;
     ends(&late, 1, "not ready within 1 s: ServiceExport");
     let checked = installation.kubectl_mcs(["check"]).await;
-    ends(&checked, 1, &format!("exports on the hub | Wrong | {said}"));
+    ends(
+        &checked,
+        1,
+        &format!("exports on the hub | Unhealthy | {said}"),
+    );
 
     let told = eventually("an Event tells of it", NOTICED, async || {
         let told = events(hub, &space).await;

@@ -159,6 +159,6 @@ async fn who_may_not_see_the_members_still_sees_the_services_of_a_namespace() {
     ends(
         &bed.mcs(["status", "-A", "--kubeconfig", &kubeconfig]).await,
         3,
-        "does not allow it",
+        "forbidden by the",
     );
 }

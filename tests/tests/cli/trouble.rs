@@ -104,7 +104,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
         ends(
             &output,
             3,
-            "the hub at https://127.0.0.1:1 cannot be asked | refused",
+            "cannot reach the hub at https://127.0.0.1:1: | refused",
         );
     }
     let closed = rewritten("closed-member", member, member.url(), "https://127.0.0.1:1");
@@ -112,7 +112,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
     ends(
         &output,
         3,
-        "the member at https://127.0.0.1:1 cannot be asked | --member-kubeconfig",
+        "cannot reach the member at https://127.0.0.1:1: | --member-kubeconfig",
     );
     let stranger = rewritten(
         "stranger",
@@ -129,7 +129,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
         .display()
         .to_string();
     let output = bed.mcs(["join", "a", "--member-kubeconfig", &nobody]).await;
-    ends(&output, 3, "the member does not allow it");
+    ends(&output, 3, "forbidden by the member");
 }
 
 #[tokio::test]

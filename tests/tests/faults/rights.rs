@@ -70,7 +70,7 @@ async fn secrets_that_cannot_be_read_hold_up_the_clusters_that_need_them_and_no_
     );
     let check = env.installation.kubectl_mcs(["check"]).await.stdout;
     assert!(
-        check.contains("it may not list and watch secrets in namespace elsewhere"),
+        check.contains("cannot list and watch secrets in namespace elsewhere"),
         "{check}"
     );
     let reached = async || space.ready_addresses(env.member("member2"), "foo").await;

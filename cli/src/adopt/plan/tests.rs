@@ -2,13 +2,13 @@ use causeway::api::condition;
 use serde_json::json;
 
 use super::*;
+use crate::connectivity::ConnectError;
 use crate::karmada::tests::{dispatched_slice, work};
-use crate::reach::ReachError;
 use crate::snapshot::fixtures::{BOTH, from, healthy, source};
-use crate::status::fixtures::{cluster, condition as told, cross, ready, service};
+use crate::status::fixtures::{cluster, condition as reported, cross, ready, service};
 
 /// shop/foo as Karmada left it: causeway's copy stands beside Karmada's slice, Works and finalizer are there.
-fn carried() -> Snapshot {
+fn managed_by_karmada() -> Snapshot {
     let mut snapshot = healthy();
     snapshot.works = Some(vec![
         work("a", "own"),
@@ -30,7 +30,7 @@ fn carried() -> Snapshot {
 }
 
 fn commands(plan: &Plan) -> Vec<String> {
-    plan.steps.iter().map(Step::told).collect()
+    plan.steps.iter().map(Step::located_command).collect()
 }
 
 /// Carries out what is planned, as API servers would.
@@ -57,8 +57,8 @@ fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
 
 #[test]
 fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finalizer() {
-    let mut snapshot = carried();
-    let mut told = Vec::new();
+    let mut snapshot = managed_by_karmada();
+    let mut reported = Vec::new();
     let everything = commands(&whole(&snapshot));
     loop {
         let plan = plan(&snapshot);
@@ -66,12 +66,12 @@ fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finali
         if plan.is_empty() {
             break;
         }
-        told.push(commands(&plan));
+        reported.push(commands(&plan));
         carry_out(&mut snapshot, &plan);
     }
     let off = "--type=merge -p '{\"metadata\":{\"finalizers\":null,\"resourceVersion\":\"5\"}}'";
     assert_eq!(
-        told,
+        reported,
         [
             vec![
                 format!("kubectl -n karmada-es-a patch works.work.karmada.io foo-own {off}"),
@@ -91,7 +91,7 @@ fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finali
             ],
         ]
     );
-    assert_eq!(everything, told.concat());
+    assert_eq!(everything, reported.concat());
     let slices: Vec<_> = snapshot
         .member("b")
         .slices
@@ -108,7 +108,7 @@ fn finalizers_go_off_every_work_before_any_goes_then_slices_then_karmadas_finali
 
 #[test]
 fn whatever_was_interrupted_is_gone_on_with() {
-    let mut snapshot = carried();
+    let mut snapshot = managed_by_karmada();
     let works = snapshot.works.as_mut().expect("Works");
     works[0].0.finalizers = None;
     works[1].0.deletion_timestamp = healthy().wish.expect("it").metadata.creation_timestamp;
@@ -123,7 +123,7 @@ fn whatever_was_interrupted_is_gone_on_with() {
 
 #[test]
 fn a_work_that_service_exports_keep_too_is_left_to_them() {
-    let mut snapshot = carried();
+    let mut snapshot = managed_by_karmada();
     let mut shared = work("a", "collected");
     let marks = shared.0.labels.as_mut().expect("labels");
     let both = "MultiClusterService.ServiceExport".to_owned();
@@ -216,7 +216,7 @@ fn karmadas_slice_goes_by_evidence_alone() {
             |s| {
                 drop(s.members.insert(
                     "a".to_owned(),
-                    Err(ReachError::Failed("no answer".to_owned())),
+                    Err(ConnectError::Failed("no answer".to_owned())),
                 ))
             },
             "a could not be read: no answer",
@@ -227,9 +227,9 @@ fn karmadas_slice_goes_by_evidence_alone() {
             "a is not joined",
         ),
         (
-            "the provider's last list is not believed",
+            "the provider's deletions are not confirmed",
             |s| {
-                let held = told(
+                let held = reported(
                     condition::DELETIONS_SUSPENDED,
                     "True",
                     "DeletionsSuspended",
@@ -237,7 +237,7 @@ fn karmadas_slice_goes_by_evidence_alone() {
                 );
                 s.clusters[0] = cluster("a", json!([ready("True", "Synced", ""), held]));
             },
-            "is not believed yet: it lacks 12",
+            "deletions in a are not confirmed yet: it lacks 12",
         ),
         (
             "the provider is drained",
@@ -264,7 +264,7 @@ fn karmadas_slice_goes_by_evidence_alone() {
         (
             "there is no MultiClusterService",
             |s| s.wish = None,
-            "no MultiClusterService asks for it",
+            "no MultiClusterService needs it",
         ),
         (
             "Karmada serves a port that is not exposed",
@@ -294,7 +294,7 @@ fn karmadas_slice_goes_by_evidence_alone() {
         ),
     ];
     for (what, change, why) in cases {
-        let mut snapshot = carried();
+        let mut snapshot = managed_by_karmada();
         snapshot.works = Some(Vec::new());
         change(&mut snapshot);
         let plan = plan(&snapshot);
@@ -318,15 +318,15 @@ fn karmadas_slice_goes_by_evidence_alone() {
 
 #[test]
 fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
-    let mut snapshot = carried();
+    let mut snapshot = managed_by_karmada();
     snapshot.works = Some(Vec::new());
     snapshot.members.insert(
         "b".to_owned(),
-        Err(ReachError::Failed("no answer".to_owned())),
+        Err(ConnectError::Failed("no answer".to_owned())),
     );
     snapshot.members.insert(
         "c".to_owned(),
-        Err(ReachError::Failed("no answer".to_owned())),
+        Err(ConnectError::Failed("no answer".to_owned())),
     );
     let plan = plan(&snapshot);
     assert!(plan.steps.is_empty(), "{plan:?}");
@@ -357,7 +357,7 @@ fn the_probe_goes_with_karmadas_finalizer_or_alone() {
 
 #[test]
 fn a_member_in_pull_mode_that_takes_part_is_an_obstacle() {
-    let mut snapshot = carried();
+    let mut snapshot = managed_by_karmada();
     assert_eq!(obstacle(&snapshot), None);
     snapshot.clusters[1].spec.sync_mode = Some(SyncMode::Pull);
     let why = obstacle(&snapshot).expect("an obstacle");

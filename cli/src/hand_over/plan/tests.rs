@@ -1,12 +1,12 @@
 use serde_json::json;
 
 use super::*;
+use crate::connectivity::ConnectError;
 use crate::karmada::tests::{dispatched_slice, work};
-use crate::reach::ReachError;
 use crate::snapshot::fixtures::{BOTH, healthy};
 
-/// shop/foo as Karmada carries it, and nothing of causeway's is left but its finalizer.
-fn carried() -> Snapshot {
+/// shop/foo as Karmada manages it, and nothing of causeway's is left but its finalizer.
+fn managed_by_karmada() -> Snapshot {
     let mut snapshot = healthy();
     snapshot.works = Some(vec![
         work("a", "own"),
@@ -31,14 +31,14 @@ fn carried() -> Snapshot {
 
 #[test]
 fn causeways_finalizer_goes_when_nothing_of_causeways_is_left() {
-    let plan = plan(&carried());
-    let commands: Vec<_> = plan.steps.iter().map(Step::told).collect();
+    let plan = plan(&managed_by_karmada());
+    let commands: Vec<_> = plan.steps.iter().map(Step::located_command).collect();
     assert_eq!(
         commands,
         ["kubectl -n shop patch mcs foo --type=merge -p \
           '{\"metadata\":{\"finalizers\":[\"karmada.io/multiclusterservice-controller\"],\"resourceVersion\":\"3\"}}'"]
     );
-    let mut snapshot = carried();
+    let mut snapshot = managed_by_karmada();
     snapshot.wish.as_mut().expect("it").metadata.finalizers = None;
     assert!(super::plan(&snapshot).is_empty());
 }
@@ -55,7 +55,7 @@ fn what_holds_it_up_is_named() {
         (
             "a copy without Karmada's slice",
             |s| s.member("b").slices = healthy().member("b").slices.clone(),
-            "b: EndpointSlice a-foo-abc-0: causeway's copy is there yet, for Karmada has dispatched no slice of a",
+            "b: EndpointSlice a-foo-abc-0: causeway's copy still exists, because Karmada has dispatched no slice of a",
         ),
         (
             "a copy beside Karmada's slice",
@@ -64,12 +64,12 @@ fn what_holds_it_up_is_named() {
                     .slices
                     .extend(healthy().member("b").slices.clone())
             },
-            "causeway's copy is there yet, beside Karmada's slices of a",
+            "causeway's copy still exists, beside Karmada's slices of a",
         ),
         (
             "a Service that Karmada does not take",
             |s| s.member("b").services = healthy().member("b").services.clone(),
-            "b: the Service is causeway's yet: Karmada has not taken it over (ResourceBinding foo-service)",
+            "b: causeway still manages the Service: Karmada has not taken it over (ResourceBinding foo-service)",
         ),
         (
             "a Service with both marks",
@@ -81,32 +81,32 @@ fn what_holds_it_up_is_named() {
                     .expect("labels");
                 labels.insert(labels::HUB.to_owned(), "hub".to_owned());
             },
-            "causeway's label is on it yet",
+            "it still has causeway's label",
         ),
         (
             "a consumer that cannot be read",
             |s| {
                 drop(s.members.insert(
                     "b".to_owned(),
-                    Err(ReachError::Failed("no answer".to_owned())),
+                    Err(ConnectError::Failed("no answer".to_owned())),
                 ))
             },
-            "b: it could not be read, so what causeway has there is not known: no answer",
+            "b: cannot be read, so objects of causeway may remain there: no answer",
         ),
     ];
     for (what, change, why) in cases {
-        let mut snapshot = carried();
+        let mut snapshot = managed_by_karmada();
         change(&mut snapshot);
         let plan = plan(&snapshot);
         assert!(plan.steps.is_empty(), "{what}: {plan:?}");
-        let told = plan.left.iter().any(|left| left.to_string().contains(why));
-        assert!(told, "{what}: {plan:?}");
+        let reported = plan.left.iter().any(|left| left.to_string().contains(why));
+        assert!(reported, "{what}: {plan:?}");
     }
 }
 
 #[test]
 fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_nothing_up() {
-    let mut snapshot = carried();
+    let mut snapshot = managed_by_karmada();
     snapshot.wish.as_mut().expect("it").spec = serde_json::from_value(json!({
         "types": ["CrossCluster"],
         "providerClusters": [{ "name": "a" }, { "name": "c" }],
@@ -115,7 +115,7 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
     .expect("a spec");
     snapshot.members.insert(
         "d".to_owned(),
-        Err(ReachError::Failed("no answer".to_owned())),
+        Err(ConnectError::Failed("no answer".to_owned())),
     );
     snapshot.clusters.push(crate::status::fixtures::cluster(
         "c",
@@ -130,11 +130,14 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
 
 #[test]
 fn what_is_being_deleted_is_not_handed_over() {
-    let mut snapshot = carried();
+    let mut snapshot = managed_by_karmada();
     assert_eq!(obstacle(&snapshot), None);
     let wish = snapshot.wish.as_mut().expect("it");
     wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
-    assert_eq!(obstacle(&snapshot).as_deref(), Some("it is being deleted"));
+    assert_eq!(
+        obstacle(&snapshot).as_deref(),
+        Some("the MultiClusterService is being deleted")
+    );
     snapshot.wish = None;
     assert!(obstacle(&snapshot).is_some());
 }

@@ -22,7 +22,7 @@ fn only_export(conditions: Value) -> Holdings {
 }
 
 #[test]
-fn an_exported_service_is_told_of_once_with_the_part_of_each_member() {
+fn an_exported_service_is_reported_of_once_with_the_part_of_each_member() {
     let both = ["a", "b"];
     let readings = readings([
         ("a", Ok(exporting("10.9.0.1", &both))),
@@ -106,7 +106,7 @@ fn an_export_is_well_if_it_is_valid_and_carried_out_and_a_conflict_is_only_told(
 }
 
 #[test]
-fn only_a_verdict_on_the_export_as_it_is_counts() {
+fn only_a_condition_of_the_export_as_it_is_counts() {
     let reason = |change: &dyn Fn(&mut ServiceExport)| {
         let mut held = only_export(conditions());
         change(&mut held.exports[0]);
@@ -125,7 +125,7 @@ fn only_a_verdict_on_the_export_as_it_is_counts() {
 }
 
 #[test]
-fn one_bad_export_makes_the_service_unwell_and_names_its_member() {
+fn one_bad_export_makes_the_service_unhealthy_and_names_its_member() {
     let failed = json!([ready("False", "Failed", "no")]);
     let service = one(&readings([
         ("a", Ok(exporting("10.9.0.1", &["a", "b"]))),
@@ -136,7 +136,7 @@ fn one_bad_export_makes_the_service_unwell_and_names_its_member() {
 }
 
 #[test]
-fn a_conflict_is_told_with_its_reasons_and_its_message() {
+fn a_conflict_is_reported_with_its_reasons_and_its_message() {
     let conflict = condition(
         "Conflict",
         "True",
@@ -144,16 +144,16 @@ fn a_conflict_is_told_with_its_reasons_and_its_message() {
         "a, the oldest, has port 80",
     );
     let held = only_export(json!([conflict, ready("True", "Exported", "")]));
-    let told = one(&readings([("b", Ok(held))])).conflict;
-    let told = told.expect("a conflict");
+    let reported = one(&readings([("b", Ok(held))])).conflict;
+    let reported = reported.expect("a conflict");
     assert_eq!(
-        (told.reason.as_str(), told.message.as_str()),
+        (reported.reason.as_str(), reported.message.as_str()),
         ("PortConflict,TypeConflict", "a, the oldest, has port 80")
     );
 }
 
 #[test]
-fn an_import_that_nobody_exports_is_unwell_only_where_every_member_was_read() {
+fn an_import_that_nobody_exports_is_unhealthy_only_where_every_member_was_read() {
     let by_person = || {
         let mut import = import("foo", &[], &[]);
         import.metadata.labels = None;
@@ -162,11 +162,14 @@ fn an_import_that_nobody_exports_is_unwell_only_where_every_member_was_read() {
             ..Holdings::default()
         }
     };
-    let told = one(&readings([("a", Ok(by_person()))]));
-    assert_eq!((told.ready, told.reason.as_str()), (false, "NoExport"));
-    assert!(told.clusters[0].import.as_ref().expect("it").foreign);
-    let told = one(&readings([("a", Ok(by_person())), ("b", Err("lost"))]));
-    assert!(told.ready, "b may export it");
+    let reported = one(&readings([("a", Ok(by_person()))]));
+    assert_eq!(
+        (reported.ready, reported.reason.as_str()),
+        (false, "NoExport")
+    );
+    assert!(reported.clusters[0].import.as_ref().expect("it").foreign);
+    let reported = one(&readings([("a", Ok(by_person())), ("b", Err("lost"))]));
+    assert!(reported.ready, "b may export it");
     let recorded = importing("10.9.0.1", &["gone"]);
     assert!(one(&readings([("a", Ok(recorded))])).ready);
 }
@@ -190,9 +193,9 @@ fn what_an_import_records_is_believed_only_of_clusters_that_were_not_read_and_on
         ),
         ("nor of a cluster that was not read", of_person(&["gone"])),
     ] {
-        let told = one(&readings([("a", Ok(Holdings::default())), ("b", Ok(held))]));
+        let reported = one(&readings([("a", Ok(Holdings::default())), ("b", Ok(held))]));
         assert_eq!(
-            (told.ready, told.reason.as_str()),
+            (reported.ready, reported.reason.as_str()),
             (false, "NoExport"),
             "{why}"
         );
@@ -200,7 +203,7 @@ fn what_an_import_records_is_believed_only_of_clusters_that_were_not_read_and_on
 }
 
 #[test]
-fn a_member_that_was_not_read_is_named_and_does_not_make_the_rest_unwell() {
+fn a_member_that_was_not_read_is_named_and_does_not_make_the_rest_unhealthy() {
     let clusters: [Cluster; 1] = [member("a", json!([ready("True", "Synced", "")]))];
     let with = |readings: &Readings| Report::new(Scope::All, Some(&clusters), &[]).with(readings);
     let report = with(&readings([

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::explain::Health;
 use crate::status::fixtures::{applied, cluster, condition, cross, ready, service, synced};
-use crate::status::karmada::Known;
+use crate::status::karmada::Observed;
 
 fn one(clusters: &[Cluster], service: MultiClusterService) -> ServiceReport {
     Report::new(Scope::One, Some(clusters), &[service])
@@ -35,19 +35,19 @@ fn one_that_is_not_ready_makes_the_whole_not_ready() {
     assert!(!Report::new(Scope::All, Some(std::slice::from_ref(&lost)), &[good()]).ready);
     assert!(
         Report::new(Scope::One, Some(&[lost]), &[good()]).ready,
-        "only the service was asked about"
+        "only the service was requested"
     );
 }
 
 #[test]
-fn a_pull_mode_member_does_not_count_as_unwell() {
+fn a_pull_mode_member_does_not_count_as_unhealthy() {
     let mut pull = cluster("a", json!([ready("False", "Refused", "takes no part")]));
     pull.spec.sync_mode = Some(SyncMode::Pull);
     assert!(Report::new(Scope::All, Some(&[pull]), &[]).ready);
 }
 
 #[test]
-fn only_a_verdict_on_the_object_as_it_is_counts() {
+fn only_a_condition_of_the_object_as_it_is_counts() {
     let said = json!([ready("True", "Ready", "")]);
     let mut changed = service("foo", cross(&[], &[]), said.clone());
     changed.metadata.generation = Some(2);
@@ -157,13 +157,13 @@ fn a_member_has_the_service_unless_the_condition_names_it() {
 }
 
 #[test]
-fn what_karmada_carries_is_as_the_members_hold_it_and_what_it_does_not_propagate_is_told() {
-    let conditions = json!([ready("False", "ManagedByKarmada", "Karmada carries it")]);
-    let carried = service("foo", cross(&["a"], &["b"]), conditions);
+fn what_karmada_manages_is_as_the_members_hold_it_and_what_it_does_not_propagate_is_reported() {
+    let conditions = json!([ready("False", "ManagedByKarmada", "Karmada manages it")]);
+    let managed = service("foo", cross(&["a"], &["b"]), conditions);
     let clusters = [synced("a"), synced("b")];
     for ready in [true, false] {
         let message = "as it is".to_owned();
-        let known = Known {
+        let known = Observed {
             health: Some(Health { ready, message }),
             unapplied: Some(Unapplied {
                 message: "not everywhere".to_owned(),
@@ -171,13 +171,13 @@ fn what_karmada_carries_is_as_the_members_hold_it_and_what_it_does_not_propagate
             }),
         };
         let known = [(("shop".to_owned(), "foo".to_owned()), known)].into();
-        let report = Report::new(Scope::One, Some(&clusters), std::slice::from_ref(&carried));
+        let report = Report::new(Scope::One, Some(&clusters), std::slice::from_ref(&managed));
         assert!(!report.ready);
         let report = report.with_karmadas(&known);
         assert_eq!(report.ready, ready);
-        let told = &report.services[0];
+        let reported = &report.services[0];
         assert_eq!(
-            (told.ready, &*told.reason, &*told.message),
+            (reported.ready, &*reported.reason, &*reported.message),
             (ready, "ManagedByKarmada", "as it is")
         );
         let text = super::super::text::all_details(&report, k8s_openapi::jiff::Timestamp::now());
@@ -258,7 +258,7 @@ fn conditions_stand_in_the_order_in_which_a_service_becomes_ready() {
 }
 
 #[test]
-fn whether_a_member_takes_part_in_the_clusterset_is_told_and_makes_nothing_unwell() {
+fn whether_a_member_takes_part_in_the_clusterset_is_reported_and_makes_nothing_unhealthy() {
     let said = |condition: Value| {
         let clusters = [cluster(
             "a",
@@ -268,7 +268,7 @@ fn whether_a_member_takes_part_in_the_clusterset_is_told_and_makes_nothing_unwel
         assert!(report.ready);
         report.members.expect("members").remove(0).clusterset
     };
-    let told = |ready, reason: &str| {
+    let reported = |ready, reason: &str| {
         let (reason, message) = (reason.to_owned(), "why".to_owned());
         Some(ClustersetReport {
             ready,
@@ -277,10 +277,10 @@ fn whether_a_member_takes_part_in_the_clusterset_is_told_and_makes_nothing_unwel
         })
     };
     let condition = |status, reason| condition("ClustersetAPI", status, reason, "why");
-    assert_eq!(said(condition("True", "Served")), told(true, "Served"));
+    assert_eq!(said(condition("True", "Served")), reported(true, "Served"));
     assert_eq!(
         said(condition("False", "NotServed")),
-        told(false, "NotServed")
+        reported(false, "NotServed")
     );
     assert_eq!(said(applied("True", "ServiceAppliedSucceed", "")), None);
 }
@@ -291,13 +291,13 @@ fn a_deletion_that_waits_for_karmada_says_so() {
     gone.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
         Timestamp::UNIX_EPOCH,
     ));
-    let cleaned = "it is being deleted; the controller cleans the members first";
+    let cleaned = "being deleted; the controller cleans up the members first";
     assert_eq!(one(&[], gone.clone()).message, cleaned);
     gone.metadata.finalizers = Some(vec!["karmada.io/multiclusterservice-controller".to_owned()]);
     let message = one(&[], gone).message;
     assert!(
         message.starts_with(
-            "it is being deleted and waits for Karmada's finalizer karmada.io/multiclusterservice-controller; "
+            "being deleted, and waiting for Karmada's finalizer karmada.io/multiclusterservice-controller; "
         ),
         "{message}"
     );

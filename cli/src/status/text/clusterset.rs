@@ -36,9 +36,9 @@ pub(crate) fn overview(exported: &[ExportedReport]) -> String {
                 .map(|conflict| conflict.reason.clone())
                 .unwrap_or_default(),
         ];
-        let trouble = note(service.ready, &service.message);
+        let problem = note(service.ready, &service.message);
         let disagreement = conflict.map(|conflict| conflict.message.clone());
-        table.row(cells, trouble.into_iter().chain(disagreement));
+        table.row(cells, problem.into_iter().chain(disagreement));
     }
     table.render()
 }
@@ -154,7 +154,7 @@ fn imports(clusters: &[ClusterReport]) -> Option<Table> {
 fn import_notes(cluster: &ClusterReport, import: &ImportReport) -> Vec<String> {
     let mut notes = Vec::new();
     if import.foreign {
-        notes.push("made by somebody else; causeway leaves it as it is".to_owned());
+        notes.push("foreign; causeway does not change it".to_owned());
     }
     let derived = cluster.derived.as_ref();
     let others = derived.filter(|one| !one.addresses.is_empty() && one.addresses != import.ips);

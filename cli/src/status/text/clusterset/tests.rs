@@ -12,7 +12,7 @@ fn now() -> k8s_openapi::jiff::Timestamp {
 }
 
 /// Two exports that disagree on a port, one that waits, and a member that does not answer.
-fn troubled() -> Readings {
+fn with_problems() -> Readings {
     let valid = || condition("Valid", "True", "Valid", "");
     let disagrees = || {
         condition(
@@ -38,7 +38,7 @@ fn troubled() -> Readings {
 
 #[test]
 fn the_overview_lists_exported_services_their_conflicts_and_who_was_not_asked() {
-    let report = Report::new(Scope::All, Some(&[synced("m2")]), &[]).with(&troubled());
+    let report = Report::new(Scope::All, Some(&[synced("m2")]), &[]).with(&with_problems());
     let expected = "\
 MEMBER   VERSION   STATE    SINCE   CLUSTERSET   ENDPOINT
 m2       v1.36.3   Synced   5m      -            https://m2:6443
@@ -55,7 +55,7 @@ Exports and imports of m3, m4 are not shown: no answer within 5 s
 
 #[test]
 fn the_details_show_each_export_each_import_and_the_derived_addresses() {
-    let report = Report::new(Scope::One, None, &[]).with(&troubled());
+    let report = Report::new(Scope::One, None, &[]).with(&with_problems());
     let expected = "\
 Name:          shop/foo
 Clusterset:    foo.shop.svc.clusterset.local
@@ -82,7 +82,7 @@ Exports and imports of m3, m4 are not shown: no answer within 5 s
 }
 
 #[test]
-fn an_import_of_somebody_elses_and_one_that_does_not_fit_say_so() {
+fn a_foreign_import_and_one_that_does_not_fit_say_so() {
     let mut by_person = importing("10.9.0.1", &[]);
     by_person.imports[0].metadata.labels = None;
     by_person.imports[0].spec.ips.clear();
@@ -96,7 +96,7 @@ fn an_import_of_somebody_elses_and_one_that_does_not_fit_say_so() {
     let readings = readings([("a", Ok(by_person)), ("b", Ok(unfit))]);
     let text = text::all_details(&Report::new(Scope::One, None, &[]).with(&readings), now());
     for said in [
-        "made by somebody else; causeway leaves it as it is",
+        "foreign; causeway does not change it",
         "derived-foo has 10.9.0.1; the clusterset's name leads to the import's spec.ips alone",
         "IPFamilyNotSupported: it has IPv6",
         "False (NoExport)",
@@ -107,7 +107,7 @@ fn an_import_of_somebody_elses_and_one_that_does_not_fit_say_so() {
 }
 
 #[test]
-fn a_published_export_is_told_from_a_persons() {
+fn a_published_export_is_reported_from_a_persons() {
     let mut held = exporting("10.9.0.1", &["a"]);
     let shown = |held: &Holdings| {
         let readings = readings([("a", Ok(held.clone()))]);

@@ -23,7 +23,7 @@ pub(crate) fn result(text: impl Display) -> Result<(), OutputError> {
     unless_nobody_reads(writeln!(io::stdout().lock(), "{text}"))
 }
 
-/// Writes a result in the format that programs asked for, or as the text for people; an empty text is not written.
+/// Writes a result in the requested format, or as the text for people; an empty text is not written.
 pub(crate) fn report(
     report: &impl Serialize,
     format: Option<Format>,

@@ -1,4 +1,4 @@
-//! Following one object until it is as wished.
+//! Waiting for one object, by a watch.
 
 use std::fmt::{self, Debug};
 
@@ -9,52 +9,52 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
-use crate::ask::root_cause;
+use crate::api_server::root_cause;
 
 /// The deadline came first.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct TimedOut {
     /// Why the watch failed last, if it did.
-    trouble: Option<String>,
+    watch_error: Option<String>,
 }
 
-impl fmt::Display for Late {
+impl fmt::Display for TimedOut {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.trouble {
-            Some(trouble) => write!(out, " (watching it failed: {trouble})"),
+        match &self.watch_error {
+            Some(watch_error) => write!(out, " (watch failed: {watch_error})"),
             None => Ok(()),
         }
     }
 }
 
-/// Watches one object, `None` where it is not there, until `look` finds what it looks for.
+/// Watches one object, `None` where it does not exist, until `condition` returns a value.
 ///
-/// A watch that breaks is taken up again.
+/// A watch that breaks is started again.
 ///
 /// # Errors
-/// [`Late`] at the deadline.
-pub(crate) async fn one<K, T>(
+/// [`TimedOut`] at the deadline.
+pub(crate) async fn until<K, T>(
     api: Api<K>,
     name: &str,
     deadline: Instant,
-    mut look: impl FnMut(Option<&K>) -> Option<T>,
-) -> Result<T, Late>
+    mut condition: impl FnMut(Option<&K>) -> Option<T>,
+) -> Result<T, TimedOut>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let changes = watch_object(api, name).default_backoff();
     pin_mut!(changes);
-    let mut trouble = None;
+    let mut watch_error = None;
     while let Ok(Some(change)) = timeout_at(deadline, changes.next()).await {
         match change {
             Ok(object) => {
-                trouble = None;
-                if let Some(found) = look(object.as_ref()) {
+                watch_error = None;
+                if let Some(found) = condition(object.as_ref()) {
                     return Ok(found);
                 }
             }
-            Err(error) => trouble = Some(root_cause(&error)),
+            Err(error) => watch_error = Some(root_cause(&error)),
         }
     }
-    Err(Late { trouble })
+    Err(TimedOut { watch_error })
 }

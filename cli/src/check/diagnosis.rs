@@ -1,4 +1,4 @@
-//! `judge(&Installation)`: how each part is. Pure.
+//! `diagnose(&Installation)`: how each check is. Pure.
 
 use std::collections::BTreeSet;
 
@@ -10,58 +10,60 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 
-use super::gather::{Installation, Seen, Webhook};
-use super::rights::{ACCOUNT, Lacking};
-use super::{Part, State};
+use super::gather::{Installation, Readable, Webhook};
+use super::rights::{ACCOUNT, MissingRight};
+use super::{Check, State};
 use crate::hub::DEFINE;
 use crate::lease;
 use crate::misplaced::Misplaced;
 use crate::snapshot::is_ready;
 
-/// Says how each part of an installation is.
-pub(super) fn judge(seen: &Installation) -> Vec<Part> {
-    let mut parts = vec![Part::new("hub", State::Well, &seen.hub)];
-    parts.extend(
-        seen.definitions
+/// Checks each check of an installation.
+pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
+    let mut checks = vec![Check::new("hub", State::Healthy, &installation.hub)];
+    checks.extend(
+        installation
+            .definitions
             .iter()
             .map(|(kind, served)| definition(kind, served)),
     );
-    parts.extend(
-        seen.registrations
+    checks.extend(
+        installation
+            .registrations
             .iter()
             .map(|(kind, found)| registration(kind, found)),
     );
-    parts.extend(webhook_endpoints(seen));
-    parts.extend(deployments(&seen.deployments));
-    parts.push(controller(seen));
-    parts.push(rights(&seen.lacking));
-    parts.extend(secret_namespaces(seen));
-    parts.extend(clusters(&seen.clusters));
-    parts.extend(misplaced(&seen.misplaced));
-    parts
+    checks.extend(webhook_endpoints(installation));
+    checks.extend(deployments(&installation.deployments));
+    checks.push(controller(installation));
+    checks.push(rights(&installation.missing_rights));
+    checks.extend(secret_namespaces(installation));
+    checks.extend(clusters(&installation.clusters));
+    checks.extend(misplaced(&installation.misplaced));
+    checks
 }
 
-fn unseen(name: impl Into<String>, why: impl std::fmt::Display) -> Part {
-    Part::new(name, State::Unknown, format!("not looked at: {why}"))
+fn unchecked(name: impl Into<String>, why: impl std::fmt::Display) -> Check {
+    Check::new(name, State::Unknown, format!("not checked: {why}"))
 }
 
-fn definition(kind: &str, served: &Seen<bool>) -> Part {
+fn definition(kind: &str, served: &Readable<bool>) -> Check {
     let name = format!("definition of {kind}");
     match served {
-        Ok(true) => Part::new(name, State::Well, "served"),
-        Ok(false) => Part::new(name, State::Wrong, "the hub does not serve it").mend(DEFINE),
-        Err(why) => unseen(name, why),
+        Ok(true) => Check::new(name, State::Healthy, "served"),
+        Ok(false) => Check::new(name, State::Unhealthy, "not served by the hub").remedy(DEFINE),
+        Err(why) => unchecked(name, why),
     }
 }
 
-fn registration(kind: &str, found: &Seen<Option<Vec<Webhook>>>) -> Part {
+fn registration(kind: &str, found: &Readable<Option<Vec<Webhook>>>) -> Check {
     let apply = "kubectl mcs install, with --external --webhook-url on a hub without nodes; or kubectl apply -f manifests/hub/webhook-by-service.yaml, \
                  or options/webhook-by-url.yaml";
     let webhooks = match found {
-        Err(why) => return unseen(kind, why),
+        Err(why) => return unchecked(kind, why),
         Ok(None) => {
-            let message = "there is none called causeway: MultiClusterServices are not judged as they are applied";
-            return Part::new(kind, State::Wrong, message).mend(apply);
+            let message = "no configuration named causeway: MultiClusterServices are not validated when they are applied";
+            return Check::new(kind, State::Unhealthy, message).remedy(apply);
         }
         Ok(Some(webhooks)) => webhooks,
     };
@@ -73,23 +75,23 @@ fn registration(kind: &str, found: &Seen<Option<Vec<Webhook>>>) -> Part {
     };
     let unknown = webhooks.iter().find(|webhook| !is_known(&webhook.client));
     match (webhooks.first(), unknown) {
-        (None, _) => Part::new(kind, State::Wrong, "it names no webhook").mend(apply),
+        (None, _) => Check::new(kind, State::Unhealthy, "contains no webhook").remedy(apply),
         (_, Some(webhook)) => {
             let message = format!(
-                "{} has no caBundle: the API server knows no webhook by it",
+                "{} has no caBundle: the API server cannot verify the webhook",
                 webhook.name
             );
-            Part::new(kind, State::Wrong, message).mend(
-                "with --self-managed-certs the webhook fills it in: see its log; else see docs/certificates.md",
+            Check::new(kind, State::Unhealthy, message).remedy(
+                "see the log of the webhook, which fills it in with --self-managed-certs, or docs/certificates.md",
             )
         }
-        (Some(_), None) => Part::new(kind, State::Well, "registered, and its caBundle is there"),
+        (Some(_), None) => Check::new(kind, State::Healthy, "registered, with a caBundle"),
     }
 }
 
 /// Only a registration by the Service leads to endpoints of the hub.
-fn webhook_endpoints(seen: &Installation) -> Option<Part> {
-    let found = seen
+fn webhook_endpoints(installation: &Installation) -> Option<Check> {
+    let found = installation
         .registrations
         .iter()
         .filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
@@ -100,20 +102,20 @@ fn webhook_endpoints(seen: &Installation) -> Option<Part> {
         return None;
     }
     let name = "webhook endpoints";
-    let slices = match &seen.endpoints {
+    let slices = match &installation.endpoints {
         Ok(slices) => slices,
-        Err(why) => return Some(unseen(name, why)),
+        Err(why) => return Some(unchecked(name, why)),
     };
     Some(match slices.iter().map(ready).sum() {
-        0 => Part::new(
+        0 => Check::new(
             name,
-            State::Wrong,
+            State::Unhealthy,
             format!("Service {NAMESPACE}/causeway-webhook has no ready endpoint"),
         )
-        .mend(format!(
-            "kubectl -n {NAMESPACE} get pods; the /readyz of causeway-webhook says what it awaits"
+        .remedy(format!(
+            "kubectl -n {NAMESPACE} get pods; /readyz of causeway-webhook names what it waits for"
         )),
-        ready => Part::new(name, State::Well, format!("{ready} ready")),
+        ready => Check::new(name, State::Healthy, format!("{ready} ready")),
     })
 }
 
@@ -122,20 +124,20 @@ fn ready(slice: &EndpointSlice) -> usize {
     endpoints.filter(|one| is_ready(one)).count()
 }
 
-fn deployments(found: &Seen<Vec<Deployment>>) -> Vec<Part> {
+fn deployments(found: &Readable<Vec<Deployment>>) -> Vec<Check> {
     let all = match found {
         Ok(all) => all,
-        Err(why) => return vec![unseen("deployments", why)],
+        Err(why) => return vec![unchecked("deployments", why)],
     };
     if all.is_empty() {
         let message = format!("none in {NAMESPACE}: causeway runs elsewhere, or not at all");
-        return vec![Part::new("deployments", State::Unknown, message)];
+        return vec![Check::new("deployments", State::Unknown, message)];
     }
     all.iter().map(deployment).collect()
 }
 
 /// Whether it has all its pods, of the version of this program.
-fn deployment(deployment: &Deployment) -> Part {
+fn deployment(deployment: &Deployment) -> Check {
     let name = format!("deployment {}", deployment.name_any());
     let spec = deployment.spec.as_ref();
     let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
@@ -149,7 +151,7 @@ fn deployment(deployment: &Deployment) -> Part {
             "kubectl -n {NAMESPACE} describe deployment {}",
             deployment.name_any()
         );
-        return Part::new(name, State::Wrong, message).mend(remedy);
+        return Check::new(name, State::Unhealthy, message).remedy(remedy);
     }
     let pod = spec.and_then(|spec| spec.template.spec.as_ref());
     let images = pod
@@ -172,49 +174,58 @@ fn deployment(deployment: &Deployment) -> Part {
         "{available} of {wanted} replicas are available{}",
         skew.unwrap_or_default()
     );
-    Part::new(name, State::Well, message)
+    Check::new(name, State::Healthy, message)
 }
 
-fn controller(seen: &Installation) -> Part {
-    let controller = &seen.controller;
-    match (controller.holder(seen.now), controller.trouble(seen.now)) {
-        (Some(holder), _) => Part::new("controller", State::Well, format!("{holder} leads")),
-        (None, Some(trouble)) => Part::new("controller", State::Wrong, trouble).mend(lease::LOOK),
-        (None, None) => unseen(
+fn controller(installation: &Installation) -> Check {
+    let controller = &installation.controller;
+    match (
+        controller.holder(installation.now),
+        controller.problem(installation.now),
+    ) {
+        (Some(holder), _) => Check::new("controller", State::Healthy, format!("{holder} leads")),
+        (None, Some(problem)) => {
+            Check::new("controller", State::Unhealthy, problem).remedy(lease::REMEDY)
+        }
+        (None, None) => unchecked(
             "controller",
-            "its Lease may not be seen, or is not asked for",
+            "you may not get its Lease, or --lease is empty",
         ),
     }
 }
 
-fn rights(lacking: &Seen<Option<Vec<Lacking>>>) -> Part {
+fn rights(missing_rights: &Readable<Option<Vec<MissingRight>>>) -> Check {
     let name = format!("rights of {ACCOUNT}");
-    let lacking = match lacking {
-        Ok(Some(lacking)) => lacking,
+    let missing_rights = match missing_rights {
+        Ok(Some(missing_rights)) => missing_rights,
         Ok(None) => {
             let message = format!("{NAMESPACE} has no such account: the controller uses another");
-            return Part::new(name, State::Unknown, message);
+            return Check::new(name, State::Unknown, message);
         }
-        Err(why) => return unseen(name, why),
+        Err(why) => return unchecked(name, why),
     };
-    if lacking.is_empty() {
-        return Part::new(name, State::Well, "it may watch what it needs of the hub");
+    if missing_rights.is_empty() {
+        return Check::new(
+            name,
+            State::Healthy,
+            "can list and watch everything that it needs on the hub",
+        );
     }
-    let what = lacking.iter().map(|one| match &one.namespace {
+    let what = missing_rights.iter().map(|one| match &one.namespace {
         Some(namespace) => format!("{} in namespace {namespace}", one.resource),
         None => one.resource.clone(),
     });
     let what: Vec<_> = what.collect();
-    let message = format!("it may not list and watch {}", what.join(", "));
-    Part::new(name, State::Wrong, message).mend(
+    let message = format!("cannot list and watch {}", what.join(", "));
+    Check::new(name, State::Unhealthy, message).remedy(
         "kubectl mcs install, with --karmada on Karmada; or kubectl apply -f manifests/hub/rbac.yaml, and of options/karmada.yaml \
          with the namespace of the Secrets",
     )
 }
 
-/// Whether the controller may use the Secrets that the Clusters name, where its flags are seen: it runs on the hub.
-fn secret_namespaces(seen: &Installation) -> Option<Part> {
-    let deployments = seen.deployments.as_ref().ok()?.iter();
+/// Whether the controller may use the Secrets that the Clusters name, where its flags can be read: it runs on the hub.
+fn secret_namespaces(installation: &Installation) -> Option<Check> {
+    let deployments = installation.deployments.as_ref().ok()?.iter();
     let controller = deployments
         .filter(|one| one.name_any() == "causeway-controller")
         .find_map(|one| one.spec.as_ref()?.template.spec.as_ref())?;
@@ -237,7 +248,7 @@ fn secret_namespaces(seen: &Installation) -> Option<Part> {
         [] => namespace == MEMBERS_NAMESPACE,
         given => given.contains(&namespace),
     };
-    let pushed = seen.clusters.as_ref().ok()?.iter();
+    let pushed = installation.clusters.as_ref().ok()?.iter();
     let pushed = pushed.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
     let named = pushed.filter_map(|one| Some(one.spec.secret_ref.as_ref()?.namespace.as_str()));
     let missing: BTreeSet<_> = named.filter(|namespace| !used(namespace)).collect();
@@ -253,27 +264,27 @@ fn secret_namespaces(seen: &Installation) -> Option<Part> {
         flags.collect::<Vec<_>>().join(" ")
     );
     let remedy = "kubectl mcs install --karmada, with the other flags of the installation; or add the flag to the Deployment";
-    Some(Part::new("secret namespaces", State::Wrong, message).mend(remedy))
+    Some(Check::new("secret namespaces", State::Unhealthy, message).remedy(remedy))
 }
 
-fn clusters(found: &Seen<Vec<Cluster>>) -> Vec<Part> {
+fn clusters(found: &Readable<Vec<Cluster>>) -> Vec<Check> {
     match found {
         Ok(all) if all.is_empty() => {
-            let none = Part::new("clusters", State::Unknown, "none is joined");
-            vec![none.mend("kubectl mcs join NAME --member-kubeconfig FILE")]
+            let none = Check::new("clusters", State::Unknown, "no member is joined");
+            vec![none.remedy("kubectl mcs join NAME --member-kubeconfig FILE")]
         }
         Ok(all) => all.iter().map(cluster).collect(),
-        Err(why) => vec![unseen("clusters", why)],
+        Err(why) => vec![unchecked("clusters", why)],
     }
 }
 
-fn cluster(cluster: &Cluster) -> Part {
+fn cluster(cluster: &Cluster) -> Check {
     let name = format!("cluster {}", cluster.name_any());
     if cluster.spec.sync_mode == Some(SyncMode::Pull) {
-        return Part::new(
+        return Check::new(
             name,
             State::Unknown,
-            "in Pull mode, which causeway leaves out",
+            "in Pull mode, which causeway does not serve",
         );
     }
     let conditions = cluster
@@ -282,8 +293,12 @@ fn cluster(cluster: &Cluster) -> Part {
         .map(|status| status.conditions.as_slice());
     let conditions = conditions.unwrap_or_default();
     let Some(ready) = condition::find(conditions, condition::READY) else {
-        return Part::new(name, State::Wrong, "the controller has not taken it up")
-            .mend(lease::LOOK);
+        return Check::new(
+            name,
+            State::Unhealthy,
+            "not processed by the controller yet",
+        )
+        .remedy(lease::REMEDY);
     };
     let healthy = [
         (condition::READY, condition::TRUE),
@@ -294,9 +309,9 @@ fn cluster(cluster: &Cluster) -> Part {
         condition::find(conditions, type_).filter(|found| found.status != *status)
     });
     match unmet.next() {
-        None => Part::new(
+        None => Check::new(
             name,
-            State::Well,
+            State::Healthy,
             format!("{} ({})", ready.reason, ready.message),
         ),
         Some(unmet) => {
@@ -304,8 +319,8 @@ fn cluster(cluster: &Cluster) -> Part {
                 "{} is {}: {} ({})",
                 unmet.type_, unmet.status, unmet.reason, unmet.message
             );
-            Part::new(name, State::Wrong, message)
-                .mend("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced")
+            Check::new(name, State::Unhealthy, message)
+                .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced")
         }
     }
 }
@@ -314,17 +329,19 @@ fn cluster(cluster: &Cluster) -> Part {
 const SHOWN: usize = 5;
 
 /// ServiceExports and ServiceImports that somebody made on the hub; nothing where there are none.
-fn misplaced(found: &Seen<Vec<Misplaced>>) -> Vec<Part> {
+fn misplaced(found: &Readable<Vec<Misplaced>>) -> Vec<Check> {
     const NAME: &str = "exports on the hub";
     let all = match found {
         Ok(all) => all,
-        Err(why) => return vec![unseen(NAME, why)],
+        Err(why) => return vec![unchecked(NAME, why)],
     };
-    let part = |one: &Misplaced| Part::new(NAME, State::Wrong, &one.message).mend(&one.remedy);
+    let check =
+        |one: &Misplaced| Check::new(NAME, State::Unhealthy, &one.message).remedy(&one.remedy);
     let more = all.len().saturating_sub(SHOWN);
     let more = (more > 0).then(|| {
         let message = format!("{more} more ServiceExports and ServiceImports are on the hub");
-        Part::new(NAME, State::Wrong, message).mend("kubectl get serviceexports,serviceimports -A")
+        Check::new(NAME, State::Unhealthy, message)
+            .remedy("kubectl get serviceexports,serviceimports -A")
     });
-    all.iter().take(SHOWN).map(part).chain(more).collect()
+    all.iter().take(SHOWN).map(check).chain(more).collect()
 }

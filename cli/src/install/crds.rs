@@ -1,14 +1,14 @@
-//! The definitions of MultiClusterService and Cluster on a hub, which may be another's.
+//! The definitions of MultiClusterService and Cluster on a hub, which may be foreign.
 
 use kube::api::DynamicObject;
 use serde_json::Value;
 
 use super::InstallError;
+use crate::api_server::ApiServer;
 use crate::args::PartArgs;
-use crate::ask::ApiServer;
 use crate::definitions::{self, CLUSTERS, Found, Kind, Origin, SERVICES};
 use crate::objects::{self, Run};
-use crate::say;
+use crate::output;
 
 /// What causeway reads and writes of each kind's spec.
 const NEEDED: [(Kind, &[&str]); 2] = [
@@ -19,9 +19,9 @@ const NEEDED: [(Kind, &[&str]); 2] = [
     (CLUSTERS, &["apiEndpoint", "secretRef", "syncMode"]),
 ];
 
-/// Brings those that the hub lacks, renews those that this program or its manifests brought, and leaves others as they are,
-/// if they have the fields that causeway needs. Waits until what was brought is served.
-pub(super) async fn definitions(
+/// Applies those that the hub does not have, updates those of this program or its manifests, and leaves foreign ones as they are,
+/// if they have the fields that causeway needs. Waits until what was applied is served.
+pub(super) async fn install(
     hub: &ApiServer,
     parts: &PartArgs,
     run: Run,
@@ -29,30 +29,30 @@ pub(super) async fn definitions(
     let mut found = Vec::new();
     for (kind, fields) in NEEDED {
         let one = kind.find(hub).await?;
-        if let (Origin::Others(_), Some(stored)) = (one.origin, &one.stored) {
+        if let (Origin::Foreign(_), Some(stored)) = (one.origin, &one.stored) {
             check_fields(stored, kind, fields)?;
         }
         found.push((kind, one));
     }
     for (kind, one) in &found {
         match one.origin {
-            Origin::Others(_) => say::result(format_args!(
+            Origin::Foreign(_) => output::result(format_args!(
                 "hub: {}",
                 definitions::left(kind.name, one.origin)
             ))?,
-            Origin::Absent | Origin::Ours => {
-                objects::bring(hub, &kind.definition()?, run).await?;
+            Origin::Absent | Origin::Managed => {
+                objects::apply(hub, &kind.definition()?, run).await?;
             }
         }
     }
     if run == Run::Real {
-        let brought = found.iter().filter(|(_, one)| is_causeways(one));
-        for (kind, _) in brought {
+        let applied = found.iter().filter(|(_, one)| is_causeways(one));
+        for (kind, _) in applied {
             kind.established(hub).await?;
         }
     }
     if !parts.karmada && found.iter().any(|(_, one)| is_aggregated(one)) {
-        say::progress(
+        output::progress(
             "note: the hub is a Karmada control plane; with --karmada the controller may read the members' credentials there",
         )?;
     }
@@ -60,27 +60,27 @@ pub(super) async fn definitions(
 }
 
 fn is_causeways(found: &Found) -> bool {
-    !matches!(found.origin, Origin::Others(_))
+    !matches!(found.origin, Origin::Foreign(_))
 }
 
 /// Whether a kind is served without a definition, as Karmada serves Cluster.
 fn is_aggregated(found: &Found) -> bool {
-    matches!(found.origin, Origin::Others(Some(_))) && found.stored.is_none()
+    matches!(found.origin, Origin::Foreign(Some(_))) && found.stored.is_none()
 }
 
 fn check_fields(stored: &DynamicObject, kind: Kind, fields: &[&str]) -> Result<(), InstallError> {
-    let lacking = lacking(&stored.data, kind.versions, fields);
-    if lacking.is_empty() {
+    let missing = missing(&stored.data, kind.versions, fields);
+    if missing.is_empty() {
         return Ok(());
     }
     Err(InstallError::Lacks {
         title: objects::title(stored),
-        fields: lacking.join(", "),
+        fields: missing.join(", "),
     })
 }
 
 /// The fields of spec that no version that causeway speaks has.
-fn lacking(definition: &Value, versions: &[&str], fields: &[&str]) -> Vec<String> {
+fn missing(definition: &Value, versions: &[&str], fields: &[&str]) -> Vec<String> {
     let served = definition
         .pointer("/spec/versions")
         .and_then(Value::as_array);
@@ -99,8 +99,8 @@ fn lacking(definition: &Value, versions: &[&str], fields: &[&str]) -> Vec<String
             keeps_all(schema) || keeps_all(spec) || spec["properties"][field].is_object()
         })
     };
-    let lacking = fields.iter().filter(|field| !has(field));
-    lacking.map(|field| format!("spec.{field}")).collect()
+    let missing = fields.iter().filter(|field| !has(field));
+    missing.map(|field| format!("spec.{field}")).collect()
 }
 
 #[cfg(test)]
@@ -140,8 +140,8 @@ mod tests {
             ),
             (json!({}), &["version v1alpha1"]),
         ] {
-            let lacking = lacking(&definition, &["v1alpha1"], &["types", "ports"]);
-            assert_eq!(lacking, expected, "{definition}");
+            let missing = missing(&definition, &["v1alpha1"], &["types", "ports"]);
+            assert_eq!(missing, expected, "{definition}");
         }
     }
 }

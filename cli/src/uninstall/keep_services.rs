@@ -11,12 +11,12 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::serving::is_kept;
-use super::{LOOK_EVERY, UninstallError, list};
+use super::{POLL_INTERVAL, UninstallError, list};
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{self, CONTROLLER_LEASE};
-use crate::ask::{ApiServer, AskError};
 use crate::lease::Controller;
 use crate::objects::{self, FIELD_MANAGER};
-use crate::{bundle, hub, say};
+use crate::{bundle, hub, output};
 
 /// Checks that nobody takes the finalizers up again: the controller goes with its Deployment, or does not run.
 pub(super) async fn check(
@@ -33,7 +33,7 @@ pub(super) async fn check(
     }
 }
 
-async fn holder(hub: &ApiServer) -> Result<Option<String>, AskError> {
+async fn holder(hub: &ApiServer) -> Result<Option<String>, RequestError> {
     let lease = CONTROLLER_LEASE.split_once('/');
     let lease = lease.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
     let controller = Controller::read(hub, &args::Lease(lease)).await?;
@@ -41,7 +41,7 @@ async fn holder(hub: &ApiServer) -> Result<Option<String>, AskError> {
 }
 
 /// Removes the Deployments, waits until nobody holds the controller's Lease, and takes causeway's finalizers off.
-pub(super) async fn let_go(
+pub(super) async fn remove_finalizers(
     hub: &ApiServer,
     objects: &[DynamicObject],
     timeout: Duration,
@@ -50,45 +50,45 @@ pub(super) async fn let_go(
         objects::remove(hub, object).await?;
     }
     let deadline = Instant::now() + timeout;
-    let mut ticks = interval(LOOK_EVERY);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = String::new();
     loop {
         ticks.tick().await;
         let left = match holder(hub).await? {
             Some(holder) => format!("{holder}, which holds Lease {CONTROLLER_LEASE}"),
-            None => free(hub).await?,
+            None => remove_all(hub).await?,
         };
         if left.is_empty() {
             return Ok(());
         }
         if Instant::now() >= deadline {
             let seconds = timeout.as_secs();
-            return Err(UninstallError::NotLetGo { seconds, left });
+            return Err(UninstallError::FinalizersLeft { seconds, left });
         }
         if left != last {
-            say::progress(format_args!("waiting for {left}"))?;
+            output::progress(format_args!("waiting for {left}"))?;
         }
         last = left;
     }
 }
 
 /// Takes the finalizers off; names what was changed meanwhile and is to be looked at again.
-async fn free(hub: &ApiServer) -> Result<String, UninstallError> {
+async fn remove_all(hub: &ApiServer) -> Result<String, UninstallError> {
     let services: Vec<MultiClusterService> = list(hub).await?;
     let clusters: Vec<Cluster> = list(hub).await?;
     let mut again = Vec::new();
     for service in services.iter().filter(|one| is_kept(*one)) {
         let namespace = service.namespace().unwrap_or_default();
         let command = format!("kubectl -n {namespace} patch mcs {}", service.name_any());
-        if !take_off(hub, &of(hub, service), service, &command).await? {
+        if !remove_finalizer(hub, &of(hub, service), service, &command).await? {
             again.push(format!("{namespace}/{}", service.name_any()));
         }
     }
     for cluster in clusters.iter().filter(|one| is_kept(*one)) {
         let command = format!("kubectl patch cluster {}", cluster.name_any());
         let api = Api::all(hub.client.clone());
-        if !take_off(hub, &api, cluster, &command).await? {
+        if !remove_finalizer(hub, &api, cluster, &command).await? {
             again.push(cluster.name_any());
         }
     }
@@ -104,7 +104,7 @@ where
 }
 
 /// Takes causeway's finalizer off that version of an object, and tells it as the command that does the same; false where it is another now.
-async fn take_off<K>(
+async fn remove_finalizer<K>(
     hub: &ApiServer,
     api: &Api<K>,
     object: &K,
@@ -121,23 +121,23 @@ where
         field_manager: Some(FIELD_MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let told = format!("{command} --type=merge -p '{patch}'");
+    let reported = format!("{command} --type=merge -p '{patch}'");
     let (name, patch) = (object.name_any(), Patch::Merge(patch));
     match hub
-        .ask(api.patch_metadata(&name, &parameters, &patch))
+        .request(api.patch_metadata(&name, &parameters, &patch))
         .await
     {
-        Ok(_) => say::result(told).map(|()| true).map_err(Into::into),
-        Err(AskError::NotFound { .. }) => Ok(true),
-        Err(AskError::Conflict { .. }) => Ok(false),
+        Ok(_) => output::result(reported).map(|()| true).map_err(Into::into),
+        Err(RequestError::NotFound { .. }) => Ok(true),
+        Err(RequestError::Conflict { .. }) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
 /// What stays, and how it goes when it is not wanted any more.
-pub(super) async fn say(hub: &ApiServer) -> Result<(), UninstallError> {
-    Ok(say::result(format_args!(
-        "note: nobody keeps up what causeway wrote into the members: endpoints stay in the consumers as they are now. kubectl mcs install takes it up again; \
+pub(super) async fn report(hub: &ApiServer) -> Result<(), UninstallError> {
+    Ok(output::result(format_args!(
+        "note: nothing updates what causeway wrote into the members: endpoints stay in the consumers as they are now. kubectl mcs install manages it again; \
          to delete it, run in each member: {}",
         hub::leftovers_command(hub).await
     ))?)

@@ -9,7 +9,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 
-use crate::ask::{ApiServer, AskError, Side};
+use crate::api_server::{ApiServer, RequestError, Side};
 
 /// How long one member may take, all its answers together.
 const READ_WITHIN: Duration = Duration::from_secs(5);
@@ -17,20 +17,22 @@ const AT_ONCE: usize = 32;
 
 /// Why a member cannot be read or written with the credentials on the hub, in words that do not speak of a kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ReachError {
+pub(crate) enum ConnectError {
     #[error("no answer within {0} s")]
-    Late(u64),
-    #[error("the Cluster names no Secret with credentials; join it again with kubectl mcs join")]
+    Timeout(u64),
+    #[error(
+        "the Cluster references no Secret with credentials; join it again with kubectl mcs join"
+    )]
     NoReference,
     #[error(
         "you may not read the Secrets with the members' credentials in namespace {0} of the hub"
     )]
-    SecretHidden(String),
-    #[error("Secret {namespace}/{name} is not on the hub; join it again with kubectl mcs join")]
+    SecretForbidden(String),
+    #[error("Secret {namespace}/{name} not found on the hub; join it again with kubectl mcs join")]
     NoSecret { namespace: String, name: String },
     #[error(transparent)]
     Target(#[from] TargetError),
-    #[error("the credentials on the hub do not allow it: {0}; join it again with kubectl mcs join")]
+    #[error("forbidden for the credentials on the hub: {0}; join it again with kubectl mcs join")]
     NotAllowed(String),
     /// What hub or member said, or a client of it.
     #[error("{0}")]
@@ -39,23 +41,23 @@ pub(crate) enum ReachError {
 
 /// Asks all these members at once, each within 5 seconds: the answer of each by its name, or why there is none. Those in Pull mode, whom the
 /// hub does not reach, are left out.
-pub(crate) async fn each<'a, T, F>(
+pub(crate) async fn read_each<'a, T, F>(
     hub: &ApiServer,
     clusters: impl Iterator<Item = &'a Cluster>,
     allow_insecure: bool,
-    ask: impl Fn(ApiServer) -> F,
-) -> BTreeMap<String, Result<T, ReachError>>
+    read: impl Fn(ApiServer) -> F,
+) -> BTreeMap<String, Result<T, ConnectError>>
 where
-    F: Future<Output = Result<T, AskError>>,
+    F: Future<Output = Result<T, RequestError>>,
 {
-    let ask = &ask;
+    let read = &read;
     let pushed = clusters.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
     let answers = pushed.map(|cluster| async move {
         let answer = async {
             let member = connect(hub, cluster, allow_insecure).await?;
-            Ok(ask(member).await?)
+            Ok(read(member).await?)
         };
-        let late = || ReachError::Late(READ_WITHIN.as_secs());
+        let late = || ConnectError::Timeout(READ_WITHIN.as_secs());
         let answer = tokio::time::timeout(READ_WITHIN, answer).await;
         (cluster.name_any(), answer.unwrap_or_else(|_| Err(late())))
     });
@@ -68,46 +70,46 @@ where
 /// A member, by the credentials that the hub keeps for it.
 ///
 /// # Errors
-/// [`ReachError`] where it cannot be reached so.
+/// [`ConnectError`] where it cannot be reached so.
 pub(crate) async fn connect(
     hub: &ApiServer,
     cluster: &Cluster,
     allow_insecure: bool,
-) -> Result<ApiServer, ReachError> {
+) -> Result<ApiServer, ConnectError> {
     let secret = secret(hub, cluster).await?;
     let target = Target::new(cluster, &secret, allow_insecure)?;
     Ok(ApiServer::new(Side::Member, target.config())?)
 }
 
-async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ReachError> {
+async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectError> {
     let reference = cluster.spec.secret_ref.as_ref();
-    let reference = reference.ok_or(ReachError::NoReference)?;
+    let reference = reference.ok_or(ConnectError::NoReference)?;
     let namespace = &reference.namespace;
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), namespace);
-    let secret = hub.ask(secrets.get(&reference.name)).await;
+    let secret = hub.request(secrets.get(&reference.name)).await;
     secret.map_err(|error| match error {
-        AskError::NotAllowed { .. } => ReachError::SecretHidden(namespace.clone()),
-        AskError::NotFound { .. } => ReachError::NoSecret {
+        RequestError::NotAllowed { .. } => ConnectError::SecretForbidden(namespace.clone()),
+        RequestError::NotFound { .. } => ConnectError::NoSecret {
             namespace: namespace.clone(),
             name: reference.name.clone(),
         },
-        error => ReachError::Failed(error.to_string()),
+        error => ConnectError::Failed(error.to_string()),
     })
 }
 
 /// Of a member that the person did not name.
-impl From<AskError> for ReachError {
-    fn from(error: AskError) -> Self {
+impl From<RequestError> for ConnectError {
+    fn from(error: RequestError) -> Self {
         match error {
-            AskError::NotAllowed { message, .. } => Self::NotAllowed(message),
-            AskError::Unreachable { why, .. } | AskError::Kubeconfig { why, .. } => {
+            RequestError::NotAllowed { message, .. } => Self::NotAllowed(message),
+            RequestError::Unreachable { why, .. } | RequestError::Kubeconfig { why, .. } => {
                 Self::Failed(why)
             }
-            AskError::NotFound { message, .. }
-            | AskError::Conflict { message, .. }
-            | AskError::Refused { message, .. }
-            | AskError::Busy { message, .. } => Self::Failed(message),
-            other @ AskError::NoKubeconfig(_) => Self::Failed(other.to_string()),
+            RequestError::NotFound { message, .. }
+            | RequestError::Conflict { message, .. }
+            | RequestError::Refused { message, .. }
+            | RequestError::Busy { message, .. } => Self::Failed(message),
+            other @ RequestError::NoKubeconfig(_) => Self::Failed(other.to_string()),
         }
     }
 }
@@ -118,19 +120,19 @@ mod tests {
     use crate::status::fixtures::synced;
 
     #[tokio::test]
-    async fn a_member_that_cannot_be_asked_is_told_with_what_to_do() {
+    async fn a_member_that_cannot_be_asked_is_reported_with_what_to_do() {
         let hub = kube::Config::new("https://127.0.0.1:1".parse().expect("a URL"));
         let hub = ApiServer::new(Side::Hub, hub).expect("a client");
         let clusters = [synced("a")];
-        let answers = each(&hub, clusters.iter(), false, |_| async { Ok(()) }).await;
+        let answers = read_each(&hub, clusters.iter(), false, |_| async { Ok(()) }).await;
         let why = answers["a"].as_ref().expect_err("it has no Secret");
         let why = why.to_string();
         assert!(why.contains("kubectl mcs join"), "{why}");
-        let refused = AskError::NotAllowed {
+        let refused = RequestError::NotAllowed {
             side: Side::Member,
             message: "services is forbidden".to_owned(),
         };
-        let why = ReachError::from(refused).to_string();
+        let why = ConnectError::from(refused).to_string();
         assert!(
             why.contains("services is forbidden") && why.contains("kubectl mcs join"),
             "{why}"

@@ -1,4 +1,4 @@
-//! Asking an API server, within a deadline, and what it means when there is no answer.
+//! Requests to an API server, each within a deadline, and what it means when there is no answer.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,18 +30,18 @@ impl fmt::Display for Side {
     }
 }
 
-/// An API server could not be asked, or said no.
+/// A request failed: no answer, or a refusal.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AskError {
+pub(crate) enum RequestError {
     /// The kubeconfig that was given cannot be used.
-    #[error("the {side}'s kubeconfig cannot be used: {why}")]
+    #[error("invalid kubeconfig of the {side}: {why}")]
     Kubeconfig { side: Side, why: String },
     /// No kubeconfig was given and none was found.
     #[error("no kubeconfig for the hub was found ({0}); set KUBECONFIG or give --kubeconfig")]
     NoKubeconfig(String),
     /// No answer came.
     #[error(
-        "the {side} at {url} cannot be asked: {why}; check that it runs and that {flag} names the right cluster",
+        "cannot reach the {side} at {url}: {why}; check that it is running and that {flag} names the right cluster",
         flag = kubeconfig_flag(side)
     )]
     Unreachable {
@@ -50,12 +50,10 @@ pub(crate) enum AskError {
         why: String,
     },
     /// The answer was that the person is not known, or may not do this.
-    #[error(
-        "the {side} does not allow it: {message}; use a kubeconfig with the rights of an administrator"
-    )]
+    #[error("forbidden by the {side}: {message}; use a kubeconfig with administrator rights")]
     NotAllowed { side: Side, message: String },
     /// There is no such object, or no such API.
-    #[error("the {side} says: {message}")]
+    #[error("the {side} answered: {message}")]
     NotFound { side: Side, message: String },
     /// The object is not, or no longer, as the request says.
     #[error("the {side} refused: {message}")]
@@ -64,7 +62,7 @@ pub(crate) enum AskError {
     #[error("the {side} refused: {message}")]
     Refused { side: Side, message: String },
     /// The API server is there and cannot serve.
-    #[error("the {side} cannot answer now: {message}; try again")]
+    #[error("the {side} is unavailable: {message}; try again")]
     Busy { side: Side, message: String },
 }
 
@@ -75,7 +73,7 @@ fn kubeconfig_flag(side: &Side) -> &'static str {
     }
 }
 
-/// An API server and how it is asked.
+/// An API server, and how requests reach it.
 #[derive(Clone)]
 pub(crate) struct ApiServer {
     pub side: Side,
@@ -85,7 +83,7 @@ pub(crate) struct ApiServer {
 
 impl ApiServer {
     /// The hub: the kubeconfig that was given, else what kubectl would use.
-    pub(crate) async fn hub(args: &HubArgs) -> Result<Self, AskError> {
+    pub(crate) async fn hub(args: &HubArgs) -> Result<Self, RequestError> {
         let options = KubeConfigOptions {
             context: args.context.clone(),
             ..KubeConfigOptions::default()
@@ -97,7 +95,7 @@ impl ApiServer {
                 .map_err(|error| unusable(Side::Hub, &error))?,
             None => Config::infer()
                 .await
-                .map_err(|error| AskError::NoKubeconfig(root_cause(&error)))?,
+                .map_err(|error| RequestError::NoKubeconfig(root_cause(&error)))?,
         };
         if let Some(namespace) = &args.namespace {
             config.default_namespace.clone_from(namespace);
@@ -106,7 +104,10 @@ impl ApiServer {
     }
 
     /// The member of that kubeconfig.
-    pub(crate) async fn member(path: &PathBuf, context: Option<&str>) -> Result<Self, AskError> {
+    pub(crate) async fn member(
+        path: &PathBuf,
+        context: Option<&str>,
+    ) -> Result<Self, RequestError> {
         let options = KubeConfigOptions {
             context: context.map(ToOwned::to_owned),
             ..KubeConfigOptions::default()
@@ -114,13 +115,14 @@ impl ApiServer {
         Self::new(Side::Member, from_file(Side::Member, path, &options).await?)
     }
 
-    /// One with that configuration. A server that is busy for a moment (429, 503, 504) is asked again.
-    pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, AskError> {
+    /// One with that configuration. A server that is busy for a moment (429, 503, 504) gets the request again.
+    pub(crate) fn new(side: Side, mut config: Config) -> Result<Self, RequestError> {
         config.connect_timeout = Some(CONNECT_WITHIN);
-        let client = Client::try_from(config.clone()).map_err(|error| AskError::Kubeconfig {
-            side,
-            why: root_cause(&error),
-        })?;
+        let client =
+            Client::try_from(config.clone()).map_err(|error| RequestError::Kubeconfig {
+                side,
+                why: root_cause(&error),
+            })?;
         Ok(Self {
             side,
             client,
@@ -138,17 +140,17 @@ impl ApiServer {
     }
 
     /// Sends one request and waits for the answer, 10 seconds at most.
-    pub(crate) async fn ask<T>(
+    pub(crate) async fn request<T>(
         &self,
         request: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, AskError> {
+    ) -> Result<T, RequestError> {
         match tokio::time::timeout(ANSWER_WITHIN, request).await {
             Ok(answer) => answer.map_err(|error| self.failure(&error)),
-            Err(_) => Err(AskError::Unreachable {
+            Err(_) => Err(RequestError::Unreachable {
                 side: self.side,
                 url: self.url(),
                 why: format!(
-                    "no answer within {} s, or none but that it is busy",
+                    "no answer within {} s, or only that it is busy",
                     ANSWER_WITHIN.as_secs()
                 ),
             }),
@@ -156,10 +158,10 @@ impl ApiServer {
     }
 
     /// What an error of a request means.
-    pub(crate) fn failure(&self, error: &kube::Error) -> AskError {
+    pub(crate) fn failure(&self, error: &kube::Error) -> RequestError {
         let side = self.side;
         let kube::Error::Api(status) = error else {
-            return AskError::Unreachable {
+            return RequestError::Unreachable {
                 side,
                 url: self.url(),
                 why: root_cause(error),
@@ -167,18 +169,18 @@ impl ApiServer {
         };
         let message = status.message.clone();
         match status.code {
-            401 | 403 => AskError::NotAllowed { side, message },
-            404 => AskError::NotFound { side, message },
-            409 => AskError::Conflict { side, message },
-            429 | 500.. => AskError::Busy { side, message },
-            _ => AskError::Refused { side, message },
+            401 | 403 => RequestError::NotAllowed { side, message },
+            404 => RequestError::NotFound { side, message },
+            409 => RequestError::Conflict { side, message },
+            429 | 500.. => RequestError::Busy { side, message },
+            _ => RequestError::Refused { side, message },
         }
     }
 
     /// The identity of the cluster: the UID of its kube-system namespace.
-    pub(crate) async fn uid(&self) -> Result<String, AskError> {
+    pub(crate) async fn uid(&self) -> Result<String, RequestError> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let kube_system = self.ask(namespaces.get_metadata("kube-system")).await?;
+        let kube_system = self.request(namespaces.get_metadata("kube-system")).await?;
         Ok(kube_system.metadata.uid.unwrap_or_default())
     }
 }
@@ -187,15 +189,15 @@ async fn from_file(
     side: Side,
     path: &PathBuf,
     options: &KubeConfigOptions,
-) -> Result<Config, AskError> {
+) -> Result<Config, RequestError> {
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| unusable(side, &error))?;
     Config::from_custom_kubeconfig(kubeconfig, options)
         .await
         .map_err(|error| unusable(side, &error))
 }
 
-fn unusable(side: Side, error: &KubeconfigError) -> AskError {
-    AskError::Kubeconfig {
+fn unusable(side: Side, error: &KubeconfigError) -> RequestError {
+    RequestError::Kubeconfig {
         side,
         why: error.to_string(),
     }
@@ -219,20 +221,20 @@ mod tests {
         ApiServer::new(Side::Hub, config).expect("a client")
     }
 
-    fn answered(code: u16) -> AskError {
+    fn answered(code: u16) -> RequestError {
         let status = kube::core::Status::failure("no", "Reason").with_code(code);
         server().failure(&kube::Error::Api(status.boxed()))
     }
 
     #[tokio::test]
     async fn an_answer_says_whether_the_server_could_be_asked() {
-        assert!(matches!(answered(401), AskError::NotAllowed { .. }));
-        assert!(matches!(answered(403), AskError::NotAllowed { .. }));
-        assert!(matches!(answered(404), AskError::NotFound { .. }));
-        assert!(matches!(answered(409), AskError::Conflict { .. }));
-        assert!(matches!(answered(422), AskError::Refused { .. }));
-        assert!(matches!(answered(429), AskError::Busy { .. }));
-        assert!(matches!(answered(503), AskError::Busy { .. }));
+        assert!(matches!(answered(401), RequestError::NotAllowed { .. }));
+        assert!(matches!(answered(403), RequestError::NotAllowed { .. }));
+        assert!(matches!(answered(404), RequestError::NotFound { .. }));
+        assert!(matches!(answered(409), RequestError::Conflict { .. }));
+        assert!(matches!(answered(422), RequestError::Refused { .. }));
+        assert!(matches!(answered(429), RequestError::Busy { .. }));
+        assert!(matches!(answered(503), RequestError::Busy { .. }));
     }
 
     #[tokio::test]
@@ -240,7 +242,7 @@ mod tests {
         let error = server().uid().await.expect_err("nothing listens there");
         let text = error.to_string();
         assert!(
-            text.starts_with("the hub at https://127.0.0.1:1 cannot be asked: "),
+            text.starts_with("cannot reach the hub at https://127.0.0.1:1: "),
             "{text}"
         );
         assert!(text.contains("refused"), "{text}");
