@@ -201,7 +201,7 @@ async fn an_empty_list_is_a_list() {
 }
 
 #[tokio::test]
-async fn a_list_whose_pages_expire_is_begun_anew_in_one_piece_and_never_reported_in_part() {
+async fn a_list_whose_pages_expire_is_begun_again_in_one_piece_and_never_reported_in_part() {
     let mut server = Server::watched().await;
     server
         .asked_for_list()
