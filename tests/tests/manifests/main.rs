@@ -9,6 +9,7 @@
 mod documents;
 mod matching;
 mod rights;
+mod words;
 
 use std::path::PathBuf;
 
