@@ -222,8 +222,8 @@ impl Controller {
             Item::Service(key) => self.reconcile_service(key, now),
             Item::Cluster(name) => {
                 let ttl = self.parts.settings.provider_ttl;
-                if let Some(lapse) = self.parts.index.note_ttl(name, ttl, now) {
-                    self.queue.at(item.clone(), lapse.instant);
+                if let Some(expiry) = self.parts.index.note_ttl(name, ttl, now) {
+                    self.queue.at(item.clone(), expiry.instant);
                 }
                 let keeps = self.parts.keeps_clusters;
                 match reconcile_cluster(

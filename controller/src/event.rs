@@ -53,24 +53,24 @@ mod tests {
     #[tokio::test]
     async fn a_member_that_floods_is_never_far_ahead_of_another() {
         const FLOODS: usize = 5;
-        let (tell, mut told) = mpsc::channel(WAITING);
+        let (sender, mut events) = mpsc::channel(WAITING);
         for _ in 0..FLOODS {
-            let tell = tell.clone();
-            tokio::spawn(async move { while tell.send("flood").await.is_ok() {} });
+            let sender = sender.clone();
+            tokio::spawn(async move { while sender.send("flood").await.is_ok() {} });
         }
         for _ in 0..20 {
-            while told.len() < WAITING {
+            while events.len() < WAITING {
                 tokio::task::yield_now().await;
             }
-            let mut quiet = pin!(tell.send("quiet"));
+            let mut quiet = pin!(sender.send("quiet"));
             assert!(poll!(&mut quiet).is_pending(), "it waits for its turn");
             let mut ahead = 0;
-            let hear = async {
-                while told.recv().await != Some("quiet") {
+            let receive = async {
+                while events.recv().await != Some("quiet") {
                     ahead += 1;
                 }
             };
-            let (sent, ()) = tokio::join!(quiet, hear);
+            let (sent, ()) = tokio::join!(quiet, receive);
             assert!(sent.is_ok() && ahead <= 2 * WAITING, "{ahead}");
         }
     }

@@ -86,7 +86,7 @@ fn of_error(error: &(dyn StdError + 'static)) -> Option<(FailureKind, String)> {
 
 fn of_io(error: &io::Error) -> Option<(FailureKind, &'static str)> {
     use io::ErrorKind;
-    // A kind around another error is judged by that one, which knows more.
+    // A kind around another error is classified by that one, which knows more.
     if error
         .get_ref()
         .is_some_and(|inner| chain(inner).any(|cause| of_error(cause).is_some()))

@@ -123,7 +123,7 @@ impl Fleet {
             {
                 let before = self.clusters.insert(name.clone(), object.clone());
                 if before.is_some_and(|before| before.metadata.uid != object.metadata.uid) {
-                    // Joined anew, perhaps as another cluster.
+                    // Joined again, perhaps as another cluster.
                     self.engagements.remove(&name);
                 }
                 names.insert(name);

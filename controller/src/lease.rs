@@ -93,7 +93,7 @@ impl Lease {
             place: format!("{namespace}/{name}"),
             settings,
             seen: None,
-            told: None,
+            reported: None,
         };
         (
             Self {
@@ -144,7 +144,7 @@ struct Election {
     place: String,
     settings: Settings,
     seen: Option<Seen>,
-    told: Option<Failure>,
+    reported: Option<Failure>,
 }
 
 /// The Lease as it was read last, and when this process saw it change.
@@ -180,7 +180,7 @@ impl Election {
                 .unwrap_or(Err(Failure::timeout()))
             {
                 Ok(next) => {
-                    self.told = None;
+                    self.reported = None;
                     let pause = self.until_next(&next);
                     publish(leadership, next, &self.place);
                     pause
@@ -252,7 +252,7 @@ impl Election {
         Ok(())
     }
 
-    /// Creates or replaces the Lease. Whatever fails, it is read anew before the next attempt.
+    /// Creates or replaces the Lease. Whatever fails, it is read again before the next attempt.
     async fn store(&mut self, spec: LeaseSpec) -> Result<(), Failure> {
         let params = PostParams {
             field_manager: Some(labels::MANAGER.to_owned()),
@@ -335,9 +335,9 @@ impl Election {
             failure.kind,
             FailureKind::Conflict | FailureKind::AlreadyExists
         );
-        if !lost && self.told.as_ref() != Some(&failure) {
+        if !lost && self.reported.as_ref() != Some(&failure) {
             tracing::warn!(lease = self.place, %failure, "lease unavailable, retrying");
-            self.told = Some(failure);
+            self.reported = Some(failure);
         }
     }
 

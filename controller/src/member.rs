@@ -179,7 +179,7 @@ impl Member {
     }
 
     /// Probes until nobody listens any more, or another cluster answers. A member that answers again has its watches connect
-    /// anew at once: whatever they wait for, they would wait too long. Each probe also asks for the version, for an upgrade
+    /// again at once: whatever they wait for, they would wait too long. Each probe also asks for the version, for an upgrade
     /// behind a load balancer need not break any connection.
     async fn probe(
         &self,
@@ -387,7 +387,7 @@ fn release(version: &Info) -> (u32, u32) {
 /// Whether the member answers, as it was reported last.
 #[derive(Debug, Default)]
 struct Health {
-    told: Option<Result<(), Failure>>,
+    reported: Option<Result<(), Failure>>,
     misses: u32,
 }
 
@@ -404,7 +404,7 @@ impl Health {
         self.misses += 1;
         let sure = failure.is_connection() && failure.kind != FailureKind::Timeout;
         // Before anything was reported there is nothing to be careful with.
-        let known_well = self.told == Some(Ok(()));
+        let known_well = self.reported == Some(Ok(()));
         if known_well && !sure && self.misses < Self::MISSES {
             return None;
         }
@@ -412,10 +412,10 @@ impl Health {
     }
 
     fn change(&mut self, outcome: Result<(), Failure>) -> Option<Result<(), Failure>> {
-        if self.told.as_ref() == Some(&outcome) {
+        if self.reported.as_ref() == Some(&outcome) {
             return None;
         }
-        self.told = Some(outcome.clone());
+        self.reported = Some(outcome.clone());
         Some(outcome)
     }
 }

@@ -93,14 +93,14 @@ fn known(size: &Size) -> Anything<Index> {
     for cluster in 0..size.clusters {
         let name = ClusterName::try_from(&*member(cluster))?;
         index.members.insert(name.clone(), Member::new(1));
-        for event in told(cluster, size)? {
+        for event in events(cluster, size)? {
             index.apply_member(&name, event, now);
         }
     }
     Ok(index)
 }
 
-fn told(cluster: usize, size: &Size) -> Anything<Vec<MemberEvent>> {
+fn events(cluster: usize, size: &Size) -> Anything<Vec<MemberEvent>> {
     let exported = (0..size.services).filter(|service| {
         (cluster + size.clusters - service % size.clusters) % size.clusters < size.exporters
     });

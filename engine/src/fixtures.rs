@@ -167,12 +167,12 @@ impl Environment {
         }
     }
 
-    pub(crate) fn hear_hub(&mut self, event: HubEvent) -> &mut Self {
+    pub(crate) fn observe_hub(&mut self, event: HubEvent) -> &mut Self {
         self.index.apply_hub(event, self.now);
         self
     }
 
-    pub(crate) fn hear(&mut self, cluster: &str, event: MemberEvent) -> &mut Self {
+    pub(crate) fn observe(&mut self, cluster: &str, event: MemberEvent) -> &mut Self {
         self.index.apply_member(&name(cluster), event, self.now);
         self
     }
@@ -222,7 +222,7 @@ impl Environment {
     pub(crate) fn lose(&mut self, cluster: &str) -> &mut Self {
         self.unreachable.insert(cluster.to_owned());
         let failure = Failure::new(FailureKind::Refused, "connection refused");
-        self.hear(cluster, MemberEvent::Services(Signal::Failed(failure)))
+        self.observe(cluster, MemberEvent::Services(Signal::Failed(failure)))
     }
 
     /// Another process takes over: it knows what the API servers hold, of those that answer.
@@ -317,10 +317,10 @@ impl Environment {
     /// All that can be done without time passing.
     pub(crate) fn work(&mut self) -> &mut Self {
         for _ in 0..100 {
-            let heard = self.deliver() | self.list_again();
+            let delivered = self.deliver() | self.list_again();
             let reconciled = self.reconcile();
             let wrote = self.write();
-            if !heard && !reconciled && !wrote {
+            if !delivered && !reconciled && !wrote {
                 return self;
             }
         }
@@ -362,8 +362,8 @@ impl Environment {
                 }
                 Item::Cluster(name) => {
                     let ttl = self.settings.provider_ttl;
-                    let lapse = self.index.note_ttl(name, ttl, now);
-                    self.look_again(item.clone(), lapse.map(|at| at.instant));
+                    let expiry = self.index.note_ttl(name, ttl, now);
+                    self.look_again(item.clone(), expiry.map(|at| at.instant));
                     let keeps = self.keeps_clusters;
                     match reconcile_cluster(&self.index, &mut self.write_queue, name, keeps, now) {
                         ClusterOutcome::Stays => {}

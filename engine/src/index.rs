@@ -1,7 +1,7 @@
 //! What is known, per service key, of the hub and of every member.
 //!
 //! Events are applied; nothing here talks to a server or reads a clock. What may have to be done
-//! anew is marked and taken by [`Index::take_marked`]. The index knows what is evidence: a member's
+//! again is marked and taken by [`Index::take_marked`]. The index knows what is evidence: a member's
 //! slices count as known only once a complete, most-recent list of them was seen on a connection to
 //! the same cluster, and what was known stays known while a member cannot be reached.
 

@@ -245,8 +245,8 @@ impl<'a> Progresses<'a> {
                 Some((self.key.clone(), &members.get(name)?.copies))
             }
             (Path::Clusterset, _) => {
-                let wish = self.desired.clusterset.imports.of(name)?;
-                Some((self.key.derived(), &wish.copies))
+                let desired = self.desired.clusterset.imports.of(name)?;
+                Some((self.key.derived(), &desired.copies))
             }
         }
     }
@@ -268,12 +268,12 @@ pub fn path_of(object: &ObjectId, key: &ServiceKey) -> Option<Path> {
 /// What has the names of copies and is not this hub's. Two hubs that share a member and expose the same service from the same
 /// provider want copies of the same names.
 fn in_the_way(
-    wish: &DesiredCopies,
+    desired: &DesiredCopies,
     member: &Member,
     hub: &str,
     key: &ServiceKey,
 ) -> Option<String> {
-    let others = wish.wanted.keys().filter(|name| {
+    let others = desired.wanted.keys().filter(|name| {
         let copy = member.copy(key, name);
         copy.is_some_and(|copy| *copy.view.hub != *hub)
     });
@@ -284,7 +284,7 @@ fn in_the_way(
         )),
     };
     of_others.or_else(|| {
-        let mut foreign = wish.taken_names(member, key);
+        let mut foreign = desired.taken_names(member, key);
         let name = foreign.next()?;
         let namespace = &key.namespace;
         let more = match foreign.count() {

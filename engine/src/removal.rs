@@ -60,7 +60,7 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
 
 fn unseen(state: MemberState) -> Option<String> {
     match state {
-        MemberState::Syncing => Some("it was not heard in time".to_owned()),
+        MemberState::Syncing => Some("it did not answer in time".to_owned()),
         MemberState::Unreachable { since, why } => {
             Some(format!("unreachable since {since:.0}: {why}"))
         }

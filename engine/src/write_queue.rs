@@ -1,5 +1,5 @@
 //! What is still to be written, per cluster: the latest write of each object, with a back-off, a rate and a
-//! width of its own for every cluster, so that one cluster's trouble stays there.
+//! width of its own for every cluster, so that one cluster's failure stays there.
 //!
 //! Nothing here talks to a server or reads a clock.
 

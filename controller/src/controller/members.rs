@@ -76,7 +76,7 @@ impl Controller {
             .entry(name.clone())
             .or_insert_with(|| Member::new(generation));
         if member.cluster_uid != cluster_uid {
-            // Joined anew: nothing that was known under the name has to be so any more.
+            // Joined again: nothing that was known under the name has to be so any more.
             *member = Member::new(generation);
         }
         member.engage_again(generation);

@@ -189,7 +189,7 @@ async fn no_step_of_a_request_is_taken_after_the_deadline() {
         Leadership::Leader {
             until: now + Duration::from_secs(3600),
         },
-        // Nobody has told yet that this claim is over.
+        // No event yet shows that this claim is over.
         Leadership::Leader { until: now },
     );
     let follows = Leadership::Follower { holder: None };

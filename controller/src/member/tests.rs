@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// What is reported next, in short.
-    async fn told(&mut self) -> String {
+    async fn reported(&mut self) -> String {
         let event = timeout(PATIENCE, self.events.recv()).await;
         let Event::Member { event, .. } = event.expect("no event arrived").unwrap() else {
             panic!("not of the member")
@@ -106,9 +106,9 @@ impl Server {
     /// Checks that exactly this is reported, in any order.
     async fn tells(&mut self, mut expected: Vec<String>) {
         while !expected.is_empty() {
-            let told = self.told().await;
-            let at = expected.iter().position(|text| *text == told);
-            expected.remove(at.unwrap_or_else(|| panic!("{told}, and not {expected:?}")));
+            let reported = self.reported().await;
+            let at = expected.iter().position(|text| *text == reported);
+            expected.remove(at.unwrap_or_else(|| panic!("{reported}, and not {expected:?}")));
         }
     }
 }
@@ -161,8 +161,8 @@ const VERSION: &str = r#"{"major":"1","minor":"MINOR","gitVersion":"v1.MINOR.3",
 
 fn natives() -> impl Iterator<Item = String> {
     let kinds = [("services", 1), ("slices", 0), ("namespaces", 1)];
-    let told = |(kind, count)| [format!("{kind}: {count}"), format!("{kind} watched")];
-    kinds.into_iter().flat_map(told)
+    let reported = |(kind, count)| [format!("{kind}: {count}"), format!("{kind} watched")];
+    kinds.into_iter().flat_map(reported)
 }
 
 fn serves_nothing() -> String {
@@ -172,12 +172,12 @@ fn serves_nothing() -> String {
 #[tokio::test]
 async fn another_cluster_under_a_members_name_is_asked_everything_anew() {
     let mut server = Server::engaged(WELL).await;
-    assert_eq!(server.told().await, "is one");
-    assert_eq!(server.told().await, "answers true");
+    assert_eq!(server.reported().await, "is one");
+    assert_eq!(server.reported().await, "answers true");
     let all: Vec<_> = natives().chain([serves_nothing()]).collect();
     server.tells(all.clone()).await;
     server.change(|answers| answers.uid = "two");
-    assert_eq!(server.told().await, "is two");
+    assert_eq!(server.reported().await, "is two");
     server.tells(all).await;
 }
 
@@ -188,27 +188,27 @@ async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_ma
         ..WELL
     })
     .await;
-    assert_eq!(server.told().await, "is one");
-    assert_eq!(server.told().await, "answers true");
+    assert_eq!(server.reported().await, "is one");
+    assert_eq!(server.reported().await, "answers true");
     let hidden = "hides what it serves: forbidden: no".to_owned();
     server.tells(natives().chain([hidden]).collect()).await;
     server.change(|answers| answers.may_discover = true);
-    assert_eq!(server.told().await, serves_nothing());
+    assert_eq!(server.reported().await, serves_nothing());
 }
 
 #[tokio::test]
 async fn another_version_is_reported_and_nothing_is_listed_anew_for_it() {
     let mut server = Server::engaged(WELL).await;
-    assert_eq!(server.told().await, "is one");
-    assert_eq!(server.told().await, "answers true");
+    assert_eq!(server.reported().await, "is one");
+    assert_eq!(server.reported().await, "answers true");
     server
         .tells(natives().chain([serves_nothing()]).collect())
         .await;
     server.change(|answers| answers.minor = None);
     server.change(|answers| answers.minor = Some("36"));
-    assert_eq!(server.told().await, "one is (1, 36) now");
+    assert_eq!(server.reported().await, "one is (1, 36) now");
     server.change(|answers| answers.minor = Some("34"));
-    assert_eq!(server.told().await, "one is (1, 34) now");
+    assert_eq!(server.reported().await, "one is (1, 34) now");
 }
 
 #[test]

@@ -122,7 +122,7 @@ where
         Ok(page.metadata.resource_version.unwrap_or_default())
     }
 
-    /// A page of the list; `body` is where its text goes, so that pages need not ask for memory anew.
+    /// A page of the list; `body` is where its text goes, so that pages need not ask for memory again.
     async fn page(
         &self,
         limit: Option<u32>,

@@ -51,7 +51,7 @@ impl<'a> Target<'a> {
     }
 
     /// A copy that lost its labels is causeway's still if it was made for the same owner: nobody else would keep it up. Whatever
-    /// else has its name is in its way, and told of.
+    /// else has its name is in its way, and reported.
     fn new_copy(&self, id: SliceId, wanted: &WantedCopy) -> Option<Operation> {
         let Some(in_the_way) = self.member.in_the_way(self.key, &id.name) else {
             let slice = wanted.slice(&id.name);

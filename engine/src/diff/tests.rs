@@ -281,7 +281,7 @@ fn a_conflict_is_tried_again_with_what_the_watch_shows() {
     env.on("member1", source("10.1.0.6"))
         .pass(Duration::from_millis(500));
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
-    assert!(env.is_ready("foo"), "a passing conflict is no trouble");
+    assert!(env.is_ready("foo"), "a passing conflict is no problem");
     env.reconnect("member2").settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.6"]);
 }

@@ -62,7 +62,7 @@ impl Rollbacks {
 
     /// A second list confirms which versions of its slices the cluster has (`shown`): what was suspected before it is lost where
     /// the cluster still does not show the version. The services of all that was suspected are to be reviewed: what is younger
-    /// is suspected anew.
+    /// is suspected again.
     pub fn confirm(
         &mut self,
         shown: impl Fn(&ServiceKey, &Uid) -> Option<u64>,

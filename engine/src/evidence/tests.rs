@@ -79,8 +79,8 @@ impl Scene {
 
     fn report(&mut self, signal: Signal<Value>) {
         match self.cluster {
-            "hub" => self.env.hear_hub(hub_event(self.kind, signal)),
-            member => self.env.hear(member, member_event(self.kind, signal)),
+            "hub" => self.env.observe_hub(hub_event(self.kind, signal)),
+            member => self.env.observe(member, member_event(self.kind, signal)),
         };
     }
 

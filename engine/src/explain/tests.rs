@@ -60,7 +60,7 @@ fn all(explanation: &Explanation) -> Vec<Diagnosis> {
     all.cloned().collect()
 }
 
-/// What is changed, whether it is still well, the reason that is told, and a part of what fixes it.
+/// What is changed, whether it is still well, the reason that is given, and a part of what fixes it.
 type Case = (
     &'static str,
     fn(&mut Environment),

@@ -428,11 +428,11 @@ impl Member {
     /// A member is its kube-system namespace's UID: what another cluster says under its name is not listened to. Which one is
     /// meant its Cluster says; where that does not, it is the one that was observed first, unless that was refused as another member's.
     fn identify(&mut self, identity: Identity) {
-        let heard = self.identity.as_ref().map(|identity| &identity.uid);
-        let meant = heard.filter(|_| self.refusals.duplicate.is_none());
+        let observed = self.identity.as_ref().map(|identity| &identity.uid);
+        let meant = observed.filter(|_| self.refusals.duplicate.is_none());
         let meant = self.recorded_uid.as_ref().or(meant);
         let is_another = meant.is_some_and(|uid| *uid != identity.uid);
-        if !is_another && heard.is_some_and(|uid| *uid != identity.uid) {
+        if !is_another && observed.is_some_and(|uid| *uid != identity.uid) {
             *self = Self {
                 cluster_uid: self.cluster_uid.take(),
                 recorded_uid: self.recorded_uid.take(),

@@ -24,8 +24,8 @@ impl Index {
             let member = self.members.get(name);
             let uid = member.and_then(|member| {
                 let identity = member.identity.as_ref();
-                let heard = identity.map(|identity| &identity.uid);
-                heard.or(member.recorded_uid.as_ref())
+                let observed = identity.map(|identity| &identity.uid);
+                observed.or(member.recorded_uid.as_ref())
             });
             uid.is_none_or(|uid| **uid == *self.hub.uid)
         };

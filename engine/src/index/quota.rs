@@ -68,7 +68,7 @@ pub(super) struct ByAge {
 }
 
 impl ByAge {
-    /// An export is there, or is not any more. Those that stand for a MultiClusterService are the hub's own wish.
+    /// An export is there, or is not any more. Those that stand for a MultiClusterService are the hub's own.
     pub(super) fn note(&mut self, key: &ServiceKey, export: Option<&ExportView>) {
         if let Some(created) = self.created.remove(key) {
             let size = self.sizes.remove(&(created, key.clone()));

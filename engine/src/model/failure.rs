@@ -39,11 +39,11 @@ pub enum FailureKind {
     /// 400, 413, 422: the request is not acceptable and will not become so.
     Invalid,
     /// 422: a Service asks for an address that another has. That of a deleted Service is given back a moment after its watches
-    /// have told of the deletion.
+    /// have shown the deletion.
     AddressTaken,
     /// 429: too many requests.
     TooMany,
-    /// 5xx: the API server is in trouble.
+    /// 5xx: the API server fails.
     Server,
     /// 410: the resourceVersion or the page is no longer kept.
     Expired,
@@ -101,7 +101,7 @@ impl Failure {
         }
     }
 
-    /// Whether the API server as a whole is in trouble or out of reach, rather than this one request.
+    /// Whether the API server as a whole fails or is out of reach, rather than this one request.
     pub fn is_connection(&self) -> bool {
         matches!(
             self.kind,

@@ -203,7 +203,7 @@ fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec
 }
 
 fn service_not_found(key: &ServiceKey, until: Option<TimePoint>) -> Problem {
-    let message = format!("the hub has no Service {key}; {}", fate(until));
+    let message = format!("the hub has no Service {key}; {}", consequence(until));
     Problem {
         kind: ProblemKind::ServiceNotFound,
         message,
@@ -222,7 +222,7 @@ fn port_not_found(
         "Service {key} has no port {}; it has {}; {}",
         missing.join(", "),
         describe_ports(&ports),
-        fate(until)
+        consequence(until)
     );
     Problem {
         kind: ProblemKind::PortNotFound,
@@ -230,7 +230,7 @@ fn port_not_found(
     }
 }
 
-fn fate(until: Option<TimePoint>) -> String {
+fn consequence(until: Option<TimePoint>) -> String {
     match until {
         Some(until) => format!("what the clusters hold is kept until {until:.0}"),
         None => "nothing of it is offered to other clusters".to_owned(),

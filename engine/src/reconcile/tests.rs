@@ -129,7 +129,7 @@ fn a_cluster_says_how_many_deletions_are_suspended_and_when_that_is_over() {
         found.map(|found| format!("{} {}: {}", found.status, found.reason, found.message))
     };
     assert_eq!(says(&env), None, "none was ever suspended");
-    env.hear(
+    env.observe(
         "member1",
         MemberEvent::Slices(Signal::DeletionsSuspended(12)),
     )
@@ -214,7 +214,7 @@ fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_i
     let lost_at_the_start = |env: &mut Environment| {
         env.lose("member1").restart();
     };
-    let unheard = |env: &mut Environment| {
+    let disconnected = |env: &mut Environment| {
         env.silence("member1").restart().engage("member1");
     };
     let refused = |env: &mut Environment| {
@@ -257,11 +257,11 @@ fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_i
         ),
         (
             "not heard since the controller started",
-            unheard,
+            disconnected,
             LONG_AGO,
             false,
             &none,
-            "not heard in time",
+            "it did not answer in time",
         ),
         (
             "another cluster by now",

@@ -173,9 +173,9 @@ impl Environment {
             let cluster = json!({"metadata": metadata, "spec": {"syncMode": "Push"}});
             serde_json::from_value(cluster).expect("a Cluster")
         });
-        env.hear_hub(HubEvent::WorksServed(false));
-        env.hear_hub(HubEvent::Clusters(Signal::Listed(objects.collect())));
-        env.hear_hub(HubEvent::Services(Signal::Listed(
+        env.observe_hub(HubEvent::WorksServed(false));
+        env.observe_hub(HubEvent::Clusters(Signal::Listed(objects.collect())));
+        env.observe_hub(HubEvent::Services(Signal::Listed(
             service.into_iter().collect(),
         )));
         for name in &clusters {
@@ -218,20 +218,20 @@ impl Environment {
             MemberEvent::Imports(Signal::Connected),
             MemberEvent::Probed(Ok(())),
         ] {
-            self.hear(name, event);
+            self.observe(name, event);
         }
     }
 
-    pub(crate) fn hear_hub(&mut self, event: HubEvent) {
+    pub(crate) fn observe_hub(&mut self, event: HubEvent) {
         self.index.apply_hub(event, now());
     }
 
-    pub(crate) fn hear(&mut self, name: &ClusterName, event: MemberEvent) {
+    pub(crate) fn observe(&mut self, name: &ClusterName, event: MemberEvent) {
         self.index.apply_member(name, event, now());
     }
 
     fn store(&mut self, object: api::MultiClusterService) {
-        self.hear_hub(HubEvent::MultiClusterServices(Signal::Listed(vec![object])));
+        self.observe_hub(HubEvent::MultiClusterServices(Signal::Listed(vec![object])));
     }
 
     /// Plans and compares, whatever is known: neither panics, and what cannot be read is left as it is and said.

@@ -66,8 +66,8 @@ pub fn holds(input: &[u8]) {
     let name = ClusterName::try_from("member1").expect("a name");
     for observed in observed {
         match observed {
-            Observed::Hub(event) => env.hear_hub(event),
-            Observed::Member(event) => env.hear(&name, event),
+            Observed::Hub(event) => env.observe_hub(event),
+            Observed::Member(event) => env.observe(&name, event),
         }
         env.plan_anything();
     }

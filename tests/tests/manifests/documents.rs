@@ -29,7 +29,7 @@ const READERS_FILES: [&str; 4] = [
 ];
 
 /// Files of one kind, by their paths in the repository; none that is built or hidden.
-fn files_below(root: &Path, extension: &str) -> Vec<String> {
+pub(crate) fn files_below(root: &Path, extension: &str) -> Vec<String> {
     let mut files = Vec::new();
     let mut directories = vec![root.to_path_buf()];
     while let Some(directory) = directories.pop() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use causeway_tests::repository;
 
-use crate::files_below;
+use crate::documents::files_below;
 
 /// Pages that have to name the old words.
 const NAMES_THEM: [&str; 3] = [
@@ -22,7 +22,10 @@ fn disallowed() -> BTreeSet<String> {
         .expect("disallowed-names");
     let (list, _) = list.split_once(']').expect("the end of the list");
     let words = list.split('"').skip(1).step_by(2);
-    words.filter(|word| *word != "..").map(str::to_owned).collect()
+    words
+        .filter(|word| *word != "..")
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The words of a text, in lower case: those of prose, of `snake_case` and of `CamelCase`.

@@ -152,7 +152,7 @@ fn a_hub_that_does_not_say_what_karmada_carries_is_not_waited_for_for_ever() {
         (FailureKind::Excess, false),
     ] {
         let mut env = provided();
-        env.hear_of_works(true).hear_hub(failed(kind));
+        env.hear_of_works(true).observe_hub(failed(kind));
         env.on("member1", source("10.1.0.6")).pass(AWAITED / 2);
         assert_eq!(env.log(), Vec::<String>::new(), "{kind:?}");
         env.pass(AWAITED / 2);
@@ -174,7 +174,7 @@ fn what_was_listed_once_stays_known_while_the_hub_does_not_answer() {
     env.on_hub(work("member1", "foo-5d5d", "foo"))
         .on_hub(exposure())
         .settle();
-    env.hear_hub(failed(FailureKind::Forbidden))
+    env.observe_hub(failed(FailureKind::Forbidden))
         .pass(AWAITED + AWAITED);
     assert!(env.says("foo", "Ready").starts_with(BESIDE));
     assert!(is_left_alone(&env), "{:?}", env.log());

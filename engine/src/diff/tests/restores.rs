@@ -119,7 +119,7 @@ fn a_rollback_that_is_suspected_while_a_list_is_under_way_waits_for_the_next() {
     env.server("member1").restore(snapshot);
     env.on("member1", source("10.1.0.77"));
     env.list("member1").settle();
-    env.hear("member1", member_event(Kind::Slice, Signal::Confirmed))
+    env.observe("member1", member_event(Kind::Slice, Signal::Confirmed))
         .settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.15"]);
     env.pass(CONFIRMED);

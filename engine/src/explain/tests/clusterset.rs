@@ -187,8 +187,8 @@ fn an_export_beyond_the_quota_is_told_though_the_other_exports_are_not_seen() {
     let bar = crate::fixtures::key("bar");
     let explanation = crate::explain::explain(&hub, &members, &settings, &bar, env.now());
     let all = super::all(&explanation);
-    let told = all.iter().any(|one| one.reason == Reason::QuotaExceeded);
-    assert!(told, "{all:#?}");
+    let reported = all.iter().any(|one| one.reason == Reason::QuotaExceeded);
+    assert!(reported, "{all:#?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 /// What a fold changed.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// Services to plan anew.
+    /// Services to plan again.
     pub services: HashSet<ServiceKey>,
     /// Members to look at.
     pub clusters: HashSet<ClusterName>,

@@ -104,7 +104,7 @@ fn partial_knowledge_deletes_nothing() {
     let all = |env: &Environment, kind| {
         Signal::Listed(env.members["member1"].all(kind).cloned().collect())
     };
-    for heard in [
+    for observed in [
         &[][..],
         &[Kind::Slice],
         &[Kind::Service],
@@ -112,7 +112,7 @@ fn partial_knowledge_deletes_nothing() {
     ] {
         env.restart();
         env.index.members.insert(name("member1"), Member::new(1));
-        for kind in heard {
+        for kind in observed {
             let event = member_event(
                 *kind,
                 if *kind == Kind::Slice {
@@ -121,17 +121,17 @@ fn partial_knowledge_deletes_nothing() {
                     all(&env, *kind)
                 },
             );
-            env.hear("member1", event);
+            env.observe("member1", event);
         }
         env.settle();
-        assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"], "{heard:?}");
+        assert_eq!(addresses(&env), ["10.1.0.5", "10.2.0.5"], "{observed:?}");
     }
 }
 
 #[test]
 fn a_complete_list_without_the_source_is_evidence() {
     let mut env = provided();
-    env.hear(
+    env.observe(
         "member1",
         member_event(Kind::Slice, Signal::Listed(Vec::new())),
     )
@@ -154,7 +154,7 @@ fn a_member_that_is_not_synced_is_never_written() {
         env.identify("member4", "uid-of-4", (1, 34));
         for (index, kind) in lists.into_iter().enumerate() {
             if index != missing {
-                env.hear("member4", empty(kind));
+                env.observe("member4", empty(kind));
             }
         }
         env.index.mark_all_services();
@@ -169,7 +169,7 @@ fn a_member_that_is_not_synced_is_never_written() {
     }
     env.index.members.insert(name("member4"), Member::new(1));
     for kind in lists {
-        env.hear("member4", empty(kind));
+        env.observe("member4", empty(kind));
     }
     env.settle();
     assert_eq!(
@@ -224,7 +224,7 @@ fn an_older_source_never_replaces_a_newer_one() {
     let uid = stored["uid"].clone();
     old["metadata"]["uid"] = uid;
     old["metadata"]["resourceVersion"] = json!("101");
-    env.hear("member1", member_event(Kind::Slice, Signal::Applied(old)))
+    env.observe("member1", member_event(Kind::Slice, Signal::Applied(old)))
         .settle();
     assert_eq!(env.log(), Vec::<String>::new());
     assert_eq!(addresses(&env), ["10.1.0.6", "10.2.0.5"]);
@@ -344,11 +344,11 @@ fn what_is_deleted_is_not_deleted_twice_and_counts_until_it_is_seen_gone() {
 fn a_member_that_is_suddenly_another_cluster_is_not_listened_to() {
     let mut env = provided();
     env.identify("member1", "uid-of-a-stranger", (1, 34));
-    env.hear(
+    env.observe(
         "member1",
         member_event(Kind::Slice, Signal::Listed(Vec::new())),
     );
-    env.hear(
+    env.observe(
         "member1",
         member_event(Kind::Service, Signal::Listed(Vec::new())),
     )
@@ -465,8 +465,8 @@ fn an_answer_to_a_write_brings_nothing_back_that_was_seen_deleted_since() {
     );
     member.apply_ack(Ack::Service(object.clone().into()), now());
     assert_eq!(member.service(&key), None);
-    let mut anew = object;
-    anew.metadata.uid = Some("another".to_owned());
-    member.apply_ack(Ack::Service(anew.into()), now());
+    let mut recreated = object;
+    recreated.metadata.uid = Some("another".to_owned());
+    member.apply_ack(Ack::Service(recreated.into()), now());
     assert!(member.service(&key).is_some());
 }

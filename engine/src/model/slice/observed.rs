@@ -86,7 +86,7 @@ pub struct CopiedSlice {
 }
 
 /// What a slice with certain labels is.
-pub(super) enum Judged<'a> {
+pub(super) enum Classified<'a> {
     Source(ServiceKey, SliceManager),
     /// A copy that the causeway of this hub wrote.
     Copy(ServiceKey, &'a str, Path),
@@ -102,17 +102,17 @@ impl ObservedSlice {
         let label = |name: &str| value(&meta.labels, name);
         let annotation = |name: &str| value(&meta.annotations, name);
         let stray = || Stray::of(meta, annotation);
-        let role = match judge(&namespace, label, annotation) {
-            Judged::Source(key, manager) => SliceRole::source(key, held(slice, manager), stray),
-            Judged::Karmadas(key) => {
+        let role = match classify(&namespace, label, annotation) {
+            Classified::Source(key, manager) => SliceRole::source(key, held(slice, manager), stray),
+            Classified::Karmadas(key) => {
                 let held = held(slice, SliceManager::Other);
                 SliceRole::Other(key, stray().holding(held, annotation))
             }
-            Judged::Copy(key, hub, path) => {
+            Classified::Copy(key, hub, path) => {
                 let copy = copied(meta, hub, path, label, annotation, content_hash(slice));
                 SliceRole::copy(key, copy, stray)
             }
-            Judged::Other(key) => SliceRole::Other(key, stray()),
+            Classified::Other(key) => SliceRole::Other(key, stray()),
         };
         Self {
             name: meta.name.as_deref().unwrap_or_default().into(),
@@ -182,11 +182,11 @@ impl Stray {
 }
 
 /// What a slice with these labels and annotations is.
-pub(super) fn judge<'a>(
+pub(super) fn classify<'a>(
     namespace: &Arc<str>,
     label: impl Fn(&str) -> Option<&'a str>,
     annotation: impl Fn(&str) -> Option<&'a str>,
-) -> Judged<'a> {
+) -> Classified<'a> {
     let service = label(labels::SERVICE_NAME);
     let own = ServiceKey::new(namespace.clone(), service.unwrap_or_default());
     let imported = label(labels::MULTICLUSTER_SERVICE_NAME)
@@ -199,12 +199,12 @@ pub(super) fn judge<'a>(
     let manager = label(labels::SLICE_MANAGED_BY).unwrap_or_default();
     // The hub's label alone says nothing: Kubernetes gives a Service's labels to the slices that it makes for it.
     match (manager == labels::SLICE_DISPATCHER, label(labels::HUB)) {
-        _ if service.is_none() => Judged::Other(key),
-        (true, Some(hub)) => Judged::Copy(key, hub, path),
+        _ if service.is_none() => Classified::Other(key),
+        (true, Some(hub)) => Classified::Copy(key, hub, path),
         _ => match imported_by(&label, annotation) {
-            Some(KARMADA) => Judged::Karmadas(key),
-            Some(_) => Judged::Other(key),
-            None => Judged::Source(key, keeper(manager)),
+            Some(KARMADA) => Classified::Karmadas(key),
+            Some(_) => Classified::Other(key),
+            None => Classified::Source(key, manager_of(manager)),
         },
     }
 }
@@ -230,7 +230,7 @@ pub(super) fn copied<'a>(
     })
 }
 
-fn keeper(manager: &str) -> SliceManager {
+fn manager_of(manager: &str) -> SliceManager {
     match manager {
         labels::SLICE_CONTROLLER => SliceManager::Pods,
         labels::SLICE_MIRRORING_CONTROLLER => SliceManager::Mirroring,

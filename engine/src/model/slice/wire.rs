@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::content::{Content, value};
 use super::endpoint::{Text, each_endpoint, said};
-use super::observed::{Judged, ObservedSlice, SliceRole, Stray, copied, judge};
+use super::observed::{Classified, ObservedSlice, SliceRole, Stray, classify, copied};
 use super::source::{SliceManager, SourceDraft, SourceSlice};
 
 /// Bytes of JSON that an endpoint is likely to take, at least.
@@ -105,13 +105,13 @@ impl Wire<'_> {
                 Err(_) => SourceSlice::unread(&meta, manager),
             }
         };
-        let role = match judge(&namespace, label, annotation) {
-            Judged::Source(key, manager) => SliceRole::source(key, held(manager), stray),
-            Judged::Karmadas(key) => {
+        let role = match classify(&namespace, label, annotation) {
+            Classified::Source(key, manager) => SliceRole::source(key, held(manager), stray),
+            Classified::Karmadas(key) => {
                 let held = held(SliceManager::Other);
                 SliceRole::Other(key, stray().holding(held, annotation))
             }
-            Judged::Copy(key, hub, path) => {
+            Classified::Copy(key, hub, path) => {
                 let mut content = Content::new(label, annotation, address_type);
                 each_endpoint(endpoints, |endpoint| content.add(&endpoint))?;
                 let owners = metadata.owner_references.iter().flatten();
@@ -120,7 +120,7 @@ impl Wire<'_> {
                 let copy = copied(&meta, hub, path, label, annotation, content);
                 SliceRole::copy(key, copy, stray)
             }
-            Judged::Other(key) => SliceRole::Other(key, stray()),
+            Classified::Other(key) => SliceRole::Other(key, stray()),
         };
         Ok(WireSlice { meta, role })
     }

@@ -243,8 +243,8 @@ fn a_service_whose_only_provider_is_drained_is_not_ready_and_nothing_else_is_sai
     assert_eq!(env.addresses("member2", "foo"), Vec::<String>::new());
     let message = "False NoProviders: no cluster backs shop/foo: member1 (withdrawn)";
     assert_eq!(env.says("foo", "Ready"), message);
-    let told: Vec<_> = env.recorded.iter().map(|one| &*one.reason).collect();
-    assert_eq!(told, ["NoProviders"]);
+    let reported: Vec<_> = env.recorded.iter().map(|one| &*one.reason).collect();
+    assert_eq!(reported, ["NoProviders"]);
     assert_eq!(others(&env), before);
     env.assert_at_rest();
     env.on_hub(drained("false")).settle();

@@ -21,15 +21,15 @@ fn work(id: &str, service: &str) -> ServiceWork {
 /// What each change of Works makes of two services, and which of them it concerns.
 #[test]
 fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
-    type Told = Signal<ServiceWork>;
-    let listed = |works: &[(&str, &str)]| -> Told {
+    type Observed = Signal<ServiceWork>;
+    let listed = |works: &[(&str, &str)]| -> Observed {
         Signal::Listed(works.iter().map(|(id, of)| work(id, of)).collect())
     };
-    let applied = |id: &str, of: &str| Told::Applied(work(id, of));
-    let deleted = |id: &str| Told::Deleted(work(id, ""));
+    let applied = |id: &str, of: &str| Observed::Applied(work(id, of));
+    let deleted = |id: &str| Observed::Deleted(work(id, ""));
     let (mut works, mut change) = (Works::default(), Change::default());
     works.apply_served(true, now(), &mut change);
-    for (step, (told, foo, bar, concerned)) in [
+    for (step, (observed, foo, bar, concerned)) in [
         (listed(&[("b", "foo")]), "b", "", "foo"),
         (applied("c", "foo"), "b", "", ""),
         (applied("c", "foo"), "b", "", ""),
@@ -48,7 +48,7 @@ fn a_service_is_karmadas_as_long_as_one_work_of_it_is_there() {
     .enumerate()
     {
         let mut change = Change::default();
-        works.apply(told, now(), &mut change);
+        works.apply(observed, now(), &mut change);
         let first = |name: &str| {
             let first = works.of_service.get(&key(name)).and_then(BTreeSet::first);
             first.map(|id| id.to_string()).unwrap_or_default()

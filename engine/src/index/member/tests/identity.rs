@@ -11,9 +11,9 @@ fn member_state(env: &Environment, cluster: &str) -> MemberState {
 fn a_member_whose_address_was_a_strangers_for_a_while_is_not_taken_for_unreachable_for_ever() {
     let mut env = provided();
     let refused = Failure::new(FailureKind::Refused, "connection refused");
-    env.hear("member1", MemberEvent::Probed(Err(refused)));
+    env.observe("member1", MemberEvent::Probed(Err(refused)));
     env.identify("member1", "uid-of-a-stranger", (1, 34));
-    env.hear("member1", MemberEvent::Probed(Ok(())));
+    env.observe("member1", MemberEvent::Probed(Ok(())));
     assert!(matches!(
         member_state(&env, "member1"),
         MemberState::Refused(_)

@@ -7,7 +7,7 @@ use crate::model::HubEvent;
 /// How long is waited for what the hub says of its Works and ServiceImports.
 const AWAITED: Duration = Duration::from_secs(60);
 
-const TOLD: &str = "False ManagedByKarmada: Karmada's own controllers import this service (ServiceImport shop/foo on the hub)";
+const MESSAGE: &str = "False ManagedByKarmada: Karmada's own controllers import this service (ServiceImport shop/foo on the hub)";
 
 /// An object as Karmada puts it into a member.
 fn karmadas(object: Object) -> Object {
@@ -78,15 +78,15 @@ fn where_karmadas_controllers_import_a_service_nothing_is_begun_and_that_is_said
     import_on_hub(&mut env);
     env.on("member1", karmadas(export("foo"))).settle();
     assert_eq!(to_members(&env), Vec::<String>::new());
-    let told = says(&env, "member1", "Ready");
-    assert!(told.starts_with(TOLD), "{told}");
+    let reported = says(&env, "member1", "Ready");
+    assert!(reported.starts_with(MESSAGE), "{reported}");
     assert!(
-        told.contains("leaves it to them in member1, member2, member3"),
-        "{told}"
+        reported.contains("leaves it to them in member1, member2, member3"),
+        "{reported}"
     );
     assert!(
-        told.contains("kubectl -n shop delete serviceimport foo"),
-        "{told}"
+        reported.contains("kubectl -n shop delete serviceimport foo"),
+        "{reported}"
     );
 
     // Karmada delivers it, and causeway leaves that alone, also after a restart.
@@ -129,11 +129,11 @@ fn what_causeway_imported_first_is_kept_up_beside_karmadas_and_that_is_said() {
     import_on_hub(&mut env);
     assert_eq!(everything(&env), before);
     assert_eq!(to_members(&env), Vec::<String>::new());
-    let told = says(&env, "member1", "Ready");
-    assert!(told.starts_with(TOLD), "{told}");
+    let reported = says(&env, "member1", "Ready");
+    assert!(reported.starts_with(MESSAGE), "{reported}");
     assert!(
-        told.contains("goes on in member1, member2, member3"),
-        "{told}"
+        reported.contains("goes on in member1, member2, member3"),
+        "{reported}"
     );
     env.on("member1", source("foo-abc", "10.1.0.6")).settle();
     for member in ["member1", "member2", "member3"] {
@@ -222,7 +222,7 @@ fn while_it_is_not_known_what_karmada_imports_nothing_is_begun_and_nothing_withd
     assert!(get(&env, "member2", Kind::Service, "derived-bar").is_none());
     // A hub that does not say is not waited for for ever.
     let failure = Failure::new(FailureKind::Forbidden, "no");
-    env.hear_hub(HubEvent::Imports(crate::model::Signal::Failed(failure)));
+    env.observe_hub(HubEvent::Imports(crate::model::Signal::Failed(failure)));
     env.pass(AWAITED);
     assert_eq!(env.addresses("member2", "derived-bar"), ["10.1.0.9"]);
 }

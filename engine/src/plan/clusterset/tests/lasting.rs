@@ -153,7 +153,7 @@ fn an_export_from_a_cluster_that_imports_nothing_is_withdrawn_too() {
         exports: Some(Version::V1alpha1),
         imports: None,
     };
-    env.hear("member1", MemberEvent::Served(served));
+    env.observe("member1", MemberEvent::Served(served));
     env.on("member1", export("foo")).settle();
     assert!(get(&env, "member1", Kind::Import, "foo").is_none());
     assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
@@ -164,7 +164,7 @@ fn an_export_from_a_cluster_that_imports_nothing_is_withdrawn_too() {
 #[test]
 fn definitions_that_go_take_what_was_exported_with_them() {
     let mut env = exported();
-    env.hear("member1", MemberEvent::Served(Served::default()))
+    env.observe("member1", MemberEvent::Served(Served::default()))
         .settle();
     assert!(env.addresses("member3", "derived-foo").is_empty());
     let left = everything(&env);
@@ -193,16 +193,16 @@ fn a_conflict_stays_while_one_of_those_that_disagree_is_out_of_reach() {
     env.on("member2", foo().headless())
         .on("member2", export("foo"))
         .settle();
-    let told = says(&env, "member2", "Conflict");
-    assert!(told.starts_with("True TypeConflict:"), "{told}");
+    let reported = says(&env, "member2", "Conflict");
+    assert!(reported.starts_with("True TypeConflict:"), "{reported}");
     env.lose("member1").restart().settle();
-    assert_eq!(says(&env, "member2", "Conflict"), told);
+    assert_eq!(says(&env, "member2", "Conflict"), reported);
     env.identify("member1", "uid-of-member1", (1, 34))
         .list("member1")
         .off("member1", Kind::Export, "foo")
         .settle();
-    let told = says(&env, "member2", "Conflict");
-    assert!(told.starts_with("False NoConflicts"), "{told}");
+    let reported = says(&env, "member2", "Conflict");
+    assert!(reported.starts_with("False NoConflicts"), "{reported}");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_member_that_cannot_be_asked_what_it_serves_is_named_in_its_cluster() {
     env.silent_member("member1")
         .identify("member1", "uid-of-member1", (1, 34));
     let failure = Failure::new(FailureKind::Forbidden, "forbidden: no");
-    env.hear("member1", MemberEvent::NotDiscovered(failure))
+    env.observe("member1", MemberEvent::NotDiscovered(failure))
         .settle();
     let says = |env: &Environment| {
         let cluster = env

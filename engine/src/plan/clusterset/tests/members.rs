@@ -18,10 +18,10 @@ fn a_persons_import_shapes_the_derived_service_and_is_left_alone() {
         .as_str()
         .expect("an address")
         .to_owned();
-    let told = "True Exported: the service is exported to the clusterset; member2 has a ServiceImport shop/foo of its own with no \
+    let reported = "True Exported: the service is exported to the clusterset; member2 has a ServiceImport shop/foo of its own with no \
                 addresses in spec.ips, so foo.shop.svc.clusterset.local does not lead to Service shop/derived-foo";
     assert!(
-        ready.starts_with(told) && ready.contains(&address),
+        ready.starts_with(reported) && ready.contains(&address),
         "{ready}"
     );
     let exported = "True Exported: the service is exported to the clusterset";
@@ -224,7 +224,7 @@ fn older_definitions_get_only_the_fields_that_they_know() {
         (Kind::Import, "/status/conditions"),
         (Kind::Import, "/spec/ipFamilies"),
     ];
-    env.hear("member4", MemberEvent::Served(served)).settle();
+    env.observe("member4", MemberEvent::Served(served)).settle();
     let import = imported(&env, "member4");
     assert_eq!(import["apiVersion"], "multicluster.x-k8s.io/v1alpha1");
     for field in ["ipFamilies", "internalTrafficPolicy", "trafficDistribution"] {

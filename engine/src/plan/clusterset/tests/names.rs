@@ -23,14 +23,14 @@ fn assert_in_the_way(env: &Environment, of: &str, derived: &str) {
     let export = get(env, "member1", Kind::Export, of).expect("an export");
     let conditions: Vec<Condition> = decode(export["status"]["conditions"].clone());
     let ready = condition::find(&conditions, "Ready").expect("a condition");
-    let told = format!("1 of 3 clusters: member3 has a Service shop/{derived} ");
+    let reported = format!("1 of 3 clusters: member3 has a Service shop/{derived} ");
     assert_eq!(
         (&*ready.status, &*ready.reason),
         ("False", "Failed"),
         "{}",
         ready.message
     );
-    assert!(ready.message.starts_with(&told), "{}", ready.message);
+    assert!(ready.message.starts_with(&reported), "{}", ready.message);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn exports(env: &mut Environment, name: &str, second: u8, bytes: usize) {
     let source = slice(&format!("{name}-abc"), name).port("http", 8080);
     env.on("member1", service(name).port("http", 80))
         .on("member1", source.endpoint("10.1.0.5"))
-        // Made now, and then of an earlier time: what API servers say of that is believed.
+        // Made now, and then of an earlier time: what API servers say of that counts.
         .on("member1", object.clone())
         .on("member1", object)
         .settle();
@@ -98,8 +98,12 @@ fn what_a_member_exports_in_labels_and_annotations_counts_together() {
         exports(&mut env, name, second, 200 * 1024);
     }
     assert_eq!(imported_of(&env, &["a", "e", "f"]), ["a", "e"]);
-    let told = "False QuotaExceeded: the labels and annotations that the cluster exports have more than 1 MiB \
+    let reported = "False QuotaExceeded: the labels and annotations that the cluster exports have more than 1 MiB \
                 (--max-member-exported-mib of causeway-controller)";
-    assert!(ready(&env, "f").starts_with(told), "{}", ready(&env, "f"));
+    assert!(
+        ready(&env, "f").starts_with(reported),
+        "{}",
+        ready(&env, "f")
+    );
     env.assert_at_rest();
 }

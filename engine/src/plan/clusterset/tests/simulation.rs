@@ -123,7 +123,7 @@ fn step() -> impl Strategy<Value = At> {
 /// An environment, and what the test knows of it that the controller may not.
 struct Story {
     env: Environment,
-    unheard: BTreeSet<&'static str>,
+    disconnected: BTreeSet<&'static str>,
     drained: BTreeSet<&'static str>,
 }
 
@@ -146,7 +146,7 @@ fn join(env: &mut Environment, member: &str) {
 }
 
 /// Three members with `foo` and its pods, exported by the first of them.
-fn told(publish: bool) -> Story {
+fn story(publish: bool) -> Story {
     let mut env = env();
     env.settings.publish_exports = publish;
     env.on_hub(foo());
@@ -159,7 +159,7 @@ fn told(publish: bool) -> Story {
     env.on(MEMBERS[0], export("foo")).settle();
     Story {
         env,
-        unheard: BTreeSet::new(),
+        disconnected: BTreeSet::new(),
         drained: BTreeSet::new(),
     }
 }
@@ -277,12 +277,12 @@ impl Story {
             }
             Step::Lose => {
                 env.lose(member);
-                self.unheard.insert(member);
+                self.disconnected.insert(member);
             }
             Step::Back => self.back(member),
             Step::Silence => {
                 env.silence(member);
-                self.unheard.insert(member);
+                self.disconnected.insert(member);
             }
             Step::Restart => {
                 env.restart();
@@ -332,7 +332,7 @@ impl Story {
     }
 
     fn back(&mut self, member: &'static str) {
-        self.unheard.remove(member);
+        self.disconnected.remove(member);
         self.env.reconnect(member).introduce(member).list(member);
     }
 
@@ -343,8 +343,9 @@ impl Story {
             let by_person = get(Kind::Export).is_some_and(|export| !is_ours(export));
             // Of a member whose initial lists suggest deletions it is not known what it exports, and no import may have recorded it yet.
             let is_suspect = self.env.index.members[&name(member)].suspected_deletions() > 0;
-            let known =
-                !is_suspect && !self.unheard.contains(member) && !self.drained.contains(member);
+            let known = !is_suspect
+                && !self.disconnected.contains(member)
+                && !self.drained.contains(member);
             known && by_person && get(Kind::Service).is_some()
         })
     }
@@ -490,7 +491,7 @@ proptest! {
     fn whatever_happens_the_members_end_with_what_the_present_asks_for(
         steps in prop::collection::vec(step(), 1..25), publish in any::<bool>(),
     ) {
-        let mut story = told(publish);
+        let mut story = story(publish);
         for (index, step) in steps.iter().enumerate() {
             let (exported, deleted) = (story.is_exported(), story.deleted_imports());
             story.take(step);
@@ -527,7 +528,7 @@ proptest! {
     fn explain_and_the_controller_never_disagree(
         steps in prop::collection::vec(step(), 1..20), publish in any::<bool>(), lost in prop::collection::vec(any::<bool>(), 3),
     ) {
-        let mut story = told(publish);
+        let mut story = story(publish);
         story.env.keeps_clusters = true;
         for step in &steps {
             story.take(step);
@@ -552,7 +553,7 @@ proptest! {
         requests in prop::collection::vec(request(), 1..12), losses in prop::collection::vec(loss(), 1..12),
         publish in any::<bool>(),
     ) {
-        let mut story = told(publish);
+        let mut story = story(publish);
         for request in &requests {
             story.take(request);
             follow(&mut story.env, MEMBERS[request.0]);
@@ -572,7 +573,7 @@ proptest! {
     fn what_a_member_forges_changes_nothing_in_the_others(
         requests in prop::collection::vec(request(), 1..12), losses in prop::collection::vec(loss(), 1..6), forger in 0..MEMBERS.len(),
     ) {
-        let mut story = told(false);
+        let mut story = story(false);
         for request in &requests {
             story.take(request);
             follow(&mut story.env, MEMBERS[request.0]);
@@ -589,7 +590,7 @@ proptest! {
 
 #[test]
 fn a_conflict_is_reported_on_though_a_restart_leaves_no_import_that_records_its_exporters() {
-    let mut story = told(false);
+    let mut story = story(false);
     for request in [
         (0, Step::Drain(true)),
         (2, Step::Export { team: 1 }),
@@ -611,7 +612,7 @@ fn a_conflict_is_reported_on_though_a_restart_leaves_no_import_that_records_its_
 #[test]
 fn what_a_member_says_in_its_import_is_not_repeated_in_the_exports_of_others() {
     for ports in [false, true] {
-        let mut story = told(false);
+        let mut story = story(false);
         for request in [
             (0, Step::Drain(true)),
             (1, Step::Import { ports }),
@@ -628,7 +629,7 @@ fn what_a_member_says_in_its_import_is_not_repeated_in_the_exports_of_others() {
 #[test]
 fn an_import_ends_with_the_exporter_that_it_records_while_a_new_one_is_unconfirmed_and_is_back_after_a_second_list()
  {
-    let mut story = told(false);
+    let mut story = story(false);
     for request in [(2, Step::Export { team: 0 }), (0, Step::Expose)] {
         story.take(&request);
         story.env.settle();

@@ -56,7 +56,7 @@ fn exports_tell_what_no_cluster_is_given() {
 fn a_slice_that_can_no_longer_be_read_keeps_its_copies_and_is_reported() {
     let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
     let slice = unreadable(&env);
-    env.hear("member1", MemberEvent::Slices(Signal::Applied(slice)))
+    env.observe("member1", MemberEvent::Slices(Signal::Applied(slice)))
         .settle();
     assert_eq!(env.addresses("member2", "foo"), ["10.1.0.5"]);
     let said = env.says("foo", "Ready");
@@ -76,10 +76,10 @@ fn a_slice_of_more_endpoints_than_the_api_allows_keeps_its_copies() {
         env.on("member1", abc().with(json!({"endpoints": all})))
             .settle();
         assert_eq!(env.addresses("member2", "foo").len(), copied, "{endpoints}");
-        let told = env
+        let reported = env
             .says("foo", "Ready")
             .contains("it has more than 1000 endpoints");
-        assert_eq!(told, endpoints > 1000, "{endpoints}");
+        assert_eq!(reported, endpoints > 1000, "{endpoints}");
     }
 }
 

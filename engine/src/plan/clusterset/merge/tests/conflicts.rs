@@ -37,7 +37,7 @@ fn the_application_protocol_is_that_of_the_older_port() {
 fn what_exports_disagree_on_is_reported_with_who_wins() {
     let sticky = |seconds: i32| json!({"sessionAffinity": "ClientIP", "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": seconds}}});
     let port = |name: &str, number: u16| json!({"name": name, "port": number});
-    for (older, younger, told) in [
+    for (older, younger, reported) in [
         (
             json!({}),
             json!({"ports": [port("http", 80), port("grpc", 81)]}),
@@ -88,13 +88,13 @@ fn what_exports_disagree_on_is_reported_with_who_wins() {
         ),
     ] {
         let exports = [export(1, older), export(2, younger)];
-        assert_eq!(messages(&exports), [told]);
+        assert_eq!(messages(&exports), [reported]);
         let alone = merged(&exports[..1]).shape;
         let ports = merged(&exports).shape.ports;
         assert_eq!(
             merged(&exports).shape,
             ImportShape { ports, ..alone },
-            "{told}"
+            "{reported}"
         );
     }
 }
