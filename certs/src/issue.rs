@@ -9,7 +9,7 @@ use rcgen::{
 };
 
 /// How far certificates are dated back, so that a peer whose clock is a little behind accepts them; a short-lived one
-/// only by a tenth of its validity, so that its age can be told from its dates.
+/// only by a tenth of its validity, so that its age follows from its dates.
 const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 const SKEW_SHARE: u32 = 10;
 

@@ -27,7 +27,7 @@
 //! * An authority that no longer signs stays trusted until the last leaf of it has expired. So
 //!   whoever serves a valid leaf, however late it learns of the next, is trusted.
 //! * A Secret that was deleted, emptied or damaged is written back by a replica that knows what it
-//!   held. A replica that knows nothing begins anew beside every authority that the caBundles hold.
+//!   held. A replica that knows nothing begins again beside every authority that the caBundles hold.
 //! * An older Secret that somebody puts back first learns of the authority whose leaf is served;
 //!   until then no caBundle is written.
 //! * At rest nothing is written.

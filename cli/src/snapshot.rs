@@ -30,7 +30,7 @@ pub(crate) struct Snapshot {
     pub key: ServiceKey,
     /// The UID of the hub's kube-system namespace, if the person may see it.
     pub hub_uid: Option<String>,
-    pub wish: Option<MultiClusterService>,
+    pub mcs: Option<MultiClusterService>,
     /// The Service on the hub.
     pub service: Option<Service>,
     /// The Service that Karmada derives on the hub for an import.
@@ -70,7 +70,7 @@ impl Snapshot {
 
     /// What the controller says of the MultiClusterService: `Reason (message)`.
     pub(crate) fn reported(&self) -> Option<String> {
-        let conditions = self.wish.as_ref()?.status.as_ref()?.conditions.as_ref()?;
+        let conditions = self.mcs.as_ref()?.status.as_ref()?.conditions.as_ref()?;
         let ready = condition::find(conditions, condition::READY)?;
         Some(format!("{} ({})", ready.reason, ready.message))
     }
@@ -88,7 +88,7 @@ impl Snapshot {
                 .clone()
                 .or_else(|| self.any_hub())
                 .unwrap_or_default(),
-            multi_cluster_services: self.wish.iter().cloned().collect(),
+            multi_cluster_services: self.mcs.iter().cloned().collect(),
             services: self.service.iter().chain(&self.derived).cloned().collect(),
             clusters: self.clusters.clone(),
             works: Some(works),

@@ -74,12 +74,12 @@ pub struct OngoingFight<'a> {
 impl OngoingFight<'_> {
     /// The message about a fight with that manager, where it is known.
     pub fn text(&self, by: Option<&str>) -> String {
-        told_text(self.object, by)
+        conflict_text(self.object, by)
     }
 }
 
 /// The message about an object that somebody changes back, and what to do.
-pub fn told_text(object: &ObjectId, by: Option<&str>) -> String {
+pub fn conflict_text(object: &ObjectId, by: Option<&str>) -> String {
     let by = by.unwrap_or("another manager");
     let remedy = match object {
         ObjectId::Service(key) => format!(
@@ -169,7 +169,7 @@ impl Fights {
     /// When a fight over an object of an item is looked at again, if there is one.
     pub fn next_end(&self, item: &Item, now: Instant) -> Option<Instant> {
         let holds = self.holds.values().filter(|hold| hold.item == *item);
-        let ends = holds.map(Hold::told_until).filter(|end| now < *end);
+        let ends = holds.map(Hold::reported_until).filter(|end| now < *end);
         ends.min()
     }
 
@@ -184,7 +184,7 @@ impl Fights {
         let fight = holds.filter(move |((of, _), hold)| *of == *lane && hold.item == *item);
         let fight = fight.map(|((_, object), hold)| OngoingFight {
             object,
-            until: hold.told_until(),
+            until: hold.reported_until(),
         });
         fight.filter(move |fight| now < fight.until)
     }
@@ -219,7 +219,7 @@ fn hashed(place: &Place) -> u64 {
 
 impl Hold {
     /// The write after a pause has to stay for as long as fights are looked for.
-    fn told_until(&self) -> Instant {
+    fn reported_until(&self) -> Instant {
         self.tried.map_or(self.until, |tried| tried + WINDOW)
     }
 

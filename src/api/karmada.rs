@@ -9,7 +9,7 @@ pub const FINALIZERS: [&str; 3] = [
     "karmada.io/mcs-endpointslice-dispatch-controller",
 ];
 
-/// How karmada-controller-manager is told to carry no MultiClusterService.
+/// How karmada-controller-manager is configured to leave MultiClusterServices alone.
 pub const GATE_OFF: &str = "--feature-gates=MultiClusterService=false";
 /// How it is told to carry them.
 pub const GATE_ON: &str = "--feature-gates=MultiClusterService=true";

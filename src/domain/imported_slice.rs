@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_multi_cluster_controller_imported_is_told_from_what_a_cluster_has_itself() {
+    fn what_a_multi_cluster_controller_imported_is_distinguished_from_what_a_cluster_has_itself() {
         let managed = labels::SLICE_MANAGED_BY;
         let cases = [
             (None, None, None),

@@ -1,7 +1,7 @@
 //! The server: TLS connections, HTTP/1.1 on them, and an end that no request notices.
 //!
 //! A client that keeps connections goes on using those to a process that is about to end. So as soon as the process is
-//! terminating every answer bears `Connection: close`, which makes the client connect anew, to whoever is
+//! terminating every answer bears `Connection: close`, which makes the client connect again, to whoever is
 //! there then. Connections are closed by the server itself only at the very end, when none was used for a while: a
 //! request that is sent in that moment is lost, and HTTP/1.1 has no way to prevent it.
 

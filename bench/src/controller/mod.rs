@@ -40,7 +40,7 @@ enum Group {
     Propagation,
     /// A start into a hundred clusters, and the memory that they take
     Start,
-    /// A hundred consumers, one of them in trouble
+    /// A hundred consumers, one of them failing
     Crowd,
     /// A provider that rewrites everything all the time
     Flood,

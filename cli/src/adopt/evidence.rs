@@ -23,7 +23,7 @@ pub(super) enum Unreplaced {
     #[error("{0} is not joined, so its endpoints cannot be read")]
     NotJoined(String),
     #[error("deletions in {provider} are not confirmed yet: {why}")]
-    NotBelieved { provider: String, why: String },
+    NotConfirmed { provider: String, why: String },
     #[error("{provider} could not be read: {why}")]
     Unread { provider: String, why: ConnectError },
     #[error("{0} is in Pull mode, which causeway does not serve")]
@@ -64,7 +64,7 @@ pub(super) fn may_go(
     held: &Held,
     slice: &EndpointSlice,
 ) -> Result<(), Unreplaced> {
-    let object = snapshot.wish.as_ref();
+    let object = snapshot.mcs.as_ref();
     let object = object.ok_or(Unreplaced::NotAsked)?;
     if object.metadata.deletion_timestamp.is_some() {
         return Ok(());
@@ -81,7 +81,7 @@ pub(super) fn may_go(
         return Ok(());
     }
     if let Some(why) = deletions_suspended(cluster) {
-        return Err(Unreplaced::NotBelieved {
+        return Err(Unreplaced::NotConfirmed {
             provider: provider.to_owned(),
             why: why.to_owned(),
         });

@@ -122,7 +122,7 @@ fn orphans(snapshot: &Snapshot) -> (Vec<Step>, Vec<Left>) {
 }
 
 fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
-    let desired = snapshot.wish.as_ref();
+    let desired = snapshot.mcs.as_ref();
     let desired = desired.and_then(|desired| domain::MultiClusterService::try_from(desired).ok());
     let (Some(desired), Ok(member)) = (desired, ClusterName::try_from(member)) else {
         return true;
@@ -132,7 +132,7 @@ fn may_consume(snapshot: &Snapshot, member: &str) -> bool {
 
 /// Takes Karmada's finalizer, and the probe, off the MultiClusterService.
 fn release(snapshot: &Snapshot) -> Option<Step> {
-    let object = snapshot.wish.as_ref()?;
+    let object = snapshot.mcs.as_ref()?;
     let karmadas = karmada::finalizers(object);
     let is_probed = object.annotations().contains_key(labels::PROBE);
     if karmadas.is_empty() && !is_probed {

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn install_waits_five_minutes_unless_told_otherwise() {
+    fn install_waits_five_minutes_unless_asked_otherwise() {
         let plain = install("").expect("a command");
         assert!(plain.waiting.wait && plain.dry_run.is_none());
         assert_eq!(plain.waiting.timeout, Duration::from_secs(300));

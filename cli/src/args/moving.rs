@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn it_waits_unless_told_otherwise() {
+    fn it_waits_unless_asked_otherwise() {
         for (line, wait) in [
             ("foo", true),
             ("foo --wait", true),

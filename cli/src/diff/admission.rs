@@ -31,7 +31,7 @@ pub(crate) struct Admitted {
 /// Has the hub's API server say what it would store.
 pub(crate) async fn dry_run(hub: &ApiServer, wanted: &Wanted) -> Result<Admitted, DiffError> {
     let (namespace, name) = (&*wanted.key.namespace, &*wanted.key.name);
-    let stored = gather::wish(hub, &wanted.key).await?;
+    let stored = gather::multi_cluster_service(hub, &wanted.key).await?;
     let url = MultiClusterService::url_path(&(), Some(namespace));
     let parameters = "dryRun=All&fieldManager=kubectl-client-side-apply&fieldValidation=Strict";
     let request = match &stored {

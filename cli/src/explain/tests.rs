@@ -75,8 +75,8 @@ fn works_that_may_not_be_seen_are_taken_from_what_the_controller_reports() {
     for visible in [true, false] {
         let mut snapshot = healthy();
         let managed = json!([ready("False", "ManagedByKarmada", "Works exist")]);
-        let wish = snapshot.wish.as_mut().expect("it");
-        wish.status = serde_json::from_value(json!({ "conditions": managed })).expect("a status");
+        let mcs = snapshot.mcs.as_mut().expect("it");
+        mcs.status = serde_json::from_value(json!({ "conditions": managed })).expect("a status");
         snapshot.works = visible.then(|| vec![work("a", "own")]);
         snapshot.without_copies();
         snapshot.member("b").slices.push(dispatched_slice(&BOTH));
@@ -90,7 +90,7 @@ fn works_that_may_not_be_seen_are_taken_from_what_the_controller_reports() {
 }
 
 #[test]
-fn a_hub_whose_identity_may_not_be_seen_is_told_by_what_it_wrote() {
+fn a_hub_whose_identity_may_not_be_seen_is_known_by_what_it_wrote() {
     let mut snapshot = healthy();
     snapshot.hub_uid = None;
     assert!(explained(&snapshot).ready);

@@ -25,7 +25,7 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
 
 /// Why it cannot be handed over at all.
 pub(super) fn obstacle(snapshot: &Snapshot) -> Option<String> {
-    let Some(object) = &snapshot.wish else {
+    let Some(object) = &snapshot.mcs else {
         return Some("MultiClusterService not found on the hub".to_owned());
     };
     let deleted = object.metadata.deletion_timestamp.is_some();
@@ -143,7 +143,7 @@ fn is_native<K: Resource>(snapshot: &Snapshot, object: &K) -> bool {
 }
 
 fn desired(snapshot: &Snapshot) -> Option<domain::MultiClusterService> {
-    domain::MultiClusterService::try_from(snapshot.wish.as_ref()?).ok()
+    domain::MultiClusterService::try_from(snapshot.mcs.as_ref()?).ok()
 }
 
 fn takes_part(snapshot: &Snapshot, name: &str) -> bool {
@@ -161,7 +161,7 @@ fn is_ready(cluster: &Cluster) -> bool {
 
 /// Takes causeway's finalizer, and the probe, off the MultiClusterService: the controller sets none while Karmada manages it.
 fn release(snapshot: &Snapshot) -> Option<Step> {
-    let object = snapshot.wish.as_ref()?;
+    let object = snapshot.mcs.as_ref()?;
     let finalizers = object.finalizers();
     let is_held = finalizers.iter().any(|one| one == labels::FINALIZER);
     let is_probed = object.annotations().contains_key(labels::PROBE);

@@ -150,7 +150,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn other_failures_are_reported_without_that_advice_and_what_is_applied_is_not_told() {
+    fn other_failures_are_reported_without_that_advice_and_what_is_applied_is_not_reported() {
         let other =
             reported(binding("False", false, "cluster(b) not ready")).expect("it is reported");
         assert_eq!(

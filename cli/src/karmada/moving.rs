@@ -102,7 +102,7 @@ impl Mover<'_> {
         let mut due = Vec::new();
         for key in keys {
             let snapshot = self.look(key).await?;
-            if snapshot.wish.is_none()
+            if snapshot.mcs.is_none()
                 && snapshot.works.iter().flatten().next().is_none()
                 && !self.args.all
             {
@@ -179,7 +179,7 @@ impl Mover<'_> {
         };
         let probed = due
             .iter()
-            .filter(|snapshot| snapshot.wish.is_some() && !self.args.dry_run);
+            .filter(|snapshot| snapshot.mcs.is_some() && !self.args.dry_run);
         let probed: Vec<_> = probed.map(|snapshot| snapshot.key.clone()).collect();
         self.note(format_args!(
             "watching for {} s whether Karmada's MultiClusterService controllers write",

@@ -76,7 +76,7 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     Written,
-    /// The object is another than was read, or gone: it is to be looked at anew.
+    /// The object is another than was read, or gone: it is to be looked at again.
     Overtaken,
 }
 

@@ -108,8 +108,8 @@ pub(crate) const BOTH: [(&str, bool); 2] = [("10.1.0.1", true), ("10.1.0.2", tru
 /// `shop/foo`, provided by a and consumed by b, where all is well.
 pub(crate) fn healthy() -> Snapshot {
     let conditions = json!([ready("True", "Ready", "fine")]);
-    let mut wish = service("foo", cross(&["a"], &["b"]), conditions);
-    identify(&mut wish.metadata);
+    let mut mcs = service("foo", cross(&["a"], &["b"]), conditions);
+    identify(&mut mcs.metadata);
     let clusters = ["a", "b"].map(|name| {
         let mut cluster = synced(name);
         identify(&mut cluster.metadata);
@@ -119,7 +119,7 @@ pub(crate) fn healthy() -> Snapshot {
     Snapshot {
         key: ServiceKey::new("shop", "foo"),
         hub_uid: Some("hub".to_owned()),
-        wish: Some(wish),
+        mcs: Some(mcs),
         service: Some(core_service(false, &[("http", 80)])),
         derived: None,
         imports: Vec::new(),

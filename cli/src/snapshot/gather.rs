@@ -36,8 +36,8 @@ pub(crate) async fn read(
 ) -> Result<Snapshot, GatherError> {
     let services: Api<Service> = Api::namespaced(hub.client.clone(), &key.namespace);
     let derived = key.derived();
-    let (wish, clusters, service, derived, imports, works, unapplied) = tokio::try_join!(
-        wish(hub, key),
+    let (mcs, clusters, service, derived, imports, works, unapplied) = tokio::try_join!(
+        multi_cluster_service(hub, key),
         clusters(hub),
         async { Ok(hub.request(services.get_opt(&key.name)).await?) },
         async { Ok(hub.request(services.get_opt(&derived.name)).await?) },
@@ -53,7 +53,7 @@ pub(crate) async fn read(
     let members = members.await;
     Ok(Snapshot {
         hub_uid,
-        wish,
+        mcs,
         service,
         derived,
         imports,
@@ -82,7 +82,7 @@ fn of(key: &ServiceKey) -> Wanted {
 }
 
 /// The MultiClusterService of the service, if there is one.
-pub(crate) async fn wish(
+pub(crate) async fn multi_cluster_service(
     hub: &ApiServer,
     key: &ServiceKey,
 ) -> Result<Option<MultiClusterService>, GatherError> {

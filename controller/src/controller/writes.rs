@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use causeway::api::condition::reason;
-use causeway_engine::fight::{Fight, told_text};
+use causeway_engine::fight::{Fight, conflict_text};
 use causeway_engine::model::slice::Path;
 use causeway_engine::model::{
     Dispatch, Failure, Item, Lane, MemberState, ObjectEvent, ObjectId, Priority, Write, WriteResult,
@@ -124,7 +124,7 @@ impl Controller {
     fn note_fight(&mut self, lane: &Lane, item: &Item, object: &ObjectId, fight: Fight) {
         let cluster = lane.name();
         let by = self.parts.index.other_writer(lane, object);
-        let text = told_text(object, by);
+        let text = conflict_text(object, by);
         self.parts.metrics.conflicted(cluster);
         tracing::warn!(cluster, kind = object.kind(), pause = ?fight.pause, "write conflict: {text}");
         let Item::Service(key) = item else { return };

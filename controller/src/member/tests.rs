@@ -95,11 +95,11 @@ impl Server {
             MemberEvent::Probed(outcome) => format!("answers {}", outcome.is_ok()),
             MemberEvent::Served(served) => format!("serves {served:?}"),
             MemberEvent::NotDiscovered(failure) => format!("hides what it serves: {failure}"),
-            MemberEvent::Services(signal) => told_of("services", &signal),
-            MemberEvent::Slices(signal) => told_of("slices", &signal),
-            MemberEvent::Namespaces(signal) => told_of("namespaces", &signal),
-            MemberEvent::Exports(signal) => told_of("exports", &signal),
-            MemberEvent::Imports(signal) => told_of("imports", &signal),
+            MemberEvent::Services(signal) => summary("services", &signal),
+            MemberEvent::Slices(signal) => summary("slices", &signal),
+            MemberEvent::Namespaces(signal) => summary("namespaces", &signal),
+            MemberEvent::Exports(signal) => summary("exports", &signal),
+            MemberEvent::Imports(signal) => summary("imports", &signal),
         }
     }
 
@@ -113,7 +113,7 @@ impl Server {
     }
 }
 
-fn told_of<K>(kind: &str, signal: &Signal<K>) -> String {
+fn summary<K>(kind: &str, signal: &Signal<K>) -> String {
     match signal {
         Signal::Listed(objects) => format!("{kind}: {}", objects.len()),
         Signal::Confirmed => format!("{kind} again"),
@@ -170,7 +170,7 @@ fn serves_nothing() -> String {
 }
 
 #[tokio::test]
-async fn another_cluster_under_a_members_name_is_asked_everything_anew() {
+async fn another_cluster_under_a_members_name_is_asked_everything_again() {
     let mut server = Server::engaged(WELL).await;
     assert_eq!(server.reported().await, "is one");
     assert_eq!(server.reported().await, "answers true");
@@ -197,7 +197,7 @@ async fn an_account_that_may_not_ask_what_is_served_watches_the_rest_until_it_ma
 }
 
 #[tokio::test]
-async fn another_version_is_reported_and_nothing_is_listed_anew_for_it() {
+async fn another_version_is_reported_and_nothing_is_listed_again_for_it() {
     let mut server = Server::engaged(WELL).await;
     assert_eq!(server.reported().await, "is one");
     assert_eq!(server.reported().await, "answers true");

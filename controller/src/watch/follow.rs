@@ -78,7 +78,7 @@ where
     /// Lists until it succeeds.
     async fn list(&mut self) -> Result<(), Closed> {
         if self.guard.relist_at().is_some() {
-            self.connect_anew();
+            self.connect_again();
         }
         loop {
             let read =
@@ -111,7 +111,7 @@ where
     }
 
     /// Goes on over a connection of its own: the one before was silent, or its list is to be confirmed.
-    fn connect_anew(&mut self) {
+    fn connect_again(&mut self) {
         let Some(connect) = &self.connect else { return };
         match connect() {
             Ok(client) => self.source.client = client,
@@ -167,7 +167,7 @@ where
                 End::Reconnect => {}
                 // Where nobody answers the next request fails. Old API servers send no bookmarks of a kind of which nothing has
                 // changed since they started: that they are silent is no failure.
-                End::Silent => self.connect_anew(),
+                End::Silent => self.connect_again(),
                 End::Over | End::Broken(_) if steady && !end.is_expiry() => {}
                 End::Relist => return Ok(()),
                 End::Over => self.pause().await,

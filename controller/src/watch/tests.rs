@@ -221,7 +221,7 @@ async fn a_list_whose_pages_expire_is_begun_again_in_one_piece_and_never_reporte
 }
 
 #[tokio::test]
-async fn an_expired_version_leads_to_a_new_list_whether_refused_or_told_in_the_stream() {
+async fn an_expired_version_leads_to_a_new_list_whether_refused_or_reported_in_the_stream() {
     let mut server = Server::watched().await;
     let mut watch = server.settled().await;
     watch

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn deletions_of_others_are_suspended_anew_and_what_came_back_was_never_gone() {
+    fn deletions_of_others_are_suspended_again_and_what_came_back_was_never_gone() {
         let now = Instant::now();
         let mut guard = guard(100, now);
         assert_eq!(

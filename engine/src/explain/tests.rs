@@ -136,7 +136,7 @@ fn an_endpoint_that_is_on_its_way_is_missing_with_what_the_controller_says() {
 }
 
 #[test]
-fn a_provider_whose_ttl_expired_is_told_by_what_the_service_reports() {
+fn a_provider_whose_ttl_expired_is_reported_by_what_the_service_reports() {
     let mut env = healthy();
     env.settings.provider_ttl = Some(std::time::Duration::from_secs(60));
     env.lose("a").pass(std::time::Duration::from_secs(120));
@@ -148,7 +148,7 @@ fn a_provider_whose_ttl_expired_is_told_by_what_the_service_reports() {
 }
 
 #[test]
-fn a_namespace_that_is_protected_is_told() {
+fn a_namespace_that_is_protected_is_reported() {
     let mut env = healthy();
     env.settings.protection = Protection::new("shop", []);
     env.index.mark_all_services();

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_told_of_where_it_may_be_carried() {
+    fn it_is_not_reported_where_it_may_be_managed() {
         let mut env = env();
         env.hear_of_works(true).on_hub(export("foo")).deliver();
         assert_eq!(said(&mut env), "", "Karmada's");

@@ -125,14 +125,14 @@ impl ServiceView {
             .status
             .as_ref()
             .and_then(|status| status.load_balancer.as_ref());
-        let keeper = ownership::managing_hub(meta);
+        let manager = ownership::managing_hub(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             created: meta.creation_timestamp.as_ref().map(|time| time.0),
             deleting: meta.deletion_timestamp.is_some(),
-            hub: keeper.map(Into::into),
-            other_writer: keeper
+            hub: manager.map(Into::into),
+            other_writer: manager
                 .and_then(|_| ownership::other_writer(meta, ""))
                 .map(Into::into),
             marks: Marks::read(meta).map(Box::new),

@@ -256,7 +256,7 @@ fn a_member_that_cannot_be_cleaned_leaves_when_it_has_been_waited_for_and_what_i
             "connection refused",
         ),
         (
-            "not heard since the controller started",
+            "never synced since the controller started",
             disconnected,
             LONG_AGO,
             false,
@@ -403,7 +403,7 @@ fn a_member_that_hangs_holds_up_no_other() {
 }
 
 #[test]
-fn a_write_whose_answer_came_too_late_and_was_carried_out_all_the_same_is_no_trouble() {
+fn a_write_whose_answer_came_too_late_and_was_carried_out_all_the_same_is_no_problem() {
     let mut env = both(false);
     env.server("member2").refuses = Some((Kind::Slice, Failure::timeout()));
     env.on("member1", source("10.1.0.9")).work();

@@ -248,7 +248,7 @@ fn the_pause_after_failures_doubles_per_object_up_to_half_a_minute() {
 }
 
 #[test]
-fn a_success_ends_the_trouble() {
+fn a_success_ends_the_problem() {
     let mut desk = wide();
     let pause = desk.fail("member1", "a", FailureKind::Forbidden, 3);
     assert_eq!(desk.failed("member1", "a"), [(object("a"), 3)]);
@@ -268,7 +268,7 @@ fn a_success_ends_the_trouble() {
 }
 
 #[test]
-fn a_conflict_is_trouble_only_when_it_stays() {
+fn a_conflict_is_a_problem_only_when_it_stays() {
     for kind in [FailureKind::Conflict, FailureKind::AlreadyExists] {
         let mut desk = wide();
         let pause = desk.fail("member1", "a", kind, 3);
@@ -364,7 +364,7 @@ fn a_lane_has_a_burst_a_width_and_a_rate() {
 }
 
 #[test]
-fn the_trouble_of_one_lane_leaves_the_others_alone() {
+fn the_failures_of_one_lane_leaves_the_others_alone() {
     let mut desk = desk(LIMITS);
     for service in ["a", "b", "c"] {
         desk.enqueue("member1", service, service);

@@ -107,7 +107,7 @@ fn what_cannot_be_read_is_refused(case: &Case, change: &Change) {
         stored: Stored::Nothing,
         ..change.clone()
     };
-    // A judgement that names no field of the object is a panic of its own.
+    // A denial that names no field of the object is a panic of its own.
     let decision = case.validate(&after);
     if let Err(errors) = readable {
         assert!(

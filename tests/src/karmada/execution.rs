@@ -35,10 +35,10 @@ pub(super) async fn run(plane: Plane, member: Member) {
         }
     });
     let kept_services = watch(plane.all_of(&member.client, &services()), |change| {
-        versions.heed("Service", change, &of_services)
+        versions.follow("Service", change, &of_services)
     });
     let kept_slices = watch(plane.all_of(&member.client, &slices()), |change| {
-        versions.heed("EndpointSlice", change, &of_slices)
+        versions.follow("EndpointSlice", change, &of_slices)
     });
     let executor = Executor {
         plane,
@@ -85,7 +85,7 @@ impl Versions {
     }
 
     /// onAdd, onUpdate, onDelete: what happens to an object is a matter of the Work that it names, or named before.
-    fn heed(&self, kind: &str, change: Change<DynamicObject>, works: &Adder) {
+    fn follow(&self, kind: &str, change: Change<DynamicObject>, works: &Adder) {
         let (named_by, current) = match change {
             Change::Added(new) => (new.clone(), Some(new)),
             Change::Updated(old, new) if content(&old) == content(&new) => return,

@@ -13,13 +13,13 @@ use self::karmada::Carried;
 use crate::{ends, join, json};
 
 /// A hub with Karmada's definitions, and members a and b, joined; causeway's controller is at work.
-struct Bed {
+struct Environment {
     fleet: Fleet,
     installation: Installation,
     controller: Running,
 }
 
-impl Bed {
+impl Environment {
     async fn start() -> Self {
         let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
         let installation = Installation::new(&fleet).await;
@@ -62,26 +62,26 @@ impl Bed {
 
 #[tokio::test]
 async fn services_go_from_karmada_to_causeway_and_what_is_not_replaced_is_left() {
-    let bed = Bed::start().await;
-    what_karmada_carries_is_judged_by_its_own_slices(&bed).await;
-    a_gate_that_is_on_is_found(&bed).await;
-    a_service_is_adopted_without_a_gap(&bed).await;
-    what_was_interrupted_is_gone_on_with(&bed).await;
-    a_slice_without_a_replacement_is_left(&bed).await;
-    a_deletion_that_hangs_on_karmada_ends(&bed).await;
-    what_is_not_there_and_who_may_not_see_it(&bed).await;
-    nothing_is_given_to_a_karmada_that_does_not_answer(&bed).await;
+    let env = Environment::start().await;
+    what_karmada_carries_is_judged_by_its_own_slices(&env).await;
+    a_gate_that_is_on_is_found(&env).await;
+    a_service_is_adopted_without_a_gap(&env).await;
+    what_was_interrupted_is_gone_on_with(&env).await;
+    a_slice_without_a_replacement_is_left(&env).await;
+    a_deletion_that_hangs_on_karmada_ends(&env).await;
+    what_is_not_there_and_who_may_not_see_it(&env).await;
+    nothing_is_given_to_a_karmada_that_does_not_answer(&env).await;
     // It ends the controller, so it is the last one.
-    nobody_would_carry_on(&bed).await;
-    causeway_goes_and_the_services_stay(&bed).await;
+    nobody_would_carry_on(&env).await;
+    causeway_goes_and_the_services_stay(&env).await;
 }
 
-async fn what_karmada_carries_is_judged_by_its_own_slices(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "judged").await;
+async fn what_karmada_carries_is_judged_by_its_own_slices(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "judged").await;
     let space = &carried.space;
     let words = |command: &'static str| {
         let words = [command, "foo", "-n", space.name()];
-        bed.installation.kubectl_mcs(words)
+        env.installation.kubectl_mcs(words)
     };
     let remedy = format!("kubectl mcs adopt foo -n {}", space.name());
     let well = "every ready endpoint is in every consumer";
@@ -93,7 +93,7 @@ async fn what_karmada_carries_is_judged_by_its_own_slices(bed: &Bed) {
     space
         .backends("foo")
         .count(1)
-        .create(bed.fleet.member("a"))
+        .create(env.fleet.member("a"))
         .await;
     carried.karmada.stop();
     carried.offer_in_b("10.99.0.9").await;
@@ -118,17 +118,17 @@ async fn what_karmada_carries_is_judged_by_its_own_slices(bed: &Bed) {
     );
 
     let delete = ["delete", "mcs", "foo", "-n", space.name(), "--wait=false"];
-    bed.fleet.hub().kubectl(delete).await.ok();
+    env.fleet.hub().kubectl(delete).await.ok();
     let hangs = format!(
         "Karmada's finalizer: {} | {remedy}, with karmada-controller-manager started with --feature-gates=",
         names::SERVICE_FINALIZER
     );
     ends(&words("explain").await, 1, &hangs);
-    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
 }
 
-async fn causeway_goes_and_the_services_stay(bed: &Bed) {
-    let hub = bed.fleet.hub();
+async fn causeway_goes_and_the_services_stay(env: &Environment) {
+    let hub = env.fleet.hub();
     let ours = [
         "get",
         "mcs",
@@ -138,9 +138,9 @@ async fn causeway_goes_and_the_services_stay(bed: &Bed) {
     let before = hub.kubectl(ours).await.ok();
     assert!(before.contains("mcs.causeway.dev/cleanup"), "{before}");
     let slices = ["get", "endpointslices", "-A", "-o=name"];
-    let member = bed.fleet.member("b");
+    let member = env.fleet.member("b");
     let there = member.kubectl(slices).await.ok();
-    let removed = bed
+    let removed = env
         .installation
         .kubectl_mcs(["uninstall", "--yes", "--keep-services"])
         .await;
@@ -165,12 +165,12 @@ async fn causeway_goes_and_the_services_stay(bed: &Bed) {
     assert_eq!(member.kubectl(slices).await.ok(), there);
 }
 
-async fn a_gate_that_is_on_is_found(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "gate-on").await;
+async fn a_gate_that_is_on_is_found(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "gate-on").await;
     let space = &carried.space;
     let before = carried.snapshot().await;
     carried.karmada.gate(true);
-    let refused = bed.mcs("adopt foo", space, &[]).await;
+    let refused = env.mcs("adopt foo", space, &[]).await;
     carried.karmada.gate(false);
     ends(
         &refused,
@@ -191,11 +191,11 @@ async fn a_gate_that_is_on_is_found(bed: &Bed) {
     );
 }
 
-async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "adopt").await;
+async fn a_service_is_adopted_without_a_gap(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "adopt").await;
     let space = &carried.space;
     let before = carried.snapshot().await;
-    let plan = bed.mcs("adopt foo --dry-run", space, &[]).await;
+    let plan = env.mcs("adopt foo --dry-run", space, &[]).await;
     ends(
         &plan,
         0,
@@ -207,13 +207,13 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
         "a dry run changes nothing"
     );
 
-    let (provider, consumer) = (bed.fleet.member("a"), bed.fleet.member("b"));
-    let witness = Observer::begin(space.name(), &[provider, consumer]);
-    witness.sees(2).await;
-    let adopted = bed.mcs("adopt foo", space, &["-o", "json"]).await;
+    let (provider, consumer) = (env.fleet.member("a"), env.fleet.member("b"));
+    let observer = Observer::begin(space.name(), &[provider, consumer]);
+    observer.sees(2).await;
+    let adopted = env.mcs("adopt foo", space, &["-o", "json"]).await;
     ends(&adopted, 0, "");
-    witness.nothing_lacked(&[("a", &carried.pods), ("b", &carried.pods)]);
-    witness.kubernetes_slices_stayed("a");
+    observer.nothing_lacked(&[("a", &carried.pods), ("b", &carried.pods)]);
+    observer.kubernetes_slices_stayed("a");
     let report = json(&adopted);
     assert_eq!(
         (&report["done"], &report["services"][0]["state"]),
@@ -231,7 +231,7 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
         "{report}"
     );
     assert_eq!(carried.works().await, Vec::<String>::new());
-    let names: Vec<_> = bed
+    let names: Vec<_> = env
         .slices(space, "b")
         .await
         .iter()
@@ -241,18 +241,18 @@ async fn a_service_is_adopted_without_a_gap(bed: &Bed) {
         matches!(&names[..], [one] if one.starts_with("a-foo-") && *one != carried.dispatched),
         "{names:?}"
     );
-    assert_eq!(bed.finalizers(space).await, ["mcs.causeway.dev/cleanup"]);
+    assert_eq!(env.finalizers(space).await, ["mcs.causeway.dev/cleanup"]);
     ends(
-        &bed.mcs("adopt foo", space, &[]).await,
+        &env.mcs("adopt foo", space, &[]).await,
         0,
         "nothing of Karmada's remains",
     );
 }
 
-async fn what_was_interrupted_is_gone_on_with(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "interrupted").await;
+async fn what_was_interrupted_is_gone_on_with(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "interrupted").await;
     let space = &carried.space;
-    // As if it had ended after the first finalizer; and somebody had deleted a Work as it was told before: it hangs.
+    // As if it had ended after the first finalizer; and somebody had deleted a Work as it was reported before: it hangs.
     carried.karmada.stop();
     carried.free_dispatched().await;
     carried.delete_collected().await;
@@ -260,28 +260,28 @@ async fn what_was_interrupted_is_gone_on_with(bed: &Bed) {
     let mut words = vec!["adopt"];
     words.extend(all);
     words.extend(["-n", space.name(), "--observe=3s"]);
-    let output = bed.installation.kubectl_mcs(words).await;
+    let output = env.installation.kubectl_mcs(words).await;
     ends(&output, 0, "1 of 1 service adopted");
     assert_eq!(carried.works().await, Vec::<String>::new());
     assert_eq!(
-        space.ready_addresses(bed.fleet.member("b"), "foo").await,
+        space.ready_addresses(env.fleet.member("b"), "foo").await,
         carried.addresses()
     );
 }
 
-async fn a_slice_without_a_replacement_is_left(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "ghost").await;
+async fn a_slice_without_a_replacement_is_left(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "ghost").await;
     let space = &carried.space;
     // Not asked for by name: every member provides, also one that is not joined any more.
     carried.provided_by_all().await;
     carried.leave_in_b("ghost", "foo-xyz", "10.99.0.1").await;
-    let left = bed.mcs("adopt foo --timeout 8s", space, &[]).await;
+    let left = env.mcs("adopt foo --timeout 8s", space, &[]).await;
     ends(
         &left,
         1,
         "not adopted yet within 8 s: run this again | left: b: EndpointSlice ghost-foo-xyz: ghost is not joined",
     );
-    let finalizers = bed.finalizers(space).await;
+    let finalizers = env.finalizers(space).await;
     assert!(
         finalizers.iter().any(|one| one == names::SERVICE_FINALIZER),
         "{finalizers:?}"
@@ -289,7 +289,7 @@ async fn a_slice_without_a_replacement_is_left(bed: &Bed) {
     let mut reached = carried.addresses();
     reached.push("10.99.0.1".to_owned());
     reached.sort();
-    let ready = space.ready_addresses(bed.fleet.member("b"), "foo").await;
+    let ready = space.ready_addresses(env.fleet.member("b"), "foo").await;
     assert_eq!(
         ready, reached,
         "what is replaced is gone, and what is not stays"
@@ -301,39 +301,39 @@ async fn a_slice_without_a_replacement_is_left(bed: &Bed) {
         "-n",
         space.name(),
     ];
-    bed.fleet.member("b").kubectl(by_hand).await.ok();
-    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    env.fleet.member("b").kubectl(by_hand).await.ok();
+    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
 }
 
-async fn a_deletion_that_hangs_on_karmada_ends(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "hangs").await;
+async fn a_deletion_that_hangs_on_karmada_ends(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "hangs").await;
     let space = &carried.space;
     let delete = ["delete", "mcs", "foo", "-n", space.name(), "--wait=false"];
-    bed.fleet.hub().kubectl(delete).await.ok();
-    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
-    let api = space.api::<MultiClusterService>(bed.fleet.hub());
+    env.fleet.hub().kubectl(delete).await.ok();
+    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    let api = space.api::<MultiClusterService>(env.fleet.hub());
     eventually("the deletion ends", SOON, || async {
         api.get_opt("foo").await.expect("an answer").is_none()
     })
     .await;
     assert_eq!(carried.works().await, Vec::<String>::new());
-    assert_eq!(bed.slices(space, "b").await.len(), 0);
+    assert_eq!(env.slices(space, "b").await.len(), 0);
     assert_eq!(
-        bed.slices(space, "a").await.len(),
+        env.slices(space, "a").await.len(),
         1,
         "the provider keeps its own"
     );
 }
 
-async fn what_is_not_there_and_who_may_not_see_it(bed: &Bed) {
-    let space = bed.fleet.space("nothing").await;
+async fn what_is_not_there_and_who_may_not_see_it(env: &Environment) {
+    let space = env.fleet.space("nothing").await;
     ends(
-        &bed.mcs("adopt foo", &space, &[]).await,
+        &env.mcs("adopt foo", &space, &[]).await,
         1,
         "not found on the hub | kubectl mcs status -A",
     );
-    let reader = crate::reader(bed.fleet.hub(), space.name()).await;
-    let hidden = bed
+    let reader = crate::reader(env.fleet.hub(), space.name()).await;
+    let hidden = env
         .mcs("adopt foo", &space, &["--kubeconfig", &reader])
         .await;
     assert_eq!(
@@ -344,18 +344,18 @@ async fn what_is_not_there_and_who_may_not_see_it(bed: &Bed) {
     );
 }
 
-async fn nothing_is_given_to_a_karmada_that_does_not_answer(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "silent").await;
+async fn nothing_is_given_to_a_karmada_that_does_not_answer(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "silent").await;
     let space = &carried.space;
-    ends(&bed.mcs("adopt foo", space, &[]).await, 0, "adopted");
+    ends(&env.mcs("adopt foo", space, &[]).await, 0, "adopted");
     let before = carried.snapshot().await;
     ends(
-        &bed.mcs("hand-over foo", space, &[]).await,
+        &env.mcs("hand-over foo", space, &[]).await,
         1,
         "not handed over: Karmada's MultiClusterService controllers do not react | --feature-gates=MultiClusterService=true",
     );
     assert_eq!(carried.snapshot().await, before, "nothing is changed");
-    let plan = bed.mcs("hand-over foo --dry-run", space, &[]).await;
+    let plan = env.mcs("hand-over foo --dry-run", space, &[]).await;
     ends(
         &plan,
         0,
@@ -363,16 +363,16 @@ async fn nothing_is_given_to_a_karmada_that_does_not_answer(bed: &Bed) {
     );
 }
 
-async fn nobody_would_carry_on(bed: &Bed) {
-    let carried = Carried::new(&bed.fleet, "nobody").await;
-    bed.controller.process().terminate();
+async fn nobody_would_carry_on(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "nobody").await;
+    env.controller.process().terminate();
     eventually("the controller has ended", SOON, || async {
-        !bed.controller.process().is_running()
+        !env.controller.process().is_running()
     })
     .await;
     let before = carried.snapshot().await;
     ends(
-        &bed.mcs("adopt foo", &carried.space, &[]).await,
+        &env.mcs("adopt foo", &carried.space, &[]).await,
         1,
         "not adopted: causeway-controller is not running | nothing would manage the service afterwards",
     );

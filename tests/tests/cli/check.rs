@@ -43,7 +43,7 @@ async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
     let report = json(&output);
     assert_eq!(report["healthy"], true, "{report}");
 
-    // On a hub that runs it, too few pods of it are told; nothing makes pods here.
+    // On a hub that runs it, too few pods of it are reported; nothing makes pods here.
     let create = [
         "create",
         "deployment",

@@ -79,7 +79,7 @@ async fn exports_imports_conflicts_and_derived_addresses_are_shown() {
     a_conflict_is_shown_and_is_well(&set, &space).await;
     an_import_that_nobody_exports_is_not_well(&set, &space).await;
     both_ways_to_one_name_are_shown(&set, &space).await;
-    who_may_not_read_credentials_is_told_once(&set, &space).await;
+    who_may_not_read_credentials_is_reported_once(&set, &space).await;
     a_member_that_does_not_answer_is_a_line(&set, &space).await;
 }
 
@@ -172,7 +172,7 @@ async fn an_export_is_waited_for_and_told_of(set: &Set, space: &Space<'_>) {
 
 async fn a_conflict_is_shown_and_is_well(set: &Set, space: &Space<'_>) {
     set.exporter(space, "member2", 8080).await;
-    let conflict = eventually("the conflict is told", SOON, || async {
+    let conflict = eventually("the conflict is reported", SOON, || async {
         let output = set.status(space, &["foo", "-o=json"]).await;
         let conflict = json(&output)["exports"][0]["conflict"].clone();
         (conflict["reason"] == "PortConflict").then_some(conflict)
@@ -218,9 +218,9 @@ async fn both_ways_to_one_name_are_shown(set: &Set, space: &Space<'_>) {
     mcs.create(space).await;
     let shown = eventually("it is published", SOON, || async {
         let output = set.status(space, &["both", "--wait"]).await;
-        let told = ["EXPORT IN", "IMPORT IN"];
-        let told = told.iter().all(|words| output.stdout.contains(words));
-        told.then_some(output.clone()).ok_or(output.stdout)
+        let reported = ["EXPORT IN", "IMPORT IN"];
+        let reported = reported.iter().all(|words| output.stdout.contains(words));
+        reported.then_some(output.clone()).ok_or(output.stdout)
     })
     .await;
     ends(
@@ -240,7 +240,7 @@ async fn both_ways_to_one_name_are_shown(set: &Set, space: &Space<'_>) {
 }
 
 /// Somebody who sees the hub's objects and no Secrets.
-async fn who_may_not_read_credentials_is_told_once(set: &Set, space: &Space<'_>) {
+async fn who_may_not_read_credentials_is_reported_once(set: &Set, space: &Space<'_>) {
     let kubeconfig = reader(set.fleet.hub(), space.name()).await;
     let shown = set.status(space, &["--kubeconfig", &kubeconfig]).await;
     ends(

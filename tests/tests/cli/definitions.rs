@@ -2,7 +2,7 @@
 
 use causeway_tests::{Cluster, SOON, eventually};
 
-use crate::{Bed, bed, ends, join};
+use crate::{Environment, ends, env, join};
 
 const DEFINITION: &str = "crd/serviceexports.multicluster.x-k8s.io";
 
@@ -36,9 +36,9 @@ async fn version_of_definition(member: &Cluster) -> String {
 
 #[tokio::test]
 async fn join_brings_the_definitions_and_unjoin_leaves_them() {
-    let bed = bed().await;
-    let member = bed.fleet.member("member6");
-    let joined = bed.join("member6", member).await;
+    let env = env().await;
+    let member = env.fleet.member("member6");
+    let joined = env.join("member6", member).await;
     ends(
         &joined,
         0,
@@ -54,12 +54,12 @@ async fn join_brings_the_definitions_and_unjoin_leaves_them() {
             member.kubectl(["get", "--raw", &list]).await.ok();
         }
     }
-    clusterset_is(bed, "member6", "Served").await;
+    clusterset_is(env, "member6", "Served").await;
 
-    an_older_definition_of_causeways_is_renewed(bed, member).await;
+    an_older_definition_of_causeways_is_renewed(env, member).await;
 
     let kubeconfig = member.kubeconfig().display().to_string();
-    let out = bed
+    let out = env
         .mcs(["unjoin", "member6", "--member-kubeconfig", &kubeconfig])
         .await;
     ends(
@@ -73,10 +73,10 @@ async fn join_brings_the_definitions_and_unjoin_leaves_them() {
     member.kubectl(["get", DEFINITION]).await.ok();
 }
 
-async fn an_older_definition_of_causeways_is_renewed(bed: &Bed, member: &Cluster) {
+async fn an_older_definition_of_causeways_is_renewed(env: &Environment, member: &Cluster) {
     let before = version_of_definition(member).await;
     ends(
-        &bed.join("member6", member).await,
+        &env.join("member6", member).await,
         0,
         "serviceexports.multicluster.x-k8s.io unchanged",
     );
@@ -87,7 +87,7 @@ async fn an_older_definition_of_causeways_is_renewed(bed: &Bed, member: &Cluster
         .await
         .ok();
     ends(
-        &bed.join("member6", member).await,
+        &env.join("member6", member).await,
         0,
         "serviceexports.multicluster.x-k8s.io configured",
     );
@@ -95,9 +95,9 @@ async fn an_older_definition_of_causeways_is_renewed(bed: &Bed, member: &Cluster
 
 #[tokio::test]
 async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
-    let bed = bed().await;
-    let member = bed.fleet.member("member7");
-    let bare = join(&bed.installation, "member7", member, &["--skip-crds"]).await;
+    let env = env().await;
+    let member = env.fleet.member("member7");
+    let bare = join(&env.installation, "member7", member, &["--skip-crds"]).await;
     ends(&bare, 0, "member7 is synced");
     assert!(
         !bare.stdout.contains("customresourcedefinition"),
@@ -106,10 +106,10 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
     );
     let missing = member.kubectl(["get", DEFINITION]).await.refused();
     assert!(missing.contains("NotFound"), "{missing}");
-    clusterset_is(bed, "member7", "NotServed").await;
+    clusterset_is(env, "member7", "NotServed").await;
 
     define(member, "ServiceExport").await;
-    let half = bed.join("member7", member).await;
+    let half = env.join("member7", member).await;
     ends(
         &half,
         0,
@@ -123,7 +123,7 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
 
     define(member, "ServiceImport").await;
     let before = version_of_definition(member).await;
-    let whole = bed.join("member7", member).await;
+    let whole = env.join("member7", member).await;
     ends(
         &whole,
         0,
@@ -133,10 +133,10 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
         ",
     );
     assert_eq!(version_of_definition(member).await, before);
-    clusterset_is(bed, "member7", "Served").await;
-    an_older_export_is_shown(bed, member).await;
+    clusterset_is(env, "member7", "Served").await;
+    an_older_export_is_shown(env, member).await;
     let kubeconfig = member.kubeconfig().display().to_string();
-    let out = bed
+    let out = env
         .mcs(["unjoin", "member7", "--member-kubeconfig", &kubeconfig])
         .await;
     ends(&out, 0, "member: serviceaccount/causeway deleted");
@@ -147,15 +147,15 @@ async fn join_can_leave_the_definitions_out_and_leaves_those_of_others_alone() {
     );
 }
 
-async fn an_older_export_is_shown(bed: &Bed, member: &Cluster) {
-    let space = bed.fleet.space("older").await;
+async fn an_older_export_is_shown(env: &Environment, member: &Cluster) {
+    let space = env.fleet.space("older").await;
     let n = space.name();
     let export = format!(
         "apiVersion: multicluster.x-k8s.io/v1alpha1\nkind: ServiceExport\nmetadata: {{name: foo, namespace: {n}}}\n"
     );
     member.apply(&export).await.ok();
     let shown = eventually("the controller says what is missing", SOON, || async {
-        let output = bed.mcs(["status", "foo", "-n", n]).await;
+        let output = env.mcs(["status", "foo", "-n", n]).await;
         output.stdout.contains("NoService").then_some(output)
     })
     .await;
@@ -163,10 +163,10 @@ async fn an_older_export_is_shown(bed: &Bed, member: &Cluster) {
 }
 
 /// Waits until the status shows that of a member.
-async fn clusterset_is(bed: &Bed, name: &str, expected: &str) {
+async fn clusterset_is(env: &Environment, name: &str, expected: &str) {
     let what = format!("{name} is shown as {expected}");
     eventually(&what, SOON, || async {
-        let shown = bed.mcs(["status"]).await.stdout;
+        let shown = env.mcs(["status"]).await.stdout;
         let row = shown.lines().find(|line| line.starts_with(name));
         let column = row.and_then(|row| row.split_whitespace().nth(4));
         if column == Some(expected) {

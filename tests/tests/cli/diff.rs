@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::{ends, join, json};
 
 /// A hub with webhook and controller, and members called a, b and c.
-struct Bed {
+struct Environment {
     fleet: Fleet,
     installation: Installation,
     _programs: [Running; 2],
 }
 
-impl Bed {
+impl Environment {
     async fn start() -> Self {
         let builder = Fleet::builder().named_members(["a", "b", "c"]);
         let fleet = builder.start().await;
@@ -132,70 +132,70 @@ fn clusters(providers: &[&str], consumers: &[&str]) -> Value {
 
 #[tokio::test]
 async fn what_diff_says_is_what_apply_then_does() {
-    let bed = Bed::start().await;
-    let space = bed.fleet.space("diff").await;
+    let env = Environment::start().await;
+    let space = env.fleet.space("diff").await;
     for provider in ["a", "c"] {
-        let member = bed.fleet.member(provider);
+        let member = env.fleet.member(provider);
         service("foo").port("http", 80).create(member, &space).await;
         space.backends("foo").count(2).create(member).await;
         eventually("the pods are ready", SOON, || async {
-            bed.addresses(&space, provider).await.len() == 2
+            env.addresses(&space, provider).await.len() == 2
         })
         .await;
     }
-    without_its_service(&bed, &space).await;
-    refused(&bed, &space).await;
+    without_its_service(&env, &space).await;
+    refused(&env, &space).await;
     let ports = service("foo").port("http", 80);
-    ports.create(bed.fleet.hub(), &space).await;
+    ports.create(env.fleet.hub(), &space).await;
     let (of_a, of_c) = (
-        bed.addresses(&space, "a").await,
-        bed.addresses(&space, "c").await,
+        env.addresses(&space, "a").await,
+        env.addresses(&space, "c").await,
     );
 
     let first = clusters(&["a"], &["b"]);
-    let said = bed.changes(&space, &first, "b").await;
+    let said = env.changes(&space, &first, "b").await;
     assert_eq!((&said.gained, said.lost.len()), (&of_a, 0));
-    let hub = bed.fleet.hub();
+    let hub = env.fleet.hub();
     let untouched = ["get", "mcs,events", "-n", space.name(), "-o", "name"];
     assert_eq!(hub.kubectl(untouched).await.ok(), "", "nothing was written");
-    bed.apply(&space, &first).await;
-    let made = bed.copies(&space, "b").await.into_iter();
+    env.apply(&space, &first).await;
+    let made = env.copies(&space, "b").await.into_iter();
     let made = made.map(|name| format!("created EndpointSlice {name}"));
     let made: BTreeSet<_> = made.chain(["created Service foo".to_owned()]).collect();
     assert_eq!(said.objects, made);
-    unchanged(&bed, &space, &first).await;
+    unchanged(&env, &space, &first).await;
 
     let second = clusters(&["c"], &["b"]);
-    let said = bed.changes(&space, &second, "b").await;
+    let said = env.changes(&space, &second, "b").await;
     assert_eq!((&said.gained, &said.lost), (&of_c, &of_a));
-    bed.apply(&space, &second).await;
-    assert_eq!(bed.addresses(&space, "b").await, of_c);
-    unchanged(&bed, &space, &second).await;
+    env.apply(&space, &second).await;
+    assert_eq!(env.addresses(&space, "b").await, of_c);
+    unchanged(&env, &space, &second).await;
 
     let third = clusters(&["c"], &["a"]);
-    let said = bed.changes(&space, &third, "b").await;
+    let said = env.changes(&space, &third, "b").await;
     assert!(said.objects.contains("deleted Service foo"), "{said:?}");
     assert_eq!(said.lost, of_c);
-    let output = bed.diff(&space, &third, &[]).await;
+    let output = env.diff(&space, &third, &[]).await;
     ends(
         &output,
         1,
         "clients of | lose | -  - name: b | +  - name: a | now   b Service",
     );
-    bed.apply(&space, &third).await;
-    let services = space.api::<Service>(bed.fleet.member("b"));
+    env.apply(&space, &third).await;
+    let services = space.api::<Service>(env.fleet.member("b"));
     let gone = services.get_opt("foo").await.expect("an answer");
     assert!(gone.is_none(), "{gone:?}");
-    unchanged(&bed, &space, &third).await;
+    unchanged(&env, &space, &third).await;
 
-    a_provider_without_the_service(&bed, &space).await;
-    unread(&bed, &space).await;
+    a_provider_without_the_service(&env, &space).await;
+    unread(&env, &space).await;
 }
 
 /// The Service may be in the file that is applied before it.
-async fn without_its_service(bed: &Bed, space: &Space<'_>) {
+async fn without_its_service(env: &Environment, space: &Space<'_>) {
     let spec = clusters(&["a"], &["b"]);
-    let output = bed.diff(space, &spec, &[]).await;
+    let output = env.diff(space, &spec, &[]).await;
     ends(
         &output,
         1,
@@ -203,9 +203,9 @@ async fn without_its_service(bed: &Bed, space: &Space<'_>) {
     );
 }
 
-async fn refused(bed: &Bed, space: &Space<'_>) {
+async fn refused(env: &Environment, space: &Space<'_>) {
     let spec = clusters(&["a"], &["B"]);
-    let output = bed.diff(space, &spec, &[]).await;
+    let output = env.diff(space, &spec, &[]).await;
     ends(
         &output,
         2,
@@ -213,16 +213,16 @@ async fn refused(bed: &Bed, space: &Space<'_>) {
     );
 }
 
-async fn unchanged(bed: &Bed, space: &Space<'_>, spec: &Value) {
-    let output = bed.diff(space, spec, &[]).await;
+async fn unchanged(env: &Environment, space: &Space<'_>, spec: &Value) {
+    let output = env.diff(space, spec, &[]).await;
     ends(&output, 0, "");
     assert_eq!(output.stdout, "");
 }
 
 /// It comes with the Service, which Kubernetes then gives EndpointSlices.
-async fn a_provider_without_the_service(bed: &Bed, space: &Space<'_>) {
+async fn a_provider_without_the_service(env: &Environment, space: &Space<'_>) {
     let spec = clusters(&["b"], &["a"]);
-    let output = bed.diff(space, &spec, &["--output=json"]).await;
+    let output = env.diff(space, &spec, &["--output=json"]).await;
     ends(&output, 1, "");
     let report = json(&output);
     let clusters = report[0]["clusters"].as_array().expect("clusters").iter();
@@ -231,13 +231,13 @@ async fn a_provider_without_the_service(bed: &Bed, space: &Space<'_>) {
     assert_eq!(unknown, ["b"]);
 }
 
-async fn unread(bed: &Bed, space: &Space<'_>) {
-    bed.fleet.member("b").stop().await;
+async fn unread(env: &Environment, space: &Space<'_>) {
+    env.fleet.member("b").stop().await;
     let spec = json!({
         "types": ["CrossCluster"],
         "serviceProvisionClusters": ["c"],
         "consumerClusters": [{"name": "a"}, {"name": "nowhere"}],
     });
     let said = "# Warning: | is deprecated | no Cluster is named \"nowhere\" | # b: not compared:";
-    ends(&bed.diff(space, &spec, &[]).await, 1, said);
+    ends(&env.diff(space, &spec, &[]).await, 1, said);
 }

@@ -15,13 +15,13 @@ use crate::{ends, join, json};
 const LONG: Duration = Duration::from_secs(90);
 
 /// A hub and members called a, b and c, of which a and c provide and b consumes.
-struct Bed {
+struct Environment {
     fleet: Fleet,
     installation: Installation,
     controller: Running,
 }
 
-impl Bed {
+impl Environment {
     async fn start() -> Self {
         let fleet = Fleet::builder()
             .named_members(["a", "b", "c"])
@@ -92,55 +92,55 @@ impl Bed {
 
 #[tokio::test]
 async fn endpoints_are_followed_to_every_consumer_and_what_keeps_them_is_named() {
-    let bed = Bed::start().await;
-    a_healthy_service(&bed).await;
-    a_service_of_somebody_else(&bed).await;
-    a_port_that_differs(&bed).await;
-    a_service_that_nobody_asked_for(&bed).await;
-    native::all(&bed).await;
-    clusterset::all(&bed).await;
-    a_drained_provider(&bed).await;
+    let env = Environment::start().await;
+    a_healthy_service(&env).await;
+    a_service_of_somebody_else(&env).await;
+    a_port_that_differs(&env).await;
+    a_service_that_nobody_asked_for(&env).await;
+    native::all(&env).await;
+    clusterset::all(&env).await;
+    a_drained_provider(&env).await;
     // It takes an API server away, so it is the last but one.
-    an_unreachable_provider(&bed).await;
-    a_controller_that_has_ended(&bed).await;
+    an_unreachable_provider(&env).await;
+    a_controller_that_has_ended(&env).await;
 }
 
-async fn a_healthy_service(bed: &Bed) {
-    let space = bed.service("healthy", &["a"]).await;
+async fn a_healthy_service(env: &Environment) {
+    let space = env.service("healthy", &["a"]).await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     multi_cluster_service("foo")
         .providers(["a"])
         .consumers(["b"])
         .create(&space)
         .await;
-    bed.says(
+    env.says(
         &space,
         0,
         "every ready endpoint is in every consumer | 2 ready | Copied | a-foo-",
     )
     .await;
-    let output = bed
+    let output = env
         .mcs(["explain", "foo", "-n", space.name(), "-o", "json"])
         .await;
     ends(&output, 0, "");
     let endpoints = &json(&output)["exposures"][0]["providers"][0]["endpoints"];
-    let here = space.ready_addresses(bed.fleet.member("a"), "foo").await;
+    let here = space.ready_addresses(env.fleet.member("a"), "foo").await;
     for address in &here {
         let endpoints = endpoints.as_array().expect("endpoints");
         let found = endpoints
             .iter()
             .find(|one| one["addresses"][0] == address.as_str());
         let found = found.unwrap_or_else(|| panic!("{address} is not in {endpoints:?}"));
-        let slices = space.slices(bed.fleet.member("b"), "foo").await;
+        let slices = space.slices(env.fleet.member("b"), "foo").await;
         let copied = slices
             .iter()
             .any(|slice| slice.metadata.name.as_deref() == found["consumers"][0]["slice"].as_str());
         assert!(copied, "{found} names a slice that b has");
     }
-    let every = bed
+    let every = env
         .mcs(["explain", "foo", "-n", space.name(), "--endpoints"])
         .await;
     for address in &here {
@@ -148,15 +148,15 @@ async fn a_healthy_service(bed: &Bed) {
     }
 }
 
-async fn a_service_of_somebody_else(bed: &Bed) {
-    let space = bed.service("foreign", &["a"]).await;
+async fn a_service_of_somebody_else(env: &Environment) {
+    let space = env.service("foreign", &["a"]).await;
     service("foo")
         .port("other", 81)
-        .create(bed.fleet.member("b"), &space)
+        .create(env.fleet.member("b"), &space)
         .await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     multi_cluster_service("foo")
         .providers(["a"])
@@ -168,25 +168,25 @@ async fn a_service_of_somebody_else(bed: &Bed) {
          in b: kubectl -n {0} edit service foo",
         space.name()
     );
-    bed.says(&space, 1, &said).await;
+    env.says(&space, 1, &said).await;
 }
 
-async fn a_port_that_differs(bed: &Bed) {
-    let space = bed.service("ports", &["a"]).await;
+async fn a_port_that_differs(env: &Environment) {
+    let space = env.service("ports", &["a"]).await;
     service("foo")
         .port("http", 8080)
-        .create(bed.fleet.member("a"), &space)
+        .create(env.fleet.member("a"), &space)
         .await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     multi_cluster_service("foo")
         .providers(["a"])
         .consumers(["b"])
         .create(&space)
         .await;
-    bed.says(
+    env.says(
         &space,
         1,
         "PortNotInProvider: | of a has no port 80/TCP; it has http 8080/TCP | in a: kubectl",
@@ -194,90 +194,90 @@ async fn a_port_that_differs(bed: &Bed) {
     .await;
 }
 
-async fn a_service_that_nobody_asked_for(bed: &Bed) {
-    let space = bed.fleet.space("nothing").await;
+async fn a_service_that_nobody_asked_for(env: &Environment) {
+    let space = env.fleet.space("nothing").await;
     ends(
-        &bed.explain(&space).await,
+        &env.explain(&space).await,
         1,
         "NotExposed: the hub has no MultiClusterService | apply -f mcs.yaml",
     );
 }
 
-async fn a_drained_provider(bed: &Bed) {
-    let space = bed.service("drained", &["a"]).await;
+async fn a_drained_provider(env: &Environment) {
+    let space = env.service("drained", &["a"]).await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     multi_cluster_service("foo")
         .providers(["a"])
         .consumers(["b"])
         .create(&space)
         .await;
-    bed.says(&space, 0, "Copied").await;
+    env.says(&space, 0, "Copied").await;
 
     let alone = format!(
         "warning: no other cluster in use provides | {}/foo",
         space.name()
     );
     ends(
-        &bed.mcs(["drain", "a", "--dry-run"]).await,
+        &env.mcs(["drain", "a", "--dry-run"]).await,
         0,
         &format!("drained (dry run) | {alone}"),
     );
-    ends(&bed.explain(&space).await, 0, "Copied");
+    ends(&env.explain(&space).await, 0, "Copied");
     let said = format!("cluster.cluster.karmada.io/a drained | a is withdrawn | {alone}");
-    ends(&bed.mcs(["drain", "a", "--wait"]).await, 0, &said);
-    let left = space.ready_addresses(bed.fleet.member("b"), "foo").await;
+    ends(&env.mcs(["drain", "a", "--wait"]).await, 0, &said);
+    let left = space.ready_addresses(env.fleet.member("b"), "foo").await;
     assert!(left.is_empty(), "{left:?}");
-    ends(&bed.mcs(["drain", "a"]).await, 0, "a is drained already");
-    bed.says(
+    ends(&env.mcs(["drain", "a"]).await, 0, "a is drained already");
+    env.says(
         &space,
         1,
         "Drained: a is drained | kubectl mcs drain a --undo",
     )
     .await;
-    ends(&bed.mcs(["status"]).await, 0, "Synced,Drained");
+    ends(&env.mcs(["status"]).await, 0, "Synced,Drained");
 
     ends(
-        &bed.mcs(["drain", "a", "--undo"]).await,
+        &env.mcs(["drain", "a", "--undo"]).await,
         0,
         "a in use again",
     );
     ends(
-        &bed.mcs(["drain", "a", "--undo"]).await,
+        &env.mcs(["drain", "a", "--undo"]).await,
         0,
         "a is not drained",
     );
-    bed.says(&space, 0, "Copied").await;
+    env.says(&space, 0, "Copied").await;
     ends(
-        &bed.mcs(["drain", "nobody"]).await,
+        &env.mcs(["drain", "nobody"]).await,
         1,
         "nobody is not joined; kubectl mcs status",
     );
 }
 
-async fn an_unreachable_provider(bed: &Bed) {
-    let space = bed.service("away", &["a", "c"]).await;
+async fn an_unreachable_provider(env: &Environment) {
+    let space = env.service("away", &["a", "c"]).await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     multi_cluster_service("foo")
         .providers(["a", "c"])
         .consumers(["b"])
         .create(&space)
         .await;
-    bed.says(&space, 0, "a-foo- | c-foo-").await;
-    bed.fleet.member("c").stop().await;
-    bed.says(&space, 1, "Kept: b keeps what c gave last | MemberUnreachable: c is unreachable for the controller since | kubectl mcs drain c").await;
+    env.says(&space, 0, "a-foo- | c-foo-").await;
+    env.fleet.member("c").stop().await;
+    env.says(&space, 1, "Kept: b keeps what c gave last | MemberUnreachable: c is unreachable for the controller since | kubectl mcs drain c").await;
     // A dead provider is dropped by a person.
     ends(
-        &bed.mcs(["drain", "c", "--wait"]).await,
+        &env.mcs(["drain", "c", "--wait"]).await,
         0,
         "c drained | c is withdrawn",
     );
-    let left = space.slices(bed.fleet.member("b"), "foo").await;
+    let left = space.slices(env.fleet.member("b"), "foo").await;
     let of_c = left.iter().filter(|slice| {
         slice
             .metadata
@@ -286,13 +286,13 @@ async fn an_unreachable_provider(bed: &Bed) {
             .is_some_and(|name| name.starts_with("c-"))
     });
     assert_eq!(of_c.count(), 0, "what c provided is withdrawn");
-    bed.says(&space, 1, "Drained: c is drained | Copied").await;
+    env.says(&space, 1, "Drained: c is drained | Copied").await;
 }
 
-async fn a_controller_that_has_ended(bed: &Bed) {
-    let space = Space::create(&bed.fleet, "ended", &[bed.fleet.hub()]).await;
-    bed.controller.process().terminate();
-    bed.says(
+async fn a_controller_that_has_ended(env: &Environment) {
+    let space = Space::create(&env.fleet, "ended", &[env.fleet.hub()]).await;
+    env.controller.process().terminate();
+    env.says(
         &space,
         1,
         "ControllerNotRunning: causeway-controller is not running: nobody holds Lease causeway-system/causeway-controller | \

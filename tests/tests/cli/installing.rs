@@ -85,8 +85,8 @@ async fn nothing_is_written_in_a_dry_run(fleet: &Fleet, hub: &Cluster) {
             mutatingwebhookconfiguration.admissionregistration.k8s.io/causeway created (server dry run)
         ",
     );
-    let told = mcs(fleet, hub, "uninstall --dry-run=client").await;
-    ends(&told, 0, "nothing of causeway to remove");
+    let reported = mcs(fleet, hub, "uninstall --dry-run=client").await;
+    ends(&reported, 0, "nothing of causeway to remove");
     hub.kubectl(["get", "namespace", NAMESPACE]).await.refused();
     hub.kubectl(["get", "crd", "clusters.cluster.karmada.io"])
         .await

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 
-use crate::{Bed, bed, credentials, ends, join};
+use crate::{Environment, credentials, ends, env, join};
 
 fn token(secret: &Secret) -> String {
     let data = secret.data.as_ref().expect("data");
@@ -13,9 +13,9 @@ fn token(secret: &Secret) -> String {
 
 #[tokio::test]
 async fn a_cluster_is_joined_seen_and_taken_out_again() {
-    let bed = bed().await;
-    let member = bed.fleet.member("member1");
-    let joined = bed.join("member1", member).await;
+    let env = env().await;
+    let member = env.fleet.member("member1");
+    let joined = env.join("member1", member).await;
     ends(
         &joined,
         0,
@@ -33,7 +33,7 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
         joined.stdout
     );
 
-    let again = bed.join("member1", member).await;
+    let again = env.join("member1", member).await;
     ends(
         &again,
         0,
@@ -41,17 +41,17 @@ async fn a_cluster_is_joined_seen_and_taken_out_again() {
     );
     assert!(!again.stdout.contains("created"), "{}", again.stdout);
     ends(
-        &bed.join("another", member).await,
+        &env.join("another", member).await,
         1,
         "named member1 | kubectl mcs unjoin member1",
     );
 
-    is_shown(bed, member).await;
-    is_taken_out(bed, member).await;
+    is_shown(env, member).await;
+    is_taken_out(env, member).await;
 }
 
-async fn is_shown(bed: &Bed, member: &Cluster) {
-    let overview = bed.mcs(["status"]).await;
+async fn is_shown(env: &Environment, member: &Cluster) {
+    let overview = env.mcs(["status"]).await;
     let row = overview
         .stdout
         .lines()
@@ -63,9 +63,9 @@ async fn is_shown(bed: &Bed, member: &Cluster) {
     );
 }
 
-async fn is_taken_out(bed: &Bed, member: &Cluster) {
+async fn is_taken_out(env: &Environment, member: &Cluster) {
     let kubeconfig = member.kubeconfig().display().to_string();
-    let out = bed
+    let out = env
         .mcs(["unjoin", "member1", "--member-kubeconfig", &kubeconfig])
         .await;
     ends(
@@ -78,13 +78,13 @@ async fn is_taken_out(bed: &Bed, member: &Cluster) {
             member: namespace/causeway-system kept
         ",
     );
-    assert!(credentials(bed.fleet.hub(), "member1").await.is_none());
+    assert!(credentials(env.fleet.hub(), "member1").await.is_none());
     let account = member
         .kubectl(["get", "serviceaccount", "causeway", "-n", NAMESPACE])
         .await;
     assert!(account.refused().contains("not found"));
     ends(
-        &bed.mcs(["unjoin", "member1"]).await,
+        &env.mcs(["unjoin", "member1"]).await,
         1,
         "member1 is not joined",
     );
@@ -92,10 +92,10 @@ async fn is_taken_out(bed: &Bed, member: &Cluster) {
 
 #[tokio::test]
 async fn the_token_on_the_hub_reads_services_in_the_member_and_no_secrets() {
-    let bed = bed().await;
-    let member = bed.fleet.member("member2");
-    ends(&bed.join("member2", member).await, 0, "");
-    let secret = credentials(bed.fleet.hub(), "member2")
+    let env = env().await;
+    let member = env.fleet.member("member2");
+    ends(&env.join("member2", member).await, 0, "");
+    let secret = credentials(env.fleet.hub(), "member2")
         .await
         .expect("credentials");
     let client = member.client_with_token(&token(&secret));
@@ -125,13 +125,13 @@ async fn the_token_on_the_hub_reads_services_in_the_member_and_no_secrets() {
         .delete(&name, &DeleteParams::default())
         .await
         .expect("the token goes");
-    let again = bed.join("member2", member).await;
+    let again = env.join("member2", member).await;
     ends(
         &again,
         0,
         "hub: secret/member2 configured | member2 is synced",
     );
-    let renewed = credentials(bed.fleet.hub(), "member2")
+    let renewed = credentials(env.fleet.hub(), "member2")
         .await
         .expect("credentials");
     assert_ne!(token(&renewed), token(&secret));
@@ -144,11 +144,11 @@ async fn the_token_on_the_hub_reads_services_in_the_member_and_no_secrets() {
 
 #[tokio::test]
 async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
-    let bed = bed().await;
-    let member = bed.fleet.member("member3");
+    let env = env().await;
+    let member = env.fleet.member("member3");
     let role = ["get", "clusterrole", "causeway-member-namespace-creation"];
     let granted = join(
-        &bed.installation,
+        &env.installation,
         "member3",
         member,
         &["--allow-namespace-creation"],
@@ -160,7 +160,7 @@ async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
         "member: clusterrole.rbac.authorization.k8s.io/causeway-member-namespace-creation created",
     );
     member.kubectl(role).await.ok();
-    let withdrawn = bed.join("member3", member).await;
+    let withdrawn = env.join("member3", member).await;
     ends(
         &withdrawn,
         0,
@@ -171,12 +171,12 @@ async fn the_making_of_namespaces_is_granted_and_withdrawn_by_join() {
 
 #[tokio::test]
 async fn the_hub_reaches_a_member_at_the_endpoint_that_was_given() {
-    let bed = bed().await;
-    let member = bed.fleet.member("member5");
+    let env = env().await;
+    let member = env.fleet.member("member5");
     let endpoint = member.url().replace("127.0.0.1", "localhost");
     assert_ne!(endpoint, member.url());
     let more = ["--api-endpoint", endpoint.as_str()];
-    let joined = join(&bed.installation, "member5", member, &more).await;
+    let joined = join(&env.installation, "member5", member, &more).await;
     ends(
         &joined,
         0,
@@ -188,7 +188,7 @@ async fn the_hub_reaches_a_member_at_the_endpoint_that_was_given() {
         "member5",
         "-o=jsonpath={.spec.apiEndpoint}",
     ];
-    assert_eq!(bed.fleet.hub().kubectl(jsonpath).await.ok(), endpoint);
+    assert_eq!(env.fleet.hub().kubectl(jsonpath).await.ok(), endpoint);
 }
 
 #[tokio::test]
@@ -236,9 +236,9 @@ async fn another_cluster_does_not_take_its_name(
         "of another cluster than member1",
     );
     patch_cluster(hub, r#"{"spec":{"id":null}}"#).await;
-    let mended = join(installation, "member1", member, &["--timeout", "1s"]).await;
+    let fixed = join(installation, "member1", member, &["--timeout", "1s"]).await;
     ends(
-        &mended,
+        &fixed,
         1,
         "cluster.cluster.karmada.io/member1 configured | not synced",
     );

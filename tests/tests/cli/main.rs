@@ -28,19 +28,19 @@ use serde_json::Value;
 use tokio::sync::OnceCell;
 
 /// A hub with causeway's controller at work, and members that are not joined.
-struct Bed {
+struct Environment {
     fleet: Fleet,
     installation: Installation,
     _controller: Running,
 }
 
-async fn bed() -> &'static Bed {
-    static BED: OnceCell<Bed> = OnceCell::const_new();
+async fn env() -> &'static Environment {
+    static BED: OnceCell<Environment> = OnceCell::const_new();
     BED.get_or_init(|| async {
         let fleet = Fleet::builder().members(7).start().await;
         let installation = Installation::new(&fleet).await;
         let controller = installation.controller().start().await;
-        Bed {
+        Environment {
             fleet,
             installation,
             _controller: controller,
@@ -49,7 +49,7 @@ async fn bed() -> &'static Bed {
     .await
 }
 
-impl Bed {
+impl Environment {
     async fn mcs<const N: usize>(&self, args: [&str; N]) -> Output {
         self.installation.kubectl_mcs(args).await
     }

@@ -21,7 +21,7 @@ async fn events(hub: &Cluster, space: &Space<'_>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_export_on_a_hub_that_is_no_member_is_told_of_with_what_to_type() {
+async fn an_export_on_a_hub_that_is_no_member_is_reported_of_with_what_to_type() {
     let fleet = Fleet::builder().members(1).start().await;
     let (hub, installation) = (fleet.hub(), Installation::new(&fleet).await);
     let _controller = installation.controller().start().await;
@@ -58,18 +58,18 @@ async fn an_export_on_a_hub_that_is_no_member_is_told_of_with_what_to_type() {
         &format!("exports on the hub | Unhealthy | {said}"),
     );
 
-    let told = eventually("an Event tells of it", NOTICED, async || {
-        let told = events(hub, &space).await;
-        (!told.is_empty()).then_some(told)
+    let reported = eventually("an Event tells of it", NOTICED, async || {
+        let reported = events(hub, &space).await;
+        (!reported.is_empty()).then_some(reported)
     });
-    let told = told.await;
+    let reported = reported.await;
     let of_foo = |all: &[String]| {
         let of_foo = all
             .iter()
             .filter(|one| one.starts_with("ServiceExport/foo "));
         of_foo.cloned().collect::<Vec<_>>()
     };
-    assert!(told[0].contains(&delete), "{told:?}");
+    assert!(reported[0].contains(&delete), "{reported:?}");
     // Once, whatever becomes of it.
     let label = ["label", "serviceexport", "foo", "team=a", "-n", n];
     hub.kubectl(label).await.ok();
@@ -81,7 +81,7 @@ async fn an_export_on_a_hub_that_is_no_member_is_told_of_with_what_to_type() {
             .any(|one| one.starts_with("ServiceExport/later "));
         is_told.then_some(all)
     });
-    assert_eq!(of_foo(&all.await), told);
+    assert_eq!(of_foo(&all.await), reported);
 
     who_may_not_see_it_is_not_told(&installation, hub, &space).await;
     for (kind, name) in [("export", "foo"), ("export", "later"), ("import", "bar")] {
@@ -132,7 +132,7 @@ async fn an_export_on_a_hub_that_is_a_member_is_where_it_belongs() {
     let checked = installation.kubectl_mcs(["check"]).await;
     assert!(!checked.stdout.contains("exports on the hub"));
     assert_eq!(events(hub, &space).await, Vec::<String>::new());
-    // Once it is no member, that is told.
+    // Once it is no member, that is reported.
     let delete = ["delete", "cluster", "itself", "--timeout=60s"];
     hub.kubectl(delete).await.ok();
     eventually("an Event tells of it", NOTICED, async || {

@@ -1,22 +1,22 @@
 use causeway_tests::{SOON, Space, eventually, multi_cluster_service, service};
 use serde_json::Value;
 
-use crate::{Bed, bed, ends, json};
+use crate::{Environment, ends, env, json};
 
 #[tokio::test]
 async fn a_service_is_waited_for_and_told_of() {
-    let bed = bed().await;
-    let (hub, member) = (bed.fleet.hub(), bed.fleet.member("member4"));
-    ends(&bed.join("member4", member).await, 0, "");
-    let space = bed.fleet.space("status").await;
+    let env = env().await;
+    let (hub, member) = (env.fleet.hub(), env.fleet.member("member4"));
+    ends(&env.join("member4", member).await, 0, "");
+    let space = env.fleet.space("status").await;
     let name = space.name();
     ends(
-        &bed.mcs(["status", "foo", "-n", name]).await,
+        &env.mcs(["status", "foo", "-n", name]).await,
         1,
         "\"foo\" not found | neither a MultiClusterService | -A",
     );
     ends(
-        &bed.mcs(["status", "foo", "-n", name, "-o", "json"]).await,
+        &env.mcs(["status", "foo", "-n", name, "-o", "json"]).await,
         1,
         "not found",
     );
@@ -29,7 +29,7 @@ async fn a_service_is_waited_for_and_told_of() {
     .await
     .ok();
     let unready = eventually("the controller says what is missing", SOON, || async {
-        let output = bed.mcs(["status", "foo", "-n", name]).await;
+        let output = env.mcs(["status", "foo", "-n", name]).await;
         output.stdout.contains("ServiceNotFound").then_some(output)
     })
     .await;
@@ -38,7 +38,7 @@ async fn a_service_is_waited_for_and_told_of() {
         1,
         "False (ServiceNotFound) | the hub has no Service",
     );
-    let late = bed
+    let late = env
         .mcs(["status", "foo", "-n", name, "--wait", "--timeout", "1s"])
         .await;
     ends(
@@ -51,13 +51,13 @@ async fn a_service_is_waited_for_and_told_of() {
         ",
     );
 
-    is_waited_for(bed, &space).await;
-    is_told_of(bed, name).await;
+    is_waited_for(env, &space).await;
+    is_told_of(env, name).await;
 }
 
-async fn is_waited_for(bed: &Bed, space: &Space<'_>) {
-    let (hub, name) = (bed.fleet.hub(), space.name());
-    let wait = bed.mcs([
+async fn is_waited_for(env: &Environment, space: &Space<'_>) {
+    let (hub, name) = (env.fleet.hub(), space.name());
+    let wait = env.mcs([
         "status",
         "foo",
         "-n",
@@ -79,16 +79,16 @@ async fn is_waited_for(bed: &Bed, space: &Space<'_>) {
         Value::Null,
         "one service was asked about"
     );
-    let told = &report["services"][0];
+    let reported = &report["services"][0];
     assert_eq!(
-        (told["name"].as_str(), told["ready"].as_bool()),
+        (reported["name"].as_str(), reported["ready"].as_bool()),
         (Some("foo"), Some(true))
     );
-    assert_eq!(told["members"][0]["service"], "yes", "{told}");
+    assert_eq!(reported["members"][0]["service"], "yes", "{reported}");
 }
 
-async fn is_told_of(bed: &Bed, name: &str) {
-    let details = bed.mcs(["status", "foo", "-n", name]).await;
+async fn is_told_of(env: &Environment, name: &str) {
+    let details = env.mcs(["status", "foo", "-n", name]).await;
     ends(
         &details,
         0,
@@ -99,7 +99,7 @@ async fn is_told_of(bed: &Bed, name: &str) {
             there
         ",
     );
-    let yaml = bed.mcs(["status", "-A", "-o", "yaml"]).await.stdout;
+    let yaml = env.mcs(["status", "-A", "-o", "yaml"]).await.stdout;
     let yaml: Value = serde_saphyr::from_str(&yaml).expect("YAML");
     let services = yaml["services"].as_array().expect("services");
     assert!(
@@ -110,9 +110,9 @@ async fn is_told_of(bed: &Bed, name: &str) {
 
 #[tokio::test]
 async fn who_may_not_see_the_members_still_sees_the_services_of_a_namespace() {
-    let bed = bed().await;
-    let hub = bed.fleet.hub();
-    let space = bed.fleet.space("reader").await;
+    let env = env().await;
+    let hub = env.fleet.hub();
+    let space = env.fleet.space("reader").await;
     let n = space.name();
     hub.kubectl(["create", "serviceaccount", "reader", "-n", n])
         .await
@@ -148,7 +148,7 @@ async fn who_may_not_see_the_members_still_sees_the_services_of_a_namespace() {
         .display()
         .to_string();
     multi_cluster_service("foo").create(&space).await;
-    let output = bed
+    let output = env
         .mcs(["status", "-n", n, "--kubeconfig", &kubeconfig])
         .await;
     ends(
@@ -157,7 +157,7 @@ async fn who_may_not_see_the_members_still_sees_the_services_of_a_namespace() {
         "Members, and what they export, are not shown: you may not list clusters | foo",
     );
     ends(
-        &bed.mcs(["status", "-A", "--kubeconfig", &kubeconfig]).await,
+        &env.mcs(["status", "-A", "--kubeconfig", &kubeconfig]).await,
         3,
         "forbidden by the",
     );

@@ -2,16 +2,16 @@ use causeway_tests::Cluster;
 use causeway_tests::binaries::{self, Testbed};
 use causeway_tests::kubectl::Command;
 
-use crate::{bed, ends};
+use crate::{ends, env};
 
 #[tokio::test]
 async fn kubectl_runs_it_as_its_plugin() {
-    let bed = bed().await;
-    let hub = bed.fleet.hub();
+    let env = env().await;
+    let hub = env.fleet.hub();
     let plugin = binaries::causeway("kubectl-mcs");
     let directory = plugin.parent().expect("a directory").display().to_string();
     let kubectl = Testbed::get().program("kubectl");
-    let output = Command::new(bed.fleet.reaper(), bed.fleet.directory(), kubectl)
+    let output = Command::new(env.fleet.reaper(), env.fleet.directory(), kubectl)
         .env("PATH", directory)
         .env("KUBECONFIG", hub.kubeconfig().display().to_string())
         .args(["mcs", "version"])
@@ -22,8 +22,8 @@ async fn kubectl_runs_it_as_its_plugin() {
 
 #[tokio::test]
 async fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
-    let bed = bed().await;
-    let member = bed
+    let env = env().await;
+    let member = env
         .fleet
         .member("member1")
         .kubeconfig()
@@ -70,18 +70,18 @@ async fn wrong_usage_exits_with_2_and_says_what_is_wrong() {
         (vec!["status", "--context", "other"], "other"),
         (vec!["frobnicate"], "frobnicate"),
     ] {
-        let output = bed.installation.kubectl_mcs(args).await;
+        let output = env.installation.kubectl_mcs(args).await;
         ends(&output, 2, said);
     }
-    let help = bed.mcs(["join", "--help"]).await;
+    let help = env.mcs(["join", "--help"]).await;
     ends(&help, 0, "Usage: kubectl mcs join | --api-endpoint");
-    ends(&bed.mcs(["completion", "bash"]).await, 0, "complete -F");
+    ends(&env.mcs(["completion", "bash"]).await, 0, "complete -F");
 }
 
 #[tokio::test]
 async fn an_api_server_that_cannot_be_asked_exits_with_3() {
-    let bed = bed().await;
-    let directory = bed.fleet.directory();
+    let env = env().await;
+    let directory = env.fleet.directory();
     let rewritten = |file: &str, cluster: &Cluster, from: &str, to: &str| {
         let text = std::fs::read_to_string(cluster.kubeconfig())
             .unwrap()
@@ -90,7 +90,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     };
-    let (hub, member) = (bed.fleet.hub(), bed.fleet.member("member1"));
+    let (hub, member) = (env.fleet.hub(), env.fleet.member("member1"));
     let closed = rewritten("closed", hub, hub.url(), "https://127.0.0.1:1");
     for args in [
         vec!["status"],
@@ -100,7 +100,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
         vec!["uninstall"],
     ] {
         let args = args.into_iter().chain(["--kubeconfig", closed.as_str()]);
-        let output = bed.installation.kubectl_mcs(args).await;
+        let output = env.installation.kubectl_mcs(args).await;
         ends(
             &output,
             3,
@@ -108,7 +108,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
         );
     }
     let closed = rewritten("closed-member", member, member.url(), "https://127.0.0.1:1");
-    let output = bed.mcs(["join", "a", "--member-kubeconfig", &closed]).await;
+    let output = env.mcs(["join", "a", "--member-kubeconfig", &closed]).await;
     ends(
         &output,
         3,
@@ -118,9 +118,9 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
         "stranger",
         member,
         member.url(),
-        bed.fleet.member("member2").url(),
+        env.fleet.member("member2").url(),
     );
-    let output = bed
+    let output = env
         .mcs(["join", "a", "--member-kubeconfig", &stranger])
         .await;
     ends(&output, 3, "certificate");
@@ -128,20 +128,20 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
         .kubeconfig_with_token("nobody", "wrong")
         .display()
         .to_string();
-    let output = bed.mcs(["join", "a", "--member-kubeconfig", &nobody]).await;
+    let output = env.mcs(["join", "a", "--member-kubeconfig", &nobody]).await;
     ends(&output, 3, "forbidden by the member");
 }
 
 #[tokio::test]
-async fn a_hub_without_the_definitions_is_told_how_to_get_them() {
-    let bed = bed().await;
-    let bare = bed
+async fn a_hub_without_the_definitions_is_reported_how_to_get_them() {
+    let env = env().await;
+    let bare = env
         .fleet
         .member("member4")
         .kubeconfig()
         .display()
         .to_string();
-    let member = bed
+    let member = env
         .fleet
         .member("member1")
         .kubeconfig()
@@ -157,16 +157,16 @@ async fn a_hub_without_the_definitions_is_told_how_to_get_them() {
         &bare,
     ];
     ends(
-        &bed.mcs(args).await,
+        &env.mcs(args).await,
         1,
         &format!("serves no Cluster | {apply}"),
     );
     ends(
-        &bed.mcs(["status", "--kubeconfig", &bare]).await,
+        &env.mcs(["status", "--kubeconfig", &bare]).await,
         1,
         &format!("serves no MultiClusterService | {apply}"),
     );
-    let version = bed.mcs(["version", "--kubeconfig", &bare]).await;
+    let version = env.mcs(["version", "--kubeconfig", &bare]).await;
     ends(
         &version,
         0,
@@ -176,7 +176,7 @@ async fn a_hub_without_the_definitions_is_told_how_to_get_them() {
             not served
         ",
     );
-    let version = bed.mcs(["version"]).await;
+    let version = env.mcs(["version"]).await;
     ends(
         &version,
         0,

@@ -218,7 +218,7 @@ async fn a_cluster_without_the_namespace_imports_when_it_has_it() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_loses_the_namespace_is_no_trouble_for_the_others() {
+async fn a_cluster_that_loses_the_namespace_is_no_problem_for_the_others() {
     let stage = Stage::on_three().await;
     let pod = stage.exporter("member1").await;
     stage.reaches("member3", &[pod.ip()]).await;

@@ -134,7 +134,7 @@ async fn an_exporter_that_is_away_counts_with_what_it_last_said_and_catches_up_w
         .await;
     assert_eq!(while_away.spec, before.spec);
 
-    // A controller that never heard the exporter knows of it from the import.
+    // A controller that never observed the exporter knows of it from the import.
     stage.set.controller.restart().await;
     member_is(&stage, "member2", "synced").await;
     let grown = with_a_port_more(&stage).await;

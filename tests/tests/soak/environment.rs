@@ -356,7 +356,7 @@ impl Environment {
             );
         }
         panic!(
-            "round {} of seed {}: {what}, {} findings:\n{first}the last steps:\n{}",
+            "round {} of seed {}: {what}, {} differences:\n{first}the last steps:\n{}",
             self.rounds,
             self.seed,
             found.len(),

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_came_too_late_is_told_from_one_that_is_wrong() {
+    fn a_write_that_came_too_late_is_distinguished_from_one_that_is_wrong() {
         let status = |value| serde_json::from_value::<Status>(value).expect("a Status");
         // As API servers of Kubernetes 1.36 answer.
         let conflict = json!({"status": "Failure", "reason": "AlreadyExists", "code": 409});

@@ -32,7 +32,7 @@ fn changed_type(change: &PreparedChange) -> Option<FieldError> {
     let after = type_of(&change.spec)?;
     (before != after).then(|| {
         let detail = format!(
-            "the type cannot change from {before:?}; delete the MultiClusterService and create it anew"
+            "the type cannot change from {before:?}; delete the MultiClusterService and create it again"
         );
         FieldError::invalid("spec.types", change.spec.types.clone(), detail)
     })

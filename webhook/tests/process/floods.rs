@@ -206,7 +206,7 @@ async fn a_client_that_closes_one_half_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn plain_http_is_told_so_and_what_is_neither_is_closed() {
+async fn plain_http_is_refused_with_a_word_and_what_is_neither_is_closed() {
     let files = files(nobody());
     let mut webhook = Webhook::start(files.path(), &[]);
     let client = Client::new(&webhook, files.path());

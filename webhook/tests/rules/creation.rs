@@ -80,7 +80,7 @@ fn a_missing_service_is_refused_or_warned_of() {
 }
 
 #[test]
-fn a_generated_name_is_told_that_it_must_be_the_services() {
+fn a_generated_name_is_denied_since_it_must_be_the_services() {
     let remedy = "a MultiClusterService is named like the Service that it exposes: set metadata.name to the Service's name, \
                   and leave out metadata.generateName";
     let refused = |name: &str| format!("metadata.name: Invalid value: {name:?}: {remedy}");

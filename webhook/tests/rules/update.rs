@@ -118,7 +118,7 @@ fn the_type_does_not_change_but_may_become_valid() {
     let from =
         |types: Value, new: Value| update(json!({ "types": types }), json!({ "types": new }));
     from(json!(["CrossCluster"]), json!(["LoadBalancer"])).is_refused(&[
-        r#"spec.types: Invalid value: ["LoadBalancer"]: the type cannot change from CrossCluster; delete the MultiClusterService and create it anew"#,
+        r#"spec.types: Invalid value: ["LoadBalancer"]: the type cannot change from CrossCluster; delete the MultiClusterService and create it again"#,
     ]);
     from(
         json!(["CrossCluster", "CrossCluster"]),

@@ -16,8 +16,8 @@ fn managed_by_karmada() -> Snapshot {
         work("b", "dispatched"),
     ]);
     snapshot.member("b").slices.push(dispatched_slice(&BOTH));
-    let wish = snapshot.wish.as_mut().expect("it");
-    wish.metadata.finalizers = Some(
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    mcs.metadata.finalizers = Some(
         [
             "karmada.io/multiclusterservice-controller",
             labels::FINALIZER,
@@ -25,7 +25,7 @@ fn managed_by_karmada() -> Snapshot {
         .map(str::to_owned)
         .into(),
     );
-    wish.metadata.resource_version = Some("3".to_owned());
+    mcs.metadata.resource_version = Some("3".to_owned());
     snapshot
 }
 
@@ -48,8 +48,8 @@ fn carry_out(snapshot: &mut Snapshot, plan: &Plan) {
                 slices.retain(|one| one.metadata.uid.as_deref() != Some(&*target.uid));
             }
             Step::PatchService(..) => {
-                let wish = snapshot.wish.as_mut().expect("it");
-                wish.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
+                let mcs = snapshot.mcs.as_mut().expect("it");
+                mcs.metadata.finalizers = Some(vec![labels::FINALIZER.to_owned()]);
             }
         }
     }
@@ -111,7 +111,7 @@ fn whatever_was_interrupted_is_gone_on_with() {
     let mut snapshot = managed_by_karmada();
     let works = snapshot.works.as_mut().expect("Works");
     works[0].0.finalizers = None;
-    works[1].0.deletion_timestamp = healthy().wish.expect("it").metadata.creation_timestamp;
+    works[1].0.deletion_timestamp = healthy().mcs.expect("it").metadata.creation_timestamp;
     let all = commands(&plan(&snapshot));
     assert_eq!(all.len(), 2, "{all:?}");
     assert!(all.iter().all(|one| one.contains("patch works")), "{all:?}");
@@ -249,21 +249,21 @@ fn karmadas_slice_goes_by_evidence_alone() {
         ),
         (
             "the MultiClusterService names another provider",
-            |s| s.wish.as_mut().expect("it").spec = from(cross(&["c"], &["b"])),
+            |s| s.mcs.as_mut().expect("it").spec = from(cross(&["c"], &["b"])),
             "",
         ),
         (
             "the MultiClusterService is being deleted",
             |s| {
-                let wish = s.wish.as_mut().expect("it");
-                wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
+                let mcs = s.mcs.as_mut().expect("it");
+                mcs.metadata.deletion_timestamp = mcs.metadata.creation_timestamp.clone();
                 s.member("b").slices.retain(karmada::is_dispatched);
             },
             "",
         ),
         (
             "there is no MultiClusterService",
-            |s| s.wish = None,
+            |s| s.mcs = None,
             "no MultiClusterService needs it",
         ),
         (
@@ -341,11 +341,11 @@ fn a_consumer_that_cannot_be_read_keeps_karmadas_finalizer() {
 #[test]
 fn the_probe_goes_with_karmadas_finalizer_or_alone() {
     let mut snapshot = healthy();
-    let wish = snapshot.wish.as_mut().expect("it");
-    *wish = service("foo", cross(&["a"], &["b"]), json!([]));
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    *mcs = service("foo", cross(&["a"], &["b"]), json!([]));
     assert!(plan(&snapshot).is_empty());
-    let wish = snapshot.wish.as_mut().expect("it");
-    wish.metadata.annotations = Some([(labels::PROBE.to_owned(), "now".to_owned())].into());
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    mcs.metadata.annotations = Some([(labels::PROBE.to_owned(), "now".to_owned())].into());
     let probe = "{\"metadata\":{\"annotations\":{\"mcs.causeway.dev/probe\":null},\"resourceVersion\":null}}";
     assert_eq!(
         commands(&plan(&snapshot)),

@@ -19,13 +19,13 @@ fn managed_by_karmada() -> Snapshot {
         service.metadata.labels =
             Some([(labels::KARMADA_MANAGED.to_owned(), "true".to_owned())].into());
     }
-    let wish = snapshot.wish.as_mut().expect("it");
-    wish.metadata.resource_version = Some("3".to_owned());
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    mcs.metadata.resource_version = Some("3".to_owned());
     let finalizers = [
         "karmada.io/multiclusterservice-controller",
         labels::FINALIZER,
     ];
-    wish.metadata.finalizers = Some(finalizers.map(str::to_owned).into());
+    mcs.metadata.finalizers = Some(finalizers.map(str::to_owned).into());
     snapshot
 }
 
@@ -39,7 +39,7 @@ fn causeways_finalizer_goes_when_nothing_of_causeways_is_left() {
           '{\"metadata\":{\"finalizers\":[\"karmada.io/multiclusterservice-controller\"],\"resourceVersion\":\"3\"}}'"]
     );
     let mut snapshot = managed_by_karmada();
-    snapshot.wish.as_mut().expect("it").metadata.finalizers = None;
+    snapshot.mcs.as_mut().expect("it").metadata.finalizers = None;
     assert!(super::plan(&snapshot).is_empty());
 }
 
@@ -107,7 +107,7 @@ fn what_holds_it_up_is_named() {
 #[test]
 fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_nothing_up() {
     let mut snapshot = managed_by_karmada();
-    snapshot.wish.as_mut().expect("it").spec = serde_json::from_value(json!({
+    snapshot.mcs.as_mut().expect("it").spec = serde_json::from_value(json!({
         "types": ["CrossCluster"],
         "providerClusters": [{ "name": "a" }, { "name": "c" }],
         "consumerClusters": [{ "name": "b" }],
@@ -132,12 +132,12 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
 fn what_is_being_deleted_is_not_handed_over() {
     let mut snapshot = managed_by_karmada();
     assert_eq!(obstacle(&snapshot), None);
-    let wish = snapshot.wish.as_mut().expect("it");
-    wish.metadata.deletion_timestamp = wish.metadata.creation_timestamp.clone();
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    mcs.metadata.deletion_timestamp = mcs.metadata.creation_timestamp.clone();
     assert_eq!(
         obstacle(&snapshot).as_deref(),
         Some("the MultiClusterService is being deleted")
     );
-    snapshot.wish = None;
+    snapshot.mcs = None;
     assert!(obstacle(&snapshot).is_some());
 }

@@ -84,7 +84,7 @@ fn a_headless_import_has_a_service_without_addresses() {
 }
 
 #[test]
-fn an_export_is_well_if_it_is_valid_and_carried_out_and_a_conflict_is_only_told() {
+fn an_export_is_well_if_it_is_valid_and_carried_out_and_a_conflict_is_only_reported() {
     let valid = condition("Valid", "True", "Valid", "");
     let no_service = condition("Valid", "False", "NoService", "b has no Service shop/foo");
     let conflict = condition("Conflict", "True", "PortConflict", "a, the oldest, has 80");
@@ -175,8 +175,8 @@ fn an_import_that_nobody_exports_is_unhealthy_only_where_every_member_was_read()
 }
 
 #[test]
-fn what_an_import_records_is_believed_only_of_clusters_that_were_not_read_and_only_where_it_is_kept_up()
- {
+fn what_an_import_records_counts_only_of_clusters_that_were_not_read_and_only_where_it_is_kept_up()
+{
     let of_person = |clusters: &[&str]| {
         let mut held = importing("10.9.0.1", clusters);
         held.imports[0].metadata.labels = None;

@@ -185,7 +185,7 @@ fn while_a_member_may_still_hold_something_the_finalizer_stays() {
 }
 
 #[test]
-fn karmada_that_is_behind_for_a_moment_is_not_told_of_and_one_that_stays_behind_is() {
+fn karmada_that_is_behind_for_a_moment_is_not_reported_and_one_that_stays_behind_is() {
     let mut env = taken_over();
     overwritten(&mut env, "member1");
     overwritten(&mut env, "member2");

@@ -277,7 +277,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_world_comes_to_rest_and_a_restart_changes_nothing(steps in prop::collection::vec(step(), 1..25)) {
+    fn whatever_happens_the_clusters_come_to_rest_and_a_restart_changes_nothing(steps in prop::collection::vec(step(), 1..25)) {
         let mut env = joined();
         for (index, step) in steps.iter().enumerate() {
             take(&mut env, step);

@@ -98,7 +98,7 @@ fn it_does_not_matter_who_lists_first() {
 }
 
 #[test]
-fn a_member_that_is_engaged_anew_is_compared_anew() {
+fn a_member_that_is_engaged_again_is_compared_again() {
     let mut env = exposing(12);
     env.pass(LATER).forgets("member1", Kind::Slice, 0);
     env.index.expect_initial_lists(&name("member1"));

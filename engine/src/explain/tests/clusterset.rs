@@ -26,7 +26,7 @@ fn an_exported_service_is_explained_in_every_cluster_with_the_namespace() {
 }
 
 #[test]
-fn what_is_wrong_with_an_export_is_told() {
+fn what_is_wrong_with_an_export_is_reported() {
     hold(
         exported,
         &[
@@ -94,7 +94,7 @@ fn what_is_wrong_with_an_export_is_told() {
 }
 
 #[test]
-fn what_keeps_endpoints_from_an_import_is_told() {
+fn what_keeps_endpoints_from_an_import_is_reported() {
     hold(
         exported,
         &[
@@ -167,7 +167,7 @@ fn what_keeps_endpoints_from_an_import_is_told() {
 }
 
 #[test]
-fn an_export_beyond_the_quota_is_told_though_the_other_exports_are_not_seen() {
+fn an_export_beyond_the_quota_is_reported_though_the_other_exports_are_not_seen() {
     let mut env = exported();
     env.settings.quota.exports = 1;
     env.pass(std::time::Duration::from_secs(1));

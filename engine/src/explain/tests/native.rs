@@ -22,7 +22,7 @@ fn managed_by_karmada() -> Environment {
 }
 
 #[test]
-fn what_is_wrong_on_the_hub_is_told() {
+fn what_is_wrong_on_the_hub_is_reported() {
     hold(
         healthy,
         &[
@@ -100,7 +100,7 @@ fn what_is_wrong_on_the_hub_is_told() {
 }
 
 #[test]
-fn what_is_wrong_with_a_member_is_told() {
+fn what_is_wrong_with_a_member_is_reported() {
     hold(
         healthy,
         &[
@@ -168,7 +168,7 @@ fn what_is_wrong_with_a_member_is_told() {
 }
 
 #[test]
-fn what_is_wrong_in_the_provider_is_told() {
+fn what_is_wrong_in_the_provider_is_reported() {
     hold(
         healthy,
         &[
@@ -270,7 +270,7 @@ fn what_is_wrong_in_the_provider_is_told() {
 }
 
 #[test]
-fn what_is_more_than_is_copied_is_told() {
+fn what_is_more_than_is_copied_is_reported() {
     let mut env = healthy();
     let addresses: Vec<_> = (0..1001)
         .map(|n| format!("10.2.{}.{}", n / 250, n % 250))
@@ -293,7 +293,7 @@ fn what_is_more_than_is_copied_is_told() {
 }
 
 #[test]
-fn what_is_wrong_in_the_consumer_is_told() {
+fn what_is_wrong_in_the_consumer_is_reported() {
     hold(
         healthy,
         &[
@@ -353,7 +353,7 @@ fn what_is_wrong_in_the_consumer_is_told() {
 }
 
 #[test]
-fn a_slice_that_has_the_name_of_a_copy_is_told_with_what_to_type() {
+fn a_slice_that_has_the_name_of_a_copy_is_reported_with_what_to_type() {
     let mut env = healthy();
     let name = env.copies("b", "foo")[0]
         .metadata
@@ -371,7 +371,7 @@ fn a_slice_that_has_the_name_of_a_copy_is_told_with_what_to_type() {
 }
 
 #[test]
-fn what_a_deletion_waits_for_is_told() {
+fn what_a_deletion_waits_for_is_reported() {
     let mut env = healthy();
     let finalizers = ["mcs.causeway.dev/cleanup", "example.com/theirs"];
     let marks = json!({"metadata": {"finalizers": finalizers}});
@@ -386,7 +386,7 @@ fn what_a_deletion_waits_for_is_told() {
 }
 
 #[test]
-fn what_karmada_manages_and_has_not_brought_is_told() {
+fn what_karmada_manages_and_has_not_brought_is_reported() {
     let mut env = managed_by_karmada();
     assert_said(&env, Reason::ManagedByKarmada, "(Work karmada-es-a/w)");
     assert_said(

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_found_by_name_replaced_and_told_in_order() {
+    fn entries_are_found_by_name_replaced_and_listed_in_order() {
         let mut map = ByName::default();
         for (name, value) in [("b", 1), ("a", 2), ("c", 3), ("b", 4)] {
             map.insert(name.into(), value);

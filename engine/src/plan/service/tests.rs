@@ -319,7 +319,7 @@ fn another_hubs_service_is_foreign() {
 }
 
 #[test]
-fn headless_becomes_headless_and_a_flip_makes_it_anew_once_it_is_gone() {
+fn headless_becomes_headless_and_a_flip_makes_it_again_once_it_is_gone() {
     let mut env = exposed(foo().headless());
     assert_eq!(spec(&env, "member2")["clusterIP"], "None");
     env.assert_at_rest();

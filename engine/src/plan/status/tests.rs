@@ -158,7 +158,7 @@ fn nothing_is_said_of_members_that_are_still_listing() {
 }
 
 #[test]
-fn a_failed_write_is_trouble_of_the_member_that_refuses_it() {
+fn a_failed_write_is_a_problem_of_the_member_that_refuses_it() {
     let denied = || Failure::new(FailureKind::Forbidden, "quota exceeded");
     for (kind, condition, message) in [
         (
@@ -273,7 +273,7 @@ fn ready_names_the_first_that_does_not_hold_also_while_others_are_under_way() {
 }
 
 #[test]
-fn a_slice_that_is_not_seen_back_for_half_a_minute_is_trouble_and_not_before() {
+fn a_slice_that_is_not_seen_back_for_half_a_minute_is_a_problem_and_not_before() {
     let mut env = ready();
     env.silence("member3")
         .on("member1", source("10.1.0.6"))

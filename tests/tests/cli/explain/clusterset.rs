@@ -2,48 +2,48 @@
 
 use causeway_tests::{Space, service, service_export};
 
-use super::Bed;
+use super::Environment;
 use crate::{ends, json};
 
-pub(super) async fn all(bed: &Bed) {
+pub(super) async fn all(env: &Environment) {
     tokio::join!(
-        an_export_that_is_everywhere(bed),
-        exports_that_disagree(bed),
-        an_export_without_a_service(bed),
-        a_derived_name_that_is_taken(bed),
-        a_cluster_without_the_namespace(bed),
-        pods_that_are_not_exported(bed),
+        an_export_that_is_everywhere(env),
+        exports_that_disagree(env),
+        an_export_without_a_service(env),
+        a_derived_name_that_is_taken(env),
+        a_cluster_without_the_namespace(env),
+        pods_that_are_not_exported(env),
     );
     // What concerns a whole member, one after the other.
-    let space = exported(bed, "whole").await;
-    bed.says(&space, 0, "Copied").await;
-    addresses_that_are_refused(bed, &space).await;
-    a_namespace_that_may_not_export(bed, &space).await;
-    a_cluster_without_the_definitions(bed, &space).await;
+    let space = exported(env, "whole").await;
+    env.says(&space, 0, "Copied").await;
+    addresses_that_are_refused(env, &space).await;
+    a_namespace_that_may_not_export(env, &space).await;
+    a_cluster_without_the_definitions(env, &space).await;
 }
 
 /// `foo` of a, exported.
-async fn export(bed: &Bed, space: &Space<'_>, member: &str) {
-    let member = bed.fleet.member(member);
+async fn export(env: &Environment, space: &Space<'_>, member: &str) {
+    let member = env.fleet.member(member);
     service("foo").port("http", 80).create(member, space).await;
     service_export("foo").create(member, space).await;
 }
 
-async fn exported<'a>(bed: &'a Bed, prefix: &str) -> Space<'a> {
-    let space = bed.service(prefix, &["a"]).await;
-    export(bed, &space, "a").await;
+async fn exported<'a>(env: &'a Environment, prefix: &str) -> Space<'a> {
+    let space = env.service(prefix, &["a"]).await;
+    export(env, &space, "a").await;
     space
 }
 
-async fn an_export_that_is_everywhere(bed: &Bed) {
-    let space = exported(bed, "everywhere").await;
+async fn an_export_that_is_everywhere(env: &Environment) {
+    let space = exported(env, "everywhere").await;
     let said = format!(
         "every ready endpoint is in every consumer | foo.{}.svc.clusterset.local | 2 ready | Copied | imported-a-foo-",
         space.name()
     );
-    bed.says(&space, 0, &said).await;
+    env.says(&space, 0, &said).await;
     let explain = ["explain", "foo", "-n", space.name()];
-    let output = bed
+    let output = env
         .installation
         .kubectl_mcs(explain.into_iter().chain(["-o", "json"]))
         .await;
@@ -54,13 +54,13 @@ async fn an_export_that_is_everywhere(bed: &Bed) {
         .as_array()
         .expect("endpoints")
         .clone();
-    let here = space.ready_addresses(bed.fleet.member("a"), "foo").await;
+    let here = space.ready_addresses(env.fleet.member("a"), "foo").await;
     assert_eq!(endpoints.len(), here.len());
     for endpoint in &endpoints {
         for state in endpoint["consumers"].as_array().expect("consumers") {
             let consumer = state["cluster"].as_str().expect("a name");
             let slices = space
-                .slices(bed.fleet.member(consumer), "derived-foo")
+                .slices(env.fleet.member(consumer), "derived-foo")
                 .await;
             let named = slices
                 .iter()
@@ -74,7 +74,7 @@ async fn an_export_that_is_everywhere(bed: &Bed) {
             );
         }
     }
-    let output = bed
+    let output = env
         .installation
         .kubectl_mcs(explain.into_iter().chain(["-o", "yaml"]))
         .await;
@@ -85,16 +85,16 @@ async fn an_export_that_is_everywhere(bed: &Bed) {
     );
 }
 
-async fn exports_that_disagree(bed: &Bed) {
-    let space = exported(bed, "disagree").await;
-    bed.says(&space, 0, "Copied").await;
-    space.backends("foo").create(bed.fleet.member("c")).await;
+async fn exports_that_disagree(env: &Environment) {
+    let space = exported(env, "disagree").await;
+    env.says(&space, 0, "Copied").await;
+    space.backends("foo").create(env.fleet.member("c")).await;
     let other = service("foo").port("http", 80).port("admin", 81);
-    other.create(bed.fleet.member("c"), &space).await;
+    other.create(env.fleet.member("c"), &space).await;
     service_export("foo")
-        .create(bed.fleet.member("c"), &space)
+        .create(env.fleet.member("c"), &space)
         .await;
-    bed.says(
+    env.says(
         &space,
         0,
         "ExportsDisagree: the exports disagree, and the oldest decides: PortConflict",
@@ -102,85 +102,85 @@ async fn exports_that_disagree(bed: &Bed) {
     .await;
 }
 
-async fn an_export_without_a_service(bed: &Bed) {
-    let space = bed.fleet.space("bare").await;
+async fn an_export_without_a_service(env: &Environment) {
+    let space = env.fleet.space("bare").await;
     service_export("foo")
-        .create(bed.fleet.member("a"), &space)
+        .create(env.fleet.member("a"), &space)
         .await;
     let said = "NoProviderService: a has no Service | NoEndpoints";
-    bed.says(&space, 1, said).await;
+    env.says(&space, 1, said).await;
 }
 
-async fn a_derived_name_that_is_taken(bed: &Bed) {
-    let space = bed.service("taken", &["a"]).await;
+async fn a_derived_name_that_is_taken(env: &Environment) {
+    let space = env.service("taken", &["a"]).await;
     let theirs = service("derived-foo").port("http", 80);
-    theirs.create(bed.fleet.member("b"), &space).await;
-    export(bed, &space, "a").await;
+    theirs.create(env.fleet.member("b"), &space).await;
+    export(env, &space, "a").await;
     let said = format!(
         "ServiceConflict: Service {0}/derived-foo of b has the name under which {0}/foo is imported, and is another | \
          in b: kubectl -n {0} delete service derived-foo",
         space.name()
     );
-    bed.says(&space, 1, &said).await;
+    env.says(&space, 1, &said).await;
 }
 
-async fn a_cluster_without_the_namespace(bed: &Bed) {
-    let clusters = [bed.fleet.member("a"), bed.fleet.member("b")];
-    let space = Space::create(&bed.fleet, "absent", &clusters).await;
+async fn a_cluster_without_the_namespace(env: &Environment) {
+    let clusters = [env.fleet.member("a"), env.fleet.member("b")];
+    let space = Space::create(&env.fleet, "absent", &clusters).await;
     space.backends("foo").create(clusters[0]).await;
-    export(bed, &space, "a").await;
+    export(env, &space, "a").await;
     let said = format!(
         "Copied | NotImported: c without namespace {0} | in c: kubectl create namespace {0}",
         space.name()
     );
-    bed.says(&space, 0, &said).await;
+    env.says(&space, 0, &said).await;
 }
 
-async fn pods_that_are_not_exported(bed: &Bed) {
-    let space = exported(bed, "unexported").await;
-    space.backends("foo").create(bed.fleet.member("c")).await;
+async fn pods_that_are_not_exported(env: &Environment) {
+    let space = exported(env, "unexported").await;
+    space.backends("foo").create(env.fleet.member("c")).await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.member("c"), &space)
+        .create(env.fleet.member("c"), &space)
         .await;
     let said = "Copied | NotNamed: c has endpoints of its own | does not export them | in c: make a ServiceExport";
-    bed.says(&space, 0, said).await;
+    env.says(&space, 0, said).await;
 }
 
-async fn addresses_that_are_refused(bed: &Bed, space: &Space<'_>) {
+async fn addresses_that_are_refused(env: &Environment, space: &Space<'_>) {
     let cidrs = "mcs.causeway.dev/endpoint-cidrs";
-    bed.hub(["annotate", "cluster", "a", &format!("{cidrs}=192.0.2.0/24")])
+    env.hub(["annotate", "cluster", "a", &format!("{cidrs}=192.0.2.0/24")])
         .await;
     let said = format!(
         "AddressOutsideRanges: | kubectl annotate cluster a --overwrite {cidrs}=192.0.2.0/24,"
     );
-    bed.says(space, 1, &said).await;
-    bed.hub(["annotate", "cluster", "a", &format!("{cidrs}-")])
+    env.says(space, 1, &said).await;
+    env.hub(["annotate", "cluster", "a", &format!("{cidrs}-")])
         .await;
-    bed.says(space, 0, "Copied").await;
+    env.says(space, 0, "Copied").await;
 }
 
-async fn a_namespace_that_may_not_export(bed: &Bed, space: &Space<'_>) {
+async fn a_namespace_that_may_not_export(env: &Environment, space: &Space<'_>) {
     let allowed = "mcs.causeway.dev/export-namespaces";
-    bed.hub(["annotate", "cluster", "a", &format!("{allowed}=web")])
+    env.hub(["annotate", "cluster", "a", &format!("{allowed}=web")])
         .await;
     let said = format!(
         "ExportRefused: | does not let a export from namespace | {allowed}=web,{}",
         space.name()
     );
-    bed.says(space, 1, &said).await;
-    bed.hub(["annotate", "cluster", "a", &format!("{allowed}-")])
+    env.says(space, 1, &said).await;
+    env.hub(["annotate", "cluster", "a", &format!("{allowed}-")])
         .await;
-    bed.says(space, 0, "Copied").await;
+    env.says(space, 0, "Copied").await;
 }
 
-async fn a_cluster_without_the_definitions(bed: &Bed, space: &Space<'_>) {
-    let other = bed.fleet.member("c");
+async fn a_cluster_without_the_definitions(env: &Environment, space: &Space<'_>) {
+    let other = env.fleet.member("c");
     other.forget_clusterset().await;
     let said =
         "DefinitionMissing: c takes no part in the clusterset: NotServed | kubectl mcs join c";
-    bed.says(space, 1, said).await;
+    env.says(space, 1, said).await;
     other.serve_clusterset().await;
-    bed.says(space, 0, "every ready endpoint is in every consumer")
+    env.says(space, 0, "every ready endpoint is in every consumer")
         .await;
 }

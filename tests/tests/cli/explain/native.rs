@@ -2,28 +2,28 @@
 
 use causeway_tests::{Space, multi_cluster_service, pod, service};
 
-use super::Bed;
+use super::Environment;
 use crate::ends;
 
-pub(super) async fn all(bed: &Bed) {
+pub(super) async fn all(env: &Environment) {
     tokio::join!(
-        without_a_service_on_the_hub(bed),
-        a_port_that_is_not_exposed_and_a_pod_that_is_not_ready(bed),
-        a_member_that_is_not_joined(bed),
-        a_cluster_in_pull_mode(bed),
-        a_namespace_that_the_consumer_has_not(bed),
-        a_namespace_on_its_way_out(bed),
-        a_deletion_that_somebody_else_holds_up(bed),
-        a_load_balancer(bed),
-        pods_that_nobody_named(bed),
+        without_a_service_on_the_hub(env),
+        a_port_that_is_not_exposed_and_a_pod_that_is_not_ready(env),
+        a_member_that_is_not_joined(env),
+        a_cluster_in_pull_mode(env),
+        a_namespace_that_the_consumer_has_not(env),
+        a_namespace_on_its_way_out(env),
+        a_deletion_that_somebody_else_holds_up(env),
+        a_load_balancer(env),
+        pods_that_nobody_named(env),
     );
 }
 
 /// `foo` on the hub, provided by a and consumed by b.
-async fn expose(bed: &Bed, space: &Space<'_>) {
+async fn expose(env: &Environment, space: &Space<'_>) {
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), space)
+        .create(env.fleet.hub(), space)
         .await;
     let object = multi_cluster_service("foo")
         .providers(["a"])
@@ -31,94 +31,94 @@ async fn expose(bed: &Bed, space: &Space<'_>) {
     object.create(space).await;
 }
 
-async fn without_a_service_on_the_hub(bed: &Bed) {
-    let space = bed.fleet.space("hubless").await;
+async fn without_a_service_on_the_hub(env: &Environment) {
+    let space = env.fleet.space("hubless").await;
     let object = multi_cluster_service("foo")
         .providers(["a"])
         .consumers(["b"]);
     object.create(&space).await;
     let remedy = format!("kubectl -n {} create service clusterip foo", space.name());
-    bed.says(&space, 1, &format!("NoHubService: | {remedy}"))
+    env.says(&space, 1, &format!("NoHubService: | {remedy}"))
         .await;
 }
 
-async fn a_port_that_is_not_exposed_and_a_pod_that_is_not_ready(bed: &Bed) {
-    let space = bed.service("ports", &["a"]).await;
+async fn a_port_that_is_not_exposed_and_a_pod_that_is_not_ready(env: &Environment) {
+    let space = env.service("ports", &["a"]).await;
     let ports = service("foo").port("http", 80).port("metrics", 9090);
-    ports.create(bed.fleet.hub(), &space).await;
+    ports.create(env.fleet.hub(), &space).await;
     let object = multi_cluster_service("foo")
         .providers(["a"])
         .consumers(["b"]);
     object.port("http", 80).create(&space).await;
     pod("unready", "foo")
         .unready()
-        .create(bed.fleet.member("a"), &space)
+        .create(env.fleet.member("a"), &space)
         .await;
     let said = "every ready endpoint is in every consumer | PortNotExposed: | does not expose metrics 9090/TCP | \
                 /spec/ports/- | 1 not ready | NotReady: b has it; it gets no traffic there";
-    bed.says(&space, 0, said).await;
+    env.says(&space, 0, said).await;
 }
 
-async fn a_member_that_is_not_joined(bed: &Bed) {
-    let space = bed.service("nobody", &["a"]).await;
+async fn a_member_that_is_not_joined(env: &Environment) {
+    let space = env.service("nobody", &["a"]).await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     let object = multi_cluster_service("foo").providers(["a", "nobody"]);
     object.consumers(["b"]).create(&space).await;
     let said = "NotJoined: nobody is not joined | kubectl mcs join nobody --member-kubeconfig FILE | Copied";
-    bed.says(&space, 1, said).await;
+    env.says(&space, 1, said).await;
 }
 
-async fn a_cluster_in_pull_mode(bed: &Bed) {
-    let space = bed.service("pull", &["a"]).await;
+async fn a_cluster_in_pull_mode(env: &Environment) {
+    let space = env.service("pull", &["a"]).await;
     let cluster = "{apiVersion: cluster.karmada.io/v1alpha1, kind: Cluster, metadata: {name: pulled}, spec: {syncMode: Pull}}";
-    bed.fleet.hub().apply(cluster).await.ok();
+    env.fleet.hub().apply(cluster).await.ok();
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.hub(), &space)
+        .create(env.fleet.hub(), &space)
         .await;
     let object = multi_cluster_service("foo").providers(["a"]);
     object.consumers(["b", "pulled"]).create(&space).await;
-    bed.says(&space, 1, "LeftOut: pulled is in Pull mode | Push mode")
+    env.says(&space, 1, "LeftOut: pulled is in Pull mode | Push mode")
         .await;
-    bed.hub(["delete", "cluster", "pulled", "--timeout=60s"])
+    env.hub(["delete", "cluster", "pulled", "--timeout=60s"])
         .await;
 }
 
-async fn a_namespace_that_the_consumer_has_not(bed: &Bed) {
-    let clusters = [bed.fleet.hub(), bed.fleet.member("a")];
-    let space = Space::create(&bed.fleet, "homeless", &clusters).await;
-    expose(bed, &space).await;
+async fn a_namespace_that_the_consumer_has_not(env: &Environment) {
+    let clusters = [env.fleet.hub(), env.fleet.member("a")];
+    let space = Space::create(&env.fleet, "homeless", &clusters).await;
+    expose(env, &space).await;
     space.backends("foo").create(clusters[1]).await;
     let said = format!(
         "NamespaceMissing: b has no namespace {0} | in b: kubectl create namespace {0}",
         space.name()
     );
-    bed.says(&space, 1, &said).await;
+    env.says(&space, 1, &said).await;
 }
 
-async fn a_namespace_on_its_way_out(bed: &Bed) {
-    let space = bed.service("leaving", &["a"]).await;
-    let consumer = bed.fleet.member("b");
+async fn a_namespace_on_its_way_out(env: &Environment) {
+    let space = env.service("leaving", &["a"]).await;
+    let consumer = env.fleet.member("b");
     // Nothing plays the kubelet that would end it.
     let holder = space.backends("holder").create(consumer).await;
     let delete = ["delete", "namespace", space.name(), "--wait=false"];
     consumer.kubectl(delete).await.ok();
-    expose(bed, &space).await;
+    expose(env, &space).await;
     let said = format!(
         "NamespaceTerminating: namespace {0} of b is terminating | in b: kubectl describe namespace {0}",
         space.name()
     );
-    bed.says(&space, 1, &said).await;
+    env.says(&space, 1, &said).await;
     holder[0].delete().await;
 }
 
-async fn a_deletion_that_somebody_else_holds_up(bed: &Bed) {
-    let space = bed.service("theirs", &["a"]).await;
-    expose(bed, &space).await;
-    bed.says(&space, 0, "Copied").await;
+async fn a_deletion_that_somebody_else_holds_up(env: &Environment) {
+    let space = env.service("theirs", &["a"]).await;
+    expose(env, &space).await;
+    env.says(&space, 0, "Copied").await;
     let patch = |finalizers: &str| format!(r#"{{"metadata":{{"finalizers":{finalizers}}}}}"#);
     let both = patch(r#"["mcs.causeway.dev/cleanup","example.com/theirs"]"#);
     let namespace = ["-n", space.name()];
@@ -128,7 +128,7 @@ async fn a_deletion_that_somebody_else_holds_up(bed: &Bed) {
             .map(|arg| (*arg).to_owned())
             .collect()
     };
-    let hub = bed.fleet.hub();
+    let hub = env.fleet.hub();
     hub.kubectl(on_it(&["patch", "mcs", "foo", "--type=merge", "-p", &both]))
         .await
         .ok();
@@ -137,24 +137,24 @@ async fn a_deletion_that_somebody_else_holds_up(bed: &Bed) {
         .ok();
     let said =
         "Deleting: | is being deleted; it waits for somebody else's finalizers: example.com/theirs";
-    bed.says(&space, 1, said).await;
+    env.says(&space, 1, said).await;
     let none = patch("null");
     hub.kubectl(on_it(&["patch", "mcs", "foo", "--type=merge", "-p", &none]))
         .await
         .ok();
-    bed.says(&space, 1, "NotExposed: the hub has no MultiClusterService")
+    env.says(&space, 1, "NotExposed: the hub has no MultiClusterService")
         .await;
 }
 
-async fn a_load_balancer(bed: &Bed) {
-    let space = bed.fleet.space("balancer").await;
+async fn a_load_balancer(env: &Environment) {
+    let space = env.fleet.space("balancer").await;
     let balancer = service("foo").port("http", 80).type_("LoadBalancer");
-    balancer.create(bed.fleet.hub(), &space).await;
+    balancer.create(env.fleet.hub(), &space).await;
     multi_cluster_service("foo")
         .type_("LoadBalancer")
         .create(&space)
         .await;
-    bed.says(
+    env.says(
         &space,
         0,
         "LoadBalancer: | is of type LoadBalancer | types: [CrossCluster]",
@@ -162,19 +162,19 @@ async fn a_load_balancer(bed: &Bed) {
     .await;
     let args = ["explain", "foo", "-n", space.name(), "-o", "yaml"];
     ends(
-        &bed.mcs(args).await,
+        &env.mcs(args).await,
         0,
         "ready: true | reason: LoadBalancer | exposure: Native",
     );
 }
 
-async fn pods_that_nobody_named(bed: &Bed) {
-    let space = bed.service("named", &["a", "c"]).await;
+async fn pods_that_nobody_named(env: &Environment) {
+    let space = env.service("named", &["a", "c"]).await;
     service("foo")
         .port("http", 80)
-        .create(bed.fleet.member("c"), &space)
+        .create(env.fleet.member("c"), &space)
         .await;
-    expose(bed, &space).await;
+    expose(env, &space).await;
     let said = "Copied | NotNamed: c has endpoints of its own | /spec/providerClusters/-";
-    bed.says(&space, 0, said).await;
+    env.says(&space, 0, said).await;
 }

@@ -85,7 +85,7 @@ fn what_is_written_stands_whatever_time_it_is() {
 }
 
 #[test]
-fn what_a_clock_wrote_that_was_far_ahead_is_written_anew() {
+fn what_a_clock_wrote_that_was_far_ahead_is_written_again() {
     let (older, younger) = (seen(2000, at(-86_400)), seen(1000, at(990)));
     let (place, to_write) = place_of("member1", &older, at(0));
     assert!(to_write && place.since == at(300), "{place:?}");

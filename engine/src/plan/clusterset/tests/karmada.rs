@@ -148,7 +148,7 @@ fn what_causeway_imported_first_is_kept_up_beside_karmadas_and_that_is_said() {
 }
 
 #[test]
-fn of_each_source_there_is_one_carrier_behind_a_service_of_causeways() {
+fn of_each_source_there_is_one_manager_behind_a_service_of_causeways() {
     let mut env = beside_karmada();
     let addresses = |env: &Environment| env.addresses("member2", "derived-foo");
     env.on("member1", source("foo-def", "10.1.0.7"))

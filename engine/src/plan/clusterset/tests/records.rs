@@ -33,7 +33,7 @@ fn imported_by(set_up: impl Fn(&str, &mut Environment)) -> Environment {
 }
 
 /// Another process takes over while the exporter is out of reach.
-fn in_doubt(env: &mut Environment) -> &mut Environment {
+fn unconfirmed(env: &mut Environment) -> &mut Environment {
     env.lose("member1").restart().forget_writes().settle()
 }
 
@@ -46,7 +46,7 @@ fn a_cluster_of_one_family_takes_no_address_from_those_of_two() {
     });
     let families = &derived(&env, "member3")["spec"]["ipFamilies"];
     assert_eq!(*families, json!(["IPv4", "IPv6"]));
-    in_doubt(&mut env).pass(GRACE + GRACE);
+    unconfirmed(&mut env).pass(GRACE + GRACE);
     assert_eq!(env.log(), Vec::<String>::new(), "{:#?}", env.written);
 }
 
@@ -60,7 +60,7 @@ fn definitions_without_the_newer_fields_lose_no_preference_and_no_hints() {
     });
     let preference = &derived(&env, "member3")["spec"]["trafficDistribution"];
     assert_eq!(*preference, "PreferSameZone");
-    in_doubt(&mut env).pass(GRACE + GRACE);
+    unconfirmed(&mut env).pass(GRACE + GRACE);
     assert_eq!(env.log(), Vec::<String>::new(), "{:#?}", env.written);
 }
 
@@ -110,7 +110,7 @@ fn an_import_that_somebody_deleted_is_recreated_from_the_members_own_service() {
         }
     });
     let before = held(&env, "member3");
-    in_doubt(&mut env)
+    unconfirmed(&mut env)
         .off("member3", Kind::Import, "foo")
         .settle();
     assert_eq!(held(&env, "member3"), before);
@@ -119,7 +119,7 @@ fn an_import_that_somebody_deleted_is_recreated_from_the_members_own_service() {
 #[test]
 fn what_is_left_where_both_are_gone_is_kept_until_the_exporter_is_known() {
     let mut env = imported_by(|_, _| {});
-    in_doubt(&mut env);
+    unconfirmed(&mut env);
     env.off("member3", Kind::Import, "foo")
         .off("member3", Kind::Service, "derived-foo")
         .settle();
@@ -141,7 +141,7 @@ fn a_foreign_import_keeps_what_it_has_while_the_exporter_is_unknown() {
     };
     env.on("member3", import.with(taken)).settle();
     let before = held(&env, "member3");
-    in_doubt(&mut env).pass(GRACE + GRACE);
+    unconfirmed(&mut env).pass(GRACE + GRACE);
     assert_eq!(held(&env, "member3"), before);
     assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
 }
