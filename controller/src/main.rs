@@ -151,7 +151,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
 }
 
 /// The seal of what is written on exports. A hub that refuses it is served all the same: then what clusters say of the age of their exports
-/// is believed.
+/// counts.
 ///
 /// # Errors
 /// Where the hub does not answer.

@@ -9,7 +9,7 @@ pub const FINALIZERS: [&str; 3] = [
     "karmada.io/mcs-endpointslice-dispatch-controller",
 ];
 
-/// How karmada-controller-manager is configured to leave MultiClusterServices alone.
+/// The flag by which karmada-controller-manager leaves MultiClusterServices alone.
 pub const GATE_OFF: &str = "--feature-gates=MultiClusterService=false";
-/// How it is told to carry them.
+/// The flag by which it manages them.
 pub const GATE_ON: &str = "--feature-gates=MultiClusterService=true";

@@ -28,8 +28,8 @@ impl Testbed {
     /// The programs of the Go module, built if they were not yet built from these sources. Takes
     /// about four minutes then, and says so on standard error.
     pub fn get() -> &'static Self {
-        static BED: OnceLock<Testbed> = OnceLock::new();
-        BED.get_or_init(|| Self {
+        static ENVIRONMENT: OnceLock<Testbed> = OnceLock::new();
+        ENVIRONMENT.get_or_init(|| Self {
             directory: build_once(),
             assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
         })

@@ -23,12 +23,12 @@ fn packets() -> bool {
 
 /// Three members with packets, and causeway at work; shared by the tests here.
 async fn env() -> Option<&'static Environment> {
-    static BED: OnceCell<Environment> = OnceCell::const_new();
+    static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
     if !packets() {
         return None;
     }
     let builder = || Environment::start(Fleet::builder().members(3).packets().clusterset());
-    Some(BED.get_or_init(builder).await)
+    Some(ENVIRONMENT.get_or_init(builder).await)
 }
 
 /// What a client on the cluster's node gets from a Service, when it gets something.
@@ -411,7 +411,7 @@ async fn traffic_goes_on_while_the_provider_s_api_server_and_the_controller_are_
 }
 
 #[tokio::test]
-async fn the_bed_carries_packets_along_a_slice_that_is_copied_by_hand() {
+async fn the_testbed_carries_packets_along_a_slice_that_is_copied_by_hand() {
     let Some(env) = env().await else { return };
     let space = env.fleet.space("hand").await;
     let [provider, consumer] = ["member1", "member2"].map(|name| env.fleet.member(name));

@@ -14,8 +14,8 @@ struct Environment {
 
 /// Two members and a controller that publishes.
 async fn env() -> &'static Fleet {
-    static BED: OnceCell<Environment> = OnceCell::const_new();
-    let env = BED.get_or_init(async || {
+    static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
+    let env = ENVIRONMENT.get_or_init(async || {
         let fleet = Fleet::builder().members(2).clusterset().start().await;
         let installation = Installation::new(&fleet).await;
         let launch = installation.controller().arg("--publish-exports");

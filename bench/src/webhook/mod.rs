@@ -151,12 +151,14 @@ fn memory(env: &Environment, name: &str) -> anyhow::Result<Row> {
 
 async fn nothing_was_refused(env: &Environment) -> anyhow::Result<()> {
     let metrics = env.webhook.metrics().await;
-    for verdict in ["denied", "error"] {
-        let name = "causeway_webhook_request_duration_seconds_count";
-        let count = metrics.get(name, &[("verdict", verdict)]);
+    let name = "causeway_webhook_request_duration_seconds_count";
+    let count = |decision| metrics.get(name, &[("decision", decision)]);
+    ensure!(count("allowed").is_some(), "no answer was counted");
+    for decision in ["denied", "error"] {
+        let count = count(decision);
         ensure!(
             count.unwrap_or_default() == 0.0,
-            "{count:?} answers were {verdict}"
+            "{count:?} answers were {decision}"
         );
     }
     Ok(())

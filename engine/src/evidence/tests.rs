@@ -48,24 +48,24 @@ enum Relist {
 }
 
 /// One watch of one API server, with its deletion guard, and all that follows from what it reports.
-struct Scene {
+struct Watched {
     env: Environment,
     cluster: &'static str,
     kind: Kind,
     guard: DeletionGuard,
 }
 
-impl Scene {
+impl Watched {
     /// The watch has listed all that there is.
     fn watching(cluster: &'static str, kind: Kind) -> Self {
-        let mut scene = Self {
+        let mut watched = Self {
             env: exposing(ALL),
             cluster,
             kind,
             guard: DeletionGuard::new(INTERVAL, false),
         };
-        scene.list(0..0);
-        scene
+        watched.list(0..0);
+        watched
     }
 
     /// The objects of the watched kind.
@@ -217,27 +217,27 @@ fn meta(object: &Value) -> ObjectMeta {
 /// the watch lists again; and how many count once a second list lacks them too. One that holds them ends every suspicion.
 type Row = (
     &'static str,
-    fn(&mut Scene) -> &mut Scene,
+    fn(&mut Watched) -> &mut Watched,
     (Range<usize>, usize, usize, Relist, usize),
 );
 
 fn check(cluster: &'static str, kind: Kind, table: &[Row]) {
     for (observed, observe, (lacking, deleted, suspended, relist, confirmed)) in table {
-        let mut scene = Scene::watching(cluster, kind);
-        observe(&mut scene);
+        let mut watched = Watched::watching(cluster, kind);
+        observe(&mut watched);
         assert_eq!(
-            scene.outcome(),
+            watched.outcome(),
             (*deleted, *suspended, *relist),
             "{observed}"
         );
-        scene.list_again(lacking.clone());
-        let (lost, suspended, _) = scene.outcome();
+        watched.list_again(lacking.clone());
+        let (lost, suspended, _) = watched.outcome();
         assert_eq!((lost, suspended), (*confirmed, 0), "{observed}, twice");
 
-        let mut scene = Scene::watching(cluster, kind);
-        observe(&mut scene);
-        scene.list_again(0..0).settle();
-        let (lost, suspended, _) = scene.outcome();
+        let mut watched = Watched::watching(cluster, kind);
+        observe(&mut watched);
+        watched.list_again(0..0).settle();
+        let (lost, suspended, _) = watched.outcome();
         let counted = if *relist == Relist::None { *deleted } else { 0 };
         assert!(
             suspended == 0 && lost <= counted,

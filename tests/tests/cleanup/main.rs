@@ -34,23 +34,24 @@ struct Environment {
 const MEMBERS: [&str; 5] = ["giver", "taker", "absent", "lost", "late"];
 
 async fn env() -> &'static Environment {
-    static BED: OnceCell<Environment> = OnceCell::const_new();
-    BED.get_or_init(async || {
-        let (reported, env) = oneshot::channel();
-        // The proxies are to outlive the test that came first.
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("a runtime");
-            runtime.block_on(async {
-                reported.send(Environment::start().await).ok();
-                pending::<()>().await;
+    static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
+    ENVIRONMENT
+        .get_or_init(async || {
+            let (reported, env) = oneshot::channel();
+            // The proxies are to outlive the test that came first.
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .expect("a runtime");
+                runtime.block_on(async {
+                    reported.send(Environment::start().await).ok();
+                    pending::<()>().await;
+                });
             });
-        });
-        env.await.expect("a env")
-    })
-    .await
+            env.await.expect("a env")
+        })
+        .await
 }
 
 impl Environment {

@@ -63,7 +63,7 @@ impl Environment {
 #[tokio::test]
 async fn services_go_from_karmada_to_causeway_and_what_is_not_replaced_is_left() {
     let env = Environment::start().await;
-    what_karmada_carries_is_judged_by_its_own_slices(&env).await;
+    what_karmada_carries_is_decided_by_its_own_slices(&env).await;
     a_gate_that_is_on_is_found(&env).await;
     a_service_is_adopted_without_a_gap(&env).await;
     what_was_interrupted_is_gone_on_with(&env).await;
@@ -76,8 +76,8 @@ async fn services_go_from_karmada_to_causeway_and_what_is_not_replaced_is_left()
     causeway_goes_and_the_services_stay(&env).await;
 }
 
-async fn what_karmada_carries_is_judged_by_its_own_slices(env: &Environment) {
-    let carried = Carried::new(&env.fleet, "judged").await;
+async fn what_karmada_carries_is_decided_by_its_own_slices(env: &Environment) {
+    let carried = Carried::new(&env.fleet, "decided").await;
     let space = &carried.space;
     let words = |command: &'static str| {
         let words = [command, "foo", "-n", space.name()];
@@ -100,7 +100,7 @@ async fn what_karmada_carries_is_judged_by_its_own_slices(env: &Environment) {
     let stale = format!(
         "1 ready | NotDispatchedByKarmada: | StaleEndpoints: b offers 10.99.0.9 of a | {remedy}"
     );
-    eventually("the third endpoint is there, and judged", SOON, || async {
+    eventually("the third endpoint is there, and counted", SOON, || async {
         let output = words("explain").await;
         let missing = stale
             .split(" | ")

@@ -75,7 +75,7 @@ async fn exports_imports_conflicts_and_derived_addresses_are_shown() {
         "\"foo\" not found | neither a MultiClusterService on the hub nor a ServiceExport",
     );
     an_export_without_a_service_is_not_well(&set, &space).await;
-    an_export_is_waited_for_and_told_of(&set, &space).await;
+    an_export_is_waited_for_and_reported(&set, &space).await;
     a_conflict_is_shown_and_is_well(&set, &space).await;
     an_import_that_nobody_exports_is_not_well(&set, &space).await;
     both_ways_to_one_name_are_shown(&set, &space).await;
@@ -111,7 +111,7 @@ async fn an_export_without_a_service_is_not_well(set: &Set, space: &Space<'_>) {
     member.kubectl(delete).await.ok();
 }
 
-async fn an_export_is_waited_for_and_told_of(set: &Set, space: &Space<'_>) {
+async fn an_export_is_waited_for_and_reported(set: &Set, space: &Space<'_>) {
     set.exporter(space, "member1", 80).await;
     let waited = set
         .status(space, &["foo", "--wait", "--timeout=60s", "-o=json"])

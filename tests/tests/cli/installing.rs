@@ -449,7 +449,7 @@ async fn the_controller_is_waited_for(
 }
 
 #[tokio::test]
-async fn when_install_says_that_it_is_ready_the_webhook_judges() {
+async fn when_install_says_that_it_is_ready_the_webhook_decides() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();
     let address = match fleet.endpoint_address() {
@@ -481,7 +481,7 @@ async fn when_install_says_that_it_is_ready_the_webhook_judges() {
 
     let removed = mcs(&fleet, hub, "uninstall --yes").await;
     ends(&removed, 0, "secret/causeway-webhook-tls deleted");
-    eventually("nobody judges any more", SOON, async || {
+    eventually("nobody decides any more", SOON, async || {
         let made = hub.apply(&lonely).await;
         made.exit.success().then_some(()).ok_or(made.stderr)
     })

@@ -15,8 +15,8 @@ mod explain;
 mod installing;
 mod joining;
 mod misplaced;
+mod problems;
 mod status;
-mod trouble;
 
 use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::kubectl::Output;
@@ -35,18 +35,19 @@ struct Environment {
 }
 
 async fn env() -> &'static Environment {
-    static BED: OnceCell<Environment> = OnceCell::const_new();
-    BED.get_or_init(|| async {
-        let fleet = Fleet::builder().members(7).start().await;
-        let installation = Installation::new(&fleet).await;
-        let controller = installation.controller().start().await;
-        Environment {
-            fleet,
-            installation,
-            _controller: controller,
-        }
-    })
-    .await
+    static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
+    ENVIRONMENT
+        .get_or_init(|| async {
+            let fleet = Fleet::builder().members(7).start().await;
+            let installation = Installation::new(&fleet).await;
+            let controller = installation.controller().start().await;
+            Environment {
+                fleet,
+                installation,
+                _controller: controller,
+            }
+        })
+        .await
 }
 
 impl Environment {

@@ -76,14 +76,14 @@ async fn an_export_on_a_hub_that_is_no_member_is_reported_of_with_what_to_type()
     service_export("later").create(hub, &space).await;
     let all = eventually("an Event tells of the next one", SOON, async || {
         let all = events(hub, &space).await;
-        let is_told = all
+        let is_reported = all
             .iter()
             .any(|one| one.starts_with("ServiceExport/later "));
-        is_told.then_some(all)
+        is_reported.then_some(all)
     });
     assert_eq!(of_foo(&all.await), reported);
 
-    who_may_not_see_it_is_not_told(&installation, hub, &space).await;
+    who_may_not_see_it_gets_no_report(&installation, hub, &space).await;
     for (kind, name) in [("export", "foo"), ("export", "later"), ("import", "bar")] {
         let kind = format!("service{kind}");
         hub.kubectl(["delete", &kind, name, "-n", n]).await.ok();
@@ -93,7 +93,7 @@ async fn an_export_on_a_hub_that_is_no_member_is_reported_of_with_what_to_type()
 }
 
 /// Somebody who sees causeway's objects on the hub, and neither ServiceExports nor ServiceImports.
-async fn who_may_not_see_it_is_not_told(
+async fn who_may_not_see_it_gets_no_report(
     installation: &Installation,
     hub: &Cluster,
     space: &Space<'_>,

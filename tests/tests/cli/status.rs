@@ -4,7 +4,7 @@ use serde_json::Value;
 use crate::{Environment, ends, env, json};
 
 #[tokio::test]
-async fn a_service_is_waited_for_and_told_of() {
+async fn a_service_is_waited_for_and_reported() {
     let env = env().await;
     let (hub, member) = (env.fleet.hub(), env.fleet.member("member4"));
     ends(&env.join("member4", member).await, 0, "");
@@ -52,7 +52,7 @@ async fn a_service_is_waited_for_and_told_of() {
     );
 
     is_waited_for(env, &space).await;
-    is_told_of(env, name).await;
+    is_reported(env, name).await;
 }
 
 async fn is_waited_for(env: &Environment, space: &Space<'_>) {
@@ -87,7 +87,7 @@ async fn is_waited_for(env: &Environment, space: &Space<'_>) {
     assert_eq!(reported["members"][0]["service"], "yes", "{reported}");
 }
 
-async fn is_told_of(env: &Environment, name: &str) {
+async fn is_reported(env: &Environment, name: &str) {
     let details = env.mcs(["status", "foo", "-n", name]).await;
     ends(
         &details,

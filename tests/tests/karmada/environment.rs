@@ -18,22 +18,23 @@ pub(crate) const NOTICED: Duration = Duration::from_secs(60);
 pub(crate) const HUB: &str = "mcs.causeway.dev/hub";
 
 async fn env() -> &'static Environment {
-    static BED: OnceCell<Environment> = OnceCell::const_new();
-    BED.get_or_init(async || {
-        let fleet = Fleet::builder().members(3).start().await;
-        Karmada::install(&fleet).await;
-        let env = Environment::of(fleet).await;
-        let known = [
-            "wait",
-            "--for=condition=Ready",
-            "--all",
-            "clusters",
-            "--timeout=60s",
-        ];
-        env.fleet.hub().kubectl(known).await.ok();
-        env
-    })
-    .await
+    static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
+    ENVIRONMENT
+        .get_or_init(async || {
+            let fleet = Fleet::builder().members(3).start().await;
+            Karmada::install(&fleet).await;
+            let env = Environment::of(fleet).await;
+            let known = [
+                "wait",
+                "--for=condition=Ready",
+                "--all",
+                "clusters",
+                "--timeout=60s",
+            ];
+            env.fleet.hub().kubectl(known).await.ok();
+            env
+        })
+        .await
 }
 
 /// One test's namespace and its Karmada, and words for what tests here do again and again.

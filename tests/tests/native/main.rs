@@ -19,17 +19,18 @@ struct Environment {
 }
 
 async fn env() -> &'static Environment {
-    static BED: OnceCell<Environment> = OnceCell::const_new();
-    BED.get_or_init(async || {
-        let fleet = Fleet::builder().members(3).start().await;
-        let installation = Installation::new(&fleet).await;
-        let controller = installation.controller().start().await;
-        for member in fleet.members() {
-            installation.join(member).await;
-        }
-        Environment { fleet, controller }
-    })
-    .await
+    static ENVIRONMENT: OnceCell<Environment> = OnceCell::const_new();
+    ENVIRONMENT
+        .get_or_init(async || {
+            let fleet = Fleet::builder().members(3).start().await;
+            let installation = Installation::new(&fleet).await;
+            let controller = installation.controller().start().await;
+            for member in fleet.members() {
+                installation.join(member).await;
+            }
+            Environment { fleet, controller }
+        })
+        .await
 }
 
 /// One test's namespace, and words for what tests here do again and again.

@@ -18,7 +18,7 @@ use self::exported::Exported;
 use self::native::Exposed;
 use crate::observer::Sight;
 use crate::random::Random;
-use crate::scene::{Key, Scene};
+use crate::snapshot::{Key, Snapshot};
 
 /// The namespaces of services that change.
 const NAMESPACES: [&str; 3] = ["red", "green", "blue"];
@@ -145,12 +145,12 @@ impl Churn {
     }
 
     /// What was deleted and is still there.
-    pub(super) fn still_there(&self, scene: &Scene) -> Vec<String> {
+    pub(super) fn still_there(&self, snapshot: &Snapshot) -> Vec<String> {
         let mut found = Vec::new();
         for key in self
             .leaving
             .iter()
-            .filter(|key| scene.exposed.contains_key(*key))
+            .filter(|key| snapshot.exposed.contains_key(*key))
         {
             found.push(format!(
                 "MultiClusterService {key:?} was deleted and is still there"
@@ -158,8 +158,11 @@ impl Churn {
         }
         for namespace in &self.without {
             let is_it = |name: &String| name == namespace;
-            let members = scene.members.values().flat_map(|member| &member.namespaces);
-            if members.chain(&scene.namespaces).any(is_it) {
+            let members = snapshot
+                .members
+                .values()
+                .flat_map(|member| &member.namespaces);
+            if members.chain(&snapshot.namespaces).any(is_it) {
                 found.push(format!(
                     "namespace {namespace} was deleted and is still there"
                 ));

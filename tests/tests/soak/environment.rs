@@ -22,7 +22,7 @@ use super::memory::{Memory, resident};
 use super::observer::{Observer, Sight};
 use super::oracle::{self, Lines};
 use super::random::Random;
-use super::scene::Scene;
+use super::snapshot::Snapshot;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 const CLUSTERS: [&str; 4] = ["hub", "member1", "member2", "member3"];
@@ -302,14 +302,14 @@ impl Environment {
         let deadline = Instant::now() + HEALED;
         let mut said = Instant::now();
         let lines = loop {
-            let scene = Scene::now(&self.fleet, &self.clients).await;
-            let mut differences = self.churn.still_there(&scene);
+            let snapshot = Snapshot::now(&self.fleet, &self.clients).await;
+            let mut differences = self.churn.still_there(&snapshot);
             let blind = self
                 .observers
                 .iter()
-                .filter(|observer| !observer.has_seen(&scene));
+                .filter(|observer| !observer.has_seen(&snapshot));
             differences.extend(blind.map(|_| "a observer has not seen all yet".to_owned()));
-            match oracle::check(&scene) {
+            match oracle::check(&snapshot) {
                 Ok(lines) if differences.is_empty() => break lines,
                 Ok(_) => {}
                 Err(found) => differences.extend(found),

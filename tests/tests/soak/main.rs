@@ -13,7 +13,7 @@ mod memory;
 mod observer;
 mod oracle;
 mod random;
-mod scene;
+mod snapshot;
 
 use std::time::{Duration, Instant};
 

@@ -13,7 +13,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio::task::AbortHandle;
 
-use crate::scene::{Key, Scene, is_copy, key, label};
+use crate::snapshot::{Key, Snapshot, is_copy, key, label};
 
 /// What was seen of an endpoint in a consumer that is not to be while nothing was changed about its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl Observer {
     }
 
     /// Whether it has seen all that is there now.
-    pub(super) fn has_seen(&self, scene: &Scene) -> bool {
-        let there = scene.members[&self.member].slices.iter();
+    pub(super) fn has_seen(&self, snapshot: &Snapshot) -> bool {
+        let there = snapshot.members[&self.member].slices.iter();
         let copies = there.filter(|(_, slice)| is_copy(slice));
         let there = copies.map(|(key, slice)| (key, slice.metadata.resource_version.as_ref()));
         let seen = lock(&self.seen);

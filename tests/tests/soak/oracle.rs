@@ -10,7 +10,7 @@ mod ports;
 use std::collections::BTreeMap;
 
 use self::ports::Port;
-use super::scene::Scene;
+use super::snapshot::Snapshot;
 
 /// Lines, and how often each occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,11 +49,11 @@ impl Lines {
 ///
 /// # Errors
 /// The differences.
-pub(super) fn check(scene: &Scene) -> Result<Lines, Vec<String>> {
+pub(super) fn check(snapshot: &Snapshot) -> Result<Lines, Vec<String>> {
     let mut expected = Lines::default();
-    native::tell(scene, &mut expected);
-    clusterset::tell(scene, &mut expected);
-    let actual = actual::tell(scene);
+    native::tell(snapshot, &mut expected);
+    clusterset::tell(snapshot, &mut expected);
+    let actual = actual::tell(snapshot);
     let differences = Lines::differences(&expected, &actual);
     if differences.is_empty() {
         Ok(expected)

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{Churn, NATIVE};
 use crate::random::Random;
-use crate::scene::label;
+use crate::snapshot::label;
 
 impl Churn {
     /// A slice made by hand, or it goes.

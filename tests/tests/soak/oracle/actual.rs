@@ -9,18 +9,18 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::ports::{self, endpoint, is_headless};
 use super::{Lines, clusterset, native};
-use crate::scene::{Key, Member, Scene, is_copy, label};
+use crate::snapshot::{Key, Member, Snapshot, is_copy, label};
 
-pub(super) fn tell(scene: &Scene) -> Lines {
+pub(super) fn tell(snapshot: &Snapshot) -> Lines {
     let mut lines = Lines::default();
-    for (key, exposed) in &scene.exposed {
+    for (key, exposed) in &snapshot.exposed {
         let ready = native::is_ready(exposed);
-        lines.tell(native::object(scene, key, exposed, ready));
+        lines.tell(native::object(snapshot, key, exposed, ready));
     }
-    for (name, member) in &scene.members {
+    for (name, member) in &snapshot.members {
         let services = member.services.iter();
-        for (key, service) in services.filter(|(_, service)| scene.bears_label(*service)) {
-            match scene.is_ours(service) {
+        for (key, service) in services.filter(|(_, service)| snapshot.bears_label(*service)) {
+            match snapshot.is_ours(service) {
                 true => tell_service(name, key, service, &mut lines),
                 false => lines.tell(format!(
                     "{name}: Service {key:?}, which somebody applied, bears the label"
@@ -28,10 +28,10 @@ pub(super) fn tell(scene: &Scene) -> Lines {
             }
         }
         let imports = member.imports.iter();
-        for (key, object) in imports.filter(|(_, object)| scene.is_ours(*object)) {
+        for (key, object) in imports.filter(|(_, object)| snapshot.is_ours(*object)) {
             tell_import(name, member, key, object, &mut lines);
         }
-        tell_copies(scene, name, member, &mut lines);
+        tell_copies(snapshot, name, member, &mut lines);
     }
     lines
 }
@@ -75,7 +75,7 @@ fn tell_import(name: &str, member: &Member, key: &Key, object: &ServiceImport, l
     }
 }
 
-fn tell_copies(scene: &Scene, name: &str, member: &Member, lines: &mut Lines) {
+fn tell_copies(snapshot: &Snapshot, name: &str, member: &Member, lines: &mut Lines) {
     let mut sources = BTreeSet::new();
     for (key, slice) in &member.slices {
         if !is_copy(slice) {
@@ -88,7 +88,7 @@ fn tell_copies(scene: &Scene, name: &str, member: &Member, lines: &mut Lines) {
             None => ("native", service),
         };
         let source = source(slice);
-        if !has_slice(scene, from, &source) {
+        if !has_slice(snapshot, from, &source) {
             lines.tell(format!(
                 "{name}: copy {key:?} of {source}, which {from} has not"
             ));
@@ -124,8 +124,8 @@ fn source(copy: &EndpointSlice) -> String {
     source.split('/').next().unwrap_or_default().to_owned()
 }
 
-fn has_slice(scene: &Scene, member: &str, uid: &str) -> bool {
-    let slices = scene
+fn has_slice(snapshot: &Snapshot, member: &str, uid: &str) -> bool {
+    let slices = snapshot
         .members
         .get(member)
         .into_iter()

@@ -7,7 +7,7 @@ use causeway::api::multicluster::{HEADLESS, ServiceExport, ServiceImport};
 use super::native::{Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
 use super::{Lines, listed};
-use crate::scene::{Key, Member, Scene};
+use crate::snapshot::{Key, Member, Snapshot};
 
 /// A member that exports a Service, and since when.
 struct Exporter<'a> {
@@ -18,14 +18,14 @@ struct Exporter<'a> {
     headless: bool,
 }
 
-pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
-    let mut exporters = exporters(scene);
+pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
+    let mut exporters = exporters(snapshot);
     for of_one in exporters.values_mut() {
         // The export that was seen first decides, then the oldest; of two that are as old, the first by name.
         of_one.sort_by_key(|exporter| (exporter.since.clone(), exporter.name));
     }
-    for (consumer, member) in joined(scene) {
-        let by_people = by_people(scene, member);
+    for (consumer, member) in joined(snapshot) {
+        let by_people = by_people(snapshot, member);
         let keys: BTreeSet<&Key> = exporters.keys().chain(by_people.keys()).collect();
         for key in keys.into_iter().filter(|key| has_namespace(member, &key.0)) {
             let of_one = exporters.get(key).map_or(&[][..], Vec::as_slice);
@@ -55,9 +55,9 @@ pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
 }
 
 /// The imports that people made.
-fn by_people<'a>(scene: &Scene, member: &'a Member) -> BTreeMap<Key, &'a ServiceImport> {
+fn by_people<'a>(snapshot: &Snapshot, member: &'a Member) -> BTreeMap<Key, &'a ServiceImport> {
     let imports = member.imports.iter();
-    let foreign = imports.filter(|(_, import)| !scene.is_ours(*import));
+    let foreign = imports.filter(|(_, import)| !snapshot.is_ours(*import));
     foreign.map(|(key, import)| (key.clone(), import)).collect()
 }
 
@@ -71,14 +71,14 @@ pub(super) fn of_import(import: &ServiceImport) -> (bool, Vec<Port>) {
     (import.spec.type_ == HEADLESS, ports.collect())
 }
 
-fn joined(scene: &Scene) -> impl Iterator<Item = (&str, &Member)> {
-    let joined = scene.joined.iter();
-    joined.map(|name| (name.as_str(), &scene.members[name]))
+fn joined(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &Member)> {
+    let joined = snapshot.joined.iter();
+    joined.map(|name| (name.as_str(), &snapshot.members[name]))
 }
 
-fn exporters(scene: &Scene) -> BTreeMap<Key, Vec<Exporter<'_>>> {
+fn exporters(snapshot: &Snapshot) -> BTreeMap<Key, Vec<Exporter<'_>>> {
     let mut found: BTreeMap<Key, Vec<_>> = BTreeMap::new();
-    for (name, member) in joined(scene) {
+    for (name, member) in joined(snapshot) {
         for (key, export) in &member.exports {
             let Some(service) = member.services.get(key) else {
                 continue;

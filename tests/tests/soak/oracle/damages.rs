@@ -1,4 +1,4 @@
-//! The oracle sees what is wrong: a scene in which all is as it should be, and what may become of it.
+//! The oracle sees what is wrong: a snapshot in which all is as it should be, and what may become of it.
 
 use causeway::api::labels;
 use causeway::api::multicluster::ServiceImport;
@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::check;
-use crate::scene::{Key, Member, Scene};
+use crate::snapshot::{Key, Member, Snapshot};
 
 fn of<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).expect("an object")
@@ -80,7 +80,7 @@ fn member<const S: usize>(
 }
 
 /// `web` is provided by a and consumed by b; `api` is exported by a, and so imported everywhere.
-fn scene() -> Scene {
+fn snapshot() -> Snapshot {
     let exposed = of(json!({
         "metadata": { "name": "web", "namespace": "red" },
         "spec": { "types": ["CrossCluster"], "providerClusters": [{ "name": "a" }], "consumerClusters": [{ "name": "b" }] },
@@ -106,7 +106,7 @@ fn scene() -> Scene {
         ("b", member([consumed], [copied("copy", "web", "web-1")])),
         ("c", member([], [])),
     ];
-    Scene {
+    Snapshot {
         hub: "the-hub".to_owned(),
         namespaces: vec!["red".to_owned()],
         exposed: [(key("web"), exposed)].into(),
@@ -118,22 +118,25 @@ fn scene() -> Scene {
     }
 }
 
-fn in_b(scene: &mut Scene) -> &mut Member {
-    scene.members.get_mut("b").expect("b")
+fn in_b(snapshot: &mut Snapshot) -> &mut Member {
+    snapshot.members.get_mut("b").expect("b")
 }
 
-fn copy(scene: &mut Scene) -> &mut EndpointSlice {
-    in_b(scene).slices.get_mut(&key("copy")).expect("the copy")
+fn copy(snapshot: &mut Snapshot) -> &mut EndpointSlice {
+    in_b(snapshot)
+        .slices
+        .get_mut(&key("copy"))
+        .expect("the copy")
 }
 
-/// What is done to the scene, and what is said of it.
-type Damage = (fn(&mut Scene), &'static [&'static str]);
+/// What is done to the snapshot, and what is said of it.
+type Damage = (fn(&mut Snapshot), &'static [&'static str]);
 
 const DAMAGES: [Damage; 13] = [
     (|_| {}, &[]),
     (
-        |scene| {
-            in_b(scene).slices.remove(&key("copy"));
+        |snapshot| {
+            in_b(snapshot).slices.remove(&key("copy"));
         },
         &[
             "missing (0 of 1): b: native endpoint of red/web from a: 10.1.0.1",
@@ -141,10 +144,10 @@ const DAMAGES: [Damage; 13] = [
         ],
     ),
     (
-        |scene| {
-            let mut twice = copy(scene).clone();
+        |snapshot| {
+            let mut twice = copy(snapshot).clone();
             twice.metadata.name = Some("another".to_owned());
-            in_b(scene).slices.insert(key("another"), twice);
+            in_b(snapshot).slices.insert(key("another"), twice);
         },
         &[
             "too many (2 of 1): b: native endpoint",
@@ -153,14 +156,14 @@ const DAMAGES: [Damage; 13] = [
         ],
     ),
     (
-        |scene| {
-            copy(scene).endpoints.truncate(1);
+        |snapshot| {
+            copy(snapshot).endpoints.truncate(1);
         },
         &["missing (0 of 1): b: native endpoint of red/web from a: 10.1.0.2"],
     ),
     (
-        |scene| {
-            let a = scene.members.get_mut("a").expect("a");
+        |snapshot| {
+            let a = snapshot.members.get_mut("a").expect("a");
             a.slices.remove(&key("web-1"));
         },
         &[
@@ -170,42 +173,42 @@ const DAMAGES: [Damage; 13] = [
         ],
     ),
     (
-        |scene| {
+        |snapshot| {
             let unready = of(json!({ "ready": false }));
-            copy(scene).endpoints[0].conditions = Some(unready);
+            copy(snapshot).endpoints[0].conditions = Some(unready);
         },
         &["missing (0 of 1): b", "too many (1 of 0): b"],
     ),
     (
-        |scene| {
-            let there = in_b(scene).services[&key("web")].clone();
-            let c = scene.members.get_mut("c").expect("c");
+        |snapshot| {
+            let there = in_b(snapshot).services[&key("web")].clone();
+            let c = snapshot.members.get_mut("c").expect("c");
             c.services.insert(key("web"), there);
         },
         &["too many (1 of 0): c: Service red/web"],
     ),
     (
-        |scene| {
-            in_b(scene).services.remove(&key("web"));
+        |snapshot| {
+            in_b(snapshot).services.remove(&key("web"));
         },
         &["missing (0 of 1): b: Service red/web"],
     ),
     (
-        |scene| {
-            in_b(scene).imports.clear();
+        |snapshot| {
+            in_b(snapshot).imports.clear();
         },
         &["missing (0 of 1): b: ServiceImport red/api ClusterSetIP"],
     ),
     (
-        |scene| {
-            let import = in_b(scene).imports.get_mut(&key("api")).expect("api");
+        |snapshot| {
+            let import = in_b(snapshot).imports.get_mut(&key("api")).expect("api");
             import.spec.ips = vec!["10.0.0.9".to_owned()];
         },
         &["has [\"10.0.0.9\"] and not [\"10.0.0.1\"]"],
     ),
     (
-        |scene| {
-            in_b(scene).slices.remove(&key("imported"));
+        |snapshot| {
+            in_b(snapshot).slices.remove(&key("imported"));
         },
         &[
             "b: imported endpoint of red/api from a: 10.1.0.1",
@@ -213,8 +216,8 @@ const DAMAGES: [Damage; 13] = [
         ],
     ),
     (
-        |scene| {
-            scene.joined.pop();
+        |snapshot| {
+            snapshot.joined.pop();
         },
         &[
             "c: Service red/derived-api",
@@ -224,7 +227,7 @@ const DAMAGES: [Damage; 13] = [
         ],
     ),
     (
-        |scene| scene.exposed.get_mut(&key("web")).expect("web").status = None,
+        |snapshot| snapshot.exposed.get_mut(&key("web")).expect("web").status = None,
         &[
             "missing (0 of 1): hub: MultiClusterService red/web Ready=True",
             "Ready=unsaid",
@@ -235,7 +238,7 @@ const DAMAGES: [Damage; 13] = [
 #[test]
 fn the_oracle_sees_what_is_missing_too_many_or_different() {
     for (number, (damage, expected)) in DAMAGES.into_iter().enumerate() {
-        let mut damaged = scene();
+        let mut damaged = snapshot();
         damage(&mut damaged);
         let said = check(&damaged).err().unwrap_or_default();
         assert_eq!(said.len(), expected.len(), "damage {number}: {said:#?}");

@@ -7,14 +7,14 @@ use k8s_openapi::api::core::v1::Service;
 
 use super::ports::{self, Port, endpoint, is_headless, translated};
 use super::{Lines, listed};
-use crate::scene::{Key, Member, Scene, is_applied, is_copy, label};
+use crate::snapshot::{Key, Member, Snapshot, is_applied, is_copy, label};
 
-pub(super) fn tell(scene: &Scene, lines: &mut Lines) {
-    for (key, exposed) in &scene.exposed {
-        lines.tell(object(scene, key, exposed, "True"));
-        if let Some(service) = scene.services.get(key).filter(|_| crosses(exposed)) {
+pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
+    for (key, exposed) in &snapshot.exposed {
+        lines.tell(object(snapshot, key, exposed, "True"));
+        if let Some(service) = snapshot.services.get(key).filter(|_| crosses(exposed)) {
             let reported = Reported {
-                scene,
+                snapshot,
                 key,
                 exposed,
                 service,
@@ -35,19 +35,19 @@ fn crosses(exposed: &MultiClusterService) -> bool {
 
 /// A MultiClusterService, with its Ready where that follows from the objects.
 pub(super) fn object(
-    scene: &Scene,
+    snapshot: &Snapshot,
     key: &Key,
     exposed: &MultiClusterService,
     ready: &str,
 ) -> String {
     let (namespace, name) = key;
-    let has_namespace = |member: &String| has_namespace(&scene.members[member], namespace);
+    let has_namespace = |member: &String| has_namespace(&snapshot.members[member], namespace);
     // What somebody applied may lack ports that are exposed since.
     let is_applied = |member: &Member| member.services.get(key).is_some_and(is_applied);
     let settled = crosses(exposed)
-        && !scene.members.values().any(is_applied)
-        && scene.joined.iter().all(has_namespace)
-        && all_named(exposed).all(|name| scene.joined.contains(name));
+        && !snapshot.members.values().any(is_applied)
+        && snapshot.joined.iter().all(has_namespace)
+        && all_named(exposed).all(|name| snapshot.joined.contains(name));
     let ready = if settled { ready } else { "?" };
     format!("hub: MultiClusterService {namespace}/{name} Ready={ready}")
 }
@@ -74,7 +74,7 @@ pub(super) fn has_namespace(member: &Member, name: &str) -> bool {
 
 /// One MultiClusterService with its Service.
 struct Reported<'a> {
-    scene: &'a Scene,
+    snapshot: &'a Snapshot,
     key: &'a Key,
     exposed: &'a MultiClusterService,
     service: &'a Service,
@@ -86,8 +86,8 @@ impl Reported<'_> {
         let meant = |name: &&String| {
             selected.is_empty() || selected.iter().any(|selector| selector.name == **name)
         };
-        let joined = self.scene.joined.iter().filter(meant);
-        let members = joined.map(|name| (name, &self.scene.members[name]));
+        let joined = self.snapshot.joined.iter().filter(meant);
+        let members = joined.map(|name| (name, &self.snapshot.members[name]));
         members
             .filter(|(_, member)| has_namespace(member, &self.key.0))
             .collect()
@@ -103,7 +103,7 @@ impl Reported<'_> {
     /// The Service of that name that the member has by itself: it is used as it is.
     fn own_service<'m>(&self, member: &'m Member) -> Option<&'m Service> {
         let service = member.services.get(self.key)?;
-        (!self.scene.is_ours(service)).then_some(service)
+        (!self.snapshot.is_ours(service)).then_some(service)
     }
 
     /// The ports of the Service in a member.

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 pub(super) type Key = (String, String);
 
 /// The hub and its members.
-pub(super) struct Scene {
+pub(super) struct Snapshot {
     /// The UID of the hub's kube-system namespace, which every object of causeway's bears.
     pub(super) hub: String,
     pub(super) namespaces: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct Member {
     pub(super) imports: BTreeMap<Key, ServiceImport>,
 }
 
-impl Scene {
+impl Snapshot {
     pub(super) async fn now(fleet: &Fleet, clients: &BTreeMap<String, Client>) -> Self {
         let hub = clients["hub"].clone();
         let everything = ListParams::default();
