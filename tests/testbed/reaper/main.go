@@ -62,7 +62,7 @@ type answer struct {
 	Signal int    `json:"signal,omitempty"`
 }
 
-type keeper struct {
+type reaper struct {
 	running map[uint64]*exec.Cmd
 	exits   chan answer
 	undos   []undo
@@ -75,7 +75,7 @@ func main() {
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
 
-	k := &keeper{running: map[uint64]*exec.Cmd{}, exits: make(chan answer)}
+	k := &reaper{running: map[uint64]*exec.Cmd{}, exits: make(chan answer)}
 	requests := make(chan request)
 	go read(requests)
 	for {
@@ -103,7 +103,7 @@ func read(requests chan<- request) {
 	for lines.Scan() {
 		var r request
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			fmt.Fprintln(os.Stderr, "keeper: a request that cannot be read:", err)
+			fmt.Fprintln(os.Stderr, "reaper: a request that cannot be read:", err)
 			return
 		}
 		requests <- r
@@ -115,7 +115,7 @@ func reply(a answer) {
 	_ = json.NewEncoder(os.Stdout).Encode(a)
 }
 
-func (k *keeper) do(r request) answer {
+func (k *reaper) do(r request) answer {
 	a := answer{ID: r.ID}
 	var err error
 	switch {
@@ -137,7 +137,7 @@ func (k *keeper) do(r request) answer {
 	return a
 }
 
-func (k *keeper) start(id uint64, s *start) (int, error) {
+func (k *reaper) start(id uint64, s *start) (int, error) {
 	cmd := exec.Command(s.Program, s.Args...)
 	cmd.Dir = s.Directory
 	cmd.Env = os.Environ()
@@ -205,7 +205,7 @@ func ended(id uint64, failure error, cmd *exec.Cmd) answer {
 	return a
 }
 
-func (k *keeper) signal(s *raise) error {
+func (k *reaper) signal(s *raise) error {
 	cmd, ok := k.running[s.Program]
 	if !ok {
 		return fmt.Errorf("program %d is not running", s.Program)
@@ -213,7 +213,7 @@ func (k *keeper) signal(s *raise) error {
 	return cmd.Process.Signal(syscall.Signal(s.Number))
 }
 
-func (k *keeper) forget(id uint64) {
+func (k *reaper) forget(id uint64) {
 	kept := k.undos[:0]
 	for _, u := range k.undos {
 		if u.id != id {
@@ -223,11 +223,11 @@ func (k *keeper) forget(id uint64) {
 	k.undos = kept
 }
 
-func (k *keeper) end() {
+func (k *reaper) end() {
 	for _, cmd := range k.running {
 		// A group of its own: what the program itself started goes too.
 		if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
-			fmt.Fprintf(os.Stderr, "keeper: cannot end %s: %v\n", cmd.Path, err)
+			fmt.Fprintf(os.Stderr, "reaper: cannot end %s: %v\n", cmd.Path, err)
 		}
 	}
 	deadline := time.After(patience)
@@ -236,13 +236,13 @@ func (k *keeper) end() {
 		case e := <-k.exits:
 			delete(k.running, e.Exited)
 		case <-deadline:
-			fmt.Fprintf(os.Stderr, "keeper: %d programs do not end\n", len(k.running))
+			fmt.Fprintf(os.Stderr, "reaper: %d programs do not end\n", len(k.running))
 			k.running = nil
 		}
 	}
 	for i := len(k.undos) - 1; i >= 0; i-- {
 		if err := k.undos[i].undo(); err != nil {
-			fmt.Fprintln(os.Stderr, "keeper:", err)
+			fmt.Fprintln(os.Stderr, "reaper:", err)
 		}
 	}
 }
