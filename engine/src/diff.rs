@@ -74,14 +74,7 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         };
         let leaves = native.is_some_and(|members| !members.contains_key(name));
         let native_member = native.and_then(|members| members.get(name));
-        let native_copies = native_member.map(|desired| &desired.copies);
-        let imported_copies = desired
-            .clusterset
-            .imports
-            .of(name)
-            .map(|desired| &desired.copies);
-        let mut copies = native_copies.into_iter().chain(imported_copies);
-        if copies.any(|desired| desired.taken_names(member, key).next().is_some()) {
+        if target.has_taken_names(native_member, desired) {
             diff.again_at = Some(moment.now.after(TAKEN));
         }
         let ahead = &mut diff.ahead;
@@ -110,6 +103,15 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    /// Whether something else has the name of a copy that the member should hold.
+    fn has_taken_names(&self, native: Option<&DesiredMember>, desired: &Desired) -> bool {
+        let native = native.map(|desired| &desired.copies);
+        let imported = desired.clusterset.imports.of(self.name);
+        let imported = imported.map(|desired| &desired.copies);
+        let mut all = native.into_iter().chain(imported);
+        all.any(|copies| copies.taken_names(self.member, self.key).next().is_some())
+    }
+
     fn native_writes(&self, desired: Option<&DesiredMember>, ahead: &mut Vec<Ahead>) -> Vec<Write> {
         let Some(desired) = desired else {
             let service = self

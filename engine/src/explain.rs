@@ -12,13 +12,13 @@ mod karmada;
 mod member;
 mod native;
 mod observed;
+mod providers;
 mod reason;
 mod report;
 mod reported;
 
 use causeway::domain::ServiceKey;
 
-use self::exposure::Exposure;
 pub use self::reason::{Diagnosis, Reason};
 pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
@@ -54,7 +54,7 @@ pub fn explain(
         key,
     };
     let mut exposures = native::report(&facts).into_iter().collect::<Vec<_>>();
-    exposures.extend(clusterset::exposure(&facts).map(Exposure::report));
+    exposures.extend(clusterset::exposure(&facts).map(providers::report));
     let diagnoses = match exposures.is_empty() {
         true => facts.not_exposed(),
         false => Vec::new(),

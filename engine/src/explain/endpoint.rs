@@ -443,53 +443,8 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Exposure<'_> {
-    /// What a consumer holds of a provider that cannot be read.
-    pub(super) fn kept(
-        &self,
-        provider: &ClusterName,
-        consumer: &ClusterName,
-        addresses: &Vec<IpAddr>,
-    ) -> ConsumerState {
-        let held = self.copies.get(consumer).into_iter().flatten();
-        let mut held = held.filter(|slice| *slice.provider == *provider.as_str());
-        let slice = held.find(|slice| slice.endpoints.contains_key(addresses));
-        let unused = self.unused(provider);
-        let diagnosis = match (slice, unused) {
-            (Some(_), None) => kept(provider, consumer),
-            (Some(_), Some(unused)) => {
-                let message = format!("{consumer} still has it, though {}", unused.message);
-                Diagnosis::new(Reason::Progressing, message)
-            }
-            (None, unused) => unused
-                .or_else(|| self.obstacle.clone())
-                .or_else(|| self.consumer(consumer))
-                .or_else(|| self.facts.member(provider))
-                .unwrap_or_else(|| {
-                    Diagnosis::new(Reason::Unexplained, format!("{consumer} has no copy of it"))
-                }),
-        };
-        ConsumerState {
-            cluster: consumer.to_string(),
-            state: match slice {
-                Some(_) => EndpointState::Present,
-                None => EndpointState::Missing,
-            },
-            slice: slice.map(|slice| slice.name.clone()),
-            diagnosis,
-        }
-    }
-
-    /// Whether the plan leaves a copy as it is.
-    fn keeps(&self, provider: &ClusterName, consumer: &ClusterName, name: &str) -> bool {
-        match self.desired(consumer) {
-            Some(copies) => copies.keeps(provider.as_str(), name),
-            None => self.leaves_all(),
-        }
-    }
-}
-
-fn kept(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
+/// A consumer keeps what a provider gave before.
+pub(super) fn kept(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
     let message = format!("{consumer} keeps what {provider} gave last");
     Diagnosis::new(Reason::Kept, message)
 }

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use causeway::api::labels;
 use causeway::domain::{ClusterName, ServiceKey, describe_ports};
 
-use super::endpoint::Place;
 use super::observed::HeldSlice;
-use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderReport};
 use super::{Diagnosis, Facts, Reason};
-use crate::model::slice::{Path, SourceEndpoint, SourceSlice};
+use crate::model::slice::Path;
 use crate::plan::Members;
 use crate::plan::copy::{DesiredCopies, PassedOver};
 use crate::plan::service::ServiceProblem;
@@ -34,30 +32,6 @@ pub(super) struct Exposure<'a> {
 }
 
 impl<'a> Exposure<'a> {
-    /// What became of it all.
-    pub(super) fn report(mut self) -> ExposureReport {
-        self.diagnoses.extend(self.obstacle.clone());
-        let providers = self.providers.iter();
-        let providers: Vec<_> = providers.map(|name| self.provider_report(name)).collect();
-        let mut endpoints = providers.iter().flat_map(|one| &one.endpoints);
-        if !endpoints.any(|one| one.ready) {
-            let none = self.no_endpoints();
-            self.diagnoses.push(none);
-        }
-        let consumers = self.consumers.iter().map(|name| ConsumerReport {
-            cluster: name.to_string(),
-            diagnoses: self.consumer(name).into_iter().collect(),
-        });
-        let consumers = consumers.collect();
-        ExposureReport {
-            exposure: self.path,
-            address: self.address,
-            diagnoses: self.diagnoses,
-            consumers,
-            providers,
-        }
-    }
-
     /// The copies that the plan wants in a consumer; `None` where it wants nothing there, or leaves what is there.
     pub(super) fn desired(&self, consumer: &ClusterName) -> Option<&'a DesiredCopies> {
         let desired = self.facts.desired;
@@ -78,6 +52,14 @@ impl<'a> Exposure<'a> {
         }
     }
 
+    /// Whether the plan leaves a copy as it is.
+    pub(super) fn keeps(&self, provider: &ClusterName, consumer: &ClusterName, name: &str) -> bool {
+        match self.desired(consumer) {
+            Some(copies) => copies.keeps(provider.as_str(), name),
+            None => self.leaves_all(),
+        }
+    }
+
     /// Why nothing of a provider is used.
     pub(super) fn unused(&self, provider: &ClusterName) -> Option<Diagnosis> {
         let unused = self.facts.unused(provider);
@@ -88,7 +70,7 @@ impl<'a> Exposure<'a> {
     }
 
     /// What is so of a provider, what counts most first.
-    fn provider(&self, name: &ClusterName) -> Vec<Diagnosis> {
+    pub(super) fn provider(&self, name: &ClusterName) -> Vec<Diagnosis> {
         let facts = self.facts;
         let first = self
             .unused(name)
@@ -212,7 +194,7 @@ impl<'a> Exposure<'a> {
         )
     }
 
-    fn no_endpoints(&self) -> Diagnosis {
+    pub(super) fn no_endpoints(&self) -> Diagnosis {
         let (namespace, name) = (&self.facts.key.namespace, &self.facts.key.name);
         let providers: Vec<_> = self.providers.iter().map(ClusterName::as_str).collect();
         let providers = match providers.as_slice() {
@@ -224,82 +206,6 @@ impl<'a> Exposure<'a> {
             "in a provider: kubectl -n {namespace} get endpointslices -l {}={name}; kubectl -n {namespace} get pods",
             labels::SERVICE_NAME
         ))
-    }
-
-    fn provider_report(&self, name: &ClusterName) -> ProviderReport {
-        let facts = self.facts;
-        let is_read = facts.members.get(name).is_some_and(Result::is_ok);
-        let endpoints = match facts.index.members.get(name).filter(|_| is_read) {
-            Some(member) => {
-                let sources = member.sources(facts.key);
-                let all = sources.flat_map(|(slice, source)| {
-                    let endpoints = source.endpoints();
-                    endpoints.map(move |one| self.endpoint(name, slice, source, &one))
-                });
-                all.collect()
-            }
-            None => self.last_known(name),
-        };
-        ProviderReport {
-            cluster: name.to_string(),
-            diagnoses: self.provider(name),
-            endpoints,
-        }
-    }
-
-    fn endpoint(
-        &self,
-        provider: &ClusterName,
-        slice: &str,
-        source: &SourceSlice,
-        endpoint: &SourceEndpoint<'_>,
-    ) -> EndpointReport {
-        let states = self.consumers.iter().map(|consumer| {
-            let place = Place {
-                exposure: self,
-                provider,
-                consumer,
-                slice,
-                source,
-                endpoint,
-            };
-            place.state()
-        });
-        let [ready, serving, terminating] = endpoint.conditions;
-        let ready = ready.unwrap_or(true);
-        EndpointReport {
-            addresses: endpoint.addresses().collect(),
-            slice: Some(slice.to_owned()),
-            node: endpoint.node.map(ToOwned::to_owned),
-            zone: endpoint.zone.map(ToOwned::to_owned),
-            ready,
-            serving: serving.unwrap_or(ready),
-            terminating: terminating.unwrap_or(false),
-            consumers: states.collect(),
-        }
-    }
-
-    /// What the consumers hold of a provider that cannot be read.
-    fn last_known(&self, provider: &ClusterName) -> Vec<EndpointReport> {
-        let held = self.copies.values().flatten();
-        let held = held.filter(|slice| *slice.provider == *provider.as_str());
-        let known: BTreeMap<_, _> = held.flat_map(|slice| &slice.endpoints).collect();
-        let known = known.into_iter().map(|(addresses, ready)| {
-            let consumers = self.consumers.iter();
-            let others = consumers.filter(|consumer| *consumer != provider);
-            let states = others.map(|consumer| self.kept(provider, consumer, addresses));
-            EndpointReport {
-                addresses: addresses.clone(),
-                slice: None,
-                node: None,
-                zone: None,
-                ready: *ready,
-                serving: *ready,
-                terminating: false,
-                consumers: states.collect(),
-            }
-        });
-        known.collect()
     }
 }
 

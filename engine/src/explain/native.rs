@@ -8,6 +8,7 @@ use causeway::domain::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::exposure::Exposure;
+use super::providers;
 use super::report::ExposureReport;
 use super::{Diagnosis, Facts, Reason};
 use crate::index::hub::McsView;
@@ -29,7 +30,7 @@ pub(super) fn report(facts: &Facts<'_>) -> Option<ExposureReport> {
         }
         Ok(spec) => exposure(facts, mcs, spec),
     };
-    Some(exposure.report())
+    Some(providers::report(exposure))
 }
 
 fn exposure<'a>(facts: &'a Facts<'a>, mcs: &McsView, spec: &MultiClusterService) -> Exposure<'a> {

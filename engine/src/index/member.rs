@@ -377,19 +377,7 @@ impl Member {
                     &mut changed.keys,
                 );
             }
-            MemberEvent::Services(signal) => {
-                self.evidence.services.observe(&signal, now);
-                let read = |service: &Service| ServiceView::read(service);
-                self.services.apply(
-                    signal,
-                    read,
-                    &mut self.evidence.tombstones,
-                    &mut changed.keys,
-                );
-                let foreign = changed.keys.iter().filter_map(ServiceKey::underived);
-                let foreign: Vec<_> = foreign.collect();
-                changed.keys.extend(foreign);
-            }
+            MemberEvent::Services(signal) => self.apply_services(signal, &mut changed, now),
             MemberEvent::Slices(signal) => self.apply_slices(signal, &mut changed, now),
             MemberEvent::Namespaces(signal) => {
                 self.evidence.namespaces.observe(&signal, now);
@@ -401,6 +389,17 @@ impl Member {
         self.clusterset.note_services(&changed.keys, has, now);
         self.note_failing(now);
         changed
+    }
+
+    fn apply_services(&mut self, signal: Signal<Service>, changed: &mut Changed, now: TimePoint) {
+        self.evidence.services.observe(&signal, now);
+        let read = |service: &Service| ServiceView::read(service);
+        let tombstones = &mut self.evidence.tombstones;
+        self.services
+            .apply(signal, read, tombstones, &mut changed.keys);
+        let imported = changed.keys.iter().filter_map(ServiceKey::underived);
+        let imported: Vec<_> = imported.collect();
+        changed.keys.extend(imported);
     }
 
     fn apply_slices(

@@ -15,7 +15,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub use self::parties::{Consumer, Origin, Provider};
 use self::passed_over::MOST_SLICES;
-pub use self::passed_over::{PassedOver, PortGap, PortGaps};
+pub use self::passed_over::{PassedOver, PortGaps};
+pub use self::recipe::PortGap;
 use self::recipe::Recipe;
 use crate::index::member::Member;
 use crate::model::slice::{
@@ -204,6 +205,68 @@ impl DesiredCopies {
         }
     }
 
+    /// Adds the copies of a provider's slices.
+    fn add_provider(
+        &mut self,
+        origin: &Origin<'_>,
+        consumer: &Consumer<'_>,
+        provider: &Provider<'_>,
+        import: Option<&Arc<OwnerReference>>,
+    ) {
+        let Some(member) = provider.member else {
+            self.held.clusters.insert(provider.name.clone());
+            return;
+        };
+        let recipe = Arc::new(Recipe::new(origin, provider, consumer));
+        let fingerprint = recipe.fingerprint();
+        let sources = || member.sources(origin.key);
+        let count = sources().count();
+        if count > MOST_SLICES {
+            self.held.clusters.insert(provider.name.clone());
+            self.beyond_limit.insert(provider.name.clone());
+            self.note_refused(provider.name, 0, count, || {
+                Some(PassedOver::TooManySlices.to_string())
+            });
+            return;
+        }
+        let kept = KeptByKubernetes::of(|| sources().map(|(_, source)| &**source));
+        for (name, source) in sources() {
+            if kept.says_all_of(source) {
+                self.pass_over(provider.name, name, PassedOver::Redundant);
+                continue;
+            }
+            if let Some(why) = PassedOver::of(source) {
+                self.refuse(origin.path, provider.name, name, why);
+                continue;
+            }
+            let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
+            if recipe.is_behind(source) {
+                self.held.copies.insert(copy_name);
+                self.pass_over(provider.name, name, PassedOver::Behind);
+                continue;
+            }
+            if !recipe.offers(source) {
+                let (recipe, source) = (recipe.clone(), source.clone());
+                let gaps = PortGaps { recipe, source };
+                self.pass_over(provider.name, name, PassedOver::NoPort(gaps));
+                continue;
+            }
+            let outcome = recipe.outcome(fingerprint, source);
+            self.note_refused(provider.name, outcome.refused, 0, || {
+                recipe.first_refusal(source)
+            });
+            let copy = WantedCopy {
+                content: Recipe::content(&outcome, origin.import),
+                name: name.clone(),
+                source: source.clone(),
+                lost: member.lost_versions(&source.version.uid),
+                recipe: recipe.clone(),
+                import: import.cloned(),
+            };
+            self.wanted.insert(copy_name, copy);
+        }
+    }
+
     /// The names of copies that something else has in the consumer.
     pub fn taken_names(
         &self,
@@ -242,58 +305,7 @@ pub fn copies<'a>(
     let mut desired = DesiredCopies::default();
     let import = origin.import.cloned().map(Arc::new);
     for provider in providers {
-        let Some(member) = provider.member else {
-            desired.held.clusters.insert(provider.name.clone());
-            continue;
-        };
-        let recipe = Arc::new(Recipe::new(origin, provider, consumer));
-        let fingerprint = recipe.fingerprint();
-        let sources = || member.sources(origin.key);
-        let count = sources().count();
-        if count > MOST_SLICES {
-            desired.held.clusters.insert(provider.name.clone());
-            desired.beyond_limit.insert(provider.name.clone());
-            desired.note_refused(provider.name, 0, count, || {
-                Some(PassedOver::TooManySlices.to_string())
-            });
-            continue;
-        }
-        let kept = KeptByKubernetes::of(|| sources().map(|(_, source)| &**source));
-        for (name, source) in sources() {
-            if kept.says_all_of(source) {
-                desired.pass_over(provider.name, name, PassedOver::Redundant);
-                continue;
-            }
-            if let Some(why) = PassedOver::of(source) {
-                desired.refuse(origin.path, provider.name, name, why);
-                continue;
-            }
-            let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
-            if recipe.is_behind(source) {
-                desired.held.copies.insert(copy_name);
-                desired.pass_over(provider.name, name, PassedOver::Behind);
-                continue;
-            }
-            if !recipe.offers(source) {
-                let (recipe, source) = (recipe.clone(), source.clone());
-                let gaps = PortGaps { recipe, source };
-                desired.pass_over(provider.name, name, PassedOver::NoPort(gaps));
-                continue;
-            }
-            let outcome = recipe.outcome(fingerprint, source);
-            desired.note_refused(provider.name, outcome.refused, 0, || {
-                recipe.first_refusal(source)
-            });
-            let copy = WantedCopy {
-                content: Recipe::content(&outcome, origin.import),
-                name: name.clone(),
-                source: source.clone(),
-                lost: member.lost_versions(&source.version.uid),
-                recipe: recipe.clone(),
-                import: import.clone(),
-            };
-            desired.wanted.insert(copy_name, copy);
-        }
+        desired.add_provider(origin, consumer, provider, import.as_ref());
     }
     desired
 }

@@ -204,36 +204,8 @@ impl View<'_> {
         if let Some(problem) = &self.clusterset.problem {
             return not_ready(reason::FAILED, problem.to_string());
         }
-        match validity {
-            Validity::Valid | Validity::Leaving => {}
-            Validity::NoService => {
-                return not_ready(reason::PENDING, format!("waits for Service {}", self.key));
-            }
-            Validity::Forbidden => {
-                let message = format!(
-                    "the hub does not let this cluster export from namespace {} (annotation {} of its Cluster)",
-                    self.key.namespace,
-                    labels::EXPORT_NAMESPACES
-                );
-                return not_ready(reason::FAILED, message);
-            }
-            Validity::Withdrawn => {
-                let message = format!(
-                    "nothing that this cluster provides is used (annotation {} of its Cluster)",
-                    labels::WITHDRAW
-                );
-                return not_ready(reason::FAILED, message);
-            }
-            Validity::BeyondQuota(beyond) => {
-                let message = format!(
-                    "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
-                );
-                return not_ready(reason::QUOTA_EXCEEDED, message);
-            }
-            Validity::InvalidServiceType => {
-                let message = format!("Service {} cannot be exported", self.key);
-                return not_ready(reason::FAILED, message);
-            }
+        if let Some((reason, message)) = self.not_exported(validity) {
+            return not_ready(reason, message);
         }
         if let Some(karmadas) = &self.clusterset.karmadas {
             return not_ready(reason::MANAGED_BY_KARMADA, karmadas.clone());
@@ -252,6 +224,41 @@ impl View<'_> {
                 not_ready(reason::PENDING, "the service is being exported".to_owned())
             }
             other => other,
+        }
+    }
+
+    /// Why nothing of an export is imported anywhere: the reason and the message.
+    fn not_exported(&self, validity: Validity) -> Option<(&'static str, String)> {
+        match validity {
+            Validity::Valid | Validity::Leaving => None,
+            Validity::NoService => {
+                Some((reason::PENDING, format!("waits for Service {}", self.key)))
+            }
+            Validity::Forbidden => {
+                let message = format!(
+                    "the hub does not let this cluster export from namespace {} (annotation {} of its Cluster)",
+                    self.key.namespace,
+                    labels::EXPORT_NAMESPACES
+                );
+                Some((reason::FAILED, message))
+            }
+            Validity::Withdrawn => {
+                let message = format!(
+                    "nothing that this cluster provides is used (annotation {} of its Cluster)",
+                    labels::WITHDRAW
+                );
+                Some((reason::FAILED, message))
+            }
+            Validity::BeyondQuota(beyond) => {
+                let message = format!(
+                    "{beyond}; the oldest are served: delete ServiceExports that are not needed, or raise the flag"
+                );
+                Some((reason::QUOTA_EXCEEDED, message))
+            }
+            Validity::InvalidServiceType => {
+                let message = format!("Service {} cannot be exported", self.key);
+                Some((reason::FAILED, message))
+            }
         }
     }
 

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use causeway::domain::{PortId, ServicePort};
+use causeway::domain::ServicePort;
 
-use super::recipe::Recipe;
+use super::recipe::{PortGap, Recipe};
 use crate::model::slice::{AddressType, SourceSlice};
 
 /// Slices of one service and provider that are copied; those of Kubernetes hold a hundred endpoints each.
@@ -37,15 +37,6 @@ pub enum PassedOver {
 pub struct PortGaps {
     pub(super) recipe: Arc<Recipe>,
     pub(super) source: Arc<SourceSlice>,
-}
-
-/// Why a port that a consumer's Service offers leads to none of a slice's endpoints.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PortGap {
-    /// The provider's Service lacks it.
-    NotInProvider(PortId),
-    /// The slice lacks this port of the provider's Service.
-    NotInSlice(ServicePort),
 }
 
 impl PassedOver {

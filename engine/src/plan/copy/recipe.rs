@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
 use causeway::api::labels;
-use causeway::domain::{AddressRefusal, ClusterName, Ranges, ServiceKey, ServicePort};
+use causeway::domain::{AddressRefusal, ClusterName, PortId, Ranges, ServiceKey, ServicePort};
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
@@ -12,11 +12,19 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::parties::{Consumer, Origin, Provider};
-use super::passed_over::PortGap;
 use crate::model::slice::{
     ContentHash, Remembered, SliceManager, SlicePort, SourceEndpoint, SourceSlice, content_hash,
 };
 use crate::plan::release::Field;
+
+/// Why a port that a consumer's Service offers leads to none of a slice's endpoints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortGap {
+    /// The provider's Service lacks it.
+    NotInProvider(PortId),
+    /// The slice lacks this port of the provider's Service.
+    NotInSlice(ServicePort),
+}
 
 /// All that decides what the copies of one provider's slices hold in one consumer, but for the import that owns them there.
 #[derive(Debug, Hash)]
