@@ -3,6 +3,7 @@
 mod crds;
 mod ready;
 
+use causeway::domain::KubernetesVersion;
 use std::path::{Path, PathBuf};
 
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
@@ -15,7 +16,6 @@ use self::ready::NotReady;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DryRun, HubArgs, InstallArgs};
 use crate::definitions::{CLUSTERS, DefinitionError, SERVICES};
-use crate::kubernetes_version::KubernetesVersion;
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
 use crate::{bundle, member, output};

@@ -18,7 +18,6 @@ mod hub;
 mod install;
 mod join;
 mod karmada;
-mod kubernetes_version;
 mod lease;
 mod member;
 mod misplaced;

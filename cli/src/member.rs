@@ -1,5 +1,6 @@
 //! What `join` leaves in a member: an account with the least rights, and a token for this hub.
 
+use causeway::domain::KubernetesVersion;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -15,7 +16,6 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api_server::{ApiServer, RequestError, Side};
-use crate::kubernetes_version::KubernetesVersion;
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
 use crate::wait::TimedOut;

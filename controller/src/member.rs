@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_engine::model::served::Served;
 use causeway_engine::model::slice::{ObservedSlice, WireSlice};
 use causeway_engine::model::{Failure, FailureKind, Generation, Identity, MemberEvent};
@@ -12,7 +12,6 @@ use futures::FutureExt;
 use futures::future::pending;
 use http::HeaderValue;
 use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource};
 use prometheus_client::metrics::counter::Counter;
@@ -157,7 +156,7 @@ impl Member {
         let version = version.map_err(|_| Failure::timeout())?.classified()?;
         Ok(Identity {
             uid,
-            release: release(&version),
+            release: KubernetesVersion::of(&version).unwrap_or_default(),
             version: version.git_version,
         })
     }
@@ -366,22 +365,6 @@ fn whole_namespace(meta: PartialObjectMeta<Namespace>) -> Namespace {
         metadata: meta.metadata,
         ..Namespace::default()
     }
-}
-
-/// Major and minor version by which the API server behaves (an emulated one, where it emulates; KEP-4330); some vendors write
-/// `34+`.
-fn release(version: &Info) -> (u32, u32) {
-    let emulated = version.emulation_major.as_ref();
-    let emulated = emulated.zip(version.emulation_minor.as_ref());
-    let emulated = emulated.filter(|(major, minor)| !major.is_empty() && !minor.is_empty());
-    let (major, minor) = emulated.unwrap_or((&version.major, &version.minor));
-    let number = |text: &str| {
-        let end = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
-        text[..end].parse().unwrap_or(0)
-    };
-    (number(major), number(minor))
 }
 
 /// Whether the member answers, as it was reported last.

@@ -115,7 +115,7 @@ fn events(cluster: usize, size: &Size) -> Anything<Vec<MemberEvent>> {
     let identity = Identity {
         uid: format!("uid-of-{}", member(cluster)),
         version: "v1.34.0".to_owned(),
-        release: (1, 34),
+        release: causeway::domain::KubernetesVersion::new(1, 34),
     };
     let served = Served {
         exports: Some(Version::V1beta1),

@@ -6,6 +6,7 @@
 mod deprecated;
 mod field;
 mod imported_slice;
+mod kubernetes_version;
 mod misplaced;
 mod multi_cluster_service;
 mod name;
@@ -16,6 +17,7 @@ mod ranges;
 pub use deprecated::{ClusterField, same_clusters};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use imported_slice::{KARMADA, imported_by};
+pub use kubernetes_version::KubernetesVersion;
 pub use misplaced::{ClustersetKind, misplaced};
 pub use multi_cluster_service::{ClusterSelection, ExposureType, MultiClusterService};
 pub use name::{ClusterName, NameError, ServiceKey, dns1123_label, short_hash};

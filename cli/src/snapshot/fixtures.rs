@@ -86,7 +86,7 @@ fn held(
         identity: Identity {
             uid: format!("uid-of-{name}"),
             version: "v1.36.3".to_owned(),
-            release: (1, 36),
+            release: causeway::domain::KubernetesVersion::new(1, 36),
         },
         served: Served {
             exports: Some(Version::V1beta1),

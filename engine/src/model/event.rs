@@ -6,6 +6,7 @@
 
 use causeway::api;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::domain::KubernetesVersion;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 
 use super::failure::Failure;
@@ -108,6 +109,6 @@ pub struct Identity {
     pub uid: String,
     /// The version it gives, such as v1.36.3.
     pub version: String,
-    /// Major and minor version.
-    pub release: (u32, u32),
+    /// The version by which it behaves.
+    pub release: KubernetesVersion,
 }

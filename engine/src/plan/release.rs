@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use causeway::domain::KubernetesVersion;
+
 use crate::index::member::Member;
 
 /// A field that causeway writes and that not every release since 1.21 stores.
@@ -24,42 +26,38 @@ pub enum Field {
     PreferSame,
 }
 
-/// Since when a field is stored by default: the feature gate that it was behind, and the first release with the gate on.
+/// Since when a field is stored by default: the feature gate that it was behind, and the minor version of Kubernetes 1 with the gate on.
 ///
 /// From `pkg/features/kube_features.go` and `pkg/registry/{discovery/endpointslice,core/service}/strategy.go` of each release, and the enhancements
 /// that are named. All else that causeway writes every release since 1.21 stores: `clusterIPs`, `ipFamilies` and `ipFamilyPolicy` (IPv6DualStack, on
 /// since 1.21), `appProtocol` (ServiceAppProtocol, on since 1.19), `endpoints[].nodeName` (EndpointSliceNodeName, on since 1.21) and
 /// `zone` (discovery.k8s.io/v1), SCTP (SCTPSupport, on since 1.19). ServiceImports have what their definition has, which is read ([`crate::member`]).
-pub const SINCE: [(Field, &str, (u32, u32)); 6] = [
+pub const SINCE: [(Field, &str, u32); 6] = [
     // KEP-1672: alpha in 1.20.
     (
         Field::EndpointConditions,
         "EndpointSliceTerminatingCondition",
-        (1, 22),
+        22,
     ),
     // KEP-2433: alpha in 1.21; beta in 1.23, and still off there.
-    (Field::ZoneHints, "TopologyAwareHints", (1, 24)),
+    (Field::ZoneHints, "TopologyAwareHints", 24),
     // KEP-3015: alpha in 1.33.
-    (Field::NodeHints, "PreferSameTrafficDistribution", (1, 34)),
+    (Field::NodeHints, "PreferSameTrafficDistribution", 34),
     // KEP-2086: alpha in 1.21.
     (
         Field::InternalTrafficPolicy,
         "ServiceInternalTrafficPolicy",
-        (1, 22),
+        22,
     ),
     // KEP-4444: alpha in 1.30.
-    (
-        Field::TrafficDistribution,
-        "ServiceTrafficDistribution",
-        (1, 31),
-    ),
+    (Field::TrafficDistribution, "ServiceTrafficDistribution", 31),
     // KEP-3015: alpha in 1.33.
-    (Field::PreferSame, "PreferSameTrafficDistribution", (1, 34)),
+    (Field::PreferSame, "PreferSameTrafficDistribution", 34),
 ];
 
 /// A member's release of Kubernetes, once it is known; until then it is taken for the newest, and nothing is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Release(pub Option<(u32, u32)>);
+pub struct Release(pub Option<KubernetesVersion>);
 
 impl Release {
     /// That of a member.
@@ -70,7 +68,8 @@ impl Release {
     /// Whether it stores that field.
     pub fn stores(self, field: Field) -> bool {
         let mut rows = SINCE.iter();
-        let since = rows.find_map(|(of, _, since)| (*of == field).then_some(*since));
+        let since = rows
+            .find_map(|(of, _, since)| (*of == field).then_some(KubernetesVersion::new(1, *since)));
         self.0
             .zip(since)
             .is_none_or(|(release, since)| release >= since)
@@ -104,7 +103,7 @@ pub fn meant_by(preference: &str) -> &str {
 impl fmt::Display for Release {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some((major, minor)) => write!(out, "{major}.{minor}"),
+            Some(version) => version.fmt(out),
             None => out.write_str("unknown"),
         }
     }

@@ -198,7 +198,7 @@ impl Environment {
         let identity = Identity {
             uid: format!("uid-of-{name}"),
             version: "v1.34.0".to_owned(),
-            release: (1, 34),
+            release: causeway::domain::KubernetesVersion::new(1, 34),
         };
         let slices = listed::<EndpointSlice>(&member["slices"]);
         let slices = slices.iter().map(ObservedSlice::read).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_controller::event::Event;
 use causeway_controller::member::{self, Settings};
 use causeway_controller::watch::RelistRequests;
@@ -37,7 +37,7 @@ impl Said {
         match event {
             MemberEvent::VersionChanged(_) => {}
             MemberEvent::Identified(identity) => {
-                assert_eq!(identity.release.0, 1);
+                assert!(identity.release >= KubernetesVersion::OLDEST_MEMBER);
                 self.identities.push(identity.uid);
             }
             MemberEvent::Probed(outcome) => self

@@ -142,14 +142,9 @@ fn a_member_that_is_upgraded_gets_what_it_stores_from_then_on() {
 #[test]
 fn each_field_is_stored_since_its_release_and_not_before() {
     for (field, gate, since) in SINCE {
-        assert!(Release(Some(since)).stores(field), "{gate}");
-        assert!(
-            !Release(Some((since.0, since.1 - 1))).stores(field),
-            "{gate}"
-        );
-        assert!(
-            Release(Some((2, 0))).stores(field) && Release(None).stores(field),
-            "{gate}"
-        );
+        let stores =
+            |major, minor| Release(Some(KubernetesVersion::new(major, minor))).stores(field);
+        assert!(stores(1, since) && !stores(1, since - 1), "{gate}");
+        assert!(stores(2, 0) && Release(None).stores(field), "{gate}");
     }
 }

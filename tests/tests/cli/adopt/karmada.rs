@@ -57,17 +57,23 @@ impl<'a> Carried<'a> {
         addresses
     }
 
-    /// Waits until Karmada's slice alone brings all endpoints to b, and causeway knows whose they are; the name of the slice.
+    /// Waits until Karmada's slice alone brings all endpoints to b, and causeway knows whose they are and has let go of
+    /// the MultiClusterService; the name of the slice.
     async fn is_karmadas(&self) -> String {
         let consumer = self.space.fleet().member("b");
         eventually("Karmada's slice alone serves b", SOON, async || {
             let mut slices = self.space.slices(consumer, "foo").await;
             slices.retain(is_from_elsewhere);
             let ready = self.space.ready_addresses(consumer, "foo").await;
-            let conditions = self.object().await.status.unwrap_or_default().conditions;
+            let object = self.object().await;
+            let is_let_go = !object
+                .finalizers()
+                .iter()
+                .any(|one| one == labels::FINALIZER);
+            let conditions = object.status.unwrap_or_default().conditions;
             let mut conditions = conditions.into_iter().flatten();
-            let is_known =
-                conditions.any(|one| one.type_ == "Ready" && one.reason == "ManagedByKarmada");
+            let is_known = is_let_go
+                && conditions.any(|one| one.type_ == "Ready" && one.reason == "ManagedByKarmada");
             match &slices[..] {
                 [one] if is_known && ready == self.addresses() && is_dispatched(one) => {
                     Ok(one.name_any())
