@@ -50,7 +50,7 @@ soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
-	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --lib renew
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --lib rotation::properties
 	PROPTEST_CASES=4000 $(CARGO) test --workspace --lib simulation
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
