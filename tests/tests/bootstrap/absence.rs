@@ -57,7 +57,7 @@ async fn a_hub_that_is_away_for_long_is_decided_by_what_was_known_and_caught_up_
     let refused = refused.to_string();
     for part in [
         "failed calling webhook",
-        "the hub could not be asked for the Service",
+        "request to the hub for the Service failed",
     ] {
         assert!(refused.contains(part), "{part:?} is not in: {refused}");
     }
