@@ -91,7 +91,7 @@ async fn a_member_that_cannot_be_reached_is_unjoined_and_what_is_left_is_named()
     let unjoin = ["unjoin", "late", "--timeout", "100s"];
     let said = env.installation.kubectl_mcs(unjoin).await.ok();
     assert!(
-        said.contains("note: late could not be cleaned: Unreachable"),
+        said.contains("note: late could not be cleaned up: Unreachable"),
         "{said}"
     );
     assert!(said.contains("-l mcs.causeway.dev/hub="), "{said}");
