@@ -27,7 +27,8 @@ pub const NEXT_KEY: &str = "next-ca.key";
 /// Until when the authorities that no longer sign are trusted, in seconds of Unix time.
 pub const OLD_UNTIL: &str = "old-ca.until";
 
-const KEYS: [&str; 7] = [
+/// Every key of the Secret.
+pub(crate) const KEYS: [&str; 7] = [
     CA_CERTIFICATE,
     CA_KEY,
     CERTIFICATE,

@@ -157,7 +157,7 @@ async fn finish(
     ))?)
 }
 
-/// All that would be applied where the hub has no definitions of foreign.
+/// All that would be applied where the hub has no foreign definitions.
 fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObject>, ObjectError> {
     let mut all = Vec::new();
     if !args.parts.skip_crds {

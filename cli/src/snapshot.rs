@@ -75,8 +75,8 @@ impl Snapshot {
         Some(format!("{} ({})", ready.reason, ready.message))
     }
 
-    /// As complete lists, by which the engine decides. Who may not see the hub's identity is reported by what the members hold of causeway;
-    /// who may not see Karmada's Works is reported by what the controller reports.
+    /// As complete lists, by which the engine decides. Where the hub's identity may not be seen, what the members hold of
+    /// causeway's shows it; where Karmada's Works may not be seen, the conditions of the controller do.
     pub(crate) fn lists(&self) -> (HubLists, Members) {
         let works = match &self.works {
             Some(works) => works.iter().map(of_work).collect(),

@@ -262,7 +262,7 @@ impl WriteQueue {
         Some(place.insert_entry(failed).into_mut())
     }
 
-    /// What could not be written for an item in a lane, and is failed.
+    /// What could not be written for an item in a lane, and counts as failed.
     pub fn failed(
         &self,
         lane: &Lane,
@@ -274,7 +274,7 @@ impl WriteQueue {
             .filter(move |(_, failed)| failed.item == *item && failed.counts())
     }
 
-    /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor is in failed. What is
+    /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor counts as failed. What is
     /// wanted still keeps its place, so that an object that changes all the time gets its turn.
     pub fn keep_only(&mut self, lane: &Lane, item: &Item, wanted: &HashSet<ObjectId>) {
         if let Some(state) = self.lanes.get_mut(lane) {

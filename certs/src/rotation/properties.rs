@@ -7,24 +7,13 @@ use proptest::prelude::*;
 
 use self::model::Model;
 use super::*;
-use crate::stored::{
-    CA_CERTIFICATE, CA_KEY, CERTIFICATE, KEY, NEXT_CERTIFICATE, NEXT_KEY, OLD_UNTIL,
-};
+use crate::stored::KEYS;
 
 mod model;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const REPLICAS: usize = 3;
 const CONFIGURATIONS: usize = 2;
-const KEYS: [&str; 7] = [
-    CA_CERTIFICATE,
-    CA_KEY,
-    CERTIFICATE,
-    KEY,
-    NEXT_CERTIFICATE,
-    NEXT_KEY,
-    OLD_UNTIL,
-];
 /// So many turns of every replica are enough for whatever there is to repair.
 const TURNS: usize = 40;
 

@@ -44,7 +44,7 @@ pub(crate) async fn read(
         async { Ok(karmada::works(hub, Some(key)).await?) },
         async { Ok(binding::unapplied(hub, key).await?) },
     )?;
-    // Without the hub's identity what another hub wrote cannot be reported apart, and no more.
+    // Without the hub's identity what another hub wrote cannot be distinguished, and no more.
     let hub_uid = hub.uid().await.ok();
     let members = connectivity::read_each(hub, clusters.iter(), allow_insecure, |member| {
         held(member, key)

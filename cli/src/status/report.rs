@@ -61,7 +61,7 @@ pub(crate) struct MemberReport {
     pub api_endpoint: String,
     /// Whether a person said that nothing it provides is to be used (`kubectl mcs drain`).
     pub drained: bool,
-    /// Push or Pull; what causeway cannot reach by design does not count as problems.
+    /// Push or Pull; what causeway cannot reach by design does not count as a problem.
     pub sync_mode: String,
     /// Whether it takes part in the clusterset; absent where the hub does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]

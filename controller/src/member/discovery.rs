@@ -1,6 +1,6 @@
 //! What of the Multi-Cluster Services API a member serves: its definitions come and go while it runs.
 //!
-//! Received with small requests: the resources of one version, and of the next where that is not served. What fields a
+//! Found with small requests: the resources of one version, and of the next where that is not served. What fields a
 //! ServiceImport has is in the OpenAPI document, which any account may read; it is asked for when what is served changed.
 
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use causeway::api::condition::reason;
 use causeway::api::labels;
@@ -116,12 +117,7 @@ impl<'a> Place<'a> {
             Some(why) => return Err(passed_over(provider, self.slice, why)),
             None => {}
         }
-        let name = copy_name(
-            exposure.path,
-            provider,
-            self.slice,
-            self.source.address_type,
-        );
+        let name = self.copy_name();
         let Some(wanted) = copies.wanted.get(&name) else {
             return Err(self.undecided());
         };
@@ -129,6 +125,12 @@ impl<'a> Place<'a> {
             Some(refusal) => Err(self.refused(&refusal)),
             None => Ok(wanted),
         }
+    }
+
+    /// The name of the copy of its slice.
+    fn copy_name(&self) -> Arc<str> {
+        let address_type = self.source.address_type;
+        copy_name(self.exposure.path, self.provider, self.slice, address_type)
     }
 
     /// Another slice of the provider that says the same, where the plan copies that.
@@ -300,12 +302,7 @@ impl<'a> Place<'a> {
     /// What is to be said of an endpoint that a copy holds and the plan does not want, or leaves alone.
     fn of_unwanted(&self, why: Diagnosis) -> Diagnosis {
         let (provider, consumer) = (self.provider, self.consumer);
-        let name = copy_name(
-            self.exposure.path,
-            provider,
-            self.slice,
-            self.source.address_type,
-        );
+        let name = self.copy_name();
         if self.exposure.keeps(provider, consumer, &name) {
             return kept(provider, consumer);
         }
@@ -359,12 +356,7 @@ impl<'a> Place<'a> {
         let (exposure, facts) = (self.exposure, self.exposure.facts);
         let (consumer, namespace) = (self.consumer, &facts.key.namespace);
         let member = facts.index.members.get(consumer)?;
-        let name = copy_name(
-            exposure.path,
-            self.provider,
-            self.slice,
-            self.source.address_type,
-        );
+        let name = self.copy_name();
         let copies = exposure.desired(consumer)?;
         let mut taken = copies.taken_names(member, facts.key);
         let hub = &facts.index.hub.uid;
@@ -386,12 +378,7 @@ impl<'a> Place<'a> {
     fn ahead(&self, wanted: &WantedCopy) -> Option<Diagnosis> {
         let facts = self.exposure.facts;
         let (provider, consumer) = (self.provider, self.consumer);
-        let name = copy_name(
-            self.exposure.path,
-            provider,
-            self.slice,
-            self.source.address_type,
-        );
+        let name = self.copy_name();
         let copy = facts.index.members.get(consumer)?.copy(facts.key, &name)?;
         (wanted.compare(&copy.view) == Fit::Ahead).then(|| {
             let message = format!(

@@ -10,7 +10,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use serde_json::json;
 
 use super::{Diagnosis, EndpointState, Explanation, Reason, explain};
-use crate::fixtures::objects::{Object, cluster, mcs, service, slice};
+use crate::fixtures::objects::{Kind, Object, cluster, mcs, namespace, service, slice};
 use crate::fixtures::{Environment, env, key};
 use crate::lists::HubLists;
 use crate::plan::Settings;
@@ -22,6 +22,14 @@ fn foo() -> Object {
 fn source(addresses: &[&str]) -> Object {
     let empty = slice("foo-abc", "foo").port("http", 8080);
     addresses.iter().fold(empty, |made, one| made.endpoint(one))
+}
+
+/// The namespace of b is terminating, and the endpoints of a change.
+fn terminate_namespace(env: &mut Environment) {
+    let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
+    env.on("b", namespace("shop").with(held));
+    env.off("b", Kind::Namespace, "shop");
+    env.on("a", source(&["10.1.0.9"])).settle();
 }
 
 /// Members a and b that are synced, and pods of `foo` in a.

@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-/// A copy that no watch has shown for this long after it was written is problem, and so is a slice that is not made.
+/// A copy that no watch has shown for this long after it was written is a problem, and so is a slice that is not made.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// Words the status of a service; `conflict` is what is said of a fight over the MultiClusterService itself.
 pub fn status(
@@ -399,7 +399,7 @@ impl View<'_> {
         copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since)
     }
 
-    /// When something that is under way begins to count as problem.
+    /// When something that is under way begins to count as a problem.
     fn patience_ends(&self) -> Option<TimePoint> {
         let placement = &self.desired.placement;
         let unseen = placement.consumers().flat_map(|name| self.unseen_in(name));

@@ -133,7 +133,7 @@ async fn an_api_server_that_cannot_be_asked_exits_with_3() {
 }
 
 #[tokio::test]
-async fn a_hub_without_the_definitions_is_reported_how_to_get_them() {
+async fn of_a_hub_without_the_definitions_it_is_reported_how_to_get_them() {
     let env = env().await;
     let bare = env
         .fleet

@@ -1,10 +1,10 @@
 use causeway::api::labels;
 use serde_json::json;
 
-use super::{annotate, assert_said, backed, explained, foo, hold, source};
+use super::{annotate, assert_said, backed, explained, foo, hold, source, terminate_namespace};
 use crate::explain::Reason;
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{Kind, export, import, namespace, service};
+use crate::fixtures::objects::{Kind, export, import, service};
 use crate::model::served::Served;
 
 /// `shop/foo`, exported by a and imported by both.
@@ -109,12 +109,7 @@ fn what_keeps_endpoints_from_an_import_is_reported() {
             ),
             (
                 "a namespace that is terminating",
-                |env| {
-                    let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
-                    env.on("b", namespace("shop").with(held));
-                    env.off("b", Kind::Namespace, "shop");
-                    env.on("a", source(&["10.1.0.9"])).settle();
-                },
+                terminate_namespace,
                 false,
                 Reason::NamespaceTerminating,
                 "in b: kubectl describe namespace shop",

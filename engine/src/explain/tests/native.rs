@@ -1,10 +1,10 @@
 use causeway::api::labels;
 use serde_json::json;
 
-use super::{annotate, assert_said, foo, healthy, hold, source};
+use super::{annotate, assert_said, foo, healthy, hold, source, terminate_namespace};
 use crate::explain::Reason;
 use crate::fixtures::Environment;
-use crate::fixtures::objects::{Kind, cluster, mcs, namespace, service, slice, work};
+use crate::fixtures::objects::{Kind, cluster, mcs, service, slice, work};
 
 fn exposed(env: &mut Environment) {
     env.on_hub(mcs("foo").providers(&["a"]).consumers(&["b"]))
@@ -317,12 +317,7 @@ fn what_is_wrong_in_the_consumer_is_reported() {
             ),
             (
                 "a namespace that is terminating",
-                |env| {
-                    let held = json!({"metadata": {"finalizers": ["kubernetes"]}});
-                    env.on("b", namespace("shop").with(held));
-                    env.off("b", Kind::Namespace, "shop");
-                    env.on("a", source(&["10.1.0.9"])).settle();
-                },
+                terminate_namespace,
                 false,
                 Reason::NamespaceTerminating,
                 "in b: kubectl describe namespace shop",

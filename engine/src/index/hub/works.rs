@@ -40,7 +40,7 @@ impl Works {
         self.served == Some(false) || self.list.is_listed()
     }
 
-    /// Whether Works are served was reported. With their definition the Works are gone; with another one come others.
+    /// It was reported whether Works are served. With their definition the Works are gone; with another one come others.
     pub(super) fn apply_served(&mut self, served: bool, now: TimePoint, change: &mut Change) {
         *self = Self {
             served: Some(served),

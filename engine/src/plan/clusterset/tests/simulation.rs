@@ -589,7 +589,7 @@ proptest! {
 }
 
 #[test]
-fn a_conflict_is_reported_on_though_a_restart_leaves_no_import_that_records_its_exporters() {
+fn a_conflict_is_still_reported_though_a_restart_leaves_no_import_that_records_its_exporters() {
     let mut story = story(false);
     for request in [
         (0, Step::Drain(true)),
