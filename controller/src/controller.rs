@@ -13,7 +13,7 @@ use causeway::process::supervise::Tasks;
 use causeway_engine::diff::Ahead;
 use causeway_engine::index::Index;
 use causeway_engine::model::{Item, Lane, TimePoint, WriteResult};
-use causeway_engine::plan::Settings;
+use causeway_engine::plan::{CopyCache, Settings};
 use causeway_engine::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
 use causeway_engine::write_queue::WriteQueue;
 use kube::Client;
@@ -68,6 +68,7 @@ pub struct Controller {
     parts: Parts,
     events: mpsc::Sender<Event>,
     queue: Queue,
+    copy_cache: CopyCache,
     /// `None` where leadership ended before the answer.
     writes: JoinSet<Option<WriteResult>>,
     lookups: LookupQueue,
@@ -89,6 +90,7 @@ impl Controller {
             parts,
             events,
             queue: Queue::default(),
+            copy_cache: CopyCache::default(),
             writes: JoinSet::new(),
             lookups: LookupQueue::default(),
             bindings: LookupQueue::default(),
@@ -212,7 +214,7 @@ impl Controller {
     }
 
     fn reconcile(&mut self, item: Item, now: TimePoint) {
-        if !self.parts.index.hub.is_listed() || !self.leads {
+        if !self.parts.index.hub().is_listed() || !self.leads {
             if let Item::Cluster(name) = &item {
                 self.forget_if_gone(name, now);
             }
@@ -249,6 +251,7 @@ impl Controller {
             &parts.settings,
             key,
             now,
+            &mut self.copy_cache,
         );
         if let Some(at) = outcome.again_at {
             self.queue.at(Item::Service(key.clone()), at);
@@ -258,12 +261,12 @@ impl Controller {
         }
         self.look_up_binding(key, now.instant);
         let index = &mut self.parts.index;
-        index.gaps.note(key, outcome.gaps, now);
+        index.note_gaps(key, outcome.gaps, now);
         for Ahead { provider, copied } in &outcome.ahead {
             index.suspect_rollback(provider, key, copied, now);
         }
         if !index.owns_native(key) {
-            index.hub.evidence.confirmed_gone.remove(key);
+            index.forget_confirmed_gone(key);
         }
         if outcome.settled
             && let Some(change) = self.sources_changed.remove(key)

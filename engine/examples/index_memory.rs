@@ -8,7 +8,6 @@ use std::time::Instant;
 use causeway::api::Cluster;
 use causeway::domain::ClusterName;
 use causeway_engine::index::Index;
-use causeway_engine::index::member::Member;
 use causeway_engine::model::slice::{ObservedSlice, WireSlice};
 use causeway_engine::model::{HubEvent, MemberEvent, Signal, TimePoint};
 use k8s_openapi::jiff::Timestamp;
@@ -50,10 +49,9 @@ fn main() -> Anything<()> {
         let before = resident()?;
         for member in 0..members {
             let name = ClusterName::try_from(&*format!("member{member}"))?;
-            index
-                .members
-                .entry(name.clone())
-                .or_insert_with(|| Member::new(1));
+            if index.member(&name).is_none() {
+                index.engage(&name, 1, None);
+            }
             for number in 0..count {
                 let line = serde_json::to_string(&text(member, number))?;
                 let begun = Instant::now();

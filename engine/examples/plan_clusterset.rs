@@ -11,14 +11,13 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 use causeway::domain::{ClusterName, ServiceKey};
 use causeway_engine::diff::{Diff, Moment, diff};
 use causeway_engine::index::Index;
-use causeway_engine::index::member::Member;
 use causeway_engine::index::quota::Quota;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{
     Ack, HubEvent, Identity, Lane, MemberEvent, Operation, Signal, TimePoint,
 };
-use causeway_engine::plan::{Settings, plan};
+use causeway_engine::plan::{CopyCache, Settings, plan};
 use causeway_engine::seal::Seal;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -92,7 +91,7 @@ fn known(size: &Size) -> Anything<Index> {
     index.apply_hub(HubEvent::Clusters(Signal::Listed(clusters)), now);
     for cluster in 0..size.clusters {
         let name = ClusterName::try_from(&*member(cluster))?;
-        index.members.insert(name.clone(), Member::new(1));
+        index.engage(&name, 1, None);
         for event in events(cluster, size)? {
             index.apply_member(&name, event, now);
         }
@@ -146,15 +145,16 @@ fn events(cluster: usize, size: &Size) -> Anything<Vec<MemberEvent>> {
 fn measure(what: &str, index: &Index, size: &Size) -> Anything<()> {
     let settings = settings();
     let now = now();
+    let mut cache = CopyCache::default();
     let (mut planned, mut compared, mut writes) = (Duration::MAX, Duration::MAX, 0);
     for _ in 0..3 {
         let started = Instant::now();
         for key in keys(size) {
-            std::hint::black_box(plan(index, &settings, &key, now));
+            std::hint::black_box(plan(index, &settings, &key, now, &mut cache));
         }
         planned = planned.min(started.elapsed());
         let started = Instant::now();
-        let diffs = keys(size).map(|key| wanted(index, &settings, &key, now));
+        let diffs = keys(size).map(|key| wanted(index, &settings, &key, now, &mut cache));
         writes = diffs
             .map(|diff| diff.writes.values().map(Vec::len).sum::<usize>())
             .sum();
@@ -171,9 +171,10 @@ fn measure(what: &str, index: &Index, size: &Size) -> Anything<()> {
 /// Carries out what is to be written, as API servers would, and says how many writes that were.
 fn write_all(index: &mut Index, size: &Size, uids: &mut u64) -> Anything<usize> {
     let (settings, now) = (settings(), now());
+    let mut cache = CopyCache::default();
     let mut count = 0;
     for key in keys(size) {
-        for (lane, writes) in wanted(index, &settings, &key, now).writes {
+        for (lane, writes) in wanted(index, &settings, &key, now, &mut cache).writes {
             for write in writes {
                 *uids += 1;
                 count += 1;
@@ -214,9 +215,16 @@ fn stored(operation: &Operation, uid: u64) -> Anything<Ack> {
     })
 }
 
-fn wanted(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Diff {
+fn wanted(
+    index: &Index,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: TimePoint,
+    cache: &mut CopyCache,
+) -> Diff {
     let moment = Moment { now, busy: false };
-    let mut diff = diff(&plan(index, settings, key, now), index, key, moment);
+    let desired = plan(index, settings, key, now, cache);
+    let mut diff = diff(&desired, index, key, moment);
     diff.writes
         .retain(|lane, _| matches!(lane, Lane::Member(_)));
     diff

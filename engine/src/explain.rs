@@ -27,7 +27,7 @@ pub use self::report::{
 use crate::index::Index;
 use crate::lists::{HubLists, Members};
 use crate::model::TimePoint;
-use crate::plan::{Desired, Settings, plan};
+use crate::plan::{CopyCache, Desired, Settings, plan};
 
 /// What an explanation rests on.
 struct Facts<'a> {
@@ -46,7 +46,7 @@ pub fn explain(
     now: TimePoint,
 ) -> Explanation {
     let index = Index::of_lists(hub, members, now);
-    let desired = plan(&index, settings, key, now);
+    let desired = plan(&index, settings, key, now, &mut CopyCache::default());
     let facts = Facts {
         index: &index,
         desired: &desired,

@@ -29,7 +29,7 @@ use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, MemberState, ObjectEvent,
     Signal, TimePoint, Write, WriteResult,
 };
-use crate::plan::{Desired, Settings, plan};
+use crate::plan::{CopyCache, Desired, Settings, plan};
 use crate::reconcile::{ClusterOutcome, reconcile_cluster, reconcile_service};
 use crate::removal::Leftovers;
 use crate::seal::Seal;
@@ -52,6 +52,7 @@ const MEMBER_KINDS: [Kind; 5] = [
 pub(crate) struct Environment {
     pub(crate) index: Index,
     pub(crate) write_queue: WriteQueue,
+    pub(crate) copy_cache: CopyCache,
     pub(crate) settings: Settings,
     pub(crate) hub: Server,
     pub(crate) members: BTreeMap<String, Server>,
@@ -85,6 +86,7 @@ pub(crate) fn env() -> Environment {
     let mut env = Environment {
         index: Index::new(HUB_UID),
         write_queue: write_queue(),
+        copy_cache: CopyCache::default(),
         settings: Settings {
             protection: Protection::new(DEFAULT_NAMESPACE, []),
             service_grace: GRACE,
@@ -350,6 +352,7 @@ impl Environment {
                         &self.settings,
                         key,
                         now,
+                        &mut self.copy_cache,
                     );
                     self.index.gaps.note(key, outcome.gaps, now);
                     for Ahead { provider, copied } in &outcome.ahead {
@@ -440,7 +443,9 @@ impl Environment {
     }
 
     pub(crate) fn plan(&self, service: &str) -> Desired {
-        plan(&self.index, &self.settings, &key(service), self.now)
+        let mut cache = CopyCache::default();
+        let key = key(service);
+        plan(&self.index, &self.settings, &key, self.now, &mut cache)
     }
 
     /// What would be written now.

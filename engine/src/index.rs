@@ -27,19 +27,18 @@ use self::hub::{Hub, McsView};
 use self::member::{Configuration, DerivedRefusal, Member};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::{
-    Ack, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, MemberState, Operation, Priority,
-    Signal, TimePoint, Write,
+    Ack, Failure, FailureKind, Generation, HubEvent, Item, Lane, MemberEvent, MemberState,
+    Operation, Priority, Signal, TimePoint, Write,
 };
 
 /// All that is known.
 #[derive(Debug)]
 pub struct Index {
-    /// The hub.
-    pub hub: Hub,
+    pub(crate) hub: Hub,
     /// The engaged members.
-    pub members: BTreeMap<ClusterName, Member>,
+    pub(crate) members: BTreeMap<ClusterName, Member>,
     /// What consumers lack of services that Karmada manages.
-    pub gaps: Gaps,
+    pub(crate) gaps: Gaps,
     marked: HashMap<Item, Priority>,
     second_lists: HashSet<Lane>,
 }
@@ -67,6 +66,32 @@ impl Index {
             marked: HashMap::new(),
             second_lists: HashSet::new(),
         }
+    }
+
+    /// What is known of the hub.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// What is known of a member; nothing of one that is not engaged.
+    pub fn member(&self, name: &ClusterName) -> Option<&Member> {
+        self.members.get(name)
+    }
+
+    /// The names of the engaged members.
+    pub fn members(&self) -> impl ExactSizeIterator<Item = &ClusterName> {
+        self.members.keys()
+    }
+
+    /// A request to the hub has shown that there is no MultiClusterService of that key: what it left can go.
+    pub fn note_confirmed_gone(&mut self, key: ServiceKey) {
+        self.hub.evidence.confirmed_gone.insert(key.clone());
+        self.mark(Item::Service(key));
+    }
+
+    /// Nothing is left of the service.
+    pub fn forget_confirmed_gone(&mut self, key: &ServiceKey) {
+        self.hub.evidence.confirmed_gone.remove(key);
     }
 
     /// What may have to be planned again, and how soon, as marked since the last call.
@@ -301,10 +326,40 @@ impl Index {
     }
 
     /// A member was engaged, perhaps as another cluster than before, or takes no part any more.
-    pub fn note_engagement(&mut self, name: &ClusterName) {
+    pub(crate) fn note_engagement(&mut self, name: &ClusterName) {
         self.find_duplicates();
         self.mark(Item::Cluster(name.clone()));
         self.mark_all_services();
+    }
+
+    /// A member is engaged, or engaged again; its Cluster records that UID of its kube-system namespace. One that was joined again
+    /// is another member: nothing that was known under the name has to be so any more.
+    pub fn engage(
+        &mut self,
+        name: &ClusterName,
+        generation: Generation,
+        recorded_uid: Option<String>,
+    ) {
+        let cluster = self.hub.clusters.get(name);
+        let cluster_uid = cluster.map(|cluster| cluster.uid.clone());
+        let member = self
+            .members
+            .entry(name.clone())
+            .or_insert_with(|| Member::new(generation));
+        if member.cluster_uid != cluster_uid {
+            *member = Member::new(generation);
+        }
+        member.engage_again(generation);
+        member.cluster_uid = cluster_uid;
+        member.recorded_uid = recorded_uid;
+        self.expect_initial_lists(name);
+        self.note_engagement(name);
+    }
+
+    /// A member is not engaged any more, whatever it holds.
+    pub fn disengage(&mut self, name: &ClusterName) {
+        self.members.remove(name);
+        self.note_engagement(name);
     }
 
     /// A member has left for good: what it provided is provided no more.

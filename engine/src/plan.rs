@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use causeway::api::ownership::NATIVE_OWNER;
 use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
 
-use self::copy::{DesiredCopies, Provider};
+pub use self::copy::CopyCache;
+use self::copy::{DesiredCopies, Outcomes, Provider};
 pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem, ProblemKind};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
@@ -36,11 +37,20 @@ use crate::index::service::ServiceView;
 use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
 
-/// Plans one service, both ways: under its own name, and under that of the clusterset.
-pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Desired {
-    let mut clusterset = clusterset::plan(index, settings, key, now);
+/// Plans one service, both ways: under its own name, and under that of the clusterset. What the cache holds changes how fast
+/// that is, and nothing else.
+pub fn plan(
+    index: &Index,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: TimePoint,
+    cache: &mut CopyCache,
+) -> Desired {
+    let mut outcomes = cache.take(key);
+    let mut clusterset = clusterset::plan(index, settings, key, now, &mut outcomes);
     let publishes = settings.publish_exports && clusterset.is_unused();
-    let native = native(index, settings, key, now, publishes);
+    let native = native(index, settings, key, now, publishes, &mut outcomes);
+    cache.keep(key, outcomes);
     if publishes {
         publish::publish(index, key, &native, &mut clusterset);
     }
@@ -59,6 +69,7 @@ fn native(
     key: &ServiceKey,
     now: TimePoint,
     publishes: bool,
+    outcomes: &mut Outcomes,
 ) -> Desired {
     let Some(mcs) = index
         .hub
@@ -96,7 +107,7 @@ fn native(
                 publishes,
                 beside_karmada: work.is_some(),
             };
-            plan.cross_cluster(spec, work, now)
+            plan.cross_cluster(spec, work, now, outcomes)
         }
         (_, Some(work)) => {
             let untouched = Desired::default();
@@ -136,6 +147,7 @@ impl Native<'_> {
         spec: &MultiClusterService,
         work: Option<&str>,
         now: TimePoint,
+        outcomes: &mut Outcomes,
     ) -> Desired {
         let placement = placement::place(self.index, spec);
         let mut gaps = BTreeSet::new();
@@ -143,7 +155,7 @@ impl Native<'_> {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
             exposure::State::Service(service) => {
-                Members::Wanted(self.desired_members(service, &placement, &mut gaps))
+                Members::Wanted(self.desired_members(service, &placement, &mut gaps, outcomes))
             }
         };
         let exposed = self.exposed.ports.iter();
@@ -166,6 +178,7 @@ impl Native<'_> {
         hub_service: &ServiceView,
         placement: &Placement,
         gaps: &mut BTreeSet<Gap>,
+        outcomes: &mut Outcomes,
     ) -> BTreeMap<ClusterName, DesiredMember> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
         let providers = providers(self.index, self.key, placement, self.exposed);
@@ -176,8 +189,8 @@ impl Native<'_> {
             let Some(member) = self.index.members.get(name) else {
                 continue;
             };
-            let mut desired =
-                self.desired_member((name, member), *roles, hub_service, &owner, &providers);
+            let parties = (hub_service, &*owner, &*providers);
+            let mut desired = self.desired_member((name, member), *roles, parties, outcomes);
             if self.beside_karmada && roles.consumer {
                 let found = beside::give_way(&mut desired, (name, member), self.key, &providers);
                 let is_known = self.index.member_state(name) == MemberState::Synced;
@@ -192,9 +205,8 @@ impl Native<'_> {
         &self,
         (name, member): (&ClusterName, &Member),
         roles: Roles,
-        hub_service: &ServiceView,
-        owner: &str,
-        providers: &[Provider<'_>],
+        (hub_service, owner, providers): (&ServiceView, &str, &[Provider<'_>]),
+        outcomes: &mut Outcomes,
     ) -> DesiredMember {
         let (index, key, exposed) = (self.index, self.key, self.exposed);
         let origin = copy::Origin {
@@ -228,7 +240,7 @@ impl Native<'_> {
         let others = providers.iter().filter(|provider| provider.name != name);
         let copies = match &service {
             DesiredService::Own(_) | DesiredService::Foreign if roles.consumer => {
-                copy::copies(&origin, &consumer, others)
+                copy::copies(&origin, &consumer, others, outcomes)
             }
             _ => DesiredCopies::default(),
         };

@@ -10,7 +10,7 @@ use crate::diff::{Moment, diff};
 use crate::index::Index;
 use crate::lists::{HubLists, MemberLists, Members};
 use crate::model::{Lane, Operation, TimePoint};
-use crate::plan::{Settings, plan};
+use crate::plan::{CopyCache, Settings, plan};
 
 /// How often writes lead to more writes: a namespace, then a Service, then its copies, then what is withdrawn for them.
 const ROUNDS: usize = 10;
@@ -24,9 +24,10 @@ pub fn preview(
     now: TimePoint,
 ) -> (HubLists, Members) {
     hub.multi_cluster_services.iter_mut().for_each(identify);
+    let mut cache = CopyCache::default();
     for _ in 0..ROUNDS {
         let index = Index::of_lists(&hub, &members, now);
-        let desired = plan(&index, settings, key, now);
+        let desired = plan(&index, settings, key, now, &mut cache);
         let moment = Moment { now, busy: false };
         let mut changed = false;
         for (lane, writes) in diff(&desired, &index, key, moment).writes {

@@ -16,7 +16,7 @@ use crate::model::{Item, Lane, ObjectId, Operation, TimePoint, Write, status_pat
 use crate::plan::clusterset::conditions;
 use crate::plan::copy::DesiredCopies;
 use crate::plan::status::{DesiredStatus, Progress, status};
-use crate::plan::{Desired, Members, Settings, cluster, plan};
+use crate::plan::{CopyCache, Desired, Members, Settings, cluster, plan};
 use crate::removal::{Leftovers, Removal, removal};
 use crate::write_queue::{Enqueued, WriteQueue};
 
@@ -43,9 +43,10 @@ pub fn reconcile_service(
     settings: &Settings,
     key: &ServiceKey,
     now: TimePoint,
+    cache: &mut CopyCache,
 ) -> Outcome {
     let item = Item::Service(key.clone());
-    let desired = plan(index, settings, key, now);
+    let desired = plan(index, settings, key, now, cache);
     let busy = write_queue.is_busy_with(&item);
     let mut diff = diff(&desired, index, key, Moment { now, busy });
     let mut outcome = Outcome::of(&desired, &mut diff);

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::binaries::Testbed;
 
 /// The longest that the reaper takes to answer a request, and to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program to start.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -1,5 +1,6 @@
 //! What the hub's watches do not show for sure is looked up.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use causeway::api::condition::reason;
@@ -24,7 +25,7 @@ impl Controller {
     pub(super) fn look_up_binding(&mut self, key: &ServiceKey, now: Instant) {
         let index = &mut self.parts.index;
         if index.beside_policy(key).next().is_none() {
-            index.hub.refused.remove(key);
+            index.note_propagation(key, BTreeSet::new());
             return;
         }
         let holders = index.beside_policy(key);
@@ -39,7 +40,7 @@ impl Controller {
         let Parts {
             index, hub, tasks, ..
         } = &self.parts;
-        let has_leftovers = |key: &ServiceKey| !index.hub.exposes(key) && index.owns_native(key);
+        let has_leftovers = |key: &ServiceKey| !index.hub().exposes(key) && index.owns_native(key);
         while let Some(key) = self.lookups.begin(has_leftovers) {
             let events = self.events.clone();
             tasks.spawn_job(
@@ -70,10 +71,7 @@ impl Controller {
         };
         let index = &mut self.parts.index;
         let before = !index.refused_propagation(key).is_empty();
-        match propagation.refused.is_empty() {
-            true => index.hub.refused.remove(key),
-            false => index.hub.refused.insert(key.clone(), propagation.refused),
-        };
+        index.note_propagation(key, propagation.refused);
         index.mark(Item::Service(key.clone()));
         let clusters = index.refused_propagation(key);
         if before || clusters.is_empty() {
@@ -97,15 +95,9 @@ impl Controller {
         self.lookups.answered(&key, pause, now);
         self.begin_lookups();
         match exists {
-            Ok(false) if !self.parts.index.hub.exposes(&key) => {
+            Ok(false) if !self.parts.index.hub().exposes(&key) => {
                 tracing::info!(service = %key, "collecting leftovers, MultiClusterService not found");
-                self.parts
-                    .index
-                    .hub
-                    .evidence
-                    .confirmed_gone
-                    .insert(key.clone());
-                self.parts.index.mark(Item::Service(key));
+                self.parts.index.note_confirmed_gone(key);
             }
             Ok(_) => {}
             Err(failure) => {

@@ -2,7 +2,7 @@
 
 use causeway::api;
 use causeway::domain::ClusterName;
-use causeway_engine::index::member::{Configuration, Member};
+use causeway_engine::index::member::Configuration;
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
     Generation, HubEvent, Item, Lane, MemberEvent, MemberState, ObjectEvent, Signal, TimePoint,
@@ -32,9 +32,9 @@ impl Controller {
             HubEvent::Clusters(signal) => self.parts.fleet.note_clusters(signal),
             _ => Default::default(),
         };
-        let before = self.parts.index.hub.suspended_deletions();
+        let before = self.parts.index.hub().suspended_deletions();
         self.parts.index.apply_hub(event, now);
-        let suspended = self.parts.index.hub.suspended_deletions();
+        let suspended = self.parts.index.hub().suspended_deletions();
         if suspended != before {
             self.parts.metrics.deletions_suspended("hub", suspended);
         }
@@ -51,39 +51,20 @@ impl Controller {
             Outcome::Pending => return,
             Outcome::Unchanged => Configuration::Valid,
             Outcome::Engaged(generation) => {
-                self.note_engaged(name, generation);
+                let recorded_uid = self.parts.fleet.recorded_uid(name);
+                self.parts.index.engage(name, generation, recorded_uid);
                 Configuration::Valid
             }
             Outcome::Kept(why) => Configuration::Outdated(why),
             Outcome::Refused(why) => Configuration::Refused(why),
             Outcome::Disengaged => {
-                self.parts.index.members.remove(name);
-                self.parts.index.note_engagement(name);
+                self.parts.index.disengage(name);
                 return;
             }
         };
         if self.parts.index.note_configuration(name, configuration) {
             self.note_state(name, &stood);
         }
-    }
-
-    fn note_engaged(&mut self, name: &ClusterName, generation: Generation) {
-        let index = &mut self.parts.index;
-        let cluster = index.hub.clusters.get(name);
-        let cluster_uid = cluster.map(|cluster| cluster.uid.clone());
-        let member = index
-            .members
-            .entry(name.clone())
-            .or_insert_with(|| Member::new(generation));
-        if member.cluster_uid != cluster_uid {
-            // Joined again: nothing that was known under the name has to be so any more.
-            *member = Member::new(generation);
-        }
-        member.engage_again(generation);
-        member.cluster_uid = cluster_uid;
-        member.recorded_uid = self.parts.fleet.recorded_uid(name);
-        index.expect_initial_lists(name);
-        index.note_engagement(name);
     }
 
     pub(super) fn apply_member(
@@ -93,20 +74,15 @@ impl Controller {
         event: MemberEvent,
         now: TimePoint,
     ) {
-        if self
-            .parts
-            .index
-            .members
-            .get(name)
-            .is_none_or(|member| member.generation != generation)
-        {
+        let member = self.parts.index.member(name);
+        if member.is_none_or(|member| member.generation() != generation) {
             return;
         }
         self.parts.metrics.member_event(name, now.wall);
         if let MemberEvent::Slices(Signal::Applied(slice) | Signal::Deleted(slice)) = &event
             && let SliceRole::Source(key, _) = &slice.role
             && self.leads
-            && (self.parts.index.hub.exposes(key) || self.parts.index.is_exported(key))
+            && (self.parts.index.hub().exposes(key) || self.parts.index.is_exported(key))
         {
             let change = SourceChange {
                 since: now.instant,
@@ -115,7 +91,7 @@ impl Controller {
             self.sources_changed.entry(key.clone()).or_insert(change);
         }
         let suspended = |controller: &Self| {
-            let member = controller.parts.index.members.get(name);
+            let member = controller.parts.index.member(name);
             member.map_or(0, |member| member.suspended_deletions().count)
         };
         let (stood, before) = (self.parts.index.member_state(name), suspended(self));
@@ -162,7 +138,7 @@ impl Controller {
 
     /// The member has left: what it provided is withdrawn elsewhere, and what may be left in it is named.
     pub(super) fn forget(&mut self, name: &ClusterName, left: &Leftovers) {
-        if let Some(note) = left.note(name, &self.parts.index.hub.uid) {
+        if let Some(note) = left.note(name, self.parts.index.hub().uid()) {
             tracing::warn!(cluster = %name, services = ?left.services, "{note}");
             if self.leads {
                 self.record_leftovers(name, note);
@@ -182,7 +158,7 @@ impl Controller {
             event_recorder,
             ..
         } = &mut self.parts;
-        let uid = index.hub.clusters.get(name).map(|cluster| &*cluster.uid);
+        let uid = index.hub().cluster(name).map(|cluster| &*cluster.uid);
         let about = ObjectReference {
             api_version: Some(api::Cluster::api_version(&()).into_owned()),
             kind: Some(api::Cluster::kind(&()).into_owned()),

@@ -93,12 +93,10 @@ impl Controller {
                 }
                 let current = match &lane {
                     Lane::Hub => true,
-                    Lane::Member(name) => self
-                        .parts
-                        .index
-                        .members
-                        .get(name)
-                        .is_some_and(|member| member.generation == generation),
+                    Lane::Member(name) => {
+                        let member = self.parts.index.member(name);
+                        member.is_some_and(|member| member.generation() == generation)
+                    }
                 };
                 if current {
                     self.parts.index.apply_ack(&lane, ack, now);
@@ -184,10 +182,8 @@ impl Controller {
         };
         let (lane, client, about) = match (object, lane) {
             (ObjectId::ServiceExportStatus(version, _), Lane::Member(name)) => {
-                let export = index
-                    .members
-                    .get(name)
-                    .and_then(|member| member.export(key));
+                let member = index.member(name);
+                let export = member.and_then(|member| member.export(key));
                 let uid = export.map(|export| &*export.uid);
                 let about = about(version.api_version(), "ServiceExport", uid);
                 match fleet.client(name) {
@@ -196,7 +192,7 @@ impl Controller {
                 }
             }
             _ => {
-                let mcs = index.hub.multi_cluster_services.get(key);
+                let mcs = index.hub().multi_cluster_service(key);
                 let uid = mcs.map(|mcs| &*mcs.uid);
                 let version = "networking.karmada.io/v1alpha1".to_owned();
                 let about = about(version, "MultiClusterService", uid);

@@ -30,25 +30,25 @@ use crate::model::{Ack, HubEvent, Signal, TimePoint};
 #[derive(Debug)]
 pub struct Hub {
     /// The UID of its kube-system namespace.
-    pub uid: Arc<str>,
+    pub(crate) uid: Arc<str>,
     /// Its MultiClusterServices.
-    pub multi_cluster_services: HashMap<ServiceKey, McsView>,
+    pub(crate) multi_cluster_services: HashMap<ServiceKey, McsView>,
     /// Its Services.
-    pub services: HashMap<ServiceKey, ServiceView>,
+    pub(crate) services: HashMap<ServiceKey, ServiceView>,
     /// The clusters that it knows.
-    pub clusters: BTreeMap<ClusterName, ClusterView>,
+    pub(crate) clusters: BTreeMap<ClusterName, ClusterView>,
     /// What exposed services have lost, and since when.
-    pub lost: HashMap<ServiceKey, Lost>,
+    pub(crate) lost: HashMap<ServiceKey, Lost>,
     /// The services that Karmada manages.
-    pub works: Works,
+    pub(crate) works: Works,
     /// Where Karmada was seen not to propagate a Service because there is one already.
-    pub refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
+    pub(crate) refused: HashMap<ServiceKey, BTreeSet<ClusterName>>,
     /// The ServiceExports on the hub itself.
-    pub exports: HubExports,
+    pub(crate) exports: HubExports,
     /// The ServiceImports on the hub itself.
-    pub imports: HubImports,
+    pub(crate) imports: HubImports,
     /// What is known to be absent from it.
-    pub evidence: HubEvidence,
+    pub(crate) evidence: HubEvidence,
 }
 
 /// A MultiClusterService as it is stored.
@@ -119,6 +119,21 @@ impl Hub {
         let missing = all.keys().filter(|key| !self.services.contains_key(*key));
         self.evidence
             .suspects_services_lost(missing.count(), all.len())
+    }
+
+    /// The UID of its kube-system namespace.
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    /// The Cluster of that name.
+    pub fn cluster(&self, name: &ClusterName) -> Option<&ClusterView> {
+        self.clusters.get(name)
+    }
+
+    /// The MultiClusterService of that key.
+    pub fn multi_cluster_service(&self, key: &ServiceKey) -> Option<&McsView> {
+        self.multi_cluster_services.get(key)
     }
 
     /// Whether there is a MultiClusterService of that key.

@@ -42,21 +42,21 @@ use crate::model::{
 #[derive(Debug)]
 pub struct Member {
     /// Which engagement of the member this is.
-    pub generation: Generation,
+    pub(crate) generation: Generation,
     /// Who it is, once it has said so.
-    pub identity: Option<Identity>,
+    pub(crate) identity: Option<Identity>,
     /// The UID of the Cluster object by which it is engaged.
-    pub cluster_uid: Option<Box<str>>,
+    pub(crate) cluster_uid: Option<Box<str>>,
     /// Who its Cluster says that it is: the UID of its kube-system namespace.
-    pub recorded_uid: Option<String>,
+    pub(crate) recorded_uid: Option<String>,
     /// Whether what it provides is withdrawn because it has been out of reach for too long.
-    pub ttl_expired: bool,
+    pub(crate) ttl_expired: bool,
     /// What is wrong with its Cluster or its Secret, if anything is.
-    pub configuration: Configuration,
+    pub(crate) configuration: Configuration,
     /// Why it cannot be used, where a person has to act.
-    pub refusals: Refusals,
+    pub(crate) refusals: Refusals,
     /// Its Services.
-    pub services: Objects<ServiceView>,
+    pub(crate) services: Objects<ServiceView>,
     clusterset: Clusterset,
     slices: Slices,
     namespaces: Namespaces,
@@ -114,8 +114,13 @@ impl Member {
         }
     }
 
+    /// Which engagement of the member this is.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
     /// The member is engaged again, with other credentials: what was known stays known until its lists say otherwise.
-    pub fn engage_again(&mut self, generation: Generation) {
+    pub(super) fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
         self.probe_failure = None;
         self.clusterset.refusals.clear();

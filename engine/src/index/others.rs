@@ -1,9 +1,12 @@
 //! What others do to the objects that causeway keeps.
 
+use std::collections::BTreeSet;
+
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::Index;
-use crate::model::{Lane, ObjectId};
+use super::gaps::Gap;
+use crate::model::{Lane, ObjectId, TimePoint};
 
 impl Index {
     /// Who but causeway wrote the object last, as far as that was seen.
@@ -31,6 +34,19 @@ impl Index {
             service.is_some_and(|service| service.is_delivered_by(&self.hub.uid))
         });
         holders.map(|(name, _)| name)
+    }
+
+    /// Notes in which clusters Karmada was seen not to propagate the Service of that key because there is one already.
+    pub fn note_propagation(&mut self, key: &ServiceKey, refused: BTreeSet<ClusterName>) {
+        match refused.is_empty() {
+            true => self.hub.refused.remove(key),
+            false => self.hub.refused.insert(key.clone(), refused),
+        };
+    }
+
+    /// Notes what consumers lack now of a service that Karmada manages.
+    pub fn note_gaps(&mut self, key: &ServiceKey, gaps: BTreeSet<Gap>, now: TimePoint) {
+        self.gaps.note(key, gaps, now);
     }
 
     /// Where Karmada cannot propagate the Service of that key because of the one that causeway delivered.

@@ -22,13 +22,19 @@ pub use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unreso
 use self::exports::Exports;
 use self::importer::{Importer, Source};
 use self::merge::{Constituent, Merged};
-use super::copy::Provider;
+use super::copy::{Outcomes, Provider};
 use super::settings::Settings;
 use crate::index::Index;
 use crate::model::{MemberState, TimePoint};
 
 /// Plans the clusterset's part of one service.
-pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint) -> Clusterset {
+pub(super) fn plan(
+    index: &Index,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: TimePoint,
+    outcomes: &mut Outcomes,
+) -> Clusterset {
     if !concerns(index, key) {
         return Clusterset::default();
     }
@@ -57,7 +63,7 @@ pub fn plan(index: &Index, settings: &Settings, key: &ServiceKey, now: TimePoint
         providers: providers(index, &exports, &constituents),
         importer: index.hub.importer(key, now),
     };
-    let (imports, not_importing) = desired_imports(index, key, &source);
+    let (imports, not_importing) = desired_imports(index, key, &source, outcomes);
     let karmadas = karmada::said(index, key, source.importer, &imports);
     let karmada_again_at = karmada::again_at(source.importer, &imports, now);
     exporters.extend(unknown.into_iter().flatten());
@@ -94,6 +100,7 @@ fn desired_imports(
     index: &Index,
     key: &ServiceKey,
     source: &Source<'_>,
+    outcomes: &mut Outcomes,
 ) -> (
     BTreeMap<ClusterName, DesiredImport>,
     BTreeMap<ClusterName, NotImporting>,
@@ -116,7 +123,7 @@ fn desired_imports(
         };
         match importer.served() {
             Ok(served) => {
-                let desired = importer.desired(served);
+                let desired = importer.desired(served, outcomes);
                 imports.extend(desired.map(|desired| (name.clone(), desired)));
             }
             Err(why) => {

@@ -1,5 +1,6 @@
 //! The copies of a provider's EndpointSlices that a consumer should hold.
 
+mod cache;
 pub(crate) mod give_way;
 mod parties;
 mod passed_over;
@@ -13,6 +14,8 @@ use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, short_hash};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
+pub use self::cache::CopyCache;
+pub(super) use self::cache::Outcomes;
 pub use self::parties::{Consumer, Origin, Provider};
 use self::passed_over::MOST_SLICES;
 pub use self::passed_over::{PassedOver, PortGaps};
@@ -212,6 +215,7 @@ impl DesiredCopies {
         consumer: &Consumer<'_>,
         provider: &Provider<'_>,
         import: Option<&Arc<OwnerReference>>,
+        outcomes: &mut Outcomes,
     ) {
         let Some(member) = provider.member else {
             self.held.clusters.insert(provider.name.clone());
@@ -251,7 +255,7 @@ impl DesiredCopies {
                 self.pass_over(provider.name, name, PassedOver::NoPort(gaps));
                 continue;
             }
-            let outcome = recipe.outcome(fingerprint, source);
+            let outcome = outcomes.of(fingerprint, &recipe, source);
             self.note_refused(provider.name, outcome.refused, 0, || {
                 recipe.first_refusal(source)
             });
@@ -297,15 +301,16 @@ impl DesiredCopies {
 }
 
 /// The copies of these providers' slices that a consumer should hold, and those that stay as they are.
-pub fn copies<'a>(
+pub(super) fn copies<'a>(
     origin: &Origin<'_>,
     consumer: &Consumer<'_>,
     providers: impl Iterator<Item = &'a Provider<'a>>,
+    outcomes: &mut Outcomes,
 ) -> DesiredCopies {
     let mut desired = DesiredCopies::default();
     let import = origin.import.cloned().map(Arc::new);
     for provider in providers {
-        desired.add_provider(origin, consumer, provider, import.as_ref());
+        desired.add_provider(origin, consumer, provider, import.as_ref(), outcomes);
     }
     desired
 }

@@ -367,6 +367,7 @@ fn an_outcome_says_when_to_look_again() {
             &env.settings,
             &key("foo"),
             now,
+            &mut env.copy_cache,
         )
     };
     let outcome = look(&mut env);

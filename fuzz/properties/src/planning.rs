@@ -16,12 +16,11 @@ use causeway::domain::{
 use causeway_controller::clock;
 use causeway_engine::diff::{Moment, diff};
 use causeway_engine::index::Index;
-use causeway_engine::index::member::Member;
 use causeway_engine::index::quota::Quota;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{HubEvent, Identity, MemberEvent, Signal, TimePoint};
-use causeway_engine::plan::{Desired, Members, Settings, plan};
+use causeway_engine::plan::{CopyCache, Desired, Members, Settings, plan};
 use causeway_engine::seal::Seal;
 use causeway_webhook::decide::{self, Change, Decision, Stored};
 use k8s_openapi::api::core::v1::Service;
@@ -202,7 +201,7 @@ impl Environment {
         };
         let slices = listed::<EndpointSlice>(&member["slices"]);
         let slices = slices.iter().map(ObservedSlice::read).collect();
-        self.index.members.insert(name.clone(), Member::new(1));
+        self.index.engage(name, 1, None);
         for event in [
             MemberEvent::Identified(identity),
             MemberEvent::Served(served),
@@ -237,9 +236,15 @@ impl Environment {
     /// Plans and compares, whatever is known: neither panics, and what cannot be read is left as it is and said.
     pub(crate) fn plan_anything(&self) -> Desired {
         let key = ServiceKey::new(NAMESPACE, NAME);
-        let desired = plan(&self.index, &self.settings, &key, now());
+        let desired = plan(
+            &self.index,
+            &self.settings,
+            &key,
+            now(),
+            &mut CopyCache::default(),
+        );
         // One that is being deleted asks for nothing, whatever it says.
-        let object = self.index.hub.multi_cluster_services.get(&key);
+        let object = self.index.hub().multi_cluster_service(&key);
         let spec = object.filter(|mcs| !mcs.is_deleting()).map(|mcs| &mcs.spec);
         if let Some(Err(errors)) = spec {
             assert!(
@@ -261,7 +266,7 @@ impl Environment {
         };
         let diff = diff(&desired, &self.index, &key, moment);
         assert!(
-            diff.writes.len() <= self.index.members.len() + 1,
+            diff.writes.len() <= self.index.members().len() + 1,
             "{diff:?}"
         );
         desired
@@ -269,9 +274,10 @@ impl Environment {
 
     fn plan_accepted(&self, change: &Change) {
         let key = ServiceKey::new(NAMESPACE, NAME);
-        let spec = &self.index.hub.multi_cluster_services[&key].spec;
+        let stored = self.index.hub().multi_cluster_service(&key);
+        let spec = stored.map(|mcs| &mcs.spec);
         assert!(
-            spec.is_ok(),
+            matches!(spec, Some(Ok(_))),
             "accepted, and the controller cannot read it: {spec:?}"
         );
         let desired = self.plan_anything();

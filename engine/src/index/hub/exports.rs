@@ -8,7 +8,7 @@ use crate::model::{HubExport, Signal};
 
 /// The ServiceExports on the hub.
 #[derive(Debug, Default)]
-pub struct HubExports {
+pub(crate) struct HubExports {
     uids: HashMap<ServiceKey, Box<str>>,
     /// Those of which nothing was said.
     unsaid: HashSet<ServiceKey>,

@@ -16,7 +16,7 @@ use crate::model::{HubImport, Signal, TimePoint};
 
 /// The ServiceImports on the hub.
 #[derive(Debug, Default)]
-pub struct HubImports {
+pub(crate) struct HubImports {
     served: Option<bool>,
     /// Since when that is known.
     pub(super) since: Option<TimePoint>,

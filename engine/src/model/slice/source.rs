@@ -5,14 +5,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 
 use causeway::domain::Protocol;
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
-use super::content::ContentHash;
 use super::endpoint::{WireAddresses, WireConditions, WireEndpoint};
 use super::place::{Place, present};
 use super::uid::SourceVersion;
@@ -31,21 +29,7 @@ pub struct SourceSlice {
     /// How many endpoints are passed over: they have no address of the slice's type.
     pub odd: u32,
     endpoints: Endpoints,
-    memory: Memory,
 }
-
-/// What came of making copies of the slice.
-#[derive(Clone, Copy, Debug)]
-pub struct Remembered {
-    /// A hash of what the copies hold.
-    pub content: ContentHash,
-    /// How many endpoints they lack.
-    pub refused: usize,
-}
-
-/// The last two outcomes, by what they were made by: one for each way that copies may serve.
-#[derive(Debug, Default)]
-struct Memory(Mutex<[Option<(u64, Remembered)>; 2]>);
 
 /// What the addresses of a slice are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,19 +117,6 @@ impl SourceSlice {
         })
     }
 
-    /// What comes of `make`, which is asked once for each `recipe` as long as no more than two take turns.
-    pub fn remember(&self, recipe: u64, make: impl FnOnce() -> Remembered) -> Remembered {
-        let mut last = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut known = last.iter().flatten();
-        if let Some((_, outcome)) = known.find(|(other, _)| *other == recipe) {
-            return *outcome;
-        }
-        let outcome = make();
-        last.swap(0, 1);
-        last[0] = Some((recipe, outcome));
-        outcome
-    }
-
     /// How many endpoints it has, the odd ones aside.
     pub fn len(&self) -> usize {
         self.endpoints.places.len()
@@ -187,15 +158,6 @@ impl SourceSlice {
         )
     }
 }
-
-/// What is remembered of a slice is no part of it.
-impl PartialEq for Memory {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Memory {}
 
 impl SourceEndpoint<'_> {
     /// All its addresses.
@@ -307,7 +269,6 @@ impl SourceDraft {
             ports: ports.iter().filter_map(port).collect(),
             odd: self.odd,
             endpoints,
-            memory: Memory::default(),
         })
     }
 }

@@ -42,7 +42,7 @@ impl fmt::Debug for Uid {
 }
 
 /// A version of a source slice; versions of one UID are ordered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceVersion {
     /// The UID of the slice.
     pub uid: Uid,

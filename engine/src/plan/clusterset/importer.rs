@@ -14,7 +14,7 @@ use crate::index::hub::manager::Importer as By;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
-use crate::plan::copy::{self, Consumer, DesiredCopies, Origin, Provider};
+use crate::plan::copy::{self, Consumer, DesiredCopies, Origin, Outcomes, Provider};
 use crate::plan::release::Release;
 use crate::plan::service::DesiredService;
 
@@ -52,7 +52,11 @@ impl Importer<'_> {
     }
 
     /// What the member should hold; nothing where nothing is exported.
-    pub(super) fn desired(&self, served: ServedImports) -> Option<DesiredImport> {
+    pub(super) fn desired(
+        &self,
+        served: ServedImports,
+        outcomes: &mut Outcomes,
+    ) -> Option<DesiredImport> {
         let import = self
             .member
             .import(self.key)
@@ -65,11 +69,11 @@ impl Importer<'_> {
             {
                 let shape = import::shape_of(foreign, shape.as_deref());
                 let owner = format!("ServiceImport/{}", foreign.uid);
-                Some(self.complete(served, &shape, &owner, true))
+                Some(self.complete(served, &shape, &owner, true, outcomes))
             }
             (None, Some(shape)) => {
                 let owner = format!("ServiceExport/{}", self.key.name);
-                Some(self.complete(served, &shape, &owner, false))
+                Some(self.complete(served, &shape, &owner, false, outcomes))
             }
             // Nothing is exported; what another hub imports needs nothing of this one.
             _ => self.left_over(served),
@@ -125,12 +129,13 @@ impl Importer<'_> {
         shape: &ImportShape,
         owner: &str,
         is_foreign: bool,
+        outcomes: &mut Outcomes,
     ) -> DesiredImport {
         let unsupported = matches!(
             self.member.derived_refusal(self.key),
             Some(DerivedRefusal::Families(families)) if *families == shape.ip_families
         );
-        if let Some(left) = self.left_to_karmada(served, shape, owner) {
+        if let Some(left) = self.left_to_karmada(served, shape, owner, outcomes) {
             return left;
         }
         let derived = self.key.derived();
@@ -146,10 +151,6 @@ impl Importer<'_> {
             Some(DesiredService::Conflict(why)) => Some(Unready::conflict(why)),
             Some(_) => None,
         };
-        let copies = |consumer: &Consumer<'_>| match &service {
-            Some(DesiredService::Conflict(_)) => DesiredCopies::default(),
-            _ => self.copies(served, owner, &derived.name, consumer),
-        };
         let preference = service
             .as_ref()
             .and_then(|service| service.traffic_distribution(observed));
@@ -163,7 +164,10 @@ impl Importer<'_> {
             true => ImportPlan::Foreign,
             false => import::plan(served, shape, owner, observed, unready),
         };
-        let mut copies = copies(&consumer);
+        let mut copies = match &service {
+            Some(DesiredService::Conflict(_)) => DesiredCopies::default(),
+            _ => self.copies(served, owner, &derived.name, &consumer, outcomes),
+        };
         if self.source.importer == By::Karmada {
             copies.yield_to_karmada(self.member, self.key, &derived, Path::Clusterset);
         }
@@ -235,6 +239,7 @@ impl Importer<'_> {
         owner: &str,
         service: &str,
         consumer: &Consumer<'_>,
+        outcomes: &mut Outcomes,
     ) -> DesiredCopies {
         let Some(import) = self
             .member
@@ -253,6 +258,6 @@ impl Importer<'_> {
             multicluster: true,
             import: Some(&reference),
         };
-        copy::copies(&origin, consumer, self.source.providers.iter())
+        copy::copies(&origin, consumer, self.source.providers.iter(), outcomes)
     }
 }

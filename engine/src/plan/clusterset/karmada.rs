@@ -21,7 +21,7 @@ use crate::index::hub::manager::Importer as By;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
-use crate::plan::copy::{Consumer, DesiredCopies};
+use crate::plan::copy::{Consumer, DesiredCopies, Outcomes};
 use crate::plan::release::Release;
 use crate::plan::service::DesiredService;
 
@@ -35,12 +35,13 @@ impl Importer<'_> {
         served: ServedImports,
         shape: &ImportShape,
         owner: &str,
+        outcomes: &mut Outcomes,
     ) -> Option<DesiredImport> {
         let derived = self.key.derived();
         let by = self.source.importer;
         let (import, copies) = match self.member.service(&derived) {
             Some(service) if service.by_karmada && (by == By::Karmada || self.has_karmadas()) => {
-                let mut copies = self.copies_beside(served, shape, owner);
+                let mut copies = self.copies_beside(served, shape, owner, outcomes);
                 copies.give_way(self.member, self.key, &derived, Path::Clusterset);
                 (ImportPlan::Foreign, copies)
             }
@@ -72,6 +73,7 @@ impl Importer<'_> {
         served: ServedImports,
         shape: &ImportShape,
         owner: &str,
+        outcomes: &mut Outcomes,
     ) -> DesiredCopies {
         let derived = self.key.derived();
         let observed = self.member.service(&derived);
@@ -84,7 +86,7 @@ impl Importer<'_> {
             traffic_distribution: theirs.traffic_distribution(observed),
             release: Release::of(self.member),
         };
-        self.copies(served, owner, &derived.name, &consumer)
+        self.copies(served, owner, &derived.name, &consumer, outcomes)
     }
 }
 

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::parties::{Consumer, Origin, Provider};
 use crate::model::slice::{
-    ContentHash, Remembered, SliceManager, SlicePort, SourceEndpoint, SourceSlice, content_hash,
+    ContentHash, SliceManager, SlicePort, SourceEndpoint, SourceSlice, content_hash,
 };
 use crate::plan::release::Field;
 
@@ -24,6 +24,15 @@ pub enum PortGap {
     NotInProvider(PortId),
     /// The slice lacks this port of the provider's Service.
     NotInSlice(ServicePort),
+}
+
+/// What comes of making a copy of a slice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// A hash of what the copy holds, without its owner.
+    content: ContentHash,
+    /// How many endpoints it lacks.
+    pub(super) refused: usize,
 }
 
 /// All that decides what the copies of one provider's slices hold in one consumer, but for the import that owns them there.
@@ -80,7 +89,7 @@ impl Recipe {
         &self.owner
     }
 
-    /// By which what came of this recipe is remembered.
+    /// Equal for recipes of which the same comes.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -124,21 +133,19 @@ impl Recipe {
         &self.provider_ports
     }
 
-    /// What a copy of the slice holds, without its owner. It is made once for each version of the slice, as long as the
-    /// recipe stays.
-    pub(super) fn outcome(&self, fingerprint: u64, source: &SourceSlice) -> Remembered {
-        source.remember(fingerprint, || Remembered {
+    /// What comes of making a copy of the slice: all of it is made, and hashed.
+    pub(super) fn outcome(&self, source: &SourceSlice) -> Outcome {
+        let refused = source
+            .endpoints()
+            .filter(|endpoint| self.refusal(endpoint).is_some());
+        Outcome {
             content: content_hash(&self.slice("", source, None)),
-            refused: source
-                .endpoints()
-                .filter(|endpoint| self.refusal(endpoint).is_some())
-                .count()
-                + source.odd as usize,
-        })
+            refused: refused.count() + source.odd as usize,
+        }
     }
 
     /// A hash of what the copy holds that belongs to this import.
-    pub(super) fn content(outcome: &Remembered, import: Option<&OwnerReference>) -> ContentHash {
+    pub(super) fn content(outcome: &Outcome, import: Option<&OwnerReference>) -> ContentHash {
         outcome
             .content
             .owned_by(import.map(|import| &*import.uid).into_iter())

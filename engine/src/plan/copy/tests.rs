@@ -36,6 +36,15 @@ fn only_copy(env: &Environment) -> EndpointSlice {
     copies.remove(0)
 }
 
+#[test]
+fn the_cache_keeps_nothing_of_a_service_that_has_no_copies_any_more() {
+    let mut env = provided(foo(), [abc().endpoint("10.1.0.5")]);
+    assert!(!env.copy_cache.is_empty());
+    env.off_hub(Kind::Mcs, "foo").settle();
+    assert_eq!(env.copies("member2", "foo"), []);
+    assert!(env.copy_cache.is_empty());
+}
+
 fn json_of(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).expect("JSON")
 }

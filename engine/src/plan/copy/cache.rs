@@ -1,0 +1,73 @@
+//! What plans made of slices, so that the next plan of the same service does not make it again.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+
+use causeway::domain::ServiceKey;
+
+use super::recipe::{Outcome, Recipe};
+use crate::model::slice::{SourceSlice, SourceVersion};
+
+/// For each service what its last plan made of the slices, and nothing else: it shrinks with what is planned.
+#[derive(Debug, Default)]
+pub struct CopyCache {
+    last: HashMap<ServiceKey, Box<[(u64, Outcome)]>>,
+    keys: RandomState,
+}
+
+/// What one plan of a service makes.
+#[derive(Debug)]
+pub(in crate::plan) struct Outcomes {
+    /// What the plan before made, by its key, in the order of the keys.
+    last: Box<[(u64, Outcome)]>,
+    now: HashMap<u64, Outcome>,
+    keys: RandomState,
+}
+
+impl CopyCache {
+    /// Whether nothing is kept.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.last.is_empty()
+    }
+
+    /// What the last plan of the service made, for the next one.
+    pub(in crate::plan) fn take(&mut self, key: &ServiceKey) -> Outcomes {
+        Outcomes {
+            last: self.last.remove(key).unwrap_or_default(),
+            now: HashMap::new(),
+            keys: self.keys.clone(),
+        }
+    }
+
+    /// Keeps what the plan of the service made.
+    pub(in crate::plan) fn keep(&mut self, key: &ServiceKey, outcomes: Outcomes) {
+        if outcomes.now.is_empty() {
+            return;
+        }
+        let mut made: Box<[_]> = outcomes.now.into_iter().collect();
+        made.sort_unstable_by_key(|(made, _)| *made);
+        self.last.insert(key.clone(), made);
+    }
+}
+
+impl Outcomes {
+    /// What comes of the recipe for that slice: made once for each version of the slice, as long as the recipe stays.
+    pub(super) fn of(
+        &mut self,
+        fingerprint: u64,
+        recipe: &Recipe,
+        source: &SourceSlice,
+    ) -> Outcome {
+        let made: (u64, &SourceVersion) = (fingerprint, &source.version);
+        let made = self.keys.hash_one(made);
+        let last = || {
+            let at = self.last.binary_search_by_key(&made, |(made, _)| *made);
+            Some(self.last.get(at.ok()?)?.1)
+        };
+        let known = self.now.get(&made).copied().or_else(last);
+        let outcome = known.unwrap_or_else(|| recipe.outcome(source));
+        self.now.insert(made, outcome);
+        outcome
+    }
+}
