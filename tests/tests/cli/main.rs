@@ -17,6 +17,7 @@ mod joining;
 mod misplaced;
 mod problems;
 mod status;
+mod transcripts;
 
 use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::kubectl::Output;
