@@ -15,7 +15,7 @@ use k8s_openapi::jiff::SignedDuration;
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
 use self::examples::{
-    CHECK_EXAMPLES, CONFIRM_DELETIONS_EXAMPLES, DRAIN_EXAMPLES, EXPLAIN_EXAMPLES, JOIN_EXAMPLES,
+    CHECK_EXAMPLES, COMPLETION_EXAMPLES, CONFIRM_DELETIONS_EXAMPLES, DRAIN_EXAMPLES, EXPLAIN_EXAMPLES, JOIN_EXAMPLES,
     STATUS_EXAMPLES, UNJOIN_EXAMPLES,
 };
 pub(crate) use self::install::{
@@ -118,6 +118,7 @@ pub(crate) enum Command {
     /// Print the versions of this program and of the hub
     Version(VersionArgs),
     /// Print a shell completion script
+    #[command(after_help = COMPLETION_EXAMPLES)]
     Completion {
         /// The shell it is for
         shell: Shell,

@@ -6,6 +6,7 @@ mod api_server;
 mod args;
 mod bundle;
 mod check;
+mod completion;
 mod confirm_deletions;
 mod connectivity;
 mod definitions;
@@ -33,12 +34,15 @@ mod wait;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 
 use self::args::{Command, CommandLine};
 use self::exit::Failure;
 
 fn main() -> ExitCode {
+    if let Some(words) = completion::requested(std::env::args_os()) {
+        return complete(&words);
+    }
     match run(&CommandLine::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(exit::PROBLEM),
@@ -48,6 +52,15 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Answers a shell, which has no use for an error.
+fn complete(words: &[String]) -> ExitCode {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
+    completion::answer(words).ok();
+    ExitCode::SUCCESS
 }
 
 /// Runs one command; returns whether everything is healthy.
@@ -77,13 +90,8 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Drain(args) => drain::run(&line.hub, args).await?,
             Command::ConfirmDeletions(args) => confirm_deletions::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,
-            Command::Completion { shell } => complete(*shell),
+            Command::Completion { shell } => completion::script(*shell),
         }
         Ok(true)
     })
-}
-
-fn complete(shell: clap_complete::Shell) {
-    let mut command = CommandLine::command().bin_name("kubectl-mcs");
-    clap_complete::generate(shell, &mut command, "kubectl-mcs", &mut std::io::stdout());
 }

@@ -75,3 +75,13 @@ Checks the CRDs, the registration of the webhook and its endpoints, the Deployme
 rights of its account and the Clusters, and changes nothing. What you may not read is Unknown.
 
 Exit code: 0 no problem is known; 1 a check is Unhealthy; 2 wrong usage; 3 the hub cannot be reached.";
+
+pub(super) const COMPLETION_EXAMPLES: &str = "Examples:
+  # Complete kubectl mcs, where kubectl itself is completed: this program under another name in the PATH
+  sudo ln -s \"$(command -v kubectl-mcs)\" /usr/local/bin/kubectl_complete-mcs
+
+  # Complete kubectl-mcs in this shell
+  source <(kubectl mcs completion bash)
+
+kubectl runs kubectl_complete-mcs to complete the words after kubectl mcs: commands, flags, their values, and the names of contexts, \
+namespaces, Clusters and MultiClusterServices. These are read with your rights; where the hub does not answer within two seconds, no name is offered.";

@@ -9,6 +9,7 @@
 mod adopt;
 mod check;
 mod clusterset;
+mod completion;
 mod definitions;
 mod diff;
 mod explain;

@@ -1,0 +1,221 @@
+//! The command line as far as it is typed, read by clap's description of it.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, Command};
+
+use super::names::Access;
+use crate::args::HubArgs;
+
+/// The words before the one that is being typed.
+pub(super) struct Line<'a> {
+    command: &'a Command,
+    given: Vec<(&'a Arg, Option<&'a str>)>,
+    /// The flag whose value comes next.
+    pending: Option<&'a Arg>,
+    positionals: usize,
+    /// Whether `--` was given: no flag comes any more.
+    is_escaped: bool,
+}
+
+/// What a word is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Subject<'a> {
+    Command,
+    Flag,
+    /// The value of a flag.
+    Value(&'a Arg),
+    /// An argument without a flag, or none if there may be no more.
+    Positional(Option<&'a Arg>),
+    Nothing,
+}
+
+impl<'a> Line<'a> {
+    /// `None` where a word makes no sense, so that nothing can be said of the next.
+    pub(super) fn read(root: &'a Command, words: &'a [String]) -> Option<Self> {
+        let mut line = Self {
+            command: root,
+            given: Vec::new(),
+            pending: None,
+            positionals: 0,
+            is_escaped: false,
+        };
+        for word in words {
+            line.push(word)?;
+        }
+        Some(line)
+    }
+
+    fn push(&mut self, word: &'a str) -> Option<()> {
+        if let Some(flag) = self.pending.take() {
+            self.given.push((flag, Some(word)));
+        } else if self.is_escaped || !is_flag(word) {
+            self.push_positional(word)?;
+        } else if word == "--" {
+            self.is_escaped = true;
+        } else if let Some(word) = word.strip_prefix("--") {
+            match word.split_once('=') {
+                Some((name, value)) => self.given.push((self.long(name)?, Some(value))),
+                None => self.push_flag(self.long(word)?),
+            }
+        } else {
+            self.push_short(word)?;
+        }
+        Some(())
+    }
+
+    fn push_positional(&mut self, word: &'a str) -> Option<()> {
+        if self.command.has_subcommands() {
+            self.command = self.command.find_subcommand(word)?;
+        } else {
+            self.given.push((self.positional()?, Some(word)));
+            self.positionals += 1;
+        }
+        Some(())
+    }
+
+    fn push_flag(&mut self, flag: &'a Arg) {
+        if flag.get_action().takes_values() && !flag.is_require_equals_set() {
+            self.pending = Some(flag);
+        } else {
+            self.given.push((flag, None));
+        }
+    }
+
+    /// One or more short flags, and perhaps the value of the last: `-A`, `-Aojson`, `-o=json`.
+    fn push_short(&mut self, word: &'a str) -> Option<()> {
+        let mut letters = word.chars();
+        letters.next();
+        while let Some(letter) = letters.next() {
+            let flag = self.short(letter)?;
+            let rest = letters.as_str();
+            if flag.get_action().takes_values() && !rest.is_empty() {
+                let value = rest.strip_prefix('=').unwrap_or(rest);
+                self.given.push((flag, Some(value)));
+                break;
+            }
+            self.push_flag(flag);
+        }
+        Some(())
+    }
+
+    fn long(&self, name: &str) -> Option<&'a Arg> {
+        let mut flags = self.command.get_arguments();
+        flags.find(|flag| flag.get_long() == Some(name))
+    }
+
+    fn short(&self, letter: char) -> Option<&'a Arg> {
+        let mut flags = self.command.get_arguments();
+        flags.find(|flag| flag.get_short() == Some(letter))
+    }
+
+    fn positional(&self) -> Option<&'a Arg> {
+        let positional = self.command.get_positionals().nth(self.positionals)?;
+        self.is_possible(positional).then_some(positional)
+    }
+
+    /// What this next word is, and what of it is typed so far.
+    pub(super) fn subject<'t>(&self, typed: &'t str) -> (Subject<'a>, &'t str) {
+        if self.is_given("help") || self.is_given("version") {
+            return (Subject::Nothing, typed);
+        }
+        if let Some(flag) = self.pending {
+            return (Subject::Value(flag), typed);
+        }
+        if typed.starts_with('-') && !self.is_escaped {
+            return match typed.split_once('=') {
+                Some((flag, value)) => (self.of_flag(flag), value),
+                None => (Subject::Flag, typed),
+            };
+        }
+        if self.command.has_subcommands() {
+            return (Subject::Command, typed);
+        }
+        (Subject::Positional(self.positional()), typed)
+    }
+
+    fn of_flag(&self, flag: &str) -> Subject<'a> {
+        let mut letters = flag.chars().skip(1);
+        let flag = match (flag.strip_prefix("--"), letters.next(), letters.next()) {
+            (Some(name), ..) => self.long(name),
+            (None, Some(letter), None) => self.short(letter),
+            _ => None,
+        };
+        match flag {
+            Some(flag) if flag.get_action().takes_values() => Subject::Value(flag),
+            _ => Subject::Nothing,
+        }
+    }
+
+    /// The command, or the program while none is named.
+    pub(super) fn command(&self) -> &'a Command {
+        self.command
+    }
+
+    /// The flags without which the command cannot be given, and that are missing.
+    pub(super) fn required(&self) -> Vec<&'a Arg> {
+        let flags = self.command.get_opts();
+        flags
+            .filter(|flag| flag.is_required_set() && !self.is_given(flag.get_id().as_str()))
+            .collect()
+    }
+
+    /// The flags that may be given now.
+    pub(super) fn possible(&self) -> Vec<&'a Arg> {
+        let arguments = self.command.get_arguments();
+        let flags = arguments.filter(|one| !one.is_positional() && !one.is_hide_set());
+        flags.filter(|flag| self.is_possible(flag)).collect()
+    }
+
+    fn is_possible(&self, arg: &Arg) -> bool {
+        let is_again = self.is_given(arg.get_id().as_str());
+        let may_repeat = matches!(arg.get_action(), ArgAction::Append | ArgAction::Count);
+        let conflicts = |one: &Arg, other: &Arg| {
+            let conflicts = self.command.get_arg_conflicts_with(one);
+            conflicts.iter().any(|it| it.get_id() == other.get_id())
+        };
+        let mut given = self.given_here();
+        (may_repeat || !is_again)
+            && !given.any(|given| conflicts(given, arg) || conflicts(arg, given))
+    }
+
+    /// What was given of the command's own.
+    fn given_here(&self) -> impl Iterator<Item = &'a Arg> {
+        let own = self.command.get_arguments();
+        own.filter(|arg| self.is_given(arg.get_id().as_str()))
+    }
+
+    fn is_given(&self, id: &str) -> bool {
+        self.given.iter().any(|(arg, _)| arg.get_id() == id)
+    }
+
+    /// The value of an argument: as given, else that of its environment variable.
+    fn value(&self, id: &str) -> Option<String> {
+        let given = self.given.iter().rev().find(|(arg, _)| arg.get_id() == id);
+        if let Some((_, value)) = given {
+            return value.map(ToOwned::to_owned);
+        }
+        let mut arguments = self.command.get_arguments();
+        let variable = arguments.find(|arg| arg.get_id() == id)?.get_env()?;
+        std::env::var(variable)
+            .ok()
+            .filter(|value| !value.is_empty())
+    }
+
+    /// How names are read.
+    pub(super) fn access(&self) -> Access {
+        Access {
+            hub: HubArgs {
+                kubeconfig: self.value("kubeconfig").map(PathBuf::from),
+                context: self.value("context"),
+                namespace: self.value("namespace"),
+            },
+            member_kubeconfig: self.value("member_kubeconfig").map(PathBuf::from),
+        }
+    }
+}
+
+/// A single dash is a value: standard input.
+fn is_flag(word: &str) -> bool {
+    word.starts_with('-') && word != "-"
+}

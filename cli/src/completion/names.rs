@@ -1,0 +1,123 @@
+//! The names that only a kubeconfig or the hub knows.
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use causeway::api::{Cluster, MultiClusterService};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::ListParams;
+use kube::config::Kubeconfig;
+use serde::de::DeserializeOwned;
+
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::HubArgs;
+
+/// How long a person waits for names after they pressed Tab.
+const WITHIN: Duration = Duration::from_secs(2);
+/// More names than this help nobody to choose.
+const MOST: u32 = 500;
+
+/// What an argument names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    Contexts,
+    MemberContexts,
+    /// Objects of the hub.
+    Objects(Kind),
+}
+
+/// Objects that an argument names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Namespace,
+    Cluster,
+    MultiClusterService,
+}
+
+/// How names are read.
+pub(super) struct Access {
+    pub hub: HubArgs,
+    pub member_kubeconfig: Option<PathBuf>,
+}
+
+impl Names {
+    /// What this argument of that command names, if that is something that exists already.
+    pub(super) fn of(command: &str, arg: &str) -> Option<Self> {
+        match (command, arg) {
+            (_, "context") => Some(Self::Contexts),
+            (_, "member_context") => Some(Self::MemberContexts),
+            (_, "namespace") => Some(Self::Objects(Kind::Namespace)),
+            ("unjoin" | "drain" | "confirm-deletions", "name") => {
+                Some(Self::Objects(Kind::Cluster))
+            }
+            ("status" | "explain" | "adopt" | "hand-over", "name") => {
+                Some(Self::Objects(Kind::MultiClusterService))
+            }
+            _ => None,
+        }
+    }
+
+    /// The names that there are; none where they cannot be read in time.
+    ///
+    /// A thread reads them that nobody waits for in the end: a credential plugin of the kubeconfig may block it.
+    pub(super) fn read_in_time(self, access: Access) -> Vec<String> {
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            // After the deadline nobody receives it.
+            sender.send(self.read(&access)).ok();
+        });
+        let read = receiver.recv_timeout(WITHIN).ok().flatten();
+        read.unwrap_or_default()
+    }
+
+    fn read(self, access: &Access) -> Option<Vec<String>> {
+        match self {
+            Self::Contexts => contexts(access.hub.kubeconfig.as_deref()),
+            Self::MemberContexts => contexts(Some(access.member_kubeconfig.as_deref()?)),
+            Self::Objects(kind) => {
+                let runtime = tokio::runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build();
+                runtime.ok()?.block_on(objects(kind, &access.hub)).ok()
+            }
+        }
+    }
+}
+
+/// The contexts of a kubeconfig: this one, else the one that kubectl would use.
+fn contexts(path: Option<&Path>) -> Option<Vec<String>> {
+    let kubeconfig = match path {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    let contexts = kubeconfig.ok()?.contexts.into_iter();
+    Some(contexts.map(|context| context.name).collect())
+}
+
+async fn objects(kind: Kind, hub: &HubArgs) -> Result<Vec<String>, RequestError> {
+    let hub = ApiServer::hub(hub).await?;
+    let client = hub.client.clone();
+    match kind {
+        Kind::Namespace => list(&hub, Api::<Namespace>::all(client)).await,
+        Kind::Cluster => list(&hub, Api::<Cluster>::all(client)).await,
+        Kind::MultiClusterService => {
+            let namespace = &hub.config.default_namespace;
+            let services = Api::<MultiClusterService>::namespaced(client, namespace);
+            list(&hub, services).await
+        }
+    }
+}
+
+async fn list<K>(hub: &ApiServer, api: Api<K>) -> Result<Vec<String>, RequestError>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let parameters = ListParams::default().limit(MOST);
+    let list = hub.request(api.list_metadata(&parameters)).await?;
+    let objects = list.items.into_iter();
+    Ok(objects.filter_map(|object| object.metadata.name).collect())
+}
