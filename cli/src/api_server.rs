@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
@@ -15,7 +16,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Which of the two clusters is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Side {
     Hub,
     Member,
@@ -137,6 +138,11 @@ impl ApiServer {
             .to_string()
             .trim_end_matches('/')
             .to_owned()
+    }
+
+    /// The proxy through which it is reached.
+    pub(crate) fn proxy(&self) -> Option<String> {
+        self.config.proxy_url.as_ref().map(ToString::to_string)
     }
 
     /// Sends one request and waits for the answer, 10 seconds at most.

@@ -15,15 +15,16 @@ use k8s_openapi::jiff::SignedDuration;
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
 use self::examples::{
-    CHECK_EXAMPLES, COMPLETION_EXAMPLES, CONFIRM_DELETIONS_EXAMPLES, DRAIN_EXAMPLES, EXPLAIN_EXAMPLES, JOIN_EXAMPLES,
-    STATUS_EXAMPLES, UNJOIN_EXAMPLES,
+    CHECK_EXAMPLES, COMPLETION_EXAMPLES, CONFIRM_DELETIONS_EXAMPLES, DRAIN_EXAMPLES,
+    EXPLAIN_EXAMPLES, JOIN_EXAMPLES, STATUS_EXAMPLES, UNJOIN_EXAMPLES,
 };
 pub(crate) use self::install::{
-    DryRun, ImageArgs, InstallArgs, MissingService, PartArgs, UninstallArgs,
+    ClientDryRun, DryRun, ImageArgs, InstallArgs, MissingService, PartArgs, UninstallArgs,
 };
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
 pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
+use crate::api_server::Side;
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -189,9 +190,33 @@ pub(crate) struct ConfirmDeletionsArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_arg("format", |format| {
+    // Whoever sets the variable means other commands.
+    format.requires("dry_run").env(None).help("Output format of --dry-run [default: yaml]")
+}))]
 pub(crate) struct JoinArgs {
     /// Name of the member: a DNS label of at most 48 characters
     pub name: String,
+    /// Print the objects that would be applied, except the token; change neither the hub nor the member
+    #[arg(
+        long,
+        value_name = "WHERE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "client",
+        env = "CAUSEWAY_DRY_RUN",
+        hide_env = true
+    )]
+    pub dry_run: Option<ClientDryRun>,
+    /// Print only what is applied to the hub, or to the member
+    #[arg(
+        long,
+        value_name = "hub|member",
+        requires = "dry_run",
+        env = "CAUSEWAY_ONLY",
+        hide_env = true
+    )]
+    pub only: Option<Side>,
     #[command(flatten)]
     pub member: RequiredMemberArgs,
     /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig]
@@ -211,6 +236,8 @@ pub(crate) struct JoinArgs {
     /// How long to wait until the member is synced
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
     pub timeout: Duration,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// How the member is reached from here.
@@ -432,6 +459,18 @@ mod tests {
             (
                 "kubectl-mcs join --member-kubeconfig f",
                 ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "kubectl-mcs join a --member-kubeconfig f --only hub",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "kubectl-mcs join a --member-kubeconfig f -o yaml",
+                ErrorKind::MissingRequiredArgument,
+            ),
+            (
+                "kubectl-mcs join a --member-kubeconfig f --dry-run=server",
+                ErrorKind::InvalidValue,
             ),
             ("kubectl-mcs status -o xml", ErrorKind::InvalidValue),
             (

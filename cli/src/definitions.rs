@@ -100,31 +100,49 @@ pub(crate) struct Found {
     pub stored: Option<DynamicObject>,
 }
 
+/// What becomes of the definitions in a member.
+pub(crate) enum Choice {
+    /// It has none, or those of an earlier join: these are applied.
+    Apply(Vec<Kind>),
+    /// There is a foreign one, so all stay as they are: what there is, a message for each kind.
+    Leave(Vec<String>),
+}
+
 /// Applies the definitions in a member that serves neither kind, and updates those of an earlier join. Where
 /// there is a foreign one, all stay as they are, which is reported.
 pub(crate) async fn install(member: &ApiServer) -> Result<(), DefinitionError> {
-    let mut found = Vec::new();
-    for kind in [EXPORTS, IMPORTS] {
-        let definition = kind.definition()?;
-        let origin = kind.find(member).await?.origin;
-        found.push((kind, definition, origin));
-    }
-    if found
-        .iter()
-        .any(|(_, _, origin)| matches!(origin, Origin::Foreign(_)))
-    {
-        for (kind, _, origin) in &found {
-            output::result(format_args!("member: {}", left(kind.name, *origin)))?;
+    let kinds = match choose(member).await? {
+        Choice::Apply(kinds) => kinds,
+        Choice::Leave(messages) => {
+            for message in messages {
+                output::result(format_args!("member: {message}"))?;
+            }
+            return Ok(());
         }
-        return Ok(());
+    };
+    for kind in &kinds {
+        objects::apply(member, &kind.definition()?, Run::Real).await?;
     }
-    for (_, definition, _) in &found {
-        objects::apply(member, definition, Run::Real).await?;
-    }
-    for (kind, _, _) in found {
+    for kind in kinds {
         kind.established(member).await?;
     }
     Ok(())
+}
+
+/// Reads what the member has, and changes nothing.
+pub(crate) async fn choose(member: &ApiServer) -> Result<Choice, DefinitionError> {
+    let mut found = Vec::new();
+    for kind in [EXPORTS, IMPORTS] {
+        found.push((kind, kind.find(member).await?.origin));
+    }
+    let mut origins = found.iter().map(|(_, origin)| origin);
+    if origins.any(|origin| matches!(origin, Origin::Foreign(_))) {
+        let messages = found.iter().map(|(kind, origin)| left(kind.name, *origin));
+        return Ok(Choice::Leave(messages.collect()));
+    }
+    Ok(Choice::Apply(
+        found.into_iter().map(|(kind, _)| kind).collect(),
+    ))
 }
 
 /// Says that the definitions of an earlier join are still there, if they are.

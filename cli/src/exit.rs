@@ -134,7 +134,6 @@ fn install(error: &InstallError) -> u8 {
         InstallError::Definition(error) => definition(error),
         InstallError::NotReady(_)
         | InstallError::Output(_)
-        | InstallError::Yaml(_)
         | InstallError::TooOld(_)
         | InstallError::Lacks { .. }
         | InstallError::NamespaceEnds(_)

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use causeway::api::{Cluster, labels};
 use causeway::domain::ClusterName;
 use causeway::domain::protected::MEMBERS_NAMESPACE;
+use causeway::target::CA_BUNDLE;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
@@ -12,7 +13,6 @@ use kube::{Api, Resource as _};
 use serde_json::json;
 
 use crate::api_server::{ApiServer, RequestError};
-use crate::member::Credentials;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
 /// How a hub gets the definitions.
@@ -119,13 +119,16 @@ pub(crate) async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, RequestErr
     }
 }
 
-/// Every Cluster of the hub.
+/// Every Cluster of the hub; none where it serves none.
 pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
     let clusters: Api<DynamicObject> =
         Api::all_with(hub.client.clone(), &ApiResource::erase::<Cluster>(&()));
-    let list = hub.request(clusters.list(&ListParams::default())).await?;
+    let list = match hub.request(clusters.list(&ListParams::default())).await {
+        Ok(list) => list.items,
+        Err(RequestError::NotFound { .. }) => Vec::new(),
+        Err(error) => return Err(error),
+    };
     Ok(list
-        .items
         .into_iter()
         .map(|cluster| Known {
             id: recorded_id(&cluster).map(ToOwned::to_owned),
@@ -134,19 +137,18 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
         .collect())
 }
 
-/// The Secret with a member's credentials.
+/// The Secret with a member's credentials. Where the token is not known, whoever adds it later owns that key.
 pub(crate) fn secret(
     name: &ClusterName,
-    credentials: &Credentials,
+    token: Option<&str>,
+    ca_bundle: &str,
 ) -> Result<DynamicObject, ObjectError> {
     let mut secret = bare_secret(name)?;
-    secret.data = json!({
-        "type": "Opaque",
-        "data": {
-            "token": STANDARD.encode(&credentials.token),
-            "caBundle": STANDARD.encode(&credentials.ca_bundle),
-        },
-    });
+    let mut data = json!({ CA_BUNDLE: STANDARD.encode(ca_bundle) });
+    if let (Some(data), Some(token)) = (data.as_object_mut(), token) {
+        data.insert("token".to_owned(), STANDARD.encode(token).into());
+    }
+    secret.data = json!({ "type": "Opaque", "data": data });
     Ok(secret)
 }
 

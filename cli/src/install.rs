@@ -36,8 +36,6 @@ pub(crate) enum InstallError {
     NotReady(#[from] NotReady),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error("output: {0}")]
-    Yaml(#[from] serde_saphyr::ser::Error),
     #[error("--webhook-ca {file}: {why}", file = file.display())]
     Authority { file: PathBuf, why: String },
     #[error("the hub runs Kubernetes {0}; causeway needs 1.30 or later")]
@@ -68,7 +66,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     let authority = args.parts.webhook_ca.as_deref().map(pem).transpose()?;
     let mut chosen = bundle::chosen(&args.parts, &args.images, authority.as_deref())?;
     if args.dry_run == Some(DryRun::Client) {
-        return Ok(output::result(yaml(&all(args, chosen)?)?.trim_end())?);
+        return Ok(output::result(output::manifest(&all(args, chosen)?)?)?);
     }
     let hub = ApiServer::hub(hub).await?;
     let run = match args.dry_run {
@@ -166,18 +164,6 @@ fn all(args: &InstallArgs, chosen: Vec<DynamicObject>) -> Result<Vec<DynamicObje
     }
     all.extend(chosen);
     Ok(all)
-}
-
-fn yaml(objects: &[DynamicObject]) -> Result<String, serde_saphyr::ser::Error> {
-    let options = serde_saphyr::ser_options! {
-        compact_list_indent: false,
-        prefer_block_scalars: false,
-    };
-    let documents = objects
-        .iter()
-        .map(|object| serde_saphyr::to_string_with_options(object, options.clone()));
-    let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
-    Ok(documents.join("---\n"))
 }
 
 /// A certificate in PEM.
@@ -291,7 +277,7 @@ mod tests {
             let args = args(line);
             let chosen = bundle::chosen(&args.parts, &args.images, None).expect(line);
             let applied = all(&args, chosen).expect(line);
-            let text = yaml(&applied).expect(line);
+            let text = output::manifest(&applied).expect(line);
             let read = objects::parse(&text).expect(line);
             assert_eq!(read, applied, "{line}");
             assert_eq!(read[0].metadata.name.as_deref(), Some(first), "{line}");

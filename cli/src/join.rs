@@ -1,5 +1,7 @@
 //! `kubectl mcs join`: an account in the member, its credentials and the Cluster on the hub, then a wait for the controller.
 
+mod dry_run;
+
 use causeway::api::{Cluster, condition};
 use causeway::domain::{ClusterName, NameError};
 use kube::Api;
@@ -9,7 +11,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, JoinArgs};
 use crate::definitions::{self, DefinitionError};
 use crate::hub::{self, HubError, Known};
-use crate::member::{self, MemberError};
+use crate::member::{self, Credentials, MemberError};
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
 use crate::wait::TimedOut;
@@ -71,6 +73,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         args.member.member_context.as_deref(),
     )
     .await?;
+    if args.dry_run.is_some() {
+        return dry_run::print(&hub, &member, &name, endpoint, args).await;
+    }
     hub::check_cluster_api(&hub).await?;
     hub::check_namespace(&hub).await?;
     let identity = member::identify(&member).await?;
@@ -88,9 +93,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
         definitions::install(&member).await?;
     }
     let endpoint = endpoint.unwrap_or_else(|| member.url());
-    let proxy = member.config.proxy_url.as_ref().map(ToString::to_string);
-    let cluster = hub::cluster(&name, &identity.uid, &endpoint, proxy.as_deref())?;
-    for object in [hub::secret(&name, &credentials)?, cluster] {
+    let Credentials { token, ca_bundle } = &credentials;
+    let secret = hub::secret(&name, Some(token), ca_bundle)?;
+    let cluster = hub::cluster(&name, &identity.uid, &endpoint, member.proxy().as_deref())?;
+    for object in [secret, cluster] {
         objects::apply(&hub, &object, Run::Real).await?;
     }
     synced(&hub, &name, &endpoint, args).await

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causeway::api::labels;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Config};
 use rustls::pki_types::CertificateDer;
@@ -89,19 +89,27 @@ pub(crate) async fn identify(member: &ApiServer) -> Result<Identity, MemberError
     })
 }
 
+/// The account, its rights, and the Secret in which the member's controller manager puts its token for the hub of that UID.
+pub(crate) fn account(
+    hub_uid: &str,
+    namespace_creation: bool,
+) -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut account = objects::parse(RBAC)?;
+    if namespace_creation {
+        account.extend(objects::parse(NAMESPACE_CREATION)?);
+    }
+    account.push(token_secret(hub_uid)?);
+    Ok(account)
+}
+
 /// Makes the account and its token for the hub of that UID.
 pub(crate) async fn grant(
     member: &ApiServer,
     hub_uid: &str,
     namespace_creation: bool,
 ) -> Result<Credentials, MemberError> {
-    let mut wanted = objects::parse(RBAC)?;
-    if namespace_creation {
-        wanted.extend(objects::parse(NAMESPACE_CREATION)?);
-    }
-    let token = token_secret(hub_uid)?;
-    for object in wanted.iter().chain([&token]) {
-        objects::apply(member, object, Run::Real).await?;
+    for object in account(hub_uid, namespace_creation)? {
+        objects::apply(member, &object, Run::Real).await?;
     }
     if !namespace_creation {
         for object in objects::parse(NAMESPACE_CREATION)? {
@@ -126,7 +134,8 @@ fn token_secret(hub_uid: &str) -> Result<DynamicObject, ObjectError> {
     }))
 }
 
-fn token_name(hub_uid: &str) -> String {
+/// The name of that Secret.
+pub(crate) fn token_name(hub_uid: &str) -> String {
     format!(
         "causeway-hub-{}",
         hub_uid.get(..UID_SHOWN).unwrap_or(hub_uid)
@@ -156,14 +165,29 @@ async fn filled(member: &ApiServer, name: &str) -> Result<Credentials, MemberErr
         seconds: TOKEN_WITHIN.as_secs(),
         late,
     })?;
-    let ca_bundle = ca_bundle(
-        member.config.root_cert.as_deref().unwrap_or_default(),
-        &cluster_ca,
-    );
-    if ca_bundle.is_empty() {
-        return Err(MemberError::NoAuthority);
-    }
+    let ca_bundle = authorities(member, &cluster_ca)?;
     Ok(Credentials { token, ca_bundle })
+}
+
+/// The authorities by which the hub will verify the member, before there is a token that names them.
+pub(crate) async fn published_authorities(member: &ApiServer) -> Result<String, MemberError> {
+    let maps: Api<ConfigMap> = Api::namespaced(member.client.clone(), "kube-system");
+    let map = match member.request(maps.get_opt("kube-root-ca.crt")).await {
+        Ok(map) => map,
+        Err(RequestError::NotAllowed { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let data = map.and_then(|map| map.data).unwrap_or_default();
+    let cluster_ca = data.get("ca.crt").map(String::as_str);
+    authorities(member, cluster_ca.unwrap_or_default())
+}
+
+fn authorities(member: &ApiServer, cluster_ca: &str) -> Result<String, MemberError> {
+    let from_kubeconfig = member.config.root_cert.as_deref();
+    match ca_bundle(from_kubeconfig.unwrap_or_default(), cluster_ca) {
+        bundle if bundle.is_empty() => Err(MemberError::NoAuthority),
+        bundle => Ok(bundle),
+    }
 }
 
 /// The authorities by which the kubeconfig verifies the member, and the member's own where it is another.

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
 
+use kube::api::DynamicObject;
 use serde::Serialize;
 
 use crate::args::Format;
@@ -38,6 +39,19 @@ pub(crate) fn report(
         "" => Ok(()),
         text => result(text),
     }
+}
+
+/// Objects as YAML that kubectl applies, a document for each.
+pub(crate) fn manifest(objects: &[DynamicObject]) -> Result<String, OutputError> {
+    let options = serde_saphyr::ser_options! {
+        compact_list_indent: false,
+        prefer_block_scalars: false,
+    };
+    let documents = objects
+        .iter()
+        .map(|object| serde_saphyr::to_string_with_options(object, options.clone()));
+    let documents: Vec<_> = documents.collect::<Result<_, _>>()?;
+    Ok(documents.join("---\n").trim_end().to_owned())
 }
 
 /// Writes a line about what is going on.

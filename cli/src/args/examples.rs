@@ -5,7 +5,13 @@ pub(super) const JOIN_EXAMPLES: &str = "Examples:
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1
 
   # One kubeconfig with several contexts; the hub reaches the member at another address than this machine does
-  kubectl mcs join member2 --member-kubeconfig ~/.kube/config --member-context prod-2 --api-endpoint https://10.0.0.2:6443";
+  kubectl mcs join member2 --member-kubeconfig ~/.kube/config --member-context prod-2 --api-endpoint https://10.0.0.2:6443
+
+  # Keep the objects in git: those of the member, and those of the hub without the token
+  kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=member -o yaml > member1.yaml
+  kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=hub -o yaml > hub-member1.yaml
+
+A dry run reads both clusters and changes neither. So there is no token yet: it prints the command that copies it to the hub, once the objects are applied.";
 
 pub(super) const UNJOIN_EXAMPLES: &str = "Examples:
   # Remove member1, and causeway's account from it

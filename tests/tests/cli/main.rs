@@ -15,6 +15,7 @@ mod diff;
 mod explain;
 mod installing;
 mod joining;
+mod joining_from_git;
 mod misplaced;
 mod problems;
 mod status;

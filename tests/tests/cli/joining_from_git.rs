@@ -1,0 +1,94 @@
+//! `kubectl mcs join --dry-run=client`: what it prints is applied by somebody else.
+
+use std::path::Path;
+
+use causeway_tests::binaries::Testbed;
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::kubectl::{Command, Output};
+use causeway_tests::{Cluster, Fleet, Installation, SOON, eventually};
+use serde_json::Value;
+
+use crate::{credentials, ends, join, json};
+
+const CLUSTER: &str = "cluster.cluster.karmada.io/member1";
+
+async fn printed(installation: &Installation, member: &Cluster, more: &str) -> Output {
+    let more: Vec<_> = more.split_whitespace().collect();
+    let more = [&["--dry-run=client"], more.as_slice()].concat();
+    let output = join(installation, "member1", member, &more).await;
+    ends(&output, 0, "");
+    output
+}
+
+/// The command that a person copies, run by a shell.
+async fn copy_token(fleet: &Fleet, note: &str) -> Result<(), String> {
+    let command = note.lines().last().expect("a command");
+    let file = |cluster: &Cluster| cluster.kubeconfig().display().to_string();
+    let command = command
+        .replace("MEMBER", &file(fleet.member("member1")))
+        .replace("HUB", &file(fleet.hub()));
+    let kubectl = Testbed::get().program("kubectl");
+    let directory = kubectl.parent().map(Path::display).expect("a directory");
+    let output = Command::new(fleet.reaper(), fleet.directory(), "/bin/sh")
+        .env("PATH", format!("{directory}:/usr/bin:/bin"))
+        .args(["-c", &command])
+        .run()
+        .await;
+    let succeeded = output.exit.success();
+    succeeded.then_some(()).ok_or(output.stderr)
+}
+
+async fn ready(hub: &Cluster) -> String {
+    let path = "-o=jsonpath={.status.conditions[?(@.type==\"Ready\")]}";
+    hub.kubectl(["get", CLUSTER, path]).await.ok()
+}
+
+#[tokio::test]
+async fn what_a_dry_run_prints_joins_the_member_once_it_is_applied_and_the_token_copied() {
+    let fleet = Fleet::builder().members(1).start().await;
+    let installation = Installation::new(&fleet).await;
+    let _controller = installation.controller().start().await;
+    let (hub, member) = (fleet.hub(), fleet.member("member1"));
+
+    let for_member = printed(&installation, member, "-o yaml --only=member").await;
+    let for_hub = printed(&installation, member, "-o yaml --only=hub").await;
+    assert_eq!(for_member.stderr, "");
+    let both = printed(&installation, member, "").await;
+    let sets = [&for_member, &for_hub].map(|set| set.stdout.trim_end());
+    assert_eq!(both.stdout.trim_end(), sets.join("\n---\n"));
+    let list = json(&printed(&installation, member, "-o json --only=hub").await);
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&for_hub.stdout).expect("YAML");
+    assert_eq!(list["items"], Value::from(objects));
+    assert!(list["items"][0]["data"]["token"].is_null(), "{list}");
+
+    // It changed nothing.
+    let namespace = ["get", "namespace", NAMESPACE];
+    member.kubectl(namespace).await.refused();
+    hub.kubectl(["get", CLUSTER]).await.refused();
+    assert!(credentials(hub, "member1").await.is_none());
+
+    member.apply(&for_member.stdout).await.ok();
+    hub.apply(&for_hub.stdout).await.ok();
+    eventually("the Cluster lacks its token", SOON, || async {
+        let ready = ready(hub).await;
+        let is_said = ready.contains("has no key token");
+        is_said.then_some(()).ok_or(ready)
+    })
+    .await;
+    eventually("the member issues the token", SOON, || {
+        copy_token(&fleet, &for_hub.stderr)
+    })
+    .await;
+    let wait = ["wait", "--for=condition=Ready", "--timeout=60s", CLUSTER];
+    hub.kubectl(wait).await.ok();
+    let again = hub.apply(&for_hub.stdout).await.ok();
+    assert!(!again.contains("configured"), "{again}");
+    let secret = credentials(hub, "member1").await.expect("credentials");
+    assert!(secret.data.is_some_and(|data| data.contains_key("token")));
+
+    let more = ["--dry-run=client"];
+    let other = join(&installation, "another", member, &more).await;
+    ends(&other, 1, "named member1 | kubectl mcs unjoin member1");
+    let joined = join(&installation, "member1", member, &[]).await;
+    ends(&joined, 0, "member1 is synced");
+}
