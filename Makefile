@@ -17,13 +17,15 @@ ONLY ?=
 SEED ?= 1645
 # T=600 soaks, or fuzzes each target, for ten minutes.
 T ?=
+# Where the archives of a release are.
+DIST ?= dist
 # How many test programs `make test` runs at one time. JOBS=1 is for little memory: two take up to 12 GB.
 JOBS ?= 2
 
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test soak long bench fuzz lint pure manifests testbed rust go
+.PHONY: help demo unit test soak long bench fuzz lint pure manifests krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -86,6 +88,9 @@ pure: rust
 manifests: rust ## Write the generated manifests anew from the Rust types
 	$(CARGO) build --workspace --bin generate-manifests
 	$(TARGET)/debug/generate-manifests
+
+krew: ## Fill in krew's manifest for the archives of a release, DIST/kubectl-mcs-vVERSION-OS-ARCH.tar.gz
+	manifests/krew/render $(DIST) > $(DIST)/mcs.yaml
 
 testbed: rust go ## Build the testbed, and say what this machine lacks for real packets
 	$(CARGO) build --workspace --bin prepare-testbed

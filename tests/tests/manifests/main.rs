@@ -7,6 +7,7 @@
 )]
 
 mod documents;
+mod krew;
 mod matching;
 mod rights;
 mod words;
