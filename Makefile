@@ -74,8 +74,9 @@ lint: rust go pure ## Check formats, lints, generated files, licences and adviso
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) build --workspace --bin generate-manifests
 	$(TARGET)/debug/generate-manifests --check
-	@unformatted=$$(gofmt -l tests/testbed); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
+	@unformatted=$$(gofmt -l tests/testbed tests/health); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper
+	$(GO) vet -C ../health .
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
 	else echo "skipped, licences and advisories: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
 

@@ -159,6 +159,27 @@ fn remove_older(all: &Path, current: &Path) {
     }
 }
 
+/// The program of the Go module `tests/health`. Go makes it of what it has compiled for the testbed, in seconds.
+pub fn health() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let program = paths::target().join("testbed/health");
+        let built = Command::new("go")
+            .current_dir(paths::repository().join("tests/health"))
+            .args(["build", "-trimpath", "-o"])
+            .args([program.as_os_str(), ".".as_ref()])
+            .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
+            .output();
+        let built = built.unwrap_or_else(|e| panic!("`go` cannot be run: {e}"));
+        assert!(
+            built.status.success(),
+            "`go build` in tests/health failed:\n{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+        program
+    })
+}
+
 /// One of causeway's own programs, for instance `causeway-webhook`, as the sources are now: built by
 /// the same Cargo and with the same profile as this program (and with the features of the whole workspace,
 /// as `make` builds it, so that no dependency is compiled twice). `CAUSEWAY_BIN_DIR` names a directory of

@@ -7,6 +7,7 @@
 )]
 
 mod documents;
+mod health;
 mod krew;
 mod matching;
 mod rights;

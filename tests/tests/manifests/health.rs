@@ -1,0 +1,195 @@
+//! How tools for GitOps see causeway's objects: Argo CD by the health checks in `manifests/argocd`, run by the Lua of Argo
+//! CD, and Flux by kstatus, which is the library itself.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use causeway::api::condition::reason;
+use causeway_tests::binaries;
+use serde_json::{Value, json};
+
+use crate::{fleet, manifest, read};
+
+const SERVICE: &str = "networking.karmada.io_MultiClusterService";
+const CLUSTER: &str = "cluster.karmada.io_Cluster";
+const EXPORT: &str = "multicluster.x-k8s.io_ServiceExport";
+const IMPORT: &str = "multicluster.x-k8s.io_ServiceImport";
+
+/// A condition: its type, status and reason, and the generation that it speaks of.
+type Written<'a> = (&'a str, &'a str, &'a str, Option<i64>);
+
+/// An object of the second generation with these conditions.
+fn object(kind: &str, conditions: &[Written<'_>]) -> Value {
+    let (group, kind) = kind.split_once('_').expect("group and kind");
+    let conditions = conditions
+        .iter()
+        .map(|(type_, status, reason, generation)| {
+            let mut condition = json!({
+                "type": type_, "status": status, "reason": reason, "message": "why",
+                "lastTransitionTime": "2026-11-21T00:00:00Z",
+            });
+            if let Some(generation) = generation {
+                condition["observedGeneration"] = json!(generation);
+            }
+            condition
+        });
+    let conditions: Vec<_> = conditions.collect();
+    let mut object = json!({
+        "apiVersion": format!("{group}/v1alpha1"), "kind": kind,
+        "metadata": { "name": "foo", "namespace": "shop", "generation": 2 }, "spec": {},
+    });
+    if !conditions.is_empty() {
+        object["status"] = json!({ "conditions": conditions });
+    }
+    object
+}
+
+fn health(args: &[&str], object: &Value) -> (String, String) {
+    let mut program = Command::new(binaries::health());
+    program
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut running = program.spawn().expect("health runs");
+    let mut input = running.stdin.take().expect("its input");
+    input
+        .write_all(object.to_string().as_bytes())
+        .expect("written");
+    drop(input);
+    let output = running.wait_with_output().expect("its output");
+    assert!(output.status.success(), "{args:?} of {object}");
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("message"))
+}
+
+fn argocd(kind: &str, object: &Value) -> (String, String) {
+    let patch: Value = serde_saphyr::from_str(&read("argocd/argocd-cm.patch.yaml")).expect("YAML");
+    let key = format!("resource.customizations.health.{kind}");
+    let script = patch["data"][&key].as_str().expect("a health check");
+    health(&["argocd", script], object)
+}
+
+#[test]
+fn argo_cd_and_kstatus_say_of_an_object_what_its_conditions_say() {
+    let ready = |status: &'static str, reason: &'static str| [("Ready", status, reason, Some(2))];
+    let old = [("Ready", "True", reason::READY, Some(1))];
+    let suspended = [
+        ("Ready", "True", reason::SYNCED, Some(2)),
+        (
+            "DeletionsSuspended",
+            "True",
+            reason::DELETIONS_SUSPENDED,
+            Some(2),
+        ),
+    ];
+    let of_karmada = [("Ready", "True", "ClusterReady", None)];
+    let invalid = [
+        ("Valid", "False", reason::NO_SERVICE, Some(2)),
+        ("Ready", "False", reason::FAILED, Some(2)),
+    ];
+    let disagreeing = [
+        ("Valid", "True", reason::VALID, Some(2)),
+        ("Ready", "True", reason::EXPORTED, Some(2)),
+        ("Conflict", "True", "PortConflict", Some(2)),
+    ];
+    let table: [(&str, &[Written<'_>], &str, &str); 19] = [
+        (SERVICE, &ready("True", reason::READY), "Healthy", "Current"),
+        (
+            SERVICE,
+            &ready("False", reason::SERVICE_NOT_FOUND),
+            "Degraded",
+            "InProgress",
+        ),
+        (
+            SERVICE,
+            &ready("False", reason::MANAGED_BY_KARMADA),
+            "Healthy",
+            "InProgress",
+        ),
+        // What docs/gitops.md warns of: kstatus compares no generation of a condition.
+        (SERVICE, &old, "Progressing", "Current"),
+        (SERVICE, &[], "Progressing", "Current"),
+        (
+            CLUSTER,
+            &ready("True", reason::SYNCED),
+            "Healthy",
+            "Current",
+        ),
+        (CLUSTER, &of_karmada, "Healthy", "Current"),
+        (
+            CLUSTER,
+            &ready("False", reason::SYNCING),
+            "Progressing",
+            "InProgress",
+        ),
+        (
+            CLUSTER,
+            &ready("False", reason::UNREACHABLE),
+            "Degraded",
+            "InProgress",
+        ),
+        (CLUSTER, &suspended, "Suspended", "Current"),
+        (CLUSTER, &old, "Progressing", "Current"),
+        (EXPORT, &disagreeing, "Healthy", "Current"),
+        (
+            EXPORT,
+            &ready("False", reason::PENDING),
+            "Progressing",
+            "InProgress",
+        ),
+        (
+            EXPORT,
+            &ready("False", reason::MANAGED_BY_KARMADA),
+            "Healthy",
+            "InProgress",
+        ),
+        (EXPORT, &invalid, "Degraded", "InProgress"),
+        (EXPORT, &old, "Progressing", "Current"),
+        (EXPORT, &[], "Progressing", "Current"),
+        (
+            IMPORT,
+            &ready("False", reason::SERVICE_CONFLICT),
+            "Degraded",
+            "InProgress",
+        ),
+        (IMPORT, &[], "Healthy", "Current"),
+    ];
+    for (kind, conditions, in_argo_cd, in_kstatus) in table {
+        let object = object(kind, conditions);
+        let (status, message) = argocd(kind, &object);
+        assert_eq!(status, in_argo_cd, "Argo CD of {object}");
+        let is_said = conditions.is_empty() || status == "Progressing" || message.ends_with("why");
+        assert!(is_said, "Argo CD says {message:?} of {object}");
+        let (status, _) = health(&["kstatus"], &object);
+        assert_eq!(status, in_kstatus, "kstatus of {object}");
+    }
+}
+
+#[tokio::test]
+async fn the_health_checks_are_patched_into_argo_cds_settings() {
+    let hub = fleet().await.hub();
+    let settings = "apiVersion: v1\nkind: Namespace\nmetadata: {name: argocd}\n---\n\
+                    apiVersion: v1\nkind: ConfigMap\nmetadata: {name: argocd-cm, namespace: argocd}\n\
+                    data: {url: \"https://argocd.example\"}\n";
+    hub.apply(settings).await.ok();
+    let file = manifest("argocd/argocd-cm.patch.yaml");
+    let patch = [
+        "-n",
+        "argocd",
+        "patch",
+        "configmap",
+        "argocd-cm",
+        "--patch-file",
+        &file,
+    ];
+    hub.kubectl(patch).await.ok();
+    let get = ["-n", "argocd", "get", "configmap", "argocd-cm", "-o=json"];
+    let stored: Value = serde_json::from_str(&hub.kubectl(get).await.ok()).expect("JSON");
+    let data = stored["data"].as_object().expect("data");
+    assert_eq!(data["url"], "https://argocd.example");
+    for kind in [SERVICE, CLUSTER, EXPORT, IMPORT] {
+        let key = format!("resource.customizations.health.{kind}");
+        assert!(data.contains_key(&key), "{key}");
+    }
+}
