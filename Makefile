@@ -86,9 +86,10 @@ pure: rust
 	io=$$(grep -xE '$(IO)' <<< "$$all" | paste -sd' ' || true); \
 	[ -z "$$io" ] || { echo "causeway-engine must not depend on what does IO: $$io (see cargo tree -p causeway-engine -i CRATE)" >&2; exit 1; }
 
-manifests: rust ## Write the generated manifests anew from the Rust types
-	$(CARGO) build --workspace --bin generate-manifests
+manifests: rust go ## Write the manifests again from the Rust types and the chart
+	$(CARGO) build --workspace --bin generate-manifests --bin render-manifests
 	$(TARGET)/debug/generate-manifests
+	$(TARGET)/debug/render-manifests
 
 krew: ## Fill in krew's manifest for the archives of a release, DIST/kubectl-mcs-vVERSION-OS-ARCH.tar.gz
 	manifests/krew/render $(DIST) > $(DIST)/mcs.yaml

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use causeway::api::labels;
 use causeway::domain::protected::DEFAULT_NAMESPACE;
 use kube::api::DynamicObject;
 use serde_json::{Value, json};
@@ -31,7 +32,6 @@ const INJECT: (&str, &str) = (
 /// The flag by which the controller reads the credentials that Karmada keeps.
 pub(crate) const KARMADA_SECRETS: &str = "--secret-namespace=karmada-cluster";
 
-const NAME_LABEL: (&str, &str) = ("app.kubernetes.io/name", "causeway");
 const CONTAINERS: &str = "/spec/template/spec/containers";
 
 /// The Deployments of a hub that runs causeway itself.
@@ -155,11 +155,18 @@ pub(crate) fn everything() -> Result<Vec<DynamicObject>, ObjectError> {
     Ok(all)
 }
 
+/// Who may do what on a hub, without the namespaces: what every installation has, and what goes with it.
+pub(crate) fn rights() -> Result<Vec<DynamicObject>, ObjectError> {
+    let mut rights = objects::parse(RBAC)?;
+    rights.retain(|object| !objects::is_a(object, "Namespace"));
+    Ok(rights)
+}
+
 /// Whether an object that bears the name of one of the manifests' is theirs too. The Lease is made without labels.
 pub(crate) fn is_managed(stored: &DynamicObject) -> bool {
-    let labels = stored.metadata.labels.as_ref();
-    let named = labels.and_then(|labels| labels.get(NAME_LABEL.0));
-    named.is_some_and(|name| name == NAME_LABEL.1) || objects::is_a(stored, "Lease")
+    let all = stored.metadata.labels.as_ref();
+    let named = all.and_then(|all| all.get(labels::NAME));
+    named.is_some_and(|name| name == labels::MANAGER) || objects::is_a(stored, "Lease")
 }
 
 /// Whether it is a Deployment.
@@ -200,7 +207,13 @@ fn containers(deployment: &mut DynamicObject) -> impl Iterator<Item = &mut Value
     containers.into_iter().flatten()
 }
 
-/// An image's name in its parts: `registry/name:tag`, or `registry/name@digest`.
+/// The tag of an image, if it has one.
+pub(crate) fn tag(image: &str) -> Option<&str> {
+    let tag = Image::parse(image).tag;
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// An image's name in its parts: `registry/name:tag`, `registry/name@digest`, or both.
 #[derive(Debug, PartialEq, Eq)]
 struct Image<'a> {
     registry: &'a str,
@@ -381,6 +394,18 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_is_no_tag() {
+        for (image, expected) in [
+            ("a.example:5000/b/causeway-webhook:1", Some("1")),
+            ("a.example:5000/causeway-webhook:1@sha256:0", Some("1")),
+            ("a.example:5000/causeway-webhook@sha256:0", None),
+            ("causeway-webhook", None),
+        ] {
+            assert_eq!(tag(image), expected, "{image}");
+        }
+    }
+
+    #[test]
     fn the_registry_of_a_deployed_image_is_known_by_the_images_name() {
         for (image, expected) in [
             (
@@ -388,6 +413,7 @@ mod tests {
                 Some("a.example:5000/b"),
             ),
             ("a.example/causeway-webhook@sha256:0", Some("a.example")),
+            ("a.example/causeway-webhook:1@sha256:0", Some("a.example")),
             ("a.example/causeway-webhook", Some("a.example")),
             ("a.example/mirror-of-causeway:1", None),
         ] {

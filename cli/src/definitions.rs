@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use causeway::api::ownership;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::DynamicObject;
@@ -168,7 +169,8 @@ impl Kind {
     /// How the server has the kind.
     pub(crate) async fn find(&self, server: &ApiServer) -> Result<Found, DefinitionError> {
         let stored = objects::get(server, &self.definition()?).await?;
-        let origin = if stored.as_ref().is_some_and(objects::is_managed) {
+        let own = |stored: &DynamicObject| ownership::is_own_definition(&stored.metadata);
+        let origin = if stored.as_ref().is_some_and(own) {
             Origin::Managed
         } else {
             match (&stored, self.served(server).await?) {

@@ -136,6 +136,7 @@ fn install(error: &InstallError) -> u8 {
         | InstallError::Output(_)
         | InstallError::TooOld(_)
         | InstallError::Lacks { .. }
+        | InstallError::OfHelm { .. }
         | InstallError::NamespaceEnds(_)
         | InstallError::NoKarmada
         | InstallError::NoCertManager => PROBLEM,
@@ -154,6 +155,7 @@ fn uninstall(error: &UninstallError) -> u8 {
         | UninstallError::ManagedByKarmada { .. }
         | UninstallError::StillRuns { .. }
         | UninstallError::FinalizersLeft { .. }
+        | UninstallError::OfHelm { .. }
         | UninstallError::Declined
         | UninstallError::NotCleaned { .. }
         | UninstallError::NotGone { .. } => PROBLEM,

@@ -16,9 +16,10 @@ use self::ready::NotReady;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DryRun, HubArgs, InstallArgs};
 use crate::definitions::{CLUSTERS, DefinitionError, SERVICES};
+use crate::helm::Release;
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
-use crate::{bundle, member, output};
+use crate::{bundle, helm, member, output};
 
 /// Where a Karmada control plane keeps the members' credentials.
 const KARMADA: &str = "karmada-cluster";
@@ -45,6 +46,13 @@ pub(crate) enum InstallError {
          Nothing was changed"
     )]
     Lacks { title: String, fields: String },
+    #[error(
+        "causeway on the hub is {release}, and what is applied beside Helm is lost at its next upgrade; upgrade it with Helm: \
+         helm upgrade {name} CHART -n {namespace}. Nothing was changed. docs/install.md#with-helm says how to go from one to the other",
+        name = release.name,
+        namespace = release.namespace
+    )]
+    OfHelm { release: Release },
     #[error(
         "namespace {0} of the hub is terminating; wait until it is deleted and run this again: \
          kubectl wait --for=delete namespace/{0}"
@@ -75,6 +83,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &InstallArgs) -> Result<(), Install
     };
     let version = check_version(&hub).await?;
     output::result(format_args!("hub: Kubernetes {version} at {}", hub.url()))?;
+    check_helm(&hub, args.parts.crds_only).await?;
     if args.parts.cert_manager {
         check_cert_manager(&hub).await?;
     }
@@ -186,6 +195,16 @@ async fn check_version(hub: &ApiServer) -> Result<String, InstallError> {
             Err(InstallError::TooOld(info.git_version))
         }
         _ => Ok(info.git_version),
+    }
+}
+
+/// Checks that what is to be applied is not Helm's. A release may be without the definitions, which are then not its own.
+async fn check_helm(hub: &ApiServer, crds_only: bool) -> Result<(), InstallError> {
+    match helm::release(hub).await? {
+        Some(release) if !crds_only || helm::has_definitions(hub, &release).await? => {
+            Err(InstallError::OfHelm { release })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -15,6 +15,7 @@ mod drain;
 mod exit;
 mod explain;
 mod hand_over;
+mod helm;
 mod hub;
 mod install;
 mod join;

@@ -20,9 +20,10 @@ use self::serving::{ManagedByKarmada, Serving};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UninstallArgs};
 use crate::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
+use crate::helm::Release;
 use crate::objects::{self, ObjectError};
 use crate::output::OutputError;
-use crate::{bundle, hub, karmada, output, unjoin, wait};
+use crate::{bundle, helm, hub, karmada, output, unjoin, wait};
 
 /// How often what is left is read from the hub.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -58,6 +59,10 @@ pub(crate) enum UninstallError {
         "causeway's finalizers are not removed within {seconds} s; left: {left}. Check that causeway-controller is not running, and run this again"
     )]
     FinalizersLeft { seconds: u64, left: String },
+    #[error(
+        "causeway on the hub is {release}, which only Helm removes as a whole. Nothing was removed. Run\n{commands}"
+    )]
+    OfHelm { release: Release, commands: String },
     #[error(
         "cannot ask for confirmation: standard input is not a terminal. Nothing was removed; to go on, give --yes"
     )]
@@ -107,6 +112,16 @@ pub(crate) async fn run(hub: &HubArgs, args: &UninstallArgs) -> Result<(), Unins
             hub.url()
         ))?;
         return inventory.print_kept(args);
+    }
+    if let Some(release) = helm::release(&hub).await? {
+        let commands = inventory.serving.commands();
+        let uninstall = format!("helm uninstall {} -n {}", release.name, release.namespace);
+        let commands = [commands, format!("  {uninstall}")];
+        let commands: Vec<_> = commands.into_iter().filter(|one| !one.is_empty()).collect();
+        return Err(UninstallError::OfHelm {
+            release,
+            commands: commands.join("\n"),
+        });
     }
     inventory.print_plan(&hub, &definitions, args)?;
     if args.keep_services {

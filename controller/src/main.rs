@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use causeway::api::labels;
+use causeway::api::ownership;
 use causeway::process::args::own_namespace;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
@@ -274,12 +274,8 @@ impl Hub {
             .get_opt(CLUSTER_CRD)
             .await
             .context("the definition of Cluster")?;
-        let by_causeway = |crd: CustomResourceDefinition| {
-            crd.metadata.labels.is_some_and(|all| {
-                all.get(labels::MANAGED_BY)
-                    .is_some_and(|by| by == labels::MANAGER)
-            })
-        };
+        let by_causeway =
+            |crd: CustomResourceDefinition| ownership::is_own_definition(&crd.metadata);
         Ok(Self {
             uid: namespace
                 .metadata

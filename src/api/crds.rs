@@ -103,13 +103,12 @@ fn with_import_rules(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
     crd
 }
 
-/// What all definitions share: neither nulls nor defaults where Go's types know none, conditions keyed by type, the label
+/// What all definitions share: neither nulls nor defaults where Go's types know none, conditions keyed by type, the labels
 /// of causeway.
 fn finished(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
-    crd.metadata
-        .labels
-        .get_or_insert_default()
-        .insert(labels::MANAGED_BY.to_owned(), labels::MANAGER.to_owned());
+    let own = [labels::NAME, labels::MANAGED_BY];
+    let own = own.map(|name| (name.to_owned(), labels::MANAGER.to_owned()));
+    crd.metadata.labels.get_or_insert_default().extend(own);
     for_each_schema(&mut crd, |schema| {
         as_go_types_are(schema);
         if let Some(conditions) =

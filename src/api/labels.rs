@@ -6,6 +6,9 @@ pub const DOMAIN: &str = "mcs.causeway.dev";
 /// The field manager, and the value of [`MANAGED_BY`], of all that causeway writes.
 pub const MANAGER: &str = "causeway";
 
+/// Says what an object is of (Kubernetes' recommended labels): [`MANAGER`] on all that the manifests and the chart of causeway have.
+pub const NAME: &str = "app.kubernetes.io/name";
+
 /// Says who manages an object (Kubernetes' recommended labels).
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
@@ -78,6 +81,12 @@ pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration
 
 /// Annotation by which Helm remembers which release an object belongs to.
 pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
+
+/// Annotation by which Helm remembers the namespace of that release.
+pub const HELM_RELEASE_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+
+/// The value of [`MANAGED_BY`] of all that Helm installs; it replaces any other.
+pub const HELM: &str = "Helm";
 
 /// Label that is `true` on what Karmada propagates.
 pub const KARMADA_MANAGED: &str = "karmada.io/managed";

@@ -9,6 +9,14 @@ use crate::domain::ServiceKey;
 /// What the annotation [`labels::OWNER`] begins with on objects of a MultiClusterService.
 pub const NATIVE_OWNER: &str = "MultiClusterService/";
 
+/// Whether a definition is causeway's. Helm writes itself into [`labels::MANAGED_BY`] of what it installs, so [`labels::NAME`] is one of its
+/// marks, too.
+pub fn is_own_definition(meta: &ObjectMeta) -> bool {
+    [labels::MANAGED_BY, labels::NAME]
+        .iter()
+        .any(|name| label(meta, name) == Some(labels::MANAGER))
+}
+
 /// The exported service that a Service was derived for, where causeway, of whichever hub, derived it: its labels say so, and so does the
 /// record of its owner, if it has one. The name of a Service says nothing: people and MultiClusterServices choose theirs.
 pub fn derived_for(meta: &ObjectMeta) -> Option<&str> {

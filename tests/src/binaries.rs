@@ -13,9 +13,49 @@ use sha2::{Digest as _, Sha256};
 
 use crate::paths;
 
-const MODULE: &str = "tests/testbed";
-const SOURCES: [&str; 4] = ["main.go", "reaper/main.go", "go.mod", "go.sum"];
 const KUBERNETES: &str = "v1.36.3";
+
+/// A Go module, built once for each state of its sources.
+struct Module {
+    /// Where it is in the repository.
+    path: &'static str,
+    /// What its programs depend on, within it.
+    sources: &'static [&'static str],
+    /// The directory below Cargo's target directory that its programs are built into.
+    name: &'static str,
+    /// What it is, for messages.
+    title: &'static str,
+    packages: &'static [&'static str],
+    /// Further names of the program that is called as the directory is.
+    roles: &'static [&'static str],
+}
+
+const TESTBED: Module = Module {
+    path: "tests/testbed",
+    sources: &["main.go", "reaper/main.go", "go.mod", "go.sum"],
+    name: "testbed",
+    title: "the testbed (etcd, kube-apiserver and friends), about 4 minutes on 2 cores the first time",
+    packages: &[".", "./reaper"],
+    roles: &[
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-proxy",
+        "coredns",
+        "kubectl",
+        "serve",
+    ],
+};
+
+/// Of its own, so that what it shares with the control plane moves neither.
+const HELM: Module = Module {
+    path: "tests/testbed/helm",
+    sources: &["go.mod", "go.sum"],
+    name: "helm",
+    title: "Helm, about 2 minutes on 2 cores the first time",
+    packages: &["helm.sh/helm/v4/cmd/helm"],
+    roles: &[],
+};
 
 /// Where the control plane's programs are.
 #[derive(Clone, Debug)]
@@ -30,7 +70,7 @@ impl Testbed {
     pub fn get() -> &'static Self {
         static ENVIRONMENT: OnceLock<Testbed> = OnceLock::new();
         ENVIRONMENT.get_or_init(|| Self {
-            directory: build_once(),
+            directory: TESTBED.built(),
             assets: std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from),
         })
     }
@@ -45,40 +85,99 @@ impl Testbed {
     }
 }
 
-fn build_once() -> PathBuf {
-    let module = paths::repository().join(MODULE);
-    let all = paths::target().join("testbed");
-    fs::create_dir_all(&all).unwrap_or_else(|e| panic!("cannot make {}: {e}", all.display()));
-    let directory = all.join(digest(&module));
-    let lock = File::create(all.join("lock")).expect("a lock file for the testbed");
-    lock.lock().expect("the lock of the testbed");
-    if !directory.join("complete").is_file() {
-        build(&module, &directory);
-        link_roles(&directory);
-        File::create(directory.join("complete")).expect("a mark in the testbed");
-        remove_older(&all, &directory);
-    }
-    directory
+/// Helm, built from its Go module if it was not yet. Takes about two minutes then, and says so on standard error.
+pub fn helm() -> PathBuf {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| HELM.built()).join("helm")
 }
 
-fn digest(module: &Path) -> String {
-    let mut hash = Sha256::new();
-    for name in SOURCES {
-        let path = module.join(name);
-        let content =
-            fs::read(&path).unwrap_or_else(|e| panic!("the testbed needs {}: {e}", path.display()));
-        hash.update(name);
-        hash.update(content.len().to_le_bytes());
-        hash.update(content);
+impl Module {
+    /// The directory of its programs, as its sources are now.
+    fn built(&self) -> PathBuf {
+        let module = paths::repository().join(self.path);
+        let all = paths::target().join(self.name);
+        fs::create_dir_all(&all).unwrap_or_else(|e| panic!("cannot make {}: {e}", all.display()));
+        let directory = all.join(self.digest(&module));
+        let lock = File::create(all.join("lock")).expect("a lock file for a module");
+        lock.lock().expect("the lock of a module");
+        if !directory.join("complete").is_file() {
+            self.build(&module, &directory);
+            self.link_roles(&directory);
+            File::create(directory.join("complete")).expect("a mark that all is built");
+            remove_older(&all, &directory);
+        }
+        directory
     }
-    hash.finalize()[..8]
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+
+    fn digest(&self, module: &Path) -> String {
+        let mut hash = Sha256::new();
+        for name in self.sources {
+            let path = module.join(name);
+            let content = fs::read(&path)
+                .unwrap_or_else(|e| panic!("{} is built from {}: {e}", self.name, path.display()));
+            hash.update(name);
+            hash.update(content.len().to_le_bytes());
+            hash.update(content);
+        }
+        hash.finalize()[..8]
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
+    }
+
+    fn build(&self, module: &Path, directory: &Path) {
+        fs::create_dir_all(directory).expect("a directory for what is built");
+        let log = directory.join("build.log");
+        let mut command = Command::new("go");
+        command
+            .current_dir(module)
+            .args(["build", "-trimpath", "-ldflags", &ldflags(), "-o"])
+            .arg(directory.join(""))
+            .args(self.packages)
+            .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
+            .stdin(Stdio::null())
+            .stdout(File::create(&log).expect("a log of the build"))
+            .stderr(File::options().append(true).open(&log).expect("the log"));
+        say(&format!("building {} ...", self.title));
+        let mut running = command.spawn().unwrap_or_else(|e| {
+            panic!("the testbed is built with Go 1.26 or later, and `go` cannot be run ({e}): install it from https://go.dev/dl, or on Debian with `apt-get install golang-go`")
+        });
+        let begun = Instant::now();
+        let mut said = begun;
+        let status = loop {
+            if let Some(status) = running.try_wait().expect("the state of `go build`") {
+                break status;
+            }
+            if said.elapsed() >= Duration::from_secs(15) {
+                said = Instant::now();
+                say(&format!(
+                    "  still building, {} s",
+                    begun.elapsed().as_secs()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        };
+        let output = fs::read_to_string(&log).unwrap_or_default();
+        assert!(
+            status.success(),
+            "`go build` in {} failed ({status}):\n{output}",
+            self.path
+        );
+        say(&format!("  built in {} s", begun.elapsed().as_secs()));
+    }
+
+    fn link_roles(&self, directory: &Path) {
+        for role in self.roles {
+            let link = directory.join(role);
+            if !link.exists() {
+                std::os::unix::fs::symlink(self.name, &link).expect("a link to the testbed");
+            }
+        }
+    }
 }
 
-fn build(module: &Path, directory: &Path) {
-    fs::create_dir_all(directory).expect("a directory for the testbed");
+/// No symbols, and the version that the control plane's programs report; a program without that variable has none of it.
+fn ldflags() -> String {
     let version = KUBERNETES.trim_start_matches('v');
     let mut parts = version.split('.');
     let (major, minor) = (
@@ -86,67 +185,12 @@ fn build(module: &Path, directory: &Path) {
         parts.next().unwrap_or_default(),
     );
     let package = "k8s.io/component-base/version";
-    let flags = format!(
+    format!(
         "-s -w -X {package}.gitVersion={KUBERNETES} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
-    );
-    let log = directory.join("build.log");
-    let mut command = Command::new("go");
-    command
-        .current_dir(module)
-        .args(["build", "-trimpath", "-ldflags", &flags, "-o"])
-        .arg(directory)
-        .args([".", "./reaper"])
-        .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
-        .stdin(Stdio::null())
-        .stdout(File::create(&log).expect("a log of the build"))
-        .stderr(File::options().append(true).open(&log).expect("the log"));
-    say(
-        "building the testbed (etcd, kube-apiserver and friends), about 4 minutes on 2 cores the first time ...",
-    );
-    let mut running = command.spawn().unwrap_or_else(|e| {
-        panic!("the testbed is built with Go 1.26 or later, and `go` cannot be run ({e}): install it from https://go.dev/dl, or on Debian with `apt-get install golang-go`")
-    });
-    let begun = Instant::now();
-    let mut said = begun;
-    let status = loop {
-        if let Some(status) = running.try_wait().expect("the state of `go build`") {
-            break status;
-        }
-        if said.elapsed() >= Duration::from_secs(15) {
-            said = Instant::now();
-            say(&format!(
-                "  still building, {} s",
-                begun.elapsed().as_secs()
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
-    let output = fs::read_to_string(&log).unwrap_or_default();
-    assert!(
-        status.success(),
-        "`go build` in {MODULE} failed ({status}):\n{output}"
-    );
-    say(&format!("  built in {} s", begun.elapsed().as_secs()));
+    )
 }
 
-fn link_roles(directory: &Path) {
-    for role in [
-        "etcd",
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-proxy",
-        "coredns",
-        "kubectl",
-        "serve",
-    ] {
-        let link = directory.join(role);
-        if !link.exists() {
-            std::os::unix::fs::symlink("testbed", &link).expect("a link to the testbed");
-        }
-    }
-}
-
-/// Programs built from other states of the sources: 140 MB each, of no use any more.
+/// Programs built from other states of the sources: up to 140 MB each, of no use any more.
 fn remove_older(all: &Path, current: &Path) {
     let entries = fs::read_dir(all).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {

@@ -24,6 +24,7 @@
 pub mod audit;
 pub mod binaries;
 pub mod causeway;
+pub mod chart;
 pub mod clock;
 pub mod cluster;
 pub mod clusterset;

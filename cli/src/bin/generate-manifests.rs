@@ -1,4 +1,4 @@
-//! Writes the CustomResourceDefinitions under `manifests/crds/` from the API types; `--check` only compares.
+//! Writes the CustomResourceDefinitions under `manifests/` from the API types; `--check` only compares.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,10 @@ use std::{env, fs, io};
 
 use causeway::api::crds;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// Where definitions are: those of a hub are in the chart, too, which can hold no file from outside of it.
+const HUB: [&str; 2] = ["crds/hub", "chart/files/crds"];
+const MEMBER: [&str; 1] = ["crds/member"];
 
 const HEADER: &str =
     "# Generated from the Rust types by `make manifests`; changes made here are lost.\n";
@@ -31,7 +35,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/crds");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests");
     match generated().and_then(|files| {
         if check {
             drift(&root, &files)
@@ -54,13 +58,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// Every generated file: its path under `manifests/crds/` and its text.
+/// Every generated file: its path under `manifests/` and its text.
 fn generated() -> Result<BTreeMap<String, String>, Error> {
     let mut files = BTreeMap::new();
-    for (directory, definitions) in [("hub", crds::hub()), ("member", crds::member())] {
+    for (directories, definitions) in [(&HUB[..], crds::hub()), (&MEMBER, crds::member())] {
         for definition in definitions {
             let name = definition.metadata.name.as_deref().unwrap_or_default();
-            files.insert(format!("{directory}/{name}.yaml"), yaml(&definition)?);
+            let text = yaml(&definition)?;
+            let paths = directories.iter().map(|one| format!("{one}/{name}.yaml"));
+            files.extend(paths.map(|path| (path, text.clone())));
         }
     }
     Ok(files)
@@ -98,7 +104,7 @@ fn drift(root: &Path, files: &BTreeMap<String, String>) -> Result<Vec<String>, E
         .filter(|(name, text)| fs::read_to_string(root.join(name)).ok().as_ref() != Some(text))
         .map(|(name, _)| name.clone())
         .collect();
-    for directory in ["hub", "member"] {
+    for directory in HUB.iter().chain(&MEMBER) {
         let path = root.join(directory);
         let io = |source| Error::Io {
             path: path.clone(),
@@ -122,7 +128,7 @@ mod tests {
     use super::*;
 
     fn root() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/crds")
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests")
     }
 
     #[test]
@@ -139,15 +145,15 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let mut files = generated().expect("definitions");
         write(directory.path(), &files).expect("written");
-        fs::write(directory.path().join("hub/stray.yaml"), "").expect("written");
+        fs::write(directory.path().join("crds/hub/stray.yaml"), "").expect("written");
         let mut expected: Vec<String> = files.keys().take(1).cloned().collect();
         for text in files.values_mut().take(1) {
             text.push('#');
         }
-        files.insert("member/missing.yaml".to_owned(), String::new());
+        files.insert("crds/member/missing.yaml".to_owned(), String::new());
         expected.extend([
-            "member/missing.yaml".to_owned(),
-            "hub/stray.yaml".to_owned(),
+            "crds/member/missing.yaml".to_owned(),
+            "crds/hub/stray.yaml".to_owned(),
         ]);
         assert_eq!(drift(directory.path(), &files).expect("readable"), expected);
     }

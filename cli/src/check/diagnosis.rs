@@ -14,9 +14,9 @@ use super::gather::{Installation, Readable, Webhook};
 use super::rights::{ACCOUNT, MissingRight};
 use super::{Check, State};
 use crate::hub::DEFINE;
-use crate::lease;
 use crate::misplaced::Misplaced;
 use crate::snapshot::is_ready;
+use crate::{bundle, lease};
 
 /// Checks each check of an installation.
 pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
@@ -158,11 +158,8 @@ fn deployment(deployment: &Deployment) -> Check {
         .into_iter()
         .flat_map(|pod| &pod.containers)
         .filter_map(|one| one.image.as_deref());
-    let tags = images
-        .filter_map(|image| image.rsplit_once(':'))
-        .map(|(_, tag)| tag);
-    let other = tags
-        .into_iter()
+    let other = images
+        .filter_map(bundle::tag)
         .find(|tag| tag.trim_start_matches('v') != env!("CARGO_PKG_VERSION"));
     let skew = other.map(|tag| {
         format!(

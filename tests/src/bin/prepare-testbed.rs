@@ -1,11 +1,12 @@
 //! Builds the testbed where it is not built yet, and says what of the tests this machine will skip.
 
-use causeway_tests::binaries::Testbed;
+use causeway_tests::binaries::{self, Testbed};
 use causeway_tests::network;
 
 fn main() {
     let kubectl = Testbed::get().program("kubectl");
     println!("testbed: {}", kubectl.with_file_name("").display());
+    println!("helm: {}", binaries::helm().display());
     match network::prerequisites() {
         Ok(()) => println!("real packets: yes"),
         Err(missing) => println!("real packets: skipped; {missing}"),

@@ -12,7 +12,11 @@ use book::{Kind, Page};
 use causeway_tests::repository;
 
 /// Flags of other programs that the book names by themselves.
-const OTHERS_FLAGS: [&str; 2] = ["--admission-control-config-file", "--help"];
+const OTHERS_FLAGS: [&str; 3] = [
+    "--admission-control-config-file",
+    "--force-conflicts",
+    "--help",
+];
 
 /// Words of others in CamelCase that the sources do not name.
 const OTHERS_WORDS: [&str; 0] = [];

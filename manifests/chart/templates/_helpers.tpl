@@ -1,0 +1,190 @@
+{{/*
+Names are fixed: a hub has one causeway, the webhook configurations are cluster-wide, rights are given by name, and kubectl mcs looks for
+these names. A helper for a component takes {component, values, root}: its name, its values and the root context.
+*/}}
+
+{{/* Labels of an object: {component, root}; without a component, those of the whole. */}}
+{{- define "causeway.labels" -}}
+app.kubernetes.io/name: causeway
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Labels by which the pods of a component are selected: they never change. */}}
+{{- define "causeway.selector" -}}
+app.kubernetes.io/name: causeway
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "causeway.podAnnotations" -}}
+{{- $annotations := deepCopy (default dict .values.podAnnotations) }}
+{{- if .root.Values.metrics.annotations }}
+{{- $annotations = merge $annotations (dict "prometheus.io/scrape" "true" "prometheus.io/port" "8081") }}
+{{- end }}
+{{- with $annotations }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* An image: {name, digest, root}. */}}
+{{- define "causeway.image" -}}
+{{- $image := .root.Values.image -}}
+{{- printf "%s/%s:%s" (trimSuffix "/" $image.registry) .name (default .root.Chart.AppVersion $image.tag) -}}
+{{- with .digest }}@{{ . }}{{ end -}}
+{{- end }}
+
+{{/* What passes the Pod Security standard "restricted". */}}
+{{- define "causeway.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "causeway.containerSecurityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Where the pods of a component run, and what with. */}}
+{{- define "causeway.scheduling" -}}
+{{- $selector := include "causeway.selector" . }}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.topologySpread }}
+topologySpreadConstraints:
+  {{- range . }}
+  - {{ toYaml . | nindent 4 | trim }}
+    labelSelector:
+      matchLabels:
+        {{- $selector | nindent 8 }}
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether the hub sends MultiClusterServices to the webhook: the webhook runs there, or is reached at a URL. */}}
+{{- define "causeway.registered" -}}
+{{- if or (not .Values.external.enabled) .Values.external.webhookURL }}true{{ end -}}
+{{- end }}
+
+{{/* What both webhook configurations have in common, but for how the webhook is reached. */}}
+{{- define "causeway.webhookRules" -}}
+rules:
+  - apiGroups: [networking.karmada.io]
+    apiVersions: [v1alpha1]
+    operations: [CREATE, UPDATE]
+    resources: [multiclusterservices]
+    scope: Namespaced
+# Nothing that only removes a finalizer, edits an annotation or concerns an object that is going depends on the webhook.
+matchConditions:
+  - name: created-or-not-being-deleted
+    expression: request.operation == 'CREATE' || !has(oldObject.metadata.deletionTimestamp)
+  - name: created-or-spec-or-labels-changed
+    expression: >-
+      request.operation == 'CREATE'
+      || has(object.spec) != has(oldObject.spec)
+      || (has(object.spec) && object.spec != oldObject.spec)
+      || has(object.metadata.labels) != has(oldObject.metadata.labels)
+      || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)
+failurePolicy: {{ .Values.webhook.failurePolicy }}
+matchPolicy: Equivalent
+{{- end }}
+
+{{/* How the API server reaches the webhook: {path, root}. */}}
+{{- define "causeway.webhookClient" -}}
+{{- $values := .root.Values }}
+{{- if $values.external.enabled -}}
+url: {{ trimSuffix "/" $values.external.webhookURL }}/{{ .path }}
+{{- with $values.external.caBundle }}
+caBundle: {{ b64enc . }}
+{{- end }}
+{{- else -}}
+service:
+  name: causeway-webhook
+  namespace: {{ .root.Release.Namespace }}
+  path: /{{ .path }}
+  port: 443
+{{- if eq $values.webhook.certificates.source "secret" }}
+caBundle: {{ b64enc $values.webhook.certificates.caBundle }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Of the objects of `helm test`: they are made in the order of their weights, and go when it has passed. */}}
+{{- define "causeway.hook" -}}
+helm.sh/hook: test
+helm.sh/hook-weight: "{{ . }}"
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
+{{/* What no schema can say: values that make no sense together. */}}
+{{- define "causeway.validate" -}}
+{{- $certificates := .Values.webhook.certificates }}
+{{- if ne .Release.Namespace "causeway-system" }}
+{{- fail (printf "causeway runs in namespace causeway-system, where kubectl mcs looks for it, not in %s: give --namespace causeway-system --create-namespace" .Release.Namespace) }}
+{{- end }}
+{{- if .Values.external.enabled }}
+{{- if ne $certificates.source "selfManaged" }}
+{{- fail (printf "webhook.certificates.source is %s, but with external.enabled the webhook runs elsewhere, with certificates of its own: leave it selfManaged, and give external.caBundle if the webhook does not publish its authority itself" $certificates.source) }}
+{{- end }}
+{{- if .Values.webhook.missingService }}
+{{- fail "webhook.missingService is a flag of the webhook, which with external.enabled runs elsewhere: start that with --missing-service, and leave the value empty" }}
+{{- end }}
+{{- else if or .Values.external.webhookURL .Values.external.caBundle }}
+{{- fail "external.webhookURL and external.caBundle are for a webhook that runs outside the hub: set external.enabled too, or leave them empty" }}
+{{- end }}
+{{- if and .Values.external.caBundle (not .Values.external.webhookURL) }}
+{{- fail "external.caBundle is the authority of a webhook at external.webhookURL, which is empty: give both" }}
+{{- end }}
+{{- if eq $certificates.source "secret" }}
+{{- if not (and $certificates.secretName $certificates.caBundle) }}
+{{- fail "webhook.certificates.source is secret: give the Secret's name in webhook.certificates.secretName and its authority, in PEM, in webhook.certificates.caBundle" }}
+{{- end }}
+{{- else if or $certificates.secretName $certificates.caBundle }}
+{{- fail (printf "webhook.certificates.secretName and caBundle are for source secret, and the source is %s" $certificates.source) }}
+{{- end }}
+{{- if and $certificates.issuerRef (ne $certificates.source "certManager") }}
+{{- fail (printf "webhook.certificates.issuerRef is for source certManager, and the source is %s" $certificates.source) }}
+{{- end }}
+{{- range .Values.webhook.extraArgs }}
+{{- if regexMatch "^--(bind|admin-bind|self-managed-certs|tls-dir|log-format|missing-service)(=|$)" . }}
+{{- fail (printf "webhook.extraArgs has %s, which the chart gives itself: leave it out, and see webhook.certificates and webhook.missingService" .) }}
+{{- end }}
+{{- end }}
+{{- range .Values.controller.extraArgs }}
+{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format)(=|$)" . }}
+{{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out" .) }}
+{{- end }}
+{{- end }}
+{{- range (list .Values.external.caBundle $certificates.caBundle) }}
+{{- if and . (not (contains "-----BEGIN CERTIFICATE-----" .)) }}
+{{- fail "a caBundle is a certificate in PEM, beginning with -----BEGIN CERTIFICATE-----: give it with --set-file" }}
+{{- end }}
+{{- end }}
+{{- end }}

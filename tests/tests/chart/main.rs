@@ -1,0 +1,67 @@
+//! The Helm chart: `manifests/hub` is rendered from it, `kubectl mcs install` applies the same, its values are checked, and Helm and
+//! `kubectl mcs` know each other's installations.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test: what fails here fails it"
+)]
+
+mod install;
+mod options;
+mod release;
+mod values;
+
+use std::collections::BTreeMap;
+
+use causeway_tests::{chart, repository};
+use serde_json::Value;
+
+/// The objects of some documents, by kind, namespace and name.
+fn objects(documents: &str) -> BTreeMap<String, Value> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(documents).expect("YAML");
+    let named = documents.into_iter().map(|object| {
+        let text = |path: &str| {
+            let text = object.pointer(path).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let (kind, name) = (text("/kind"), text("/metadata/name"));
+        (
+            format!("{kind} {}/{name}", text("/metadata/namespace")),
+            object,
+        )
+    });
+    named.collect()
+}
+
+/// What the chart renders with these values, given as `--set` takes them, without the objects of `helm test`.
+fn rendered(values: &[&str]) -> BTreeMap<String, Value> {
+    let values = values.iter().map(|value| format!("--set={value}"));
+    let args = values.chain(["--no-hooks".to_owned()]);
+    objects(&chart::template(args).unwrap_or_else(|e| panic!("{e}")))
+}
+
+#[test]
+fn the_manifests_of_a_hub_are_those_that_the_chart_renders() {
+    let mut compared = 0;
+    for (path, text) in chart::manifests() {
+        let written = std::fs::read_to_string(repository().join("manifests").join(path));
+        let written = written.unwrap_or_else(|e| panic!("{path}: {e}"));
+        assert_eq!(
+            written, text,
+            "{path} is not as the chart says; run `make manifests`"
+        );
+        compared += 1;
+    }
+    assert!(compared > 5);
+}
+
+#[test]
+fn the_chart_has_the_one_version() {
+    let chart = std::fs::read_to_string(chart::directory().join("Chart.yaml")).expect("a chart");
+    let chart: Value = serde_saphyr::from_str(&chart).expect("YAML");
+    assert_eq!(chart["name"], "causeway");
+    for version in ["version", "appVersion"] {
+        assert_eq!(chart[version], env!("CARGO_PKG_VERSION"), "{version}");
+    }
+}

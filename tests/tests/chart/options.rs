@@ -1,0 +1,295 @@
+//! What the chart has beyond `kubectl mcs install`.
+
+use serde_json::{Value, json};
+
+use crate::rendered;
+
+const POD: &str = "/spec/template/spec";
+const PROGRAMS: [&str; 2] = ["webhook", "controller"];
+
+fn deployment(values: &[&str], program: &str) -> Value {
+    let all = rendered(values);
+    all[&format!("Deployment causeway-system/causeway-{program}")].clone()
+}
+
+/// Each of these values of a program shows at that place of its Deployment.
+#[test]
+fn what_is_set_for_a_program_is_in_its_deployment_and_not_in_the_others() {
+    let container = "/spec/template/spec/containers/0";
+    let spread = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["pod-template-hash"]});
+    for (value, pointer, expected) in [
+        ("replicas=3", "/spec/replicas".to_owned(), json!(3)),
+        (
+            "priorityClassName=system-cluster-critical",
+            format!("{POD}/priorityClassName"),
+            json!("system-cluster-critical"),
+        ),
+        (
+            "nodeSelector.disk=ssd",
+            format!("{POD}/nodeSelector"),
+            json!({"disk": "ssd"}),
+        ),
+        (
+            "tolerations[0].operator=Exists",
+            format!("{POD}/tolerations"),
+            json!([{"operator": "Exists"}]),
+        ),
+        (
+            "affinity.nodeAffinity.a=b",
+            format!("{POD}/affinity"),
+            json!({"nodeAffinity": {"a": "b"}}),
+        ),
+        (
+            "podLabels.team=a",
+            "/spec/template/metadata/labels/team".to_owned(),
+            json!("a"),
+        ),
+        (
+            "podAnnotations.team=a",
+            "/spec/template/metadata/annotations/team".to_owned(),
+            json!("a"),
+        ),
+        (
+            "resources.limits.memory=1Gi",
+            format!("{container}/resources/limits/memory"),
+            json!("1Gi"),
+        ),
+        (
+            "topologySpread=null",
+            format!("{POD}/topologySpreadConstraints"),
+            Value::Null,
+        ),
+    ] {
+        for program in PROGRAMS {
+            let set = format!("{program}.{value}");
+            let found = |program: &str| deployment(&[&set], program).pointer(&pointer).cloned();
+            assert_eq!(found(program).unwrap_or_default(), expected, "{set}");
+            let other = PROGRAMS
+                .into_iter()
+                .find(|other| *other != program)
+                .unwrap();
+            assert_ne!(found(other).unwrap_or_default(), expected, "{set}");
+        }
+    }
+    for program in PROGRAMS {
+        let [skew, key, when] = [
+            "maxSkew=1",
+            "topologyKey=zone",
+            "whenUnsatisfiable=DoNotSchedule",
+        ]
+        .map(|part| format!("{program}.topologySpread[0].{part}"));
+        let mut found = deployment(&[&skew, &key, &when], program)
+            .pointer(&format!("{POD}/topologySpreadConstraints/0"))
+            .cloned()
+            .unwrap();
+        let selector = found
+            .as_object_mut()
+            .unwrap()
+            .remove("labelSelector")
+            .unwrap();
+        assert_eq!(
+            selector["matchLabels"]["app.kubernetes.io/component"],
+            program
+        );
+        assert_eq!(found, spread);
+    }
+}
+
+#[test]
+fn an_image_is_named_by_tag_and_digest_and_is_pulled_as_the_values_say() {
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let values = [
+        "image.registry=registry.example:5000/team".to_owned(),
+        "image.tag=1.2".to_owned(),
+        "image.pullPolicy=Always".to_owned(),
+        "image.pullSecrets[0].name=credentials".to_owned(),
+        format!("controller.image.digest={digest}"),
+    ];
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    for (program, end) in [
+        ("webhook", String::new()),
+        ("controller", format!("@{digest}")),
+    ] {
+        let deployment = deployment(&values, program);
+        let pod = deployment.pointer(POD).unwrap();
+        let image = format!("registry.example:5000/team/causeway-{program}:1.2{end}");
+        assert_eq!(pod["containers"][0]["image"], image);
+        assert_eq!(pod["containers"][0]["imagePullPolicy"], "Always");
+        assert_eq!(pod["imagePullSecrets"], json!([{"name": "credentials"}]));
+    }
+}
+
+#[test]
+fn further_flags_come_last() {
+    let flags = [
+        "webhook.extraArgs[0]=--unknown-cluster=deny",
+        "controller.extraArgs[0]=--provider-ttl=1h",
+    ];
+    for (program, flag) in [
+        ("webhook", "--unknown-cluster=deny"),
+        ("controller", "--provider-ttl=1h"),
+    ] {
+        let deployment = deployment(&flags, program);
+        let args = deployment
+            .pointer(&format!("{POD}/containers/0/args"))
+            .unwrap();
+        assert_eq!(args.as_array().unwrap().last().unwrap(), flag);
+    }
+}
+
+#[test]
+fn a_certificate_of_a_persons_own_is_mounted_and_its_authority_registered() {
+    let values = [
+        "webhook.certificates.source=secret",
+        "webhook.certificates.secretName=mine",
+        "webhook.certificates.caBundle=-----BEGIN CERTIFICATE-----",
+    ];
+    let all = rendered(&values);
+    let webhook = &all["Deployment causeway-system/causeway-webhook"];
+    let pod = webhook.pointer(POD).unwrap();
+    assert_eq!(pod["volumes"][0]["secret"]["secretName"], "mine");
+    let mount = pod["containers"][0]["volumeMounts"][0]["mountPath"]
+        .as_str()
+        .unwrap();
+    let flag = json!(format!("--tls-dir={mount}"));
+    assert!(
+        pod["containers"][0]["args"]
+            .as_array()
+            .unwrap()
+            .contains(&flag)
+    );
+    for kind in ["Mutating", "Validating"] {
+        let client =
+            &all[&format!("{kind}WebhookConfiguration /causeway")]["webhooks"][0]["clientConfig"];
+        assert_eq!(client["caBundle"], "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t");
+        assert_eq!(client["service"]["name"], "causeway-webhook");
+    }
+}
+
+#[test]
+fn cert_manager_takes_an_issuer_that_is_there() {
+    let values = [
+        "webhook.certificates.source=certManager",
+        "webhook.certificates.issuerRef.kind=ClusterIssuer",
+        "webhook.certificates.issuerRef.name=internal",
+    ];
+    let all = rendered(&values);
+    let certificate = &all["Certificate causeway-system/causeway-webhook"];
+    assert_eq!(
+        certificate["spec"]["issuerRef"],
+        json!({"kind": "ClusterIssuer", "name": "internal"})
+    );
+    let brought: Vec<_> = all
+        .keys()
+        .filter(|title| title.starts_with("Issuer "))
+        .collect();
+    assert!(brought.is_empty(), "{brought:?}");
+}
+
+#[test]
+fn the_network_policies_let_in_what_the_pods_serve_and_nothing_else() {
+    let all = rendered(&[
+        "networkPolicy.enabled=true",
+        "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring",
+    ]);
+    for program in PROGRAMS {
+        let title = format!("causeway-system/causeway-{program}");
+        let policy = &all[&format!("NetworkPolicy {title}")]["spec"];
+        let deployment = &all[&format!("Deployment {title}")]["spec"];
+        assert_eq!(policy["podSelector"], deployment["selector"]);
+        assert_eq!(policy["policyTypes"], json!(["Ingress"]));
+        let ports = &deployment["template"]["spec"]["containers"][0]["ports"];
+        let served = ports.as_array().unwrap().iter().map(|port| &port["name"]);
+        let rules = policy["ingress"].as_array().unwrap();
+        let opened = rules.iter().map(|rule| &rule["ports"][0]["port"]);
+        assert!(served.eq(opened), "{policy}");
+        // The API server is no pod: no peer could name it.
+        for rule in rules {
+            let is_metrics = rule["ports"][0]["port"] == "admin";
+            assert_eq!(rule["from"].is_array(), is_metrics, "{rule}");
+        }
+    }
+    let all = rendered(&[
+        "networkPolicy.enabled=true",
+        "networkPolicy.egress[0].ports[0].port=443",
+    ]);
+    let policy = &all["NetworkPolicy causeway-system/causeway-controller"]["spec"];
+    assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
+    assert_eq!(policy["egress"], json!([{"ports": [{"port": 443}]}]));
+}
+
+#[test]
+fn prometheus_finds_the_pods_by_annotations_or_by_a_pod_monitor() {
+    let values = [
+        "metrics.annotations=false",
+        "metrics.podMonitor.enabled=true",
+        "metrics.podMonitor.labels.release=prometheus",
+    ];
+    let all = rendered(&values);
+    let monitor = &all["PodMonitor causeway-system/causeway"];
+    assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus");
+    let components = &monitor["spec"]["selector"]["matchExpressions"][0]["values"];
+    assert_eq!(components, &json!(PROGRAMS));
+    let port = &monitor["spec"]["podMetricsEndpoints"][0]["port"];
+    for program in PROGRAMS {
+        let deployment = &all[&format!("Deployment causeway-system/causeway-{program}")];
+        let template = &deployment["spec"]["template"];
+        assert!(template["metadata"]["annotations"].is_null(), "{template}");
+        let ports = template["spec"]["containers"][0]["ports"]
+            .as_array()
+            .unwrap();
+        assert!(ports.iter().any(|one| &one["name"] == port), "{ports:?}");
+    }
+}
+
+#[test]
+fn common_labels_are_on_every_object_and_pod_and_in_no_selector() {
+    let values = [
+        "commonLabels.team=a",
+        "networkPolicy.enabled=true",
+        "metrics.podMonitor.enabled=true",
+    ];
+    let all = rendered(&values);
+    assert!(all.len() > 25);
+    for (title, object) in &all {
+        assert_eq!(object["metadata"]["labels"]["team"], "a", "{title}");
+        for pointer in ["/spec/selector", "/spec/podSelector"] {
+            let selector = object.pointer(pointer).unwrap_or(&Value::Null).to_string();
+            assert!(!selector.contains("team"), "{title}");
+        }
+        if title.starts_with("Deployment ") {
+            assert_eq!(
+                object["spec"]["template"]["metadata"]["labels"]["team"],
+                "a"
+            );
+        }
+    }
+}
+
+#[test]
+fn budgets_and_policies_are_left_out_where_they_are_not_wanted() {
+    let kinds = |values: &[&str]| {
+        let titles = rendered(values).into_keys();
+        let kinds = titles.filter_map(|title| Some(title.split_once(' ')?.0.to_owned()));
+        kinds.collect::<Vec<_>>()
+    };
+    let none = [
+        "webhook.podDisruptionBudget.enabled=false",
+        "controller.podDisruptionBudget.enabled=false",
+    ];
+    assert!(!kinds(&none).contains(&"PodDisruptionBudget".to_owned()));
+    let elsewhere = [
+        "external.enabled=true",
+        "networkPolicy.enabled=true",
+        "metrics.podMonitor.enabled=true",
+    ];
+    for kind in [
+        "Deployment",
+        "Service",
+        "PodDisruptionBudget",
+        "NetworkPolicy",
+        "PodMonitor",
+    ] {
+        assert!(!kinds(&elsewhere).contains(&kind.to_owned()), "{kind}");
+    }
+}

@@ -1,0 +1,312 @@
+//! A release on a real API server: what Helm and `kubectl mcs` say of each other's installations.
+
+use std::path::{Path, PathBuf};
+
+use causeway_tests::causeway::{MEMBERS_NAMESPACE, NAMESPACE};
+use causeway_tests::kubectl::{Command, Output};
+use causeway_tests::{Cluster, Fleet, binaries, chart};
+use serde_json::Value;
+
+use crate::{objects, rendered};
+
+/// A program that a person runs with the hub's kubeconfig.
+fn program<'a>(fleet: &'a Fleet, program: PathBuf, kubeconfig: &Path) -> Command<'a> {
+    let command = Command::new(fleet.reaper(), fleet.directory(), program);
+    let command = command.env("KUBECONFIG", kubeconfig.display().to_string());
+    chart::environment().fold(command, |command, (name, value)| command.env(name, value))
+}
+
+async fn helm(fleet: &Fleet, line: &str) -> Output {
+    let kubeconfig = fleet.hub().kubeconfig();
+    program(fleet, binaries::helm(), &kubeconfig)
+        .args(line.split_whitespace())
+        .args(chart::IN_NAMESPACE)
+        .run()
+        .await
+}
+
+async fn mcs(fleet: &Fleet, line: &str) -> Output {
+    let kubeconfig = fleet.hub().kubeconfig();
+    program(fleet, binaries::causeway("kubectl-mcs"), &kubeconfig)
+        .args(line.split_whitespace())
+        .run()
+        .await
+}
+
+/// What a command printed has these words, parted by bars.
+fn says(text: &str, words: &str) {
+    for words in words.split('|').map(str::trim) {
+        assert!(text.contains(words), "nothing of {words:?}:\n{text}");
+    }
+}
+
+async fn get(hub: &Cluster, what: &str, path: &str) -> String {
+    let output = format!("-o=jsonpath={path}");
+    let args = ["get", what, "-n", NAMESPACE, output.as_str()];
+    hub.kubectl(args).await.ok()
+}
+
+/// The chart, with a change of one of its files.
+fn changed(directory: &Path, file: &str, from: &str, to: &str) -> PathBuf {
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).expect("a directory");
+        for entry in std::fs::read_dir(from).expect("a directory").flatten() {
+            let (path, copied) = (entry.path(), to.join(entry.file_name()));
+            if path.is_dir() {
+                copy(&path, &copied);
+            } else {
+                std::fs::copy(&path, &copied).expect("a file");
+            }
+        }
+    }
+    let copied = directory.join("chart");
+    copy(&chart::directory(), &copied);
+    let path = copied.join(file);
+    let text = std::fs::read_to_string(&path).expect(file);
+    assert!(text.contains(from), "{file} has no {from}");
+    std::fs::write(&path, text.replace(from, to)).expect(file);
+    copied
+}
+
+#[tokio::test]
+async fn helm_and_kubectl_mcs_know_each_others_installations() {
+    let fleet = Fleet::builder().start().await;
+    let own = chart::directory();
+    helm_installs(&fleet, &own).await;
+    kubectl_mcs_leaves_the_release_alone(&fleet).await;
+    its_check_may_read_what_it_reads(&fleet).await;
+    every_option_is_accepted(&fleet).await;
+    an_upgrade_keeps_what_the_programs_wrote(&fleet, &own).await;
+    a_newer_chart_brings_newer_definitions(&fleet).await;
+    members_and_definitions_outlive_the_release(&fleet).await;
+    kubectl_mcs_takes_over_what_is_left(&fleet).await;
+    helm_takes_over_when_it_is_allowed_to(&fleet, &own).await;
+    definitions_that_helm_kept_can_be_removed(&fleet).await;
+}
+
+async fn helm_installs(fleet: &Fleet, chart: &Path) {
+    let install = format!("install causeway {} --create-namespace", chart.display());
+    let installed = helm(fleet, &install).await.ok();
+    says(
+        &installed,
+        "helm test causeway -n causeway-system | kubectl label namespace causeway-system | kubectl mcs join NAME",
+    );
+    for (object, kind) in rendered(&[])
+        .values()
+        .map(|one| (one, one["kind"].as_str()))
+    {
+        let (kind, name) = (kind.unwrap(), object["metadata"]["name"].as_str().unwrap());
+        let namespace = object["metadata"]["namespace"].as_str();
+        let namespace = namespace.unwrap_or(NAMESPACE);
+        let get = ["get", kind, name, "-n", namespace];
+        fleet.hub().kubectl(get).await.ok();
+    }
+}
+
+async fn kubectl_mcs_leaves_the_release_alone(fleet: &Fleet) {
+    let release = "Helm release causeway in namespace causeway-system";
+    for line in [
+        "install --wait=false",
+        "install --dry-run=server",
+        "install --crds-only",
+    ] {
+        let refused = mcs(fleet, line).await.refused();
+        says(
+            &refused,
+            &format!(
+                "{release} | helm upgrade causeway CHART -n causeway-system | Nothing was changed"
+            ),
+        );
+    }
+    let refused = mcs(fleet, "uninstall --yes --crds").await.refused();
+    says(
+        &refused,
+        &format!("{release} | Nothing was removed | helm uninstall causeway -n causeway-system"),
+    );
+    // A release without the definitions leaves them to whom they are.
+    let label = async |manager: &str| {
+        let label = format!("app.kubernetes.io/managed-by={manager}");
+        let label = ["label", "crd", "--overwrite", "--all", label.as_str()];
+        fleet.hub().kubectl(label).await.ok();
+    };
+    label("causeway").await;
+    mcs(fleet, "install --crds-only --dry-run=server")
+        .await
+        .ok();
+    label("Helm").await;
+}
+
+/// `kubectl mcs check` with the account of `helm test`. Its pod passes the restricted Pod Security.
+async fn its_check_may_read_what_it_reads(fleet: &Fleet) {
+    let hub = fleet.hub();
+    let enforce = "pod-security.kubernetes.io/enforce=restricted";
+    hub.kubectl(["label", "namespace", NAMESPACE, enforce])
+        .await
+        .ok();
+    let check = chart::template(["--show-only=templates/tests/check.yaml"]).unwrap();
+    let check = objects(&check);
+    let pod = &check["Pod causeway-system/causeway-check"];
+    let create = ["create", "--dry-run=server", "-f", "-"];
+    let made = hub.kubectl_with(create, pod.to_string()).await;
+    assert_eq!(made.stderr, "", "{pod}");
+    made.ok();
+    let rights = check.iter().filter(|(title, _)| !title.starts_with("Pod "));
+    let rights: Vec<&Value> = rights.map(|(_, object)| object).collect();
+    assert_eq!(rights.len(), 5);
+    for object in rights {
+        let apply = ["apply", "-f", "-"];
+        hub.kubectl_with(apply, object.to_string()).await.ok();
+    }
+    let account = pod["spec"]["serviceAccountName"].as_str().unwrap();
+    let create = ["create", "token", account, "-n", NAMESPACE];
+    let token = hub.kubectl(create).await.ok();
+    let kubeconfig = hub.kubeconfig_with_token("check.kubeconfig", token.trim());
+    let args = pod["spec"]["containers"][0]["args"].as_array().unwrap();
+    let args = args.iter().filter_map(Value::as_str);
+    let checked = program(fleet, binaries::causeway("kubectl-mcs"), &kubeconfig)
+        .args(args)
+        .run()
+        .await;
+    // Nothing runs here, and it says so; but there is nothing that it could not look at.
+    let said = format!("{}{}", checked.stdout, checked.stderr);
+    says(
+        &said,
+        "deployment causeway-webhook | 0 of 2 replicas | rights of causeway-controller",
+    );
+    for unread in ["not checked", "forbidden"] {
+        assert!(!said.contains(unread), "{said}");
+    }
+}
+
+async fn every_option_is_accepted(fleet: &Fleet) {
+    let hub = fleet.hub();
+    hub.kubectl(["create", "namespace", "karmada-cluster"])
+        .await
+        .ok();
+    let every = [
+        "commonLabels.team=a",
+        "image.pullPolicy=Always",
+        "image.pullSecrets[0].name=credentials",
+        "karmada.enabled=true",
+        "networkPolicy.enabled=true",
+        "networkPolicy.egress[0].ports[0].port=443",
+        "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring",
+        "namespace.create=true",
+        "webhook.certificates.source=secret",
+        "webhook.certificates.secretName=mine",
+        "webhook.missingService=warn",
+        "webhook.failurePolicy=Ignore",
+        "webhook.podDisruptionBudget.maxUnavailable=50%",
+        "webhook.priorityClassName=system-cluster-critical",
+        "webhook.tolerations[0].operator=Exists",
+        "webhook.nodeSelector.disk=ssd",
+    ];
+    let sets = every.iter().map(|value| format!("--set={value}"));
+    let authority = hub.directory().join("authority.crt");
+    std::fs::write(&authority, hub.ca_pem()).expect("a file");
+    let file = format!(
+        "--set-file=webhook.certificates.caBundle={}",
+        authority.display()
+    );
+    let external = ["--set=external.enabled=true".to_owned()];
+    for args in [sets.chain([file]).collect::<Vec<_>>(), external.to_vec()] {
+        let documents = chart::template(&args).unwrap_or_else(|e| panic!("{e}"));
+        let apply = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
+        hub.kubectl_with(apply, documents).await.ok();
+    }
+}
+
+async fn an_upgrade_keeps_what_the_programs_wrote(fleet: &Fleet, chart: &Path) {
+    let hub = fleet.hub();
+    let seal = r#"{"data":{"key":"a2V5"}}"#;
+    let patch = [
+        "patch",
+        "secret",
+        "causeway-export-seal",
+        "-n",
+        NAMESPACE,
+        "-p",
+        seal,
+    ];
+    hub.kubectl(patch).await.ok();
+    let configuration = "mutatingwebhookconfiguration/causeway";
+    let bundle = r#"[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"LS0t"}]"#;
+    let patch = ["patch", configuration, "--type=json", "-p", bundle];
+    hub.kubectl(patch).await.ok();
+    let upgrade = format!(
+        "upgrade causeway {} --reuse-values --set webhook.replicas=3",
+        chart.display()
+    );
+    helm(fleet, &upgrade).await.ok();
+    let replicas = get(hub, "deployment/causeway-webhook", "{.spec.replicas}").await;
+    assert_eq!(replicas, "3");
+    let key = get(hub, "secret/causeway-export-seal", "{.data.key}").await;
+    assert_eq!(key, "a2V5");
+    let bundle = "{.webhooks[0].clientConfig.caBundle}";
+    assert_eq!(get(hub, configuration, bundle).await, "LS0t");
+    helm(fleet, "rollback causeway 1").await.ok();
+    let replicas = get(hub, "deployment/causeway-webhook", "{.spec.replicas}").await;
+    assert_eq!(replicas, "2");
+}
+
+async fn a_newer_chart_brings_newer_definitions(fleet: &Fleet) {
+    let directory = fleet.directory().join("newer");
+    let file = "files/crds/clusters.cluster.karmada.io.yaml";
+    let newer = changed(&directory, file, "name: APIEndpoint", "name: Endpoint");
+    let upgrade = format!("upgrade causeway {}", newer.display());
+    helm(fleet, &upgrade).await.ok();
+    let columns = "{.spec.versions[0].additionalPrinterColumns[*].name}";
+    let columns = get(fleet.hub(), "crd/clusters.cluster.karmada.io", columns).await;
+    says(&columns, " Endpoint");
+}
+
+async fn members_and_definitions_outlive_the_release(fleet: &Fleet) {
+    let hub = fleet.hub();
+    let removed = helm(fleet, "uninstall causeway").await.ok();
+    says(&removed, "uninstalled");
+    for kept in [
+        "crd/clusters.cluster.karmada.io",
+        "crd/multiclusterservices.networking.karmada.io",
+        &format!("namespace/{MEMBERS_NAMESPACE}"),
+    ] {
+        get(hub, kept, "{.metadata.name}").await;
+    }
+    for gone in ["deployment", "clusterrole"] {
+        let get = ["get", gone, "causeway-controller", "-n", NAMESPACE];
+        says(&hub.kubectl(get).await.refused(), "not found");
+    }
+}
+
+async fn kubectl_mcs_takes_over_what_is_left(fleet: &Fleet) {
+    let installed = mcs(fleet, "install --wait=false").await.ok();
+    says(
+        &installed,
+        "deployment.apps/causeway-webhook created | clusters.cluster.karmada.io configured",
+    );
+}
+
+async fn helm_takes_over_when_it_is_allowed_to(fleet: &Fleet, chart: &Path) {
+    let install = format!("install causeway {}", chart.display());
+    let refused = helm(fleet, &install).await.refused();
+    says(&refused, "cannot be imported into the current release");
+    let install = format!("{install} --take-ownership --force-conflicts");
+    helm(fleet, &install).await.ok();
+    let refused = mcs(fleet, "install --wait=false").await.refused();
+    says(&refused, "Helm release causeway");
+    let crds = get(
+        fleet.hub(),
+        "crd/clusters.cluster.karmada.io",
+        "{.metadata.labels}",
+    )
+    .await;
+    says(&crds, r#""app.kubernetes.io/name":"causeway""#);
+}
+
+async fn definitions_that_helm_kept_can_be_removed(fleet: &Fleet) {
+    helm(fleet, "uninstall causeway").await.ok();
+    let removed = mcs(fleet, "uninstall --yes --crds").await.ok();
+    says(
+        &removed,
+        "clusters.cluster.karmada.io deleted | multiclusterservices.networking.karmada.io deleted",
+    );
+}
