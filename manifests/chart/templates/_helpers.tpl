@@ -172,6 +172,13 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- if and $certificates.issuerRef (ne $certificates.source "certManager") }}
 {{- fail (printf "webhook.certificates.issuerRef is for source certManager, and the source is %s" $certificates.source) }}
 {{- end }}
+{{- range $labels := list .Values.commonLabels .Values.webhook.podLabels .Values.controller.podLabels }}
+{{- range $name := list "app.kubernetes.io/name" "app.kubernetes.io/component" "app.kubernetes.io/managed-by" }}
+{{- if hasKey (default dict $labels) $name }}
+{{- fail (printf "commonLabels and podLabels cannot have %s, which the chart or Helm sets: choose another name" $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- range .Values.webhook.extraArgs }}
 {{- if regexMatch "^--(bind|admin-bind|self-managed-certs|tls-dir|log-format|missing-service)(=|$)" . }}
 {{- fail (printf "webhook.extraArgs has %s, which the chart gives itself: leave it out, and see webhook.certificates and webhook.missingService" .) }}

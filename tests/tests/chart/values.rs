@@ -123,7 +123,11 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
         ),
         (
             "commonLabels.app\\.kubernetes\\.io/name=mine",
-            "at '/commonLabels'",
+            "cannot have app.kubernetes.io/name, which the chart or Helm sets",
+        ),
+        (
+            "controller.podLabels.app\\.kubernetes\\.io/component=mine",
+            "cannot have app.kubernetes.io/component, which the chart or Helm sets",
         ),
         (
             "metrics.podMonitor.interval=often",
