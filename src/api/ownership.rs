@@ -243,6 +243,28 @@ mod tests {
     }
 
     #[test]
+    fn a_definition_that_helm_installed_is_causeways_by_its_name() {
+        for (labels, own) in [
+            (json!({labels::MANAGED_BY: "causeway"}), true),
+            (
+                json!({labels::MANAGED_BY: "Helm", labels::NAME: "causeway"}),
+                true,
+            ),
+            (
+                json!({labels::MANAGED_BY: "Helm", labels::NAME: "karmada"}),
+                false,
+            ),
+            (json!({}), false),
+        ] {
+            assert_eq!(
+                is_own_definition(&meta(labels.clone(), json!({}))),
+                own,
+                "{labels}"
+            );
+        }
+    }
+
+    #[test]
     fn a_service_is_derived_by_its_marks_and_the_record_of_its_owner() {
         let both = || json!({labels::HUB: "h", labels::MULTICLUSTER_SERVICE_NAME: "foo"});
         for (marks, owner, of) in [
