@@ -32,6 +32,7 @@ pub mod dns;
 pub mod eventually;
 pub mod fixtures;
 pub mod fleet;
+pub mod health;
 mod http;
 pub mod karmada;
 mod kubeconfig;

@@ -1,14 +1,10 @@
-//! How tools for GitOps see causeway's objects: Argo CD by the health checks in `manifests/argocd`, run by the Lua of Argo
-//! CD, and Flux by kstatus, which is the library itself.
-
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+//! What tools for GitOps make of each condition that causeway writes.
 
 use causeway::api::condition::reason;
-use causeway_tests::binaries;
+use causeway_tests::health::{in_argo_cd, in_kstatus};
 use serde_json::{Value, json};
 
-use crate::{fleet, manifest, read};
+use crate::{fleet, manifest};
 
 const SERVICE: &str = "networking.karmada.io_MultiClusterService";
 const CLUSTER: &str = "cluster.karmada.io_Cluster";
@@ -42,32 +38,6 @@ fn object(kind: &str, conditions: &[Written<'_>]) -> Value {
         object["status"] = json!({ "conditions": conditions });
     }
     object
-}
-
-fn health(args: &[&str], object: &Value) -> (String, String) {
-    let mut program = Command::new(binaries::health());
-    program
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut running = program.spawn().expect("health runs");
-    let mut input = running.stdin.take().expect("its input");
-    input
-        .write_all(object.to_string().as_bytes())
-        .expect("written");
-    drop(input);
-    let output = running.wait_with_output().expect("its output");
-    assert!(output.status.success(), "{args:?} of {object}");
-    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
-    (text("status"), text("message"))
-}
-
-fn argocd(kind: &str, object: &Value) -> (String, String) {
-    let patch: Value = serde_saphyr::from_str(&read("argocd/argocd-cm.patch.yaml")).expect("YAML");
-    let key = format!("resource.customizations.health.{kind}");
-    let script = patch["data"][&key].as_str().expect("a health check");
-    health(&["argocd", script], object)
 }
 
 #[test]
@@ -155,14 +125,14 @@ fn argo_cd_and_kstatus_say_of_an_object_what_its_conditions_say() {
         ),
         (IMPORT, &[], "Healthy", "Current"),
     ];
-    for (kind, conditions, in_argo_cd, in_kstatus) in table {
+    for (kind, conditions, argo_cd, kstatus) in table {
         let object = object(kind, conditions);
-        let (status, message) = argocd(kind, &object);
-        assert_eq!(status, in_argo_cd, "Argo CD of {object}");
-        let is_said = conditions.is_empty() || status == "Progressing" || message.ends_with("why");
-        assert!(is_said, "Argo CD says {message:?} of {object}");
-        let (status, _) = health(&["kstatus"], &object);
-        assert_eq!(status, in_kstatus, "kstatus of {object}");
+        let found = in_argo_cd(&object);
+        assert_eq!(found.status, argo_cd, "Argo CD of {object}");
+        let is_said = conditions.is_empty() || argo_cd == "Progressing";
+        let is_said = is_said || found.message.ends_with("why");
+        assert!(is_said, "Argo CD says {found:?} of {object}");
+        assert_eq!(in_kstatus(&object).status, kstatus, "kstatus of {object}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a MultiClusterService says of itself.
 
+use causeway_tests::health::{in_argo_cd, in_kstatus, stored};
 use causeway_tests::{multi_cluster_service, service};
 use serde_json::Value;
 
@@ -107,6 +108,35 @@ async fn a_service_without_its_hub_service_says_so_and_recovers() {
         .create(stage.hub(), &stage.space)
         .await;
     stage.ready().await;
+}
+
+#[tokio::test]
+async fn argo_cd_and_flux_see_a_service_and_a_member_as_they_are() {
+    let stage = Stage::new("gitops").await;
+    let of_service = ["mcs", "foo", "-n", stage.space.name()];
+    stage.carry_from_member1_to_member2().await;
+    let message = stage.condition("Ready", "False", "ServiceNotFound").await;
+    let object = stored(stage.hub(), &of_service).await;
+    let found = in_argo_cd(&object);
+    assert_eq!(found.status, "Degraded");
+    assert_eq!(found.message, format!("ServiceNotFound: {message}"));
+    let found = in_kstatus(&object);
+    assert_eq!(
+        (found.status.as_str(), found.message),
+        ("InProgress", message)
+    );
+
+    service("foo")
+        .port("http", 80)
+        .create(stage.hub(), &stage.space)
+        .await;
+    stage.ready().await;
+    let of_member = ["cluster.cluster.karmada.io", "member1"];
+    for args in [of_service.as_slice(), &of_member] {
+        let object = stored(stage.hub(), args).await;
+        assert_eq!(in_argo_cd(&object).status, "Healthy", "{object}");
+        assert_eq!(in_kstatus(&object).status, "Current", "{object}");
+    }
 }
 
 #[tokio::test]
