@@ -22,10 +22,15 @@ DIST ?= dist
 # How many test programs `make test` runs at one time. JOBS=1 is for little memory: two take up to 12 GB.
 JOBS ?= 2
 
+# REGISTRY=registry.example/team is where `make push` pushes to.
+REGISTRY ?=
+# TRIPLE=aarch64-unknown-linux-gnu makes images for other machines than this one; docs/images.md says what that takes.
+TRIPLE ?=
+
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test soak long bench fuzz lint pure manifests krew testbed rust go
+.PHONY: help demo unit test soak long bench fuzz image image-check push lint pure manifests krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -68,6 +73,22 @@ fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=
 	@$(call need,cargo-fuzz,cargo install --locked cargo-fuzz)
 	@$(CARGO) +nightly --version >/dev/null 2>&1 || { echo "the nightly toolchain is missing: rustup toolchain install nightly" >&2; exit 1; }
 	@fuzz/run $(or $(T),60) $(or $(ONLY),envelope admission planning watching)
+
+image: rust ## Make the OCI images and their SBOMs, without a daemon
+	@$(call need,git,install git; on Debian: apt-get install git)
+	@$(call need,cargo-auditable,cargo install --locked cargo-auditable)
+	$(CARGO) build --locked --release --workspace --bin build-images
+	CARGO=$(CARGO) $(TARGET)/release/build-images $(if $(TRIPLE),--target $(TRIPLE))
+
+image-check: image ## Make the images a second time, validate them, and run them confined
+	@for tool in jq runc skopeo umoci; do $(call need,$$tool,on Debian: apt-get install $$tool); done
+	@$(call need,crane,go install github.com/google/go-containerregistry/cmd/crane@latest)
+	@image/check $(TARGET)/images
+
+push: image ## Push the images to REGISTRY=registry.example/team
+	@[ -n "$(REGISTRY)" ] || { echo "name a registry: make push REGISTRY=registry.example/team" >&2; exit 1; }
+	@$(call need,skopeo,on Debian: apt-get install skopeo)
+	@image/push $(TARGET)/images $(REGISTRY)
 
 lint: rust go pure ## Check formats, lints, generated files, licences and advisories
 	$(CARGO) fmt --all --check

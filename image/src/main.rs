@@ -1,0 +1,196 @@
+//! `build-images`: makes the OCI images of causeway and an SBOM of each, without a daemon. `make image` runs it.
+//!
+//! One commit gives one digest, on whatever machine with the same toolchains: what is compiled holds no path and no
+//! time of the machine, what is packed is in order and of no time. docs/images.md says what an image holds.
+
+mod command;
+mod commit;
+mod compile;
+mod image;
+mod layer;
+mod packages;
+mod program;
+mod roots;
+mod sbom;
+mod toolchain;
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Parser;
+
+use commit::Commit;
+use compile::Places;
+use image::{Description, Image};
+use layer::{File, Files};
+use packages::{Package, Packages};
+use program::Program;
+use toolchain::{CLibrary, Rust};
+
+/// The images; each holds the program of its name, which the package of that name has.
+const IMAGES: [&str; 3] = ["causeway-webhook", "causeway-controller", "kubectl-mcs"];
+
+/// The most that a node pulls for one of them, in bytes.
+const SIZE_MAX: u64 = 25_000_000;
+
+/// Makes the OCI images of causeway and an SBOM of each, from the commit that is checked out
+#[derive(Debug, Parser)]
+#[command(name = "build-images", version)]
+struct Args {
+    /// Rust target that the programs are compiled for [default: that of this machine]
+    #[arg(long, value_name = "TRIPLE")]
+    target: Option<String>,
+
+    /// Directory that the images are written to [default: images in Cargo's target directory]
+    #[arg(long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+}
+
+/// What the images have in common.
+struct Sources {
+    packages: Packages,
+    commit: Commit,
+    rust: Rust,
+    c_library: Option<CLibrary>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let rust = Rust::of(Path::new(&variable("RUSTC", "rustc")))?;
+    let target = args.target.unwrap_or_else(|| rust.host.clone());
+    let cargo = variable("CARGO", "cargo");
+    let packages = Packages::of(&mut Command::new(&cargo), &target)?;
+    let commit = Commit::of(&packages.workspace_root)?;
+    if commit.is_dirty() {
+        eprintln!("the work tree differs from its commit: nobody else can make these images");
+    }
+    let places = Places {
+        repository: packages.workspace_root.clone(),
+        target: packages.target_directory.clone(),
+        cargo: cargo_home()?,
+        library: (
+            rust.sysroot.join("lib/rustlib/src/rust"),
+            rust.commit.clone(),
+        ),
+    };
+    let mut command = Command::new(&cargo);
+    command.args(["auditable", "build", "--locked", "--release"]);
+    let programs = compile::compile(&mut command, &IMAGES, &target, &places, &commit)?;
+    let output = args
+        .output
+        .unwrap_or_else(|| packages.target_directory.join("images"));
+    fs::create_dir_all(&output).with_context(|| format!("cannot make {}", output.display()))?;
+    let sources = Sources {
+        packages,
+        commit,
+        rust,
+        c_library: c_library(&target),
+    };
+    for name in IMAGES {
+        make(name, &programs, &output, &sources).with_context(|| format!("no image of {name}"))?;
+    }
+    Ok(())
+}
+
+/// Makes one image and its SBOM, and prints what was made.
+fn make(name: &str, programs: &Path, output: &Path, sources: &Sources) -> anyhow::Result<()> {
+    let path = programs.join(name);
+    let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let program = Program::read(&content).with_context(|| path.display().to_string())?;
+    let package = sources.packages.named(name)?;
+    let description = describe(package, &sources.commit)?;
+    let image = Image::new(&description, &program.architecture, &files(name, content))?;
+    ensure!(
+        image.size <= SIZE_MAX,
+        "it has {} bytes, and at most {SIZE_MAX} are for a node to pull",
+        image.size
+    );
+    let architecture = program.architecture.to_string();
+    let document = sbom::document(
+        &sbom::Contents {
+            name,
+            version: &package.version,
+            digest: image.digest.digest(),
+            architecture: &architecture,
+            created: sources.commit.time,
+            crates: &program.crates,
+            roots: sources.packages.named(roots::PACKAGE)?,
+            rust: &sources.rust,
+            c_library: sources.c_library.as_ref(),
+        },
+        &sources.packages,
+    );
+    let archive = output.join(format!("{name}.tar"));
+    write(&archive, &image.archive()?)?;
+    let document = serde_json::to_vec_pretty(&document)?;
+    write(&output.join(format!("{name}.cdx.json")), &document)?;
+    println!(
+        "{}  {name}:{}  linux/{architecture}  sha256:{}  {:.1} MB to pull",
+        archive.display(),
+        package.version,
+        image.digest.digest(),
+        image.size as f64 / 1e6,
+    );
+    Ok(())
+}
+
+/// What an image holds: its program, and the authorities by which it verifies others.
+fn files(name: &str, program: Vec<u8>) -> Files {
+    let program = File {
+        mode: 0o755,
+        content: program,
+    };
+    let roots = File {
+        mode: 0o644,
+        content: roots::bundle().into_bytes(),
+    };
+    Files::from([(name.to_owned(), program), (roots::PATH.to_owned(), roots)])
+}
+
+fn describe(package: &Package, commit: &Commit) -> anyhow::Result<Description> {
+    let (Some(description), Some(source), Some(licenses)) =
+        (&package.description, &package.repository, &package.license)
+    else {
+        bail!("its package lacks a description, a repository or a licence");
+    };
+    Ok(Description {
+        name: package.name.clone(),
+        description: description.clone(),
+        version: package.version.clone(),
+        source: source.clone(),
+        licenses: licenses.clone(),
+        commit: commit.clone(),
+    })
+}
+
+/// The C library of a target; without it the SBOM is not whole, which is said.
+fn c_library(target: &str) -> Option<CLibrary> {
+    let own = format!("CC_{}", target.replace('-', "_"));
+    let compiler = env::var(own).or_else(|_| env::var("CC"));
+    let library = CLibrary::of(compiler.as_deref().unwrap_or("cc"));
+    if library.is_none() {
+        eprintln!(
+            "the SBOMs lack the C library: the package manager does not say which one is linked"
+        );
+    }
+    library
+}
+
+fn cargo_home() -> anyhow::Result<PathBuf> {
+    let given = env::var_os("CARGO_HOME").map(PathBuf::from);
+    given
+        .or_else(|| Some(env::home_dir()?.join(".cargo")))
+        .context("there is neither a CARGO_HOME nor a home directory")
+}
+
+fn variable(name: &str, default: &str) -> OsString {
+    env::var_os(name).unwrap_or_else(|| default.into())
+}
+
+fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,123 @@
+//! A program as it was linked: whether it can be all that an image holds.
+
+use std::str::FromStr as _;
+
+use auditable_serde::VersionInfo;
+use object::Endianness;
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use oci_spec::image::Arch;
+
+/// The most that a program may say of what it was built from, in bytes.
+const AUDIT_MAX: usize = 8 << 20;
+
+/// What a program says of itself.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The machines that it runs on.
+    pub architecture: Arch,
+    /// The crates that it was built from.
+    pub crates: VersionInfo,
+}
+
+/// A program that cannot be an image.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProgramError {
+    /// It is no program for Linux.
+    #[error("it is no ELF program of 64 bits: {0}")]
+    NotElf(#[from] object::Error),
+    /// Nobody made images for such machines.
+    #[error("it is for the ELF machine {0}, and images are made for x86-64 and AArch64")]
+    Machine(u16),
+    /// It needs files that an image from scratch does not have.
+    #[error("it is not static: it is started by {0}")]
+    Dynamic(String),
+    /// It does not say what it was built from.
+    #[error("it names no crates that it was built from, as `cargo auditable` writes them: {0}")]
+    Unaudited(#[from] auditable_info::Error),
+    /// What it says cannot be read.
+    #[error("the crates that it was built from cannot be read: {0}")]
+    Unreadable(#[from] serde_json::Error),
+}
+
+impl Program {
+    /// Reads a linked program.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ProgramError> {
+        let architecture = architecture_of_static(bytes)?;
+        let crates = auditable_info::json_from_slice(bytes, AUDIT_MAX)?;
+        Ok(Self {
+            architecture,
+            crates: VersionInfo::from_str(&crates)?,
+        })
+    }
+}
+
+fn architecture_of_static(bytes: &[u8]) -> Result<Arch, ProgramError> {
+    let header = FileHeader64::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let architecture = match header.e_machine(endian) {
+        elf::EM_X86_64 => Arch::Amd64,
+        elf::EM_AARCH64 => Arch::ARM64,
+        other => return Err(ProgramError::Machine(other)),
+    };
+    for segment in header.program_headers(endian, bytes)? {
+        if let Some(path) = segment.interpreter(endian, bytes)? {
+            let path = String::from_utf8_lossy(path).into_owned();
+            return Err(ProgramError::Dynamic(path));
+        }
+    }
+    Ok(architecture)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The header of a program that consists of nothing else, for a machine.
+    fn header(machine: u16) -> Vec<u8> {
+        let mut bytes = vec![0; 64];
+        bytes[..8].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 0]);
+        bytes[16..18].copy_from_slice(&elf::ET_EXEC.to_le_bytes());
+        bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+        bytes[20] = 1;
+        bytes[52] = 64;
+        bytes
+    }
+
+    #[test]
+    fn a_static_program_is_of_the_machine_that_its_header_names() {
+        for (machine, expected) in [
+            (elf::EM_X86_64, Arch::Amd64),
+            (elf::EM_AARCH64, Arch::ARM64),
+        ] {
+            let architecture = architecture_of_static(&header(machine)).expect("static");
+            assert_eq!(architecture, expected);
+        }
+        let error = architecture_of_static(&header(elf::EM_RISCV)).expect_err("no image");
+        assert!(matches!(error, ProgramError::Machine(243)), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_needs_libraries_is_refused() {
+        let own = std::env::current_exe().expect("this test");
+        let own = std::fs::read(own).expect("this test");
+        let error = Program::read(&own).expect_err("it is linked to the C library");
+        let message = error.to_string();
+        assert!(
+            message.starts_with("it is not static: it is started by /"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_program_that_does_not_say_what_it_was_built_from_is_refused() {
+        let error = Program::read(&header(elf::EM_X86_64)).expect_err("it says nothing");
+        assert!(matches!(error, ProgramError::Unaudited(_)), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused() {
+        let error = Program::read(b"#!/bin/sh").expect_err("a script");
+        assert!(matches!(error, ProgramError::NotElf(_)), "{error}");
+    }
+}
