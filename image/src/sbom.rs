@@ -7,7 +7,7 @@ use auditable_serde::{DependencyKind, Package as Crate, Source, VersionInfo};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::packages::Packages;
+use crate::packages::{Package, Packages};
 use crate::toolchain::{CLibrary, Rust};
 
 /// What a document describes.
@@ -26,7 +26,7 @@ pub(crate) struct Contents<'a> {
     /// The crates that its program names.
     pub crates: &'a VersionInfo,
     /// The package that holds its root certificates.
-    pub roots: &'a crate::packages::Package,
+    pub roots: &'a Package,
     /// The compiler, whose standard library is in it.
     pub rust: &'a Rust,
     /// The C library, where its package is known.
@@ -39,7 +39,7 @@ pub(crate) fn document(contents: &Contents<'_>, packages: &Packages) -> Value {
     let mut components: Vec<Value> = crates.iter().map(|one| component(one, packages)).collect();
     components.push(standard_library(contents.rust));
     components.extend(contents.c_library.map(c_library));
-    components.push(roots(contents));
+    components.push(roots(contents.roots, packages));
     let program = crates.iter().filter(|one| one.root).map(reference);
     let beside = components[crates.len()..].iter();
     let beside =
@@ -89,10 +89,8 @@ fn component(one: &Crate, packages: &Packages) -> Value {
         "version": version,
         // What only compiles is not in the image.
         "scope": if one.kind == DependencyKind::Build { "excluded" } else { "required" },
+        "licenses": licenses(packages, name, &version),
     });
-    if let Some(expression) = packages.license(name, &version) {
-        component["licenses"] = json!([{ "expression": expression }]);
-    }
     // A crate of the workspace is not in the registry, where another may have its name.
     if one.source == Source::CratesIo {
         component["purl"] = json!(purl(name, &version));
@@ -138,8 +136,7 @@ fn c_library(library: &CLibrary) -> Value {
     })
 }
 
-fn roots(contents: &Contents<'_>) -> Value {
-    let package = contents.roots;
+fn roots(package: &Package, packages: &Packages) -> Value {
     json!({
         "bom-ref": "root-certificates",
         "type": "data",
@@ -147,7 +144,14 @@ fn roots(contents: &Contents<'_>) -> Value {
         "version": package.version,
         "scope": "required",
         "purl": purl(&package.name, &package.version),
+        "licenses": licenses(packages, &package.name, &package.version),
     })
+}
+
+fn licenses(packages: &Packages, name: &str, version: &str) -> Value {
+    let expressions = packages.license(name, version).into_iter();
+    let licenses = expressions.map(|expression| json!({ "expression": expression }));
+    licenses.collect()
 }
 
 #[cfg(test)]
