@@ -226,9 +226,9 @@ async fn where_the_cluster_definition_is_not_causeways_own_clusters_are_only_rea
     let installation = Installation::new(&fleet).await;
     let hub = fleet.hub();
     let definition = "crd/clusters.cluster.karmada.io";
-    hub.kubectl(["label", definition, "app.kubernetes.io/managed-by-"])
-        .await
-        .ok();
+    let marks = ["app.kubernetes.io/managed-by-", "app.kubernetes.io/name-"];
+    let unmark = ["label", definition].into_iter().chain(marks);
+    hub.kubectl(unmark).await.ok();
     let controller = installation.controller().start().await;
     let mark = hub.mark().await;
     for member in fleet.members() {
