@@ -1,35 +1,17 @@
 //! Requests to an API server, each within a deadline, and what it means when there is no answer.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Api, Client, Config};
 
-use crate::args::HubArgs;
+use crate::args::{HubArgs, Side};
 
 /// How long one request may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-
-/// Which of the two clusters is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Side {
-    Hub,
-    Member,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Hub => "hub",
-            Self::Member => "member",
-        })
-    }
-}
 
 /// A request failed: no answer, or a refusal.
 #[derive(Debug, thiserror::Error)]

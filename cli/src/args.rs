@@ -5,6 +5,7 @@ mod examples;
 mod install;
 mod moving;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +25,6 @@ pub(crate) use self::install::{
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
 pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
-use crate::api_server::Side;
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -238,6 +238,22 @@ pub(crate) struct JoinArgs {
     pub timeout: Duration,
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// Which of the two clusters is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Side {
+    Hub,
+    Member,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Hub => "hub",
+            Self::Member => "member",
+        })
+    }
 }
 
 /// How the member is reached from here.

@@ -9,7 +9,8 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
 
-use crate::api_server::{ApiServer, RequestError, Side};
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::Side;
 
 /// How long one member may take, all its answers together.
 const READ_WITHIN: Duration = Duration::from_secs(5);

@@ -9,7 +9,8 @@ use kube::Api;
 use kube::api::DynamicObject;
 use tokio::time::Instant;
 
-use crate::api_server::{ApiServer, RequestError, Side};
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::Side;
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
 use crate::wait::TimedOut;

@@ -241,7 +241,7 @@ fn confirm_deletions(error: &ConfirmDeletionsError) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api_server::Side;
+    use crate::args::Side;
 
     fn unreachable() -> RequestError {
         RequestError::Unreachable {

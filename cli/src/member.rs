@@ -15,7 +15,8 @@ use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::api_server::{ApiServer, RequestError, Side};
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::Side;
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
 use crate::wait::TimedOut;

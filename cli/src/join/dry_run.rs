@@ -9,7 +9,8 @@ use kube::api::DynamicObject;
 use serde_json::json;
 
 use super::{JoinError, check_identity};
-use crate::api_server::{ApiServer, Side};
+use crate::api_server::ApiServer;
+use crate::args::Side;
 use crate::args::{Format, JoinArgs};
 use crate::definitions::{self, Choice};
 use crate::hub::{self, HubError};
