@@ -61,13 +61,9 @@ impl Outcomes {
     ) -> Outcome {
         let made: (u64, &SourceVersion) = (fingerprint, &source.version);
         let made = self.keys.hash_one(made);
-        let last = || {
+        *self.now.entry(made).or_insert_with(|| {
             let at = self.last.binary_search_by_key(&made, |(made, _)| *made);
-            Some(self.last.get(at.ok()?)?.1)
-        };
-        let known = self.now.get(&made).copied().or_else(last);
-        let outcome = known.unwrap_or_else(|| recipe.outcome(source));
-        self.now.insert(made, outcome);
-        outcome
+            at.map_or_else(|_| recipe.outcome(source), |at| self.last[at].1)
+        })
     }
 }
