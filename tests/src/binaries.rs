@@ -224,6 +224,21 @@ pub fn health() -> &'static Path {
     })
 }
 
+/// Makes a directory for a PATH in which kubectl is, with its plugin `kubectl mcs`.
+///
+/// # Errors
+/// The directory or a link in it cannot be made.
+pub fn link_kubectl(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    for (name, program) in [
+        ("kubectl", Testbed::get().program("kubectl")),
+        ("kubectl-mcs", causeway("kubectl-mcs")),
+    ] {
+        std::os::unix::fs::symlink(program, directory.join(name))?;
+    }
+    Ok(())
+}
+
 /// One of causeway's own programs, for instance `causeway-webhook`, as the sources are now: built by
 /// the same Cargo and with the same profile as this program (and with the features of the whole workspace,
 /// as `make` builds it, so that no dependency is compiled twice). `CAUSEWAY_BIN_DIR` names a directory of

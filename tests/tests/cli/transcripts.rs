@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use causeway_tests::binaries::{self, Testbed};
+use causeway_tests::binaries;
 use causeway_tests::kubectl::{Command, Output};
 use causeway_tests::{Fleet, Installation, Running, SOON, Space, eventually, repository, service};
 
@@ -26,14 +26,8 @@ impl Terminal {
         let installation = Installation::new(&fleet).await;
         let controller = installation.controller().start().await;
         let home = fleet.directory().join("home");
-        for directory in ["bin", ".kube"] {
-            std::fs::create_dir_all(home.join(directory)).expect("a directory");
-        }
-        let link = |name: &str, program: PathBuf| {
-            std::os::unix::fs::symlink(program, home.join("bin").join(name)).expect("a link");
-        };
-        link("kubectl", Testbed::get().program("kubectl"));
-        link("kubectl-mcs", binaries::causeway("kubectl-mcs"));
+        binaries::link_kubectl(&home.join("bin")).expect("the programs");
+        std::fs::create_dir_all(home.join(".kube")).expect("a directory");
         for member in fleet.members() {
             let kubeconfig = home.join(".kube").join(member.name());
             std::fs::copy(member.kubeconfig(), kubeconfig).expect("a kubeconfig");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use causeway_tests::Fleet;
-use causeway_tests::binaries::{self, Testbed};
+use causeway_tests::binaries;
 use causeway_tests::reaper::{Exit, Program, Reaper};
 
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -27,14 +27,7 @@ pub(crate) struct Answer {
 impl Shell {
     pub(crate) fn new(fleet: &Fleet) -> anyhow::Result<Self> {
         let directory = fleet.directory().join("bin");
-        std::fs::create_dir_all(&directory).context("a directory for programs")?;
-        for (name, program) in [
-            ("kubectl", Testbed::get().program("kubectl")),
-            ("kubectl-mcs", binaries::causeway("kubectl-mcs")),
-        ] {
-            std::os::unix::fs::symlink(&program, directory.join(name))
-                .with_context(|| format!("a link to {}", program.display()))?;
-        }
+        binaries::link_kubectl(&directory).context("a directory for programs")?;
         Ok(Self {
             reaper: Arc::clone(fleet.reaper()),
             directory,
