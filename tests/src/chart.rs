@@ -121,6 +121,20 @@ pub fn directory() -> PathBuf {
     paths::repository().join("manifests/chart")
 }
 
+/// The text of `Chart.yaml`, with the version of the workspace.
+pub fn description() -> String {
+    let file = directory().join("Chart.yaml");
+    let text = std::fs::read_to_string(&file);
+    let text = text.unwrap_or_else(|e| panic!("cannot read {}: {e}", file.display()));
+    let lines = text.lines().map(|line| match line.split_once(": ") {
+        Some((key @ ("version" | "appVersion"), _)) => {
+            format!("{key}: {}\n", env!("CARGO_PKG_VERSION"))
+        }
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
 /// What keeps Helm from the settings of the person who runs it.
 pub fn environment() -> impl Iterator<Item = (&'static str, String)> {
     let home = paths::target().join("helm/home");

@@ -145,11 +145,18 @@ fn problems(file: &str, manifest: &Value) -> Vec<String> {
     wrong
 }
 
-/// A semantic version behind the v that krew requires.
+/// A semantic version behind the v that krew requires: three numbers and perhaps the words of a version that is to come.
 fn is_version(text: &str) -> bool {
-    let numbers = text.strip_prefix('v').map(|text| text.split('.'));
+    let Some(text) = text.strip_prefix('v') else {
+        return false;
+    };
+    let (numbers, words) = text.split_once('-').unwrap_or((text, "dev"));
     let is_number = |part: &str| part.parse::<u32>().is_ok_and(|it| it.to_string() == part);
-    numbers.is_some_and(|numbers| numbers.clone().count() == 3 && numbers.clone().all(is_number))
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_word = |part: &str| !part.is_empty() && part.chars().all(is_letter);
+    numbers.split('.').count() == 3
+        && numbers.split('.').all(is_number)
+        && words.split('.').all(is_word)
 }
 
 fn is_archive(uri: &str) -> bool {
@@ -236,6 +243,7 @@ fn what_krew_refuses_is_found() {
         ("/metadata/name", json!("other"), "the name of the file"),
         ("/spec/version", json!("0.1.0"), "version"),
         ("/spec/version", json!("v0.1"), "version"),
+        ("/spec/version", json!("v0.1.0-"), "version"),
         ("/spec/shortDescription", json!(""), "shortDescription"),
         ("/spec/shortDescription", json!("a\nb"), "shortDescription"),
         (
