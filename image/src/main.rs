@@ -8,6 +8,7 @@ mod commit;
 mod compile;
 mod image;
 mod layer;
+mod licenses;
 mod packages;
 mod program;
 mod roots;
@@ -56,6 +57,15 @@ struct Sources {
     commit: Commit,
     rust: Rust,
     c_library: Option<CLibrary>,
+    /// causeway's own licence.
+    license: Vec<u8>,
+}
+
+/// A program that was compiled.
+struct Built {
+    name: &'static str,
+    content: Vec<u8>,
+    program: Program,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -84,26 +94,54 @@ fn main() -> anyhow::Result<()> {
         .output
         .unwrap_or_else(|| packages.target_directory.join("images"));
     fs::create_dir_all(&output).with_context(|| format!("cannot make {}", output.display()))?;
+    let license = packages.workspace_root.join("LICENSE");
     let sources = Sources {
+        license: read(&license)?,
         packages,
         commit,
         rust,
         c_library: c_library(&target),
     };
-    for name in IMAGES {
-        make(name, &programs, &output, &sources).with_context(|| format!("no image of {name}"))?;
+    let built = IMAGES.map(|name| Built::read(&programs, name));
+    let built = built.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let licenses = licenses::document(
+        built.iter().map(|built| &built.program.crates),
+        &sources.packages,
+        &sources.rust,
+        sources.c_library.as_ref(),
+    )?;
+    write(&output.join(licenses::NAME), licenses.as_bytes())?;
+    for built in built {
+        let name = built.name;
+        make(built, &licenses, &output, &sources).with_context(|| format!("no image of {name}"))?;
     }
     Ok(())
 }
 
+impl Built {
+    fn read(directory: &Path, name: &'static str) -> anyhow::Result<Self> {
+        let path = directory.join(name);
+        let content = read(&path)?;
+        let program = Program::read(&content).with_context(|| path.display().to_string())?;
+        Ok(Self {
+            name,
+            content,
+            program,
+        })
+    }
+}
+
 /// Makes one image and its SBOM, and prints what was made.
-fn make(name: &str, programs: &Path, output: &Path, sources: &Sources) -> anyhow::Result<()> {
-    let path = programs.join(name);
-    let content = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let program = Program::read(&content).with_context(|| path.display().to_string())?;
+fn make(built: Built, licenses: &str, output: &Path, sources: &Sources) -> anyhow::Result<()> {
+    let Built {
+        name,
+        content,
+        program,
+    } = built;
     let package = sources.packages.named(name)?;
     let description = describe(package, &sources.commit)?;
-    let image = Image::new(&description, &program.architecture, &files(name, content))?;
+    let files = files(name, content, &sources.license, licenses);
+    let image = Image::new(&description, &program.architecture, &files)?;
     ensure!(
         image.size <= SIZE_MAX,
         "it has {} bytes, and at most {SIZE_MAX} are for a node to pull",
@@ -138,17 +176,25 @@ fn make(name: &str, programs: &Path, output: &Path, sources: &Sources) -> anyhow
     Ok(())
 }
 
-/// What an image holds: its program, and the authorities by which it verifies others.
-fn files(name: &str, program: Vec<u8>) -> Files {
+/// What an image holds: its program, the authorities by which it verifies others, and the licences of all that.
+fn files(name: &str, program: Vec<u8>, license: &[u8], licenses: &str) -> Files {
+    let text = |content: Vec<u8>| File {
+        mode: 0o644,
+        content,
+    };
     let program = File {
         mode: 0o755,
         content: program,
     };
-    let roots = File {
-        mode: 0o644,
-        content: roots::bundle().into_bytes(),
-    };
-    Files::from([(name.to_owned(), program), (roots::PATH.to_owned(), roots)])
+    Files::from([
+        (name.to_owned(), program),
+        (roots::PATH.to_owned(), text(roots::bundle().into_bytes())),
+        ("licenses/LICENSE".to_owned(), text(license.to_vec())),
+        (
+            format!("licenses/{}", licenses::NAME),
+            text(licenses.as_bytes().to_vec()),
+        ),
+    ])
 }
 
 fn describe(package: &Package, commit: &Commit) -> anyhow::Result<Description> {
@@ -189,6 +235,10 @@ fn cargo_home() -> anyhow::Result<PathBuf> {
 
 fn variable(name: &str, default: &str) -> OsString {
     env::var_os(name).unwrap_or_else(|| default.into())
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {

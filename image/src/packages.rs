@@ -1,6 +1,6 @@
 //! What Cargo knows of the packages: versions, licences, descriptions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
@@ -30,6 +30,8 @@ pub(crate) struct Package {
     pub description: Option<String>,
     /// Where its sources are.
     pub repository: Option<String>,
+    /// Its manifest, on this machine.
+    manifest_path: PathBuf,
 }
 
 /// The packages are not known.
@@ -44,6 +46,18 @@ pub(crate) enum PackagesError {
     /// There is no such package.
     #[error("the workspace has no package {0}")]
     Missing(String),
+}
+
+impl Package {
+    /// The directory of its sources.
+    pub(crate) fn directory(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Its licence, as an SPDX expression.
+    pub(crate) fn license_expression(&self) -> Option<String> {
+        Some(self.license.as_ref()?.replace('/', " OR "))
+    }
 }
 
 impl Packages {
@@ -65,34 +79,55 @@ impl Packages {
             .ok_or_else(|| PackagesError::Missing(name.to_owned()))
     }
 
+    /// The package of that name and version.
+    pub(crate) fn of_version(&self, name: &str, version: &str) -> Result<&Package, PackagesError> {
+        let mut packages = self.packages.iter();
+        packages
+            .find(|package| package.name == name && package.version == version)
+            .ok_or_else(|| PackagesError::Missing(format!("{name} {version}")))
+    }
+
     /// The licence of a package, as an SPDX expression.
     pub(crate) fn license(&self, name: &str, version: &str) -> Option<String> {
-        let mut packages = self.packages.iter();
-        let package =
-            packages.find(|package| package.name == name && package.version == version)?;
-        Some(package.license.as_ref()?.replace('/', " OR "))
+        let package = self.of_version(name, version).ok()?;
+        package.license_expression()
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// Some packages, as Cargo describes them.
     pub(crate) fn packages() -> Packages {
-        serde_json::from_str(
-            r#"{
-              "packages": [
-                {"name": "causeway-webhook", "version": "0.1.0", "license": "Apache-2.0",
-                 "description": "A webhook", "repository": "https://example.test/causeway", "targets": []},
-                {"name": "itoa", "version": "1.0.0", "license": "MIT/Apache-2.0",
-                 "description": null, "repository": null},
-                {"name": "ring", "version": "0.17.0", "license": null, "description": null, "repository": null}
-              ],
-              "workspace_root": "/causeway", "target_directory": "/causeway/target", "version": 1
-            }"#,
-        )
-        .expect("packages")
+        packages_in(Path::new("/causeway"))
+    }
+
+    /// The same, with their sources in this directory.
+    pub(crate) fn packages_in(root: &Path) -> Packages {
+        let package = |name: &str, version: &str, license: Option<&str>| {
+            json!({
+                "name": name, "version": version, "license": license, "targets": [],
+                "description": null, "repository": null,
+                "manifest_path": root.join(name).join("Cargo.toml"),
+            })
+        };
+        let mut webhook = package("causeway-webhook", "0.1.0", Some("Apache-2.0"));
+        webhook["description"] = json!("A webhook");
+        webhook["repository"] = json!("https://example.test/causeway");
+        let packages = [
+            webhook,
+            package("itoa", "1.0.0", Some("MIT/Apache-2.0")),
+            package("ring", "0.17.0", None),
+            package("webpki-root-certs", "1.0.0", Some("CDLA-Permissive-2.0")),
+        ];
+        let answer = json!({
+            "packages": packages,
+            "workspace_root": root, "target_directory": root.join("target"), "version": 1,
+        });
+        serde_json::from_value(answer).expect("packages")
     }
 
     #[test]

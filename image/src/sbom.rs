@@ -156,11 +156,11 @@ fn licenses(packages: &Packages, name: &str, version: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::str::FromStr as _;
 
     use super::*;
     use crate::packages::tests::packages;
+    use crate::toolchain::tests::rust;
 
     /// A document of a webhook that needs itoa, and cc to be compiled.
     fn example() -> Value {
@@ -173,12 +173,6 @@ mod tests {
         )
         .expect("crates");
         let packages = packages();
-        let rust = Rust {
-            release: "1.95.0".to_owned(),
-            commit: "0123abcd".to_owned(),
-            host: "x86_64-unknown-linux-gnu".to_owned(),
-            sysroot: PathBuf::new(),
-        };
         let c_library = CLibrary {
             package: "libc6-dev".to_owned(),
             version: "2.36-9+deb12u13".to_owned(),
@@ -193,7 +187,7 @@ mod tests {
             created: Timestamp::from_second(1_700_000_000).expect("a time"),
             crates: &crates,
             roots: packages.named("itoa").expect("a package"),
-            rust: &rust,
+            rust: &rust(),
             c_library: Some(&c_library),
         };
         document(&contents, &packages)

@@ -80,6 +80,13 @@ impl CLibrary {
         Self::read(&shown, &distribution)
     }
 
+    /// Where Debian keeps its licence, and the text that this refers to.
+    pub(crate) fn license_files(&self) -> [PathBuf; 2] {
+        let own = Path::new("/usr/share/doc").join(&self.package);
+        let referred = PathBuf::from("/usr/share/common-licenses/LGPL-2.1");
+        [own.join("copyright"), referred]
+    }
+
     fn read(shown: &str, distribution: &str) -> Option<Self> {
         let mut words = shown.split(' ').map(str::to_owned);
         let mut lines = distribution.lines();
@@ -99,21 +106,25 @@ fn output(command: &mut Command) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A compiler.
+    pub(crate) fn rust() -> Rust {
+        Rust {
+            release: "1.95.0".to_owned(),
+            commit: "0123abcd".to_owned(),
+            host: "x86_64-unknown-linux-gnu".to_owned(),
+            sysroot: PathBuf::from("/rust"),
+        }
+    }
 
     #[test]
     fn the_compiler_is_known_by_its_release_its_commit_and_its_host() {
         let version = "rustc 1.95.0 (0123abcd 2026-04-14)\nbinary: rustc\ncommit-hash: 0123abcd\n\
                        commit-date: 2026-04-14\nhost: x86_64-unknown-linux-gnu\nrelease: 1.95.0\nLLVM version: 21.1.0";
-        let rust = Rust::read(version, PathBuf::from("/rust")).expect("a compiler");
-        let expected = Rust {
-            release: "1.95.0".to_owned(),
-            commit: "0123abcd".to_owned(),
-            host: "x86_64-unknown-linux-gnu".to_owned(),
-            sysroot: PathBuf::from("/rust"),
-        };
-        assert_eq!(rust, expected);
+        let read = Rust::read(version, PathBuf::from("/rust")).expect("a compiler");
+        assert_eq!(read, rust());
         let error = Rust::read("release: 1.95.0", PathBuf::new()).expect_err("too little");
         assert_eq!(error.to_string(), "`rustc -vV` names no commit-hash");
     }
