@@ -17,8 +17,10 @@ ONLY ?=
 SEED ?= 1645
 # T=600 soaks, or fuzzes each target, for ten minutes.
 T ?=
-# Where the archives of a release are.
+# Where everything that a release publishes is.
 DIST ?= dist
+# DRAFT=1 makes a release from any state of the work tree, to look at it.
+DRAFT ?=
 # How many test programs `make test` runs at one time. JOBS=1 is for little memory: two take up to 12 GB.
 JOBS ?= 2
 
@@ -30,7 +32,7 @@ TRIPLE ?=
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test soak long bench fuzz image image-check push lint pure manifests krew testbed rust go
+.PHONY: help demo unit test soak long bench fuzz image image-check push release lint deny pure manifests krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -90,7 +92,11 @@ push: image ## Push the images to REGISTRY=registry.example/team
 	@$(call need,skopeo,on Debian: apt-get install skopeo)
 	@image/push $(TARGET)/images $(REGISTRY)
 
-lint: rust go pure ## Check formats, lints, generated files, licences and advisories
+release: rust go ## Make everything that a release publishes in DIST=dist, with checksums (DRAFT=1 from any work tree)
+	@$(call need,git,install git; on Debian: apt-get install git)
+	@CARGO=$(CARGO) DIST=$(DIST) DRAFT=$(DRAFT) TRIPLE=$(TRIPLE) release/make
+
+lint: rust go pure ## Check formats, lints, generated files, licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) build --workspace --bin generate-manifests
@@ -98,8 +104,12 @@ lint: rust go pure ## Check formats, lints, generated files, licences and adviso
 	@unformatted=$$(gofmt -l tests/testbed tests/health); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper
 	$(GO) vet -C ../health .
-	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check; \
-	else echo "skipped, licences and advisories: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check bans licenses sources; \
+	else echo "skipped, licences and sources: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
+
+deny: rust ## Check what causeway is built from against the advisories too, which are fetched
+	@$(call need,cargo-deny,cargo install --locked cargo-deny)
+	$(CARGO) deny check
 
 # The engine decides and does nothing; what it is built from must not be able to either.
 pure: rust

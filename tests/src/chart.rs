@@ -1,7 +1,10 @@
 //! The Helm chart, and the manifests of a hub that are rendered from it.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -149,11 +152,82 @@ pub fn environment() -> impl Iterator<Item = (&'static str, String)> {
 /// # Errors
 /// What Helm says where it refuses the values.
 pub fn template<A: AsRef<str>>(args: impl IntoIterator<Item = A>) -> Result<String, String> {
-    let output = Command::new(binaries::helm())
-        .args(["template", "causeway"])
-        .arg(directory())
+    template_of(&directory(), args)
+}
+
+/// The same of a chart elsewhere: a directory or an archive.
+///
+/// # Errors
+/// What Helm says where it refuses the values.
+pub fn template_of<A: AsRef<str>>(
+    chart: &Path,
+    args: impl IntoIterator<Item = A>,
+) -> Result<String, String> {
+    let mut helm = Command::new(binaries::helm());
+    helm.args(["template", "causeway"])
+        .arg(chart)
         .args(IN_NAMESPACE)
-        .args(args.into_iter().map(|arg| arg.as_ref().to_owned()))
+        .args(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+    run(&mut helm)
+}
+
+/// Copies the chart into a directory, which it makes.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn copy(to: &Path) -> io::Result<()> {
+    copy_directory(&directory(), to)
+}
+
+/// Packs the chart into a directory, as it is published: the archive's path. Its files are of the given time, so that the archive is the
+/// same each time.
+///
+/// # Errors
+/// The chart cannot be copied.
+pub fn package(destination: &Path, time: SystemTime) -> io::Result<PathBuf> {
+    let copied = tempfile::tempdir()?;
+    let chart = copied.path().join("causeway");
+    copy(&chart)?;
+    date(&chart, time)?;
+    let mut helm = Command::new(binaries::helm());
+    helm.arg("package").arg(&chart);
+    helm.arg("--destination").arg(destination);
+    run(&mut helm).unwrap_or_else(|e| panic!("the chart cannot be packed: {e}"));
+    Ok(destination.join(concat!("causeway-", env!("CARGO_PKG_VERSION"), ".tgz")))
+}
+
+fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy_directory(&path, &copied)?;
+        } else {
+            fs::copy(&path, &copied)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives every file below a directory this time.
+fn date(directory: &Path, time: SystemTime) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            date(&path, time)?;
+        } else {
+            File::options()
+                .write(true)
+                .open(&path)?
+                .set_modified(time)?;
+        }
+    }
+    Ok(())
+}
+
+fn run(helm: &mut Command) -> Result<String, String> {
+    let output = helm
         .envs(environment())
         .output()
         .unwrap_or_else(|e| panic!("helm cannot be run: {e}"));

@@ -13,6 +13,7 @@ mod release;
 mod values;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 use causeway_tests::{chart, repository};
 use serde_json::Value;
@@ -64,4 +65,21 @@ fn the_chart_has_the_one_version() {
     for version in ["version", "appVersion"] {
         assert_eq!(chart[version], env!("CARGO_PKG_VERSION"), "{version}");
     }
+}
+
+#[test]
+fn the_packed_chart_is_the_same_each_time_and_renders_as_its_directory() {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    let [first, second] = [(); 2].map(|()| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let archive = chart::package(directory.path(), time).expect("an archive");
+        (directory, archive)
+    });
+    let read = |archive| std::fs::read(archive).expect("an archive");
+    assert!(read(&first.1) == read(&second.1), "the bytes differ");
+
+    let values = ["--set=karmada.enabled=true"];
+    let unpacked = chart::template(values).expect("the directory");
+    let packed = chart::template_of(&first.1, values).expect("the archive");
+    assert_eq!(packed, unpacked);
 }

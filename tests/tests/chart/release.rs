@@ -48,19 +48,8 @@ async fn get(hub: &Cluster, what: &str, path: &str) -> String {
 
 /// The chart, with a change of one of its files.
 fn changed(directory: &Path, file: &str, from: &str, to: &str) -> PathBuf {
-    fn copy(from: &Path, to: &Path) {
-        std::fs::create_dir_all(to).expect("a directory");
-        for entry in std::fs::read_dir(from).expect("a directory").flatten() {
-            let (path, copied) = (entry.path(), to.join(entry.file_name()));
-            if path.is_dir() {
-                copy(&path, &copied);
-            } else {
-                std::fs::copy(&path, &copied).expect("a file");
-            }
-        }
-    }
     let copied = directory.join("chart");
-    copy(&chart::directory(), &copied);
+    chart::copy(&copied).expect("the chart");
     let path = copied.join(file);
     let text = std::fs::read_to_string(&path).expect(file);
     assert!(text.contains(from), "{file} has no {from}");

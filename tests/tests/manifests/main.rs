@@ -10,6 +10,7 @@ mod documents;
 mod health;
 mod krew;
 mod matching;
+mod release;
 mod rights;
 mod words;
 

@@ -1,0 +1,208 @@
+//! What `make release` does beside compiling: what it refuses, the notes, the manifests of one file, the completion.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use causeway_tests::{binaries, repository};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A repository with one commit, whose only program is a kubectl-mcs of version 0.3.0, and causeway's scripts of a release.
+fn example(changelog: &str) -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    for path in ["release", "src"] {
+        fs::create_dir(root.join(path)).expect("a directory");
+    }
+    for script in fs::read_dir(repository().join("release")).expect("scripts") {
+        let script = script.expect("a script");
+        let copied = root.join("release").join(script.file_name());
+        fs::copy(script.path(), copied).expect("a script");
+    }
+    let manifest = "[package]\nname = \"kubectl-mcs\"\nversion = \"0.3.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    let lock = "version = 4\n\n[[package]]\nname = \"kubectl-mcs\"\nversion = \"0.3.0\"\n";
+    for (path, text) in [
+        ("Cargo.toml", manifest),
+        ("Cargo.lock", lock),
+        ("src/main.rs", "fn main() {}\n"),
+        ("CHANGELOG.md", changelog),
+    ] {
+        fs::write(root.join(path), text).expect(path);
+    }
+    git(root, &["init", "--quiet"]);
+    git(root, &["add", "."]);
+    git(root, &["commit", "--quiet", "--message=All"]);
+    directory
+}
+
+fn git(root: &Path, args: &[&str]) {
+    let someone = [
+        "-c",
+        "user.name=Someone",
+        "-c",
+        "user.email=someone@localhost",
+    ];
+    let mut git = Command::new("git");
+    let status = git.current_dir(root).args(someone).args(args).status();
+    assert!(status.expect("git").success(), "git {args:?}");
+}
+
+fn release(root: &Path, name: &str, value: &str) -> Output {
+    let script = root.join("release/make");
+    let mut command = Command::new(script);
+    command.env_remove("DRAFT").env_remove("DIST");
+    command.env(name, value).output().expect("release/make")
+}
+
+fn notes(root: &Path, version: &str) -> Output {
+    let notes = Command::new(root.join("release/notes"))
+        .arg(version)
+        .output();
+    notes.expect("release/notes")
+}
+
+/// What a command that fails says on standard error.
+fn refused(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn printed(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+const CHANGELOG: &str = "# Changelog\n\n## [Unreleased]\n\n- Soon.\n\n## [0.3.0] - 2026-12-01\n\n\
+    ### Added\n- All ([images](docs/images.md#push), [far](https://example.test/a.md)).\n\n## [0.2.0] - unreleased\n\n- Old.\n";
+
+#[test]
+fn a_release_is_made_of_a_commit_that_says_what_is_new_in_its_version() {
+    let dated = example(CHANGELOG);
+    let root = dated.path();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    fs::write(elsewhere.path().join("mine"), "").expect("a file");
+    let said = refused(&release(
+        root,
+        "DIST",
+        &elsewhere.path().display().to_string(),
+    ));
+    assert!(said.contains("holds something else"), "{said}");
+    assert!(elsewhere.path().join("mine").is_file());
+
+    git(root, &["tag", "v0.4.0"]);
+    let said = refused(&release(root, "DIST", "dist"));
+    let expected = "no release: the commit is tagged v0.4.0, but its version is 0.3.0\n";
+    assert_eq!(said, expected);
+    git(root, &["tag", "v0.3.0"]);
+    fs::write(root.join("src/main.rs"), "fn main() {\n}\n").expect("a change");
+    let said = refused(&release(root, "DIST", "dist"));
+    let expected = "no release: the work tree differs from its commit; commit first, or make a draft with DRAFT=1\n";
+    assert_eq!(said, expected);
+
+    for changelog in ["## [Unreleased]\n\n- Soon.\n", "## [0.3.0] - unreleased\n"] {
+        let undated = example(changelog);
+        let said = refused(&release(undated.path(), "DIST", "dist"));
+        let expected = "CHANGELOG.md has no section '## [0.3.0] - YYYY-MM-DD'";
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn the_notes_are_the_section_of_the_version_and_its_links_lead_somewhere() {
+    let example = example(CHANGELOG);
+    let all = printed(&notes(example.path(), "0.3.0"));
+    let page = "https://causeway.dev/causeway/blob/v0.3.0/docs/images.md#push";
+    let expected =
+        format!("### Added\n- All ([images]({page}), [far](https://example.test/a.md)).\n\n");
+    assert_eq!(all, expected);
+    assert_eq!(printed(&notes(example.path(), "Unreleased")), "- Soon.\n\n");
+    for version in ["0.2.0", "0.9.0", "0.3"] {
+        let said = refused(&notes(example.path(), version));
+        assert!(said.contains(&format!("'## [{version}] - ")), "{said}");
+    }
+}
+
+/// The objects of some files, each as the text of its JSON.
+fn objects(files: &[PathBuf]) -> BTreeSet<String> {
+    let texts = files
+        .iter()
+        .map(|file| fs::read_to_string(file).expect("a manifest"));
+    let documents =
+        texts.flat_map(|text| serde_saphyr::from_multiple::<Value>(&text).expect("YAML"));
+    documents.map(|object| object.to_string()).collect()
+}
+
+fn yaml_in(path: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(repository().join(path)).expect(path);
+    let paths = entries.map(|entry| entry.expect("a file").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
+        .collect()
+}
+
+fn write_manifests(directory: &Path) {
+    let output = Command::new(repository().join("release/manifests"))
+        .arg(VERSION)
+        .arg(directory)
+        .env("SOURCE_DATE_EPOCH", "1700000000")
+        .output();
+    printed(&output.expect("release/manifests"));
+}
+
+#[test]
+fn one_file_installs_what_the_manifests_of_a_hub_do() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write_manifests(directory.path());
+    let made = |file: &str| objects(&[directory.path().join(file)]);
+    let definitions = yaml_in("manifests/crds/hub");
+    assert_eq!(made("crds.yaml"), objects(&definitions));
+    let all = [definitions, yaml_in("manifests/hub")].concat();
+    assert_eq!(made("install.yaml"), objects(&all));
+    assert!(made("install.yaml").len() > 15);
+}
+
+#[test]
+fn the_archive_of_the_manifests_is_the_same_each_time_and_unpacks_below_its_version() {
+    let directories = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let [first, second] = directories.each_ref().map(|directory| {
+        write_manifests(directory.path());
+        directory
+            .path()
+            .join(format!("causeway-manifests-v{VERSION}.tar.gz"))
+    });
+    let read = |archive: &Path| fs::read(archive).expect("an archive");
+    assert!(read(&first) == read(&second), "the bytes differ");
+
+    let list = Command::new("tar").arg("-tzf").arg(&first).output();
+    let list = printed(&list.expect("tar"));
+    let prefix = format!("causeway-v{VERSION}/");
+    assert!(list.lines().all(|path| path.starts_with(&prefix)), "{list}");
+    for path in [
+        "LICENSE",
+        "manifests/hub/rbac.yaml",
+        "manifests/member/rbac.yaml",
+    ] {
+        let path = format!("{prefix}{path}");
+        assert!(list.lines().any(|line| line == path), "{path}: {list}");
+    }
+}
+
+/// krew unpacks regular files and directories alone, so that the second name of kubectl-mcs cannot be a link.
+#[test]
+fn kubectl_mcs_completes_under_the_name_that_a_release_brings() {
+    let directory = tempfile::tempdir().expect("a directory");
+    binaries::link_kubectl(directory.path()).expect("kubectl and its plugin");
+    let completed = Command::new(repository().join("release/kubectl_complete-mcs"))
+        .arg("expl")
+        .env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", directory.path().display()),
+        )
+        .output();
+    let text = printed(&completed.expect("release/kubectl_complete-mcs"));
+    assert!(text.starts_with("explain\t"), "{text}");
+}
