@@ -32,7 +32,7 @@ TRIPLE ?=
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test soak long bench fuzz image image-check push release lint deny pure manifests krew testbed rust go
+.PHONY: help demo unit test e2e soak long bench fuzz image image-check push release lint deny pure manifests krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -52,6 +52,10 @@ test: rust go ## Run every test, unit to multi-cluster (JOBS=2 test programs at 
 	$(CARGO) build --workspace --all-targets
 	$(TARGET)/debug/prepare-testbed
 	@CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug PROPTEST_RNG_SEED=$(SEED) CARGO=$(CARGO) JOBS=$(JOBS) tests/run
+
+e2e: rust go image ## Run causeway from its images on real nodes, as root: Helm, pods, drains
+	$(CARGO) build --workspace --bins
+	CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug $(TARGET)/debug/e2e $(TARGET)/images
 
 soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 	$(CARGO) build --workspace --bins

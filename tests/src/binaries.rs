@@ -32,10 +32,16 @@ struct Module {
 
 const TESTBED: Module = Module {
     path: "tests/testbed",
-    sources: &["main.go", "reaper/main.go", "go.mod", "go.sum"],
+    sources: &[
+        "main.go",
+        "pod/main.go",
+        "reaper/main.go",
+        "go.mod",
+        "go.sum",
+    ],
     name: "testbed",
     title: "the testbed (etcd, kube-apiserver and friends), about 4 minutes on 2 cores the first time",
-    packages: &[".", "./reaper"],
+    packages: &[".", "./pod", "./reaper"],
     roles: &[
         "etcd",
         "kube-apiserver",
@@ -43,8 +49,17 @@ const TESTBED: Module = Module {
         "kube-proxy",
         "coredns",
         "kubectl",
-        "serve",
     ],
+};
+
+/// Of its own, for few tests need it.
+const NODE: Module = Module {
+    path: "tests/testbed/node",
+    sources: &["main.go", "go.mod", "go.sum"],
+    name: "node",
+    title: "the programs of a node (kubelet, kube-scheduler, a registry), about 4 minutes on 2 cores the first time",
+    packages: &["."],
+    roles: &["kubelet", "kube-scheduler", "registry"],
 };
 
 /// Of its own, so that what it shares with the control plane moves neither.
@@ -76,7 +91,7 @@ impl Testbed {
     }
 
     /// The program of this name: etcd, kube-apiserver, kube-controller-manager, kube-proxy, coredns,
-    /// kubectl, serve or reaper. One in `KUBEBUILDER_ASSETS` is preferred.
+    /// kubectl, pod or reaper. One in `KUBEBUILDER_ASSETS` is preferred.
     pub fn program(&self, name: &str) -> PathBuf {
         let mut given = self.assets.iter().map(|assets| assets.join(name));
         given
@@ -89,6 +104,13 @@ impl Testbed {
 pub fn helm() -> PathBuf {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     DIRECTORY.get_or_init(|| HELM.built()).join("helm")
+}
+
+/// A program of a real node: kubelet, kube-scheduler or registry, built from its Go module if it was not yet. Takes about four
+/// minutes then, and says so on standard error.
+pub(crate) fn node(program: &str) -> PathBuf {
+    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+    DIRECTORY.get_or_init(|| NODE.built()).join(program)
 }
 
 impl Module {

@@ -2,6 +2,7 @@
 
 mod launch;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +14,14 @@ use kube::{Api, Client, Config};
 use tokio::sync::Semaphore;
 
 use crate::cluster::launch::{
-    VALIDITY, api_server, controller_manager, write_certificates, write_users,
+    VALIDITY, api_server, controller_manager, node_name, write_certificates, write_users,
 };
 use crate::dns::Nameserver;
 use crate::eventually::{START, eventually};
 use crate::kubeconfig::Access;
 use crate::kubectl::Output;
-use crate::network::{MemberNetwork, PodNetwork};
+use crate::machine::{self, Machine};
+use crate::network::{NodeNetwork, PodNetwork};
 use crate::reaper::{Process, Reaper};
 use crate::store::{Snapshot, Store};
 use crate::{kubeconfig, node, ports};
@@ -55,7 +57,10 @@ pub struct Cluster {
     api_server: Process,
     controllers: Process,
     next_address: AtomicU32,
-    network: Option<MemberNetwork>,
+    networks: Vec<NodeNetwork>,
+    machines: Vec<Machine>,
+    /// Ended with the cluster.
+    _scheduler: Option<Process>,
     nameserver: Option<Nameserver>,
     pods: Mutex<Vec<Arc<PodNetwork>>>,
 }
@@ -83,7 +88,8 @@ impl Cluster {
         wait_ready(&plan.name, &url, &authority, &admin_token, &api_server).await;
         drop(turn);
         let controllers = reaper.run(controller_manager(&plan));
-        let mut network = plan.network.take();
+        let mut networks = std::mem::take(&mut plan.networks);
+        let scheduler = plan.registry.map(|_| machine::scheduler(&plan.directory));
         let mut cluster = Self {
             store,
             api_server,
@@ -99,26 +105,45 @@ impl Cluster {
             dual_stack: plan.dual_stack,
             clusterset: plan.clusterset,
             next_address: AtomicU32::new(10),
-            network: None,
+            networks: Vec::new(),
+            machines: Vec::new(),
+            _scheduler: scheduler.map(|scheduler| reaper.run(scheduler)),
             nameserver: None,
             pods: Mutex::default(),
         };
-        cluster.add_node(network.as_ref()).await;
         if plan.clusterset {
             cluster.serve_clusterset().await;
         }
-        match &mut network {
-            Some(network) => network.start(&cluster).await,
-            None if plan.clusterset => {
-                cluster.nameserver = Some(Nameserver::start(&cluster).await);
-            }
-            None => {}
+        match plan.registry {
+            Some(registry) => cluster.start_machines(&networks, registry).await,
+            None => cluster.add_node(networks.first()).await,
         }
-        cluster.network = network;
+        if networks.is_empty() && plan.clusterset {
+            cluster.nameserver = Some(Nameserver::start(&cluster).await);
+        }
+        for network in &mut networks {
+            network.start(&cluster).await;
+        }
+        cluster.networks = networks;
+        for machine in &cluster.machines {
+            machine.ready(&cluster).await;
+        }
         cluster
     }
 
-    async fn add_node(&self, network: Option<&MemberNetwork>) {
+    /// Starts a real node in each of these networks, and waits until they have registered.
+    async fn start_machines(&mut self, networks: &[NodeNetwork], registry: SocketAddr) {
+        if let Some(first) = networks.first() {
+            machine::publish_dns(self, &first.node_address()).await;
+        }
+        for network in networks {
+            network.route_here();
+            let machine = Machine::start(self, network, registry).await;
+            self.machines.push(machine);
+        }
+    }
+
+    async fn add_node(&self, network: Option<&NodeNetwork>) {
         if self.role == Role::Hub {
             return;
         }
@@ -241,9 +266,14 @@ impl Cluster {
         self.nameserver.as_ref()
     }
 
-    /// The node that every member has from the start.
+    /// The first of its nodes, which every member has from the start.
     pub fn node_name(&self) -> String {
-        format!("{}-node", self.name)
+        self.node_name_of(0)
+    }
+
+    /// The name of its node of this number.
+    pub(crate) fn node_name_of(&self, number: u8) -> String {
+        node_name(&self.name, number)
     }
 
     /// The zone of [`Cluster::node_name`].
@@ -327,7 +357,8 @@ impl Cluster {
         let own = [self.api_server.log(), self.controllers.log()];
         let mut logs: Vec<PathBuf> = own.map(Path::to_path_buf).into();
         logs.extend(self.store.iter().map(|store| store.log().to_path_buf()));
-        logs.extend(self.network.iter().flat_map(MemberNetwork::logs));
+        logs.extend(self.networks.iter().flat_map(NodeNetwork::logs));
+        logs.extend(self.machines.iter().flat_map(Machine::logs));
         let names = self.nameserver.iter().map(Nameserver::process);
         logs.extend(names.map(|process| process.log().to_path_buf()));
         logs
@@ -335,14 +366,14 @@ impl Cluster {
 
     /// Runs a program on its node: in its network, with its DNS. Only in a fleet with packets.
     pub async fn exec<'a>(&self, program: &str, args: impl IntoIterator<Item = &'a str>) -> Output {
-        let network = self.network.as_ref();
+        let network = self.networks.first();
         let network = network.unwrap_or_else(|| panic!("{} has no network", self.name));
         network.exec(self, program, args).await
     }
 
     /// The name of its network namespace, for `ip netns exec`; `None` in a fleet without packets.
     pub fn network_namespace(&self) -> Option<&str> {
-        self.network.as_ref().map(MemberNetwork::namespace)
+        self.networks.first().map(NodeNetwork::namespace)
     }
 
     /// `curl` on its node, with three seconds of patience.
@@ -352,7 +383,7 @@ impl Cluster {
 
     /// Has a pod of this address listen, where there are packets.
     pub(crate) async fn connect_pod(&self, address: &str, text: &str) -> Option<Arc<PodNetwork>> {
-        let network = self.network.as_ref()?;
+        let network = self.networks.first()?;
         let pod = Arc::new(network.add_pod(self, address, text).await);
         self.pods().push(Arc::clone(&pod));
         Some(pod)

@@ -1,6 +1,6 @@
 //! A hub and its members.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use futures::future::join_all;
 
 use crate::cluster::{Cluster, Plan, Role};
-use crate::network::{MemberNetwork, Network, endpoint_address};
+use crate::network::{CLUSTERS, Network, NodeNetwork, Site, endpoint_address};
 use crate::reaper::{Reaper, Undo};
+use crate::registry::Registry;
 use crate::store::Store;
 use crate::{Space, kubeconfig};
 
@@ -30,6 +31,7 @@ pub struct Fleet {
     members: Vec<Cluster>,
     logs: Logs,
     directory: PathBuf,
+    registry: Option<Registry>,
     reaper: Arc<Reaper>,
     store: Store,
     endpoint_address: OnceLock<Result<IpAddr, String>>,
@@ -46,6 +48,7 @@ pub struct Builder {
     clusterset: bool,
     flags: Vec<(String, String)>,
     own_stores: BTreeSet<String>,
+    nodes: BTreeMap<String, u8>,
 }
 
 impl Builder {
@@ -91,6 +94,14 @@ impl Builder {
         self
     }
 
+    /// This cluster has so many real nodes, up to four, with pods from images: see [`crate::machine`]. The fleet has real packets
+    /// then and a [`Fleet::registry`]; one such fleet at a time runs on a machine. Ask [`crate::machine::prerequisites`] before.
+    #[must_use]
+    pub fn nodes(mut self, name: &str, count: u8) -> Self {
+        self.nodes.insert(name.to_owned(), count);
+        self.packets()
+    }
+
     /// The hub's API server gets this flag too.
     #[must_use]
     pub fn hub_flag(self, flag: impl Into<String>) -> Self {
@@ -106,7 +117,8 @@ impl Builder {
 
     /// Starts it and waits until every API server is ready.
     pub async fn start(self) -> Fleet {
-        assert!(self.members.len() < 60, "a fleet has fewer than 60 members");
+        let known = self.members.len() < usize::from(CLUSTERS);
+        assert!(known, "a fleet has fewer than {CLUSTERS} members");
         let reaper = Reaper::start();
         let directory = tempfile::Builder::new()
             .prefix("causeway-fleet-")
@@ -116,9 +128,29 @@ impl Builder {
         reaper.at_the_end(&Undo::Remove(directory.clone()));
         let store = Store::start(&reaper, &directory);
         let network = self.packets.then(|| Arc::new(Network::new(&reaper)));
-        let members = u8::try_from(self.members.len()).expect("fewer than 60 members");
-        let names = std::iter::once(HUB.to_owned()).chain(self.members);
-        let clusters = names.zip(0..).map(|(name, number)| {
+        let address = network
+            .as_ref()
+            .map_or(Ipv4Addr::LOCALHOST.into(), |network| network.host_address());
+        let registry = match self.nodes.is_empty() {
+            true => None,
+            false => Some(Registry::start(&reaper, &directory, address).await),
+        };
+        let names = std::iter::once(HUB.to_owned()).chain(self.members.iter().cloned());
+        let sites: Vec<_> = names
+            .zip(0..)
+            .map(|(name, number)| self.sites(name, number))
+            .collect();
+        let all: Vec<_> = sites.iter().flat_map(|(_, sites)| sites.clone()).collect();
+        let clusters = sites.into_iter().zip(0..).map(|((name, sites), number)| {
+            let networks = sites.into_iter().zip(network.iter().cycle());
+            let networks = networks.map(|(site, network)| {
+                let namespace = match site.node {
+                    0 => name.clone(),
+                    node => format!("{name}-{node}"),
+                };
+                NodeNetwork::new(network, &namespace, site, &all)
+            });
+            let registry = registry.as_ref().filter(|_| self.nodes.contains_key(&name));
             let plan = Plan {
                 role: if number == 0 { Role::Hub } else { Role::Member },
                 flags: {
@@ -127,17 +159,13 @@ impl Builder {
                 },
                 number,
                 dual_stack: self.dual_stack.contains(&name),
-                clusterset: self.clusterset && number > 0,
+                clusterset: self.clusterset && (number > 0 || registry.is_some()),
                 directory: directory.join(&name),
                 etcd: store.url().to_owned(),
                 own_store: self.own_stores.contains(&name),
-                address: network
-                    .as_ref()
-                    .map_or(Ipv4Addr::LOCALHOST.into(), |network| network.host_address()),
-                network: network
-                    .as_ref()
-                    .filter(|_| number > 0)
-                    .map(|network| MemberNetwork::new(network, &name, number, members)),
+                address,
+                networks: networks.collect(),
+                registry: registry.map(Registry::address),
                 name,
             };
             Cluster::start_new(&reaper, plan)
@@ -148,10 +176,18 @@ impl Builder {
             members: clusters.collect(),
             logs: Logs::default(),
             directory,
+            registry,
             reaper,
             store,
             endpoint_address: OnceLock::new(),
         }
+    }
+
+    /// A cluster by its name and number, with the sites of its nodes: real ones, or the one that every member has.
+    fn sites(&self, name: String, number: u8) -> (String, Vec<Site>) {
+        let usual = u8::from(self.packets && number > 0);
+        let nodes = self.nodes.get(&name).copied().unwrap_or(usual);
+        (name, Site::of_cluster(number, nodes))
     }
 }
 
@@ -180,6 +216,12 @@ impl Fleet {
     /// The hub and all members.
     pub fn clusters(&self) -> impl Iterator<Item = &Cluster> {
         std::iter::once(&self.hub).chain(&self.members)
+    }
+
+    /// What its real nodes pull from. Only in a fleet with real nodes.
+    pub fn registry(&self) -> &Registry {
+        let registry = self.registry.as_ref();
+        registry.expect("a fleet with real nodes has a registry")
     }
 
     /// A namespace of a name that nobody else has, in the hub and in all members.

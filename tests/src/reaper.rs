@@ -100,6 +100,16 @@ impl Program {
         self.through("ip", ["netns", "exec", namespace])
     }
 
+    /// Runs it on a node: in the cgroup of that file and in a network namespace. `ip netns exec` would hide the cgroups.
+    #[must_use]
+    pub(crate) fn on_machine(self, processes: &Path, namespace: &str) -> Self {
+        let enter = format!(
+            "echo $$ > {} && exec nsenter --net=/run/netns/{namespace} -- \"$@\"",
+            processes.display()
+        );
+        self.through("sh", ["-c", &enter, "sh"])
+    }
+
     /// Runs it on this core only (`taskset`), so that it sees a machine of one core.
     #[must_use]
     pub fn on_core(self, core: usize) -> Self {

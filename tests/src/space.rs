@@ -12,6 +12,7 @@ use kube::{Api, Resource};
 
 use crate::binaries::Testbed;
 use crate::cluster::{Role, secret};
+use crate::eventually::{SOON, eventually};
 use crate::fixtures::Backends;
 use crate::reaper::{Program, tail};
 use crate::{Cluster, Fleet};
@@ -89,15 +90,15 @@ impl<'a> Space<'a> {
     /// The EndpointSlices of a Service in a cluster, by name.
     pub async fn slices(&self, cluster: &Cluster, service: &str) -> Vec<EndpointSlice> {
         let of_service = ListParams::default().labels(&format!("{SERVICE_NAME}={service}"));
-        let list = self.api::<EndpointSlice>(cluster).list(&of_service).await;
-        let mut slices = list
-            .unwrap_or_else(|e| {
-                panic!(
-                    "cannot list the slices of {service} in {}: {e}",
-                    cluster.name()
-                )
-            })
-            .items;
+        let api = self.api::<EndpointSlice>(cluster);
+        let what = format!("the slices of {service} in {} are listed", cluster.name());
+        // A connection that breaks says nothing of what is looked at.
+        let mut slices = eventually(&what, SOON, || async {
+            let list = api.list(&of_service).await.map_err(anyhow::Error::from);
+            list.map_err(|e| format!("{e:#}"))
+        })
+        .await
+        .items;
         slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         slices
     }

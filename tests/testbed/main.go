@@ -1,13 +1,11 @@
 // Command testbed is one multi-call program that holds the programs of a
 // Kubernetes control plane. By the name that it is called with it is etcd,
 // kube-apiserver, kube-controller-manager, kube-proxy, coredns or kubectl, each the
-// real thing, imported as a package. As "serve" it is a pod's web server.
+// real thing, imported as a package.
 package main
 
 import (
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -39,7 +37,6 @@ var programs = map[string]func(){
 	"kube-proxy":              command(proxy.NewProxyCommand),
 	"kubectl":                 command(kubectl.NewDefaultKubectlCommand),
 	"coredns":                 runCoreDNS,
-	"serve":                   serve,
 }
 
 // A fleet lives for a minute or two: memory is cheaper than the collector's time. With Go's own 100 an API server takes a quarter
@@ -75,26 +72,4 @@ func command(build func() *cobra.Command) func() {
 func runCoreDNS() {
 	dnsserver.Directives = []string{"bind", "errors", "log", "ready", "cache", "kubernetes"}
 	coremain.Run()
-}
-
-// serve answers every request to each ADDRESS with TEXT.
-func serve() {
-	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: serve TEXT ADDRESS...")
-		os.Exit(2)
-	}
-	text, addresses := os.Args[1], os.Args[2:]
-	answer := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) }
-	failures := make(chan error)
-	for _, address := range addresses {
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "serve:", err)
-			os.Exit(1)
-		}
-		go func() { failures <- http.Serve(listener, http.HandlerFunc(answer)) }()
-	}
-	fmt.Println("listening")
-	fmt.Fprintln(os.Stderr, "serve:", <-failures)
-	os.Exit(1)
 }

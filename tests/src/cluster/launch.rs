@@ -1,6 +1,6 @@
 //! How a cluster is started: its credentials and the flags of its programs.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use crate::audit;
 use crate::binaries::Testbed;
 use crate::cluster::{Role, secret};
 use crate::kubeconfig::{self, Access};
-use crate::network::MemberNetwork;
+use crate::network::NodeNetwork;
 use crate::reaper::Program;
 
 pub(super) const VALIDITY: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -41,7 +41,10 @@ pub(crate) struct Plan {
     pub(crate) own_store: bool,
     /// The address that the API server listens on.
     pub(crate) address: IpAddr,
-    pub(crate) network: Option<MemberNetwork>,
+    /// The networks of its nodes; none where there are no packets.
+    pub(crate) networks: Vec<NodeNetwork>,
+    /// The registry that its real nodes pull from; `None` where its nodes are only objects.
+    pub(crate) registry: Option<SocketAddr>,
 }
 
 pub(crate) fn pod_cidr(number: u8) -> String {
@@ -50,6 +53,14 @@ pub(crate) fn pod_cidr(number: u8) -> String {
 
 pub(crate) fn service_cidr(number: u8) -> String {
     format!("10.{}.0.0/16", 64 + number)
+}
+
+/// The name of a node, by its number in the cluster.
+pub(super) fn node_name(cluster: &str, node: u8) -> String {
+    match node {
+        0 => format!("{cluster}-node"),
+        _ => format!("{cluster}-node-{}", node + 1),
+    }
 }
 
 pub(super) fn write_certificates(plan: &Plan, authority: &Authority, now: SystemTime) {
@@ -103,6 +114,13 @@ pub(super) fn write_users(plan: &Plan, url: &str, authority: &Authority) -> Stri
         "system:masters",
     );
     add("kube-proxy", "system:kube-proxy", "");
+    if plan.registry.is_some() {
+        add("kube-scheduler", "system:kube-scheduler", "");
+        for network in &plan.networks {
+            let node = node_name(&plan.name, network.site().node);
+            add(&node, &format!("system:node:{node}"), "system:nodes");
+        }
+    }
     add("coredns", "coredns", "");
     let admin = add("admin", "admin", "system:masters");
     std::fs::write(plan.directory.join("tokens.csv"), tokens).expect("the tokens of a cluster");
@@ -130,7 +148,6 @@ pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
         format!("--secure-port={port}"),
         format!("--bind-address={}", plan.address),
         format!("--advertise-address={}", plan.address),
-        "--endpoint-reconciler-type=none".to_owned(),
         format!("--cert-dir={}", file("generated")),
         format!("--tls-cert-file={}", file("tls.crt")),
         format!("--tls-private-key-file={}", file("tls.key")),
@@ -142,22 +159,38 @@ pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
         ),
         format!("--token-auth-file={}", file("tokens.csv")),
         "--anonymous-auth=false".to_owned(),
-        "--authorization-mode=RBAC".to_owned(),
         format!("--service-cluster-ip-range={ranges}"),
         "--enable-aggregator-routing".to_owned(),
-        // Pods come without service accounts: nothing mounts their tokens.
-        "--disable-admission-plugins=ServiceAccount".to_owned(),
         format!("--audit-policy-file={}", file("audit.yaml")),
         format!("--audit-log-path={}", file(audit::LOG)),
         "--audit-log-maxsize=10000".to_owned(),
         "--profiling=false".to_owned(),
     ])
+    .args(for_nodes(plan.registry.is_some()))
     .args(plan.flags.iter().cloned())
+}
+
+/// What an API server is told of the nodes of its cluster.
+fn for_nodes(real: bool) -> [&'static str; 3] {
+    match real {
+        true => [
+            "--endpoint-reconciler-type=lease",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+        ],
+        // Nothing mounts the tokens of service accounts, so pods come without.
+        false => [
+            "--endpoint-reconciler-type=none",
+            "--authorization-mode=RBAC",
+            "--disable-admission-plugins=ServiceAccount",
+        ],
+    }
 }
 
 pub(super) fn controller_manager(plan: &Plan) -> Program {
     let file = |name: &str| plan.directory.join(name).display().to_string();
     let controllers = match plan.role {
+        _ if plan.registry.is_some() => "*",
         Role::Hub => HUB_CONTROLLERS,
         Role::Member => MEMBER_CONTROLLERS,
     };

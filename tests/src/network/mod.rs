@@ -1,5 +1,5 @@
-//! Real packets: a network namespace per member, joined by a bridge; a pod is one more namespace behind its
-//! cluster's. Needs root on Linux.
+//! Real packets: a network namespace per node, and mostly one node per member, joined by a bridge; a pod is one more namespace
+//! behind its node's. Needs root on Linux.
 //!
 //! ```text
 //!   this machine            <fleet>-net            <fleet>-member1           <fleet>-pod3
@@ -9,23 +9,54 @@
 //! ```
 
 mod address;
-mod member;
+mod node;
 mod prerequisites;
 
-pub use member::PodNetwork;
+pub use node::PodNetwork;
 pub use prerequisites::{dig, prerequisites};
 
 pub(crate) use address::endpoint_address;
-pub(crate) use member::MemberNetwork;
+pub(crate) use node::NodeNetwork;
 use prerequisites::is_root;
+pub(crate) use prerequisites::{have, have_file};
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::cluster::secret;
+use crate::cluster::{pod_cidr, secret};
 use crate::reaper::{Reaper, Undo, Undone};
+
+/// A fleet has fewer clusters than that.
+pub(crate) const CLUSTERS: u8 = 60;
+
+/// Where a node is in the network of its fleet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// The number of its cluster, below [`CLUSTERS`].
+    pub(crate) cluster: u8,
+    /// Its own in the cluster, from 0 to 3.
+    pub(crate) node: u8,
+    /// The range of its pods' addresses.
+    pub(crate) pods: String,
+}
+
+impl Site {
+    /// The sites of so many nodes of a cluster: the range of its pods is split where there are more than one.
+    pub(crate) fn of_cluster(cluster: u8, nodes: u8) -> Vec<Self> {
+        let pods = |node: u8| match nodes {
+            1 => pod_cidr(cluster),
+            _ => format!("10.{}.{}.0/18", 128 + cluster, 64 * node),
+        };
+        let site = |node| Self {
+            cluster,
+            node,
+            pods: pods(node),
+        };
+        (0..nodes).map(site).collect()
+    }
+}
 
 /// The network of one fleet: names and addresses that no other fleet has.
 pub(crate) struct Network {
@@ -67,9 +98,8 @@ impl Network {
         IpAddr::V4(self.address(1))
     }
 
-    /// The address of the node of the member with this number.
-    pub(crate) fn node_address(&self, number: u8) -> Ipv4Addr {
-        self.address(10 + number)
+    pub(crate) fn node_address(&self, site: &Site) -> Ipv4Addr {
+        self.address(10 + CLUSTERS * site.node + site.cluster)
     }
 
     fn address(&self, last: u8) -> Ipv4Addr {

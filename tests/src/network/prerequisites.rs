@@ -45,14 +45,26 @@ fn check() -> Result<(), String> {
 }
 
 /// Installs what is missing where that can be done.
-fn have(programs: &[(&str, &'static str)]) -> Result<(), String> {
+pub(crate) fn have(programs: &[(&str, &'static str)]) -> Result<(), String> {
+    have_packages(|| missing(programs))
+}
+
+/// Installs the package of this file where it is missing and that can be done.
+pub(crate) fn have_file(file: &str, package: &'static str) -> Result<(), String> {
+    have_packages(|| match Path::new(file).exists() {
+        true => Vec::new(),
+        false => vec![package],
+    })
+}
+
+fn have_packages(missing: impl Fn() -> Vec<&'static str>) -> Result<(), String> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let packages = missing(programs);
+    let packages = missing();
     if !packages.is_empty() && is_root() && Path::new("/etc/debian_version").is_file() {
         install(&packages)?;
     }
-    let packages = missing(programs);
+    let packages = missing();
     if packages.is_empty() {
         return Ok(());
     }

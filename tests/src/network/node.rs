@@ -1,15 +1,15 @@
-//! The network of one member: its namespace, its kube-proxy, its DNS, its pods.
+//! The network of one node: its namespace, its kube-proxy, its cluster's DNS, its pods.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Cluster;
 use crate::binaries::Testbed;
-use crate::cluster::{pod_cidr, service_cidr};
+use crate::cluster::service_cidr;
 use crate::dns;
 use crate::eventually::{START, eventually};
 use crate::kubectl::{Command, Output};
-use crate::network::{Network, ip};
+use crate::network::{Network, Site, ip};
 use crate::reaper::{Process, Program, Reaper, Undo, Undone};
 
 /// The ports that every pod listens on.
@@ -19,21 +19,22 @@ const POD_PORTS: [u16; 2] = [80, 8080];
 const ROUTER: &str = "169.254.1.1";
 const ROUTER_MAC: &str = "02:00:00:00:00:01";
 
-/// A member's part of the network.
-pub(crate) struct MemberNetwork {
+/// A node's part of the network.
+pub(crate) struct NodeNetwork {
     network: Arc<Network>,
     namespace: String,
-    number: u8,
+    site: Site,
     services: Vec<Process>,
 }
 
-impl MemberNetwork {
-    /// Joins a namespace for the member with this number, of `members`, to the bridge.
-    pub(crate) fn new(network: &Arc<Network>, name: &str, number: u8, members: u8) -> Self {
+impl NodeNetwork {
+    /// Joins a namespace for the node at this site to the bridge; `all` are those of the fleet.
+    pub(crate) fn new(network: &Arc<Network>, name: &str, site: Site, all: &[Site]) -> Self {
         let namespace = network.namespace(name);
         network.add_namespace(&namespace);
-        network.join_bridge(&format!("m{number}"), "eth0", Some(&namespace));
-        let address = format!("{}/24", network.node_address(number));
+        let port = format!("m{}-{}", site.cluster, site.node);
+        network.join_bridge(&port, "eth0", Some(&namespace));
+        let address = format!("{}/24", network.node_address(&site));
         ip(["-n", &namespace, "address", "add", &address, "dev", "eth0"]);
         ip(["-n", &namespace, "link", "set", "eth0", "up"]);
         // Without a route packets to a Service would be refused before kube-proxy's rules see them.
@@ -42,42 +43,56 @@ impl MemberNetwork {
             &namespace,
             "route",
             "add",
-            &service_cidr(number),
+            &service_cidr(site.cluster),
             "dev",
             "eth0",
         ]);
-        for other in (1..=members).filter(|other| *other != number) {
-            let (range, via) = (pod_cidr(other), network.node_address(other).to_string());
-            ip(["-n", &namespace, "route", "add", &range, "via", &via]);
+        for other in all.iter().filter(|other| **other != site) {
+            let via = network.node_address(other).to_string();
+            ip(["-n", &namespace, "route", "add", &other.pods, "via", &via]);
         }
-        let member = Self {
+        let node = Self {
             network: Arc::clone(network),
             namespace,
-            number,
+            site,
             services: Vec::new(),
         };
-        member.write_resolv_conf(&member.namespace);
-        member
+        node.write_resolv_conf(&node.namespace);
+        node
+    }
+
+    /// Lets this machine, and so the API servers, reach the pods of the node and through it the Services of its cluster.
+    pub(crate) fn route_here(&self) {
+        let via = self.node_address();
+        ip(["route", "add", &self.site.pods, "via", &via]);
+        if self.site.node == 0 {
+            let services = service_cidr(self.site.cluster);
+            ip(["route", "add", &services, "via", &via]);
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn site(&self) -> &Site {
+        &self.site
     }
 
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The address of the member's node.
+    /// The address of the node.
     pub(crate) fn node_address(&self) -> String {
-        self.network.node_address(self.number).to_string()
+        self.network.node_address(&self.site).to_string()
     }
 
-    /// Starts kube-proxy and CoreDNS, once the node is there, and waits until names are answered.
+    /// Starts kube-proxy and, on the first node of a cluster, CoreDNS, once the node is there, and waits until names are answered.
     pub(crate) async fn start(&mut self, cluster: &Cluster) {
-        dns::allow(cluster).await;
-        let proxy = self.kube_proxy(cluster);
-        let names = dns::core_dns(cluster);
-        for (program, ready) in [
-            (proxy, "http://127.0.0.1:10256/healthz"),
-            (names, "http://127.0.0.1:8181/ready"),
-        ] {
+        let mut programs = vec![(self.kube_proxy(cluster), "http://127.0.0.1:10256/healthz")];
+        if self.site.node == 0 {
+            dns::allow(cluster).await;
+            programs.push((dns::core_dns(cluster), "http://127.0.0.1:8181/ready"));
+        }
+        for (program, ready) in programs {
             let process = cluster.reaper().run(program.in_network(&self.namespace));
             let name = process.log().display().to_string();
             eventually(&format!("what logs to {name} is ready"), START, || async {
@@ -91,7 +106,7 @@ impl MemberNetwork {
         }
     }
 
-    /// Runs a program on the member's node.
+    /// Runs a program on the node.
     pub(crate) async fn exec<'a>(
         &self,
         cluster: &Cluster,
@@ -162,8 +177,8 @@ impl MemberNetwork {
 
         let log = cluster.directory().join(format!("{link}.log"));
         let addresses = POD_PORTS.map(|port| format!("{address}:{port}"));
-        let serve = Program::new(Testbed::get().program("serve"), &log)
-            .arg(text)
+        let serve = Program::new(Testbed::get().program("pod"), &log)
+            .args(["serve", text])
             .args(addresses)
             .in_network(&pod);
         let serve = cluster.reaper().run(serve);
@@ -187,14 +202,15 @@ impl MemberNetwork {
     }
 
     fn kube_proxy(&self, cluster: &Cluster) -> Program {
-        let log = cluster.directory().join("kube-proxy.log");
+        let name = cluster.node_name_of(self.site.node);
+        let log = cluster.directory().join(format!("kube-proxy-{name}.log"));
         Program::new(Testbed::get().program("kube-proxy"), log).args([
             format!(
                 "--kubeconfig={}",
                 cluster.kubeconfig_of("kube-proxy").display()
             ),
             "--proxy-mode=nftables".to_owned(),
-            format!("--hostname-override={}", cluster.node_name()),
+            format!("--hostname-override={name}"),
             format!("--cluster-cidr={}", cluster.pod_cidr()),
             "--conntrack-max-per-core=0".to_owned(),
             "--conntrack-tcp-timeout-established=0".to_owned(),
@@ -204,7 +220,7 @@ impl MemberNetwork {
         ])
     }
 
-    /// Names are asked of the member's own DNS; `ip netns exec` shows this file as /etc/resolv.conf.
+    /// Names are asked of the cluster's own DNS; `ip netns exec` shows this file as /etc/resolv.conf.
     fn write_resolv_conf(&self, namespace: &str) -> Undone {
         let directory = resolv_conf_directory(namespace);
         let undone = self

@@ -1,0 +1,117 @@
+//! Admission requests that do not stop, right ones and wrong ones, and each answer looked at.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use causeway::api::{MultiClusterService, MultiClusterServiceSpec};
+use causeway_tests::Cluster;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::Stage;
+use crate::workloads::SHOP;
+
+/// A request follows an answer after so long.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What came of the requests.
+#[derive(Default)]
+struct Answers {
+    admitted: u32,
+    refused: u32,
+    /// What was answered otherwise than it should.
+    wrong: Vec<String>,
+    longest: Duration,
+}
+
+/// Requests that go on until [`Admissions::all_answered`].
+pub(crate) struct Admissions {
+    ends: Arc<AtomicBool>,
+    answers: JoinHandle<Answers>,
+}
+
+impl Admissions {
+    /// Begins with them. Nothing is stored: each is a dry run.
+    pub(crate) async fn begin(hub: &Cluster) -> Self {
+        let service = [
+            "create",
+            "service",
+            "clusterip",
+            "probed",
+            "--tcp=80",
+            "-n",
+            SHOP,
+        ];
+        hub.kubectl(service).await.ok();
+        let api = Api::namespaced(hub.unrepeating_client(), SHOP);
+        let ends = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&ends);
+        let answers = tokio::spawn(async move {
+            let mut answers = Answers::default();
+            while !asked.load(Ordering::Relaxed) {
+                answers.ask(&api, true).await;
+                answers.ask(&api, false).await;
+                tokio::time::sleep(PAUSE).await;
+            }
+            answers
+        });
+        Self { ends, answers }
+    }
+
+    /// Ends them; each must have been answered as it should.
+    pub(crate) async fn all_answered(self, stage: &Stage) {
+        self.ends.store(true, Ordering::Relaxed);
+        let answers = self.answers.await.expect("the requests end");
+        let Answers {
+            admitted,
+            refused,
+            wrong,
+            longest,
+        } = answers;
+        assert!(
+            wrong.is_empty(),
+            "{} of {} admissions failed: {wrong:#?}",
+            wrong.len(),
+            wrong.len() + (admitted + refused) as usize,
+        );
+        assert!(admitted > 0 && refused > 0, "no request was answered");
+        stage.did(&format!(
+            "0 of {} admissions failed meanwhile ({admitted} admitted, {refused} refused), the longest took {} ms",
+            admitted + refused,
+            longest.as_millis()
+        ));
+    }
+}
+
+impl Answers {
+    async fn ask(&mut self, api: &Api<MultiClusterService>, right: bool) {
+        let types = if right {
+            json!(["CrossCluster"])
+        } else {
+            json!([])
+        };
+        let spec: MultiClusterServiceSpec =
+            serde_json::from_value(json!({ "types": types })).expect("a spec");
+        let object = MultiClusterService::new("probed", spec);
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let begun = Instant::now();
+        let answer = api.create(&dry, &object).await;
+        self.longest = self.longest.max(begun.elapsed());
+        match answer {
+            Ok(_) if right => self.admitted += 1,
+            Err(kube::Error::Api(status)) if !right && status.message.contains("spec.types") => {
+                self.refused += 1;
+            }
+            other => {
+                let asked = if right { "a right one" } else { "a wrong one" };
+                self.wrong.push(format!("{asked}: {other:?}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What happens to pods: they are replaced, evicted, and stopped.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::eventually;
+
+use crate::Stage;
+use crate::installed::{pods, text};
+
+/// Three probes that fail, and a pod that starts.
+const RESTARTED: Duration = Duration::from_secs(180);
+
+pub(crate) struct Disruptions<'a> {
+    stage: &'a Stage,
+}
+
+impl<'a> Disruptions<'a> {
+    pub(crate) fn of(stage: &'a Stage) -> Self {
+        Self { stage }
+    }
+
+    async fn types(&self, command: &str) -> String {
+        self.stage.person.types(command).await
+    }
+
+    /// Every pod of both programs is replaced.
+    pub(crate) async fn rolling_restart(&self) {
+        self.types(&format!(
+            "kubectl rollout restart -n {NAMESPACE} deployment"
+        ))
+        .await;
+        self.rolled_out().await;
+        self.stage
+            .did("kubectl rollout restart: every pod was replaced");
+    }
+
+    async fn rolled_out(&self) {
+        for program in ["webhook", "controller"] {
+            let deployment = format!("deployment/causeway-{program}");
+            let status =
+                format!("kubectl rollout status -n {NAMESPACE} {deployment} --timeout=180s");
+            self.types(&status).await;
+        }
+    }
+
+    /// Each node of the hub is drained in turn.
+    pub(crate) async fn drain_of_each_node(&self) {
+        for node in self.nodes().await {
+            self.types(&format!(
+                "kubectl drain {node} --ignore-daemonsets --timeout=180s"
+            ))
+            .await;
+            self.rolled_out().await;
+            self.types(&format!("kubectl uncordon {node}")).await;
+            self.stage.did(&format!(
+                "kubectl drain {node}: the other node runs all pods"
+            ));
+        }
+    }
+
+    async fn nodes(&self) -> Vec<String> {
+        let names = "kubectl get nodes -o jsonpath='{.items[*].metadata.name}'";
+        let names = self.types(names).await;
+        names.split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Where no other pod can start, the first eviction is granted and the second is not.
+    pub(crate) async fn budget_is_respected(&self) {
+        self.types("kubectl cordon --selector=kubernetes.io/os=linux")
+            .await;
+        let pods = pods(self.stage, "causeway-webhook").await;
+        let names: Vec<_> = pods
+            .iter()
+            .map(|pod| text(&pod["metadata"]["name"]))
+            .collect();
+        let [first, second] = names.as_slice() else {
+            panic!("two pods, not {names:?}");
+        };
+        self.evict(first).await.ok();
+        let refused = self.evict(second).await.refused();
+        assert!(refused.contains("disruption budget"), "{refused}");
+        self.types("kubectl uncordon --selector=kubernetes.io/os=linux")
+            .await;
+        self.rolled_out().await;
+        self.stage
+            .did("the disruption budget lets one webhook be evicted, and not the second");
+    }
+
+    async fn evict(&self, pod: &str) -> causeway_tests::kubectl::Output {
+        let eviction = format!(
+            "{{\"apiVersion\": \"policy/v1\", \"kind\": \"Eviction\", \"metadata\": {{\"name\": \"{pod}\", \"namespace\": \"{NAMESPACE}\"}}}}"
+        );
+        let url = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction");
+        let create = format!("kubectl create --raw {url} -f - <<< '{eviction}'");
+        self.stage.person.tries(&create).await
+    }
+
+    /// A process that answers no more is ended by the liveness probe, and started again.
+    pub(crate) async fn stopped_process_is_restarted(&self) {
+        for program in ["causeway-webhook", "causeway-controller"] {
+            let pod = &pods(self.stage, program).await[0];
+            let name = text(&pod["metadata"]["name"]);
+            let process = process(&text(&pod["metadata"]["uid"]), program);
+            self.types(&format!("kill -STOP {process}")).await;
+            let what = format!("{name} is started again");
+            eventually(&what, RESTARTED, async || {
+                let all = pods(self.stage, program).await;
+                let pod = all
+                    .iter()
+                    .find(|pod| text(&pod["metadata"]["name"]) == name);
+                let status = pod.map(|pod| pod["status"]["containerStatuses"][0].clone());
+                let again = status
+                    .as_ref()
+                    .is_some_and(|status| status["restartCount"] == 1 && status["ready"] == true);
+                again.then_some(()).ok_or_else(|| format!("{status:?}"))
+            })
+            .await;
+            self.stage.did(&format!(
+                "{program} was stopped; its liveness probe had it started again"
+            ));
+        }
+    }
+}
+
+/// The process of a program in the pod of that UID.
+fn process(pod: &str, program: &str) -> u32 {
+    let pod = format!("pod{pod}");
+    let all = fs::read_dir("/proc").expect("/proc").flatten();
+    let mut all = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let found = all.find(|id: &u32| {
+        let read =
+            |file: &str| fs::read_to_string(format!("/proc/{id}/{file}")).unwrap_or_default();
+        // The kernel keeps fifteen characters of a name.
+        let named = program.starts_with(read("comm").trim()) && !read("comm").is_empty();
+        named && read("cgroup").contains(&pod)
+    });
+    found.unwrap_or_else(|| panic!("{program} runs in no {pod}"))
+}
+
+/// The ports on which a program listens in the pod of that UID, beside those of the loopback.
+pub(crate) fn listening(pod: &str, program: &str) -> BTreeSet<u64> {
+    let process = process(pod, program);
+    let read =
+        |table| fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
+    let tables = ["tcp", "tcp6"].map(read);
+    let lines = tables.iter().flat_map(|table| table.lines().skip(1));
+    // Number, own address, other address, state.
+    let ports = lines.filter_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let (address, port) = fields.get(1)?.split_once(':')?;
+        let listens = *fields.get(3)? == "0A" && address != "0100007F";
+        listens
+            .then(|| u64::from_str_radix(port, 16).ok())
+            .flatten()
+    });
+    ports.collect()
+}

@@ -1,0 +1,103 @@
+//! `make e2e`: causeway as people install it, on real nodes: a hub with two, a member with one. Images are pulled from a registry,
+//! programs run as pods, and pods of one cluster reach pods of the other.
+
+mod admissions;
+mod disruptions;
+mod installed;
+mod person;
+mod workloads;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use causeway_tests::machine;
+use causeway_tests::{Cluster, Fleet};
+use clap::Parser;
+
+use crate::admissions::Admissions;
+use crate::disruptions::Disruptions;
+use crate::person::Person;
+use crate::workloads::Workloads;
+
+/// Runs causeway from images on real nodes, and looks at all that only pods can show
+#[derive(Debug, Parser)]
+struct Args {
+    /// Directory of the images, as `make image` fills it
+    images: PathBuf,
+}
+
+/// The clusters, and a person who is allowed everything in them.
+struct Stage {
+    fleet: Fleet,
+    person: Person,
+    begun: Instant,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    if let Err(missing) = machine::prerequisites() {
+        eprintln!("real nodes are not to be had here: {missing}");
+        return ExitCode::FAILURE;
+    }
+    let stage = Stage::set(&args.images).await;
+    stage.play().await;
+    let took = stage.begun.elapsed().as_secs();
+    drop(stage);
+    println!("e2e: ok, in {took} s");
+    ExitCode::SUCCESS
+}
+
+impl Stage {
+    async fn set(images: &std::path::Path) -> Self {
+        let begun = Instant::now();
+        let fleet = Fleet::builder()
+            .named_members(["member1"])
+            .clusterset()
+            .nodes("hub", 2)
+            .nodes("member1", 1)
+            .start()
+            .await;
+        let person = Person::new(&fleet);
+        let stage = Self {
+            fleet,
+            person,
+            begun,
+        };
+        stage.did("a hub with two nodes and a member with one are ready");
+        let pushed = stage.person.pushes(images).await;
+        stage.did(&format!("images are pushed\n{}", pushed.trim_end()));
+        stage
+    }
+
+    fn hub(&self) -> &Cluster {
+        self.fleet.hub()
+    }
+
+    fn member(&self) -> &Cluster {
+        self.fleet.member("member1")
+    }
+
+    /// Says what has been seen, and when.
+    fn did(&self, what: &str) {
+        let at = self.begun.elapsed().as_secs_f64();
+        println!("{at:7.1} s  {}", what.replace('\n', "\n           "));
+    }
+
+    async fn play(&self) {
+        installed::by_helm(self).await;
+        let workloads = Workloads::start(self).await;
+        workloads.reach_each_other(self).await;
+        let admissions = Admissions::begin(self.hub()).await;
+        let disruptions = Disruptions::of(self);
+        disruptions.rolling_restart().await;
+        disruptions.drain_of_each_node().await;
+        admissions.all_answered(self).await;
+        disruptions.budget_is_respected().await;
+        disruptions.stopped_process_is_restarted().await;
+        installed::policies_let_in_what_is_served(self).await;
+        installed::by_readme(self).await;
+        workloads.reach_each_other(self).await;
+    }
+}

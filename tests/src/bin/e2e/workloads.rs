@@ -1,0 +1,129 @@
+//! Pods of both clusters, and what they reach under which name.
+
+use causeway_tests::{Cluster, SOON, eventually};
+
+use crate::Stage;
+
+/// The namespace of all of it.
+pub(crate) const SHOP: &str = "shop";
+
+/// A name, where it is asked for, and what answers.
+struct Way {
+    from: &'static str,
+    url: &'static str,
+    answer: &'static str,
+}
+
+const WAYS: [Way; 3] = [
+    Way {
+        from: "member1",
+        url: "http://foo.shop",
+        answer: "foo of hub",
+    },
+    Way {
+        from: "hub",
+        url: "http://bar.shop.svc.clusterset.local",
+        answer: "bar of member1",
+    },
+    Way {
+        from: "member1",
+        url: "http://bar.shop.svc.clusterset.local",
+        answer: "bar of member1",
+    },
+];
+
+/// `foo` runs on the hub and is exposed by a MultiClusterService; `bar` runs in the member and is exported.
+pub(crate) struct Workloads;
+
+impl Workloads {
+    pub(crate) async fn start(stage: &Stage) -> Self {
+        let (hub, member) = (stage.hub(), stage.member());
+        for cluster in [hub, member] {
+            let namespace = ["create", "namespace", SHOP];
+            cluster.kubectl(namespace).await.ok();
+            deploy(cluster, "client", &["pause"]).await;
+        }
+        deploy(hub, "foo", &["serve", "foo of hub", ":8080"]).await;
+        deploy(member, "bar", &["serve", "bar of member1", ":8080"]).await;
+        for (cluster, name) in [(hub, "foo"), (member, "bar")] {
+            let expose = ["expose", "deployment", name, "-n", SHOP];
+            let ports = ["--port=80", "--target-port=8080"];
+            cluster.kubectl(expose.into_iter().chain(ports)).await.ok();
+        }
+        let exposed = "apiVersion: networking.karmada.io/v1alpha1
+kind: MultiClusterService
+metadata: {name: foo, namespace: shop}
+spec:
+  types: [CrossCluster]
+  providerClusters: [{name: hub}]
+  consumerClusters: [{name: member1}]
+";
+        hub.apply(exposed).await.ok();
+        let exported = "apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceExport
+metadata: {name: bar, namespace: shop}
+";
+        member.apply(exported).await.ok();
+        Self
+    }
+
+    /// Each name is answered, asked for in a pod of the other cluster.
+    pub(crate) async fn reach_each_other(&self, stage: &Stage) {
+        for Way { from, url, answer } in WAYS {
+            let cluster = match from {
+                "hub" => stage.hub(),
+                member => stage.fleet.member(member),
+            };
+            let get = [
+                "exec",
+                "-n",
+                SHOP,
+                "deploy/client",
+                "--",
+                "/pod",
+                "get",
+                url,
+            ];
+            let what = format!("a pod of {from} reaches {url}");
+            eventually(&what, SOON, async || {
+                let said = cluster.kubectl(get).await;
+                let seen = format!("{}{}", said.stdout, said.stderr);
+                (said.stdout.trim() == answer).then_some(()).ok_or(seen)
+            })
+            .await;
+            stage.did(&format!("a pod of {from} gets {url}: {answer}"));
+        }
+    }
+}
+
+/// Pods of the testbed's own image, two where there are two nodes, ready.
+async fn deploy(cluster: &Cluster, name: &str, args: &[&str]) {
+    let replicas = if name == "foo" { 2 } else { 1 };
+    let deployment = serde_json::json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": name, "namespace": SHOP },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": { "app": name } },
+            "template": {
+                "metadata": { "labels": { "app": name } },
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{
+                        "name": "pod",
+                        "image": "registry.example/testbed/pod:1",
+                        "args": args,
+                    }],
+                },
+            },
+        },
+    });
+    cluster.apply(&deployment.to_string()).await.ok();
+    let status = ["rollout", "status", "--timeout=100s", "-n", SHOP];
+    let deployment = format!("deployment/{name}");
+    cluster
+        .kubectl(status.into_iter().chain([deployment.as_str()]))
+        .await
+        .ok();
+}
