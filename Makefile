@@ -69,6 +69,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults karmada -- --nocapture
+	$(MAKE) e2e
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
 	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller

@@ -166,20 +166,21 @@ pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
         "--audit-log-maxsize=10000".to_owned(),
         "--profiling=false".to_owned(),
     ])
-    .args(for_nodes(plan.registry.is_some()))
+    .args(for_nodes(plan.registry.is_some()).iter().copied())
     .args(plan.flags.iter().cloned())
 }
 
 /// What an API server is told of the nodes of its cluster.
-fn for_nodes(real: bool) -> [&'static str; 3] {
+fn for_nodes(real: bool) -> &'static [&'static str] {
     match real {
-        true => [
+        true => &[
             "--endpoint-reconciler-type=lease",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
+            "--kubelet-preferred-address-types=InternalIP",
         ],
         // Nothing mounts the tokens of service accounts, so pods come without.
-        false => [
+        false => &[
             "--endpoint-reconciler-type=none",
             "--authorization-mode=RBAC",
             "--disable-admission-plugins=ServiceAccount",

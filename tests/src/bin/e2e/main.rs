@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
     stage.play().await;
     let took = stage.begun.elapsed().as_secs();
     drop(stage);
-    println!("e2e: ok, in {took} s");
+    println!("\nAll of it took {took} s.\ne2e: ok");
     ExitCode::SUCCESS
 }
 
