@@ -36,7 +36,7 @@ need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1;
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: rust go ## Show the whole way on real API servers (KEEP=1 leaves it running)
 	$(CARGO) build --workspace --bin demo
@@ -107,7 +107,7 @@ lint: rust go pure ## Check formats, lints, generated files, licences and source
 	$(CARGO) build --workspace --bin generate-manifests
 	$(TARGET)/debug/generate-manifests --check
 	@unformatted=$$(gofmt -l tests/testbed tests/health); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
-	$(GO) vet ./reaper
+	$(GO) vet ./reaper ./pod
 	$(GO) vet -C ../health .
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check bans licenses sources; \
 	else echo "skipped, licences and sources: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
