@@ -21,8 +21,9 @@ T ?=
 DIST ?= dist
 # DRAFT=1 makes a release from any state of the work tree, to look at it.
 DRAFT ?=
-# How many test programs `make test` runs at one time. JOBS=1 is for little memory: two take up to 12 GB.
-JOBS ?= 2
+# How many test programs `make test` runs at one time: two, or one where others keep the cores busy. JOBS=1 is for little memory: two
+# take up to 12 GB.
+JOBS ?=
 
 # REGISTRY=registry.example/team is where `make push` pushes to.
 REGISTRY ?=
@@ -48,7 +49,7 @@ unit: rust ## Run the tests that need neither Go nor a cluster
 
 # One build for everything: the programs that the tests start, and the tests. Cargo chooses features for what it is asked for, so `--bins`
 # alone would build some of it a second time. prepare-testbed comes out of it too.
-test: rust go ## Run every test, unit to multi-cluster (JOBS=2 test programs at one time)
+test: rust go ## Run every test, unit to multi-cluster (JOBS=1 test program at one time)
 	$(CARGO) build --workspace --all-targets
 	$(TARGET)/debug/prepare-testbed
 	@CAUSEWAY_BIN_DIR=$(abspath $(TARGET))/debug PROPTEST_RNG_SEED=$(SEED) CARGO=$(CARGO) JOBS=$(JOBS) tests/run
