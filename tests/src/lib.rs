@@ -47,7 +47,8 @@ pub mod proxy;
 pub mod reaper;
 pub mod registry;
 pub mod requests;
-mod soak;
+pub mod seen;
+pub mod soak;
 pub mod space;
 pub mod store;
 

@@ -1,11 +1,11 @@
 //! Somebody who writes MultiClusterServices at a steady rate, and notices every request that fails.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use causeway::api::MultiClusterService;
+use causeway_tests::seen::Seen;
 use causeway_tests::{Space, multi_cluster_service, service};
 use futures::future::join_all;
 use kube::Api;
@@ -17,49 +17,6 @@ use tokio::time::{MissedTickBehavior, interval_at};
 /// Objects that are written beside each other, each twice a second: 50 requests a second that the webhook checks.
 const OBJECTS: u32 = 25;
 const PERIOD: Duration = Duration::from_millis(500);
-
-/// What a writer saw.
-#[derive(Debug, Default)]
-pub(crate) struct Seen {
-    /// How long each request that was to be decided took.
-    pub(crate) took: Vec<Duration>,
-    /// Requests that failed, and why.
-    pub(crate) errors: Vec<String>,
-}
-
-impl Seen {
-    fn add(&mut self, other: Self) {
-        self.took.extend(other.took);
-        self.errors.extend(other.errors);
-    }
-
-    fn quantile(&self, share: f64) -> Duration {
-        let mut sorted = self.took.clone();
-        sorted.sort_unstable();
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "a position in a list that fits into memory"
-        )]
-        let at = (sorted.len().saturating_sub(1) as f64 * share).round() as usize;
-        sorted.get(at).copied().unwrap_or_default()
-    }
-}
-
-impl fmt::Display for Seen {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{} requests, {} errors, p50 {:.1?}, p99 {:.1?}, longest {:.1?}",
-            self.took.len(),
-            self.errors.len(),
-            self.quantile(0.5),
-            self.quantile(0.99),
-            self.quantile(1.0)
-        )
-    }
-}
 
 /// A writer at work.
 pub(crate) struct Writer {
@@ -131,10 +88,7 @@ async fn write(
 }
 
 async fn check<T>(seen: &mut Seen, what: &str, request: impl Future<Output = kube::Result<T>>) {
-    let begun = Instant::now();
-    let answered = request.await;
-    seen.took.push(begun.elapsed());
-    if let Err(error) = answered {
+    if let Err(error) = seen.time(request).await {
         seen.errors.push(format!("cannot {what} one: {error}"));
     }
 }

@@ -7,30 +7,22 @@ use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE, Running};
 use causeway_tests::clock::Clocks;
 use causeway_tests::eventually::eventually;
 use causeway_tests::reaper::Exit;
-use causeway_tests::{
-    Cluster, Fault, Fleet, Proxy, Space, multi_cluster_service, service, service_export,
-};
+use causeway_tests::soak::{Churn, Lines, Observer, ROCK, Random, Sight, rock, settle};
+use causeway_tests::{Cluster, Fault, Fleet, Proxy};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::churn::{Churn, make_namespace};
 use super::faults::{Blow, Outage};
 use super::memory::{Memory, resident};
-use super::observer::{Observer, Sight};
-use super::oracle::{self, Lines};
-use super::random::Random;
-use super::snapshot::Snapshot;
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
 const CLUSTERS: [&str; 4] = ["hub", "member1", "member2", "member3"];
 /// The member that leaves and comes back.
 const GUEST: &str = MEMBERS[2];
 
-/// What nobody ever changes.
-const ROCK: &str = "rock";
 /// Objects that nobody exposes, so many that a list without them is no small loss.
 const CROWD: &str = "crowd";
 const CROWDED: usize = 20;
@@ -44,7 +36,6 @@ const BEFORE: &str = "1.33";
 
 /// After the faults of a round: the longest back-off, a probe, a lease, and a busy machine.
 const HEALED: Duration = Duration::from_secs(180);
-const SAID: Duration = Duration::from_secs(20);
 
 pub(super) struct Environment {
     seed: u64,
@@ -87,7 +78,7 @@ impl Environment {
             clocks.give(number, launch.arg(PROVIDER_TTL)).start()
         };
         let controllers = [controller(0).await, controller(1).await];
-        rock(&fleet).await;
+        rock(&fleet, [MEMBERS[0], MEMBERS[1]]).await;
         let observer = |member: &Cluster| Observer::of(member, member.client());
         let mut env = Self {
             seed,
@@ -299,38 +290,19 @@ impl Environment {
     /// Waits until every cluster holds exactly what it should, and checks what was seen meanwhile.
     async fn settled(&mut self, sights: &mut Vec<Sight>, moved: bool) -> Lines {
         self.known().await;
-        let deadline = Instant::now() + HEALED;
-        let mut said = Instant::now();
-        let lines = loop {
-            let snapshot = Snapshot::now(&self.fleet, &self.clients).await;
-            let mut differences = self.churn.still_there(&snapshot);
-            let blind = self
-                .observers
-                .iter()
-                .filter(|observer| !observer.has_seen(&snapshot));
-            differences.extend(blind.map(|_| "a observer has not seen all yet".to_owned()));
-            match oracle::check(&snapshot) {
-                Ok(lines) if differences.is_empty() => break lines,
-                Ok(_) => {}
-                Err(found) => differences.extend(found),
-            }
-            if Instant::now() > deadline {
-                self.violated(
-                    &format!("not within {HEALED:?} as it should be"),
-                    &differences,
-                );
-            }
-            if said.elapsed() > SAID {
-                said = Instant::now();
-                eprintln!(
-                    "{:4} s, {} differences still, the first: {}",
-                    self.begun.elapsed().as_secs(),
-                    differences.len(),
-                    differences.first().map_or("", String::as_str)
-                );
-            }
-            sleep(Duration::from_millis(200)).await;
-        };
+        let settled = settle(
+            &self.fleet,
+            &self.clients,
+            &self.churn,
+            &self.observers,
+            HEALED,
+        );
+        let lines = settled.await.unwrap_or_else(|differences| {
+            self.violated(
+                &format!("not within {HEALED:?} as it should be"),
+                &differences,
+            )
+        });
         sights.extend(self.observers.iter().flat_map(Observer::noted));
         let known = |sight: &Sight| self.churn.explains(sight) || (moved && touches(sight));
         let odd = sights.iter().filter(|sight| !known(sight));
@@ -419,32 +391,6 @@ impl Environment {
 /// Whether it may come of a member that leaves or comes.
 fn touches(sight: &Sight) -> bool {
     sight.service.0 != ROCK || sight.member == GUEST
-}
-
-/// Services that stay as they are, with pods in members that stay.
-async fn rock(fleet: &Fleet) {
-    let clusters: Vec<&Cluster> = fleet.clusters().collect();
-    make_namespace(fleet, ROCK, &clusters).await;
-    let space = Space::existing(fleet, ROCK);
-    service("native")
-        .port("http", 80)
-        .create(fleet.hub(), &space)
-        .await;
-    let steady = [MEMBERS[0], MEMBERS[1]];
-    let object = multi_cluster_service("native")
-        .providers(steady)
-        .consumers(steady);
-    object.create(&space).await;
-    for name in steady {
-        let member = fleet.member(name);
-        service("exported")
-            .port("http", 80)
-            .create(member, &space)
-            .await;
-        service_export("exported").create(member, &space).await;
-        space.backends("native").count(3).create(member).await;
-        space.backends("exported").count(3).create(member).await;
-    }
 }
 
 async fn crowd(cluster: &Cluster) {

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use causeway_tests::Fault;
-
-use crate::random::Random;
+use causeway_tests::soak::Random;
 
 const ALL: [Fault; 13] = [
     Fault::Refused,

@@ -6,18 +6,13 @@
 //!
 //! `make soak T=600` goes on for ten minutes. A run prints its seed; `CAUSEWAY_SOAK_SEED` makes the same choices again.
 
-mod churn;
 mod environment;
 mod faults;
 mod memory;
-mod observer;
-mod oracle;
-mod random;
-mod snapshot;
 
 use std::time::{Duration, Instant};
 
-use causeway_tests::soak;
+use causeway_tests::soak::{seed, soak};
 
 use self::environment::Environment;
 
@@ -27,7 +22,7 @@ const SHORT: Duration = Duration::from_secs(110);
 #[tokio::test]
 async fn every_cluster_holds_what_the_objects_say_whatever_happens() {
     let end = Instant::now() + soak().unwrap_or(SHORT);
-    let mut env = Environment::start(random::seed()).await;
+    let mut env = Environment::start(seed()).await;
     while Instant::now() < end {
         env.round().await;
     }

@@ -7,8 +7,6 @@ mod native;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use causeway_tests::fixtures::RunningPod;
-use causeway_tests::{Cluster, Fleet, Space, service_import};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -16,9 +14,11 @@ use kube::api::DeleteParams;
 
 use self::exported::Exported;
 use self::native::Exposed;
-use crate::observer::Sight;
-use crate::random::Random;
-use crate::snapshot::{Key, Snapshot};
+use crate::fixtures::RunningPod;
+use crate::soak::observer::Sight;
+use crate::soak::random::Random;
+use crate::soak::snapshot::{Key, Snapshot};
+use crate::{Cluster, Fleet, Space, service_import};
 
 /// The namespaces of services that change.
 const NAMESPACES: [&str; 3] = ["red", "green", "blue"];
@@ -42,7 +42,7 @@ const REMEMBERED: usize = 60;
 type Place = (&'static str, &'static str, &'static str);
 
 /// What was done, and what is there because of it.
-pub(super) struct Churn {
+pub struct Churn {
     members: Vec<&'static str>,
     exposed: BTreeMap<(&'static str, &'static str), Exposed>,
     exported: BTreeMap<Place, Exported>,
@@ -52,6 +52,8 @@ pub(super) struct Churn {
     /// Delivered Services that somebody applied over.
     claimed: BTreeSet<Place>,
     without: BTreeSet<&'static str>,
+    /// The namespace in which nothing is done now.
+    spared: Option<&'static str>,
     /// What was deleted in this round, and is recreated only when it is gone.
     leaving: BTreeSet<Key>,
     touched: BTreeSet<Key>,
@@ -60,7 +62,8 @@ pub(super) struct Churn {
 }
 
 impl Churn {
-    pub(super) async fn new(fleet: &Fleet, members: Vec<&'static str>) -> Self {
+    /// Makes the namespaces, and in the members the Services that may be exported. Members serve ServiceImports before.
+    pub async fn new(fleet: &Fleet, members: Vec<&'static str>) -> Self {
         let mut churn = Self {
             members,
             exposed: BTreeMap::new(),
@@ -69,6 +72,7 @@ impl Churn {
             by_hand: BTreeSet::new(),
             claimed: BTreeSet::new(),
             without: BTreeSet::new(),
+            spared: None,
             leaving: BTreeSet::new(),
             touched: BTreeSet::new(),
             steps: VecDeque::new(),
@@ -104,8 +108,19 @@ impl Churn {
             .collect()
     }
 
+    /// From now on nothing is done in one of the namespaces, which stays as it is; gives its name.
+    pub fn spare(&mut self) -> &'static str {
+        self.spared = Some(PARTIAL);
+        PARTIAL
+    }
+
+    /// Ends [`Churn::spare`].
+    pub fn spare_nothing(&mut self) {
+        self.spared = None;
+    }
+
     /// One thing more.
-    pub(super) async fn step(&mut self, fleet: &Fleet, random: &mut Random) {
+    pub async fn step(&mut self, fleet: &Fleet, random: &mut Random) {
         let done = match random.below(100) {
             0..32 => self.pods(fleet, random).await,
             32..60 => self.native(fleet, random).await,
@@ -119,7 +134,7 @@ impl Churn {
     }
 
     /// Remembers what was done.
-    pub(super) fn note(&mut self, what: String) {
+    pub fn note(&mut self, what: String) {
         self.count += 1;
         self.steps.push_back(what);
         if self.steps.len() > REMEMBERED {
@@ -127,12 +142,13 @@ impl Churn {
         }
     }
 
-    pub(super) fn count(&self) -> usize {
+    /// How many things were done.
+    pub fn count(&self) -> usize {
         self.count
     }
 
     /// The last things that were done.
-    pub(super) fn steps(&self) -> String {
+    pub fn steps(&self) -> String {
         self.steps
             .iter()
             .map(|step| format!("  {step}\n"))
@@ -140,7 +156,7 @@ impl Churn {
     }
 
     /// Whether what was seen has to do with what was done in this round.
-    pub(super) fn explains(&self, sight: &Sight) -> bool {
+    pub fn explains(&self, sight: &Sight) -> bool {
         self.touched.contains(&sight.service)
     }
 
@@ -172,7 +188,7 @@ impl Churn {
     }
 
     /// A round is over: all is as it should be.
-    pub(super) fn settled(&mut self) {
+    pub fn settled(&mut self) {
         self.leaving.clear();
         self.touched.clear();
     }
@@ -184,7 +200,7 @@ impl Churn {
     fn somewhere(&self, random: &mut Random) -> &'static str {
         let there: Vec<_> = NAMESPACES
             .into_iter()
-            .filter(|name| !self.without.contains(name))
+            .filter(|name| !self.without.contains(name) && self.spared != Some(name))
             .collect();
         there[random.below(there.len())]
     }

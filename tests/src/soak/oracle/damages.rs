@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::{Value, json};
 
 use super::check;
-use crate::snapshot::{Key, Member, Snapshot};
+use crate::soak::snapshot::{Key, Member, Snapshot};
 
 fn of<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).expect("an object")

@@ -5,7 +5,6 @@ use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster as ClusterObject, MultiClusterService, labels};
-use causeway_tests::{Cluster, Fleet};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -13,8 +12,10 @@ use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 
+use crate::{Cluster, Fleet};
+
 /// Namespace and name.
-pub(super) type Key = (String, String);
+pub type Key = (String, String);
 
 /// The hub and its members.
 pub(super) struct Snapshot {

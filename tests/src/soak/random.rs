@@ -2,13 +2,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use causeway_tests::soak;
+use crate::soak;
 
 const SEED: &str = "CAUSEWAY_SOAK_SEED";
 const OF_THE_SHORT_FORM: u64 = 7;
 
 /// The seed of this run: `CAUSEWAY_SOAK_SEED`, or one of the clock; the short form always makes the same choices.
-pub(super) fn seed() -> u64 {
+pub fn seed() -> u64 {
     match std::env::var(SEED) {
         Ok(text) => text
             .parse()
@@ -22,10 +22,11 @@ pub(super) fn seed() -> u64 {
 }
 
 /// A sequence of choices (splitmix64, which is short and good enough for that).
-pub(super) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    /// The choices of that seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -38,28 +39,28 @@ impl Random {
     }
 
     /// A number below `limit`.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).expect("a small number");
         usize::try_from(self.next() % limit).expect("a small number")
     }
 
     /// Whether something happens that does so once in `times`.
-    pub(super) fn once_in(&mut self, times: usize) -> bool {
+    pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
     /// One of these.
-    pub(super) fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 
     /// Some of these, in their order; perhaps none, perhaps all.
-    pub(super) fn some<T: Copy>(&mut self, all: &[T]) -> Vec<T> {
+    pub fn some<T: Copy>(&mut self, all: &[T]) -> Vec<T> {
         all.iter().copied().filter(|_| self.once_in(2)).collect()
     }
 
     /// A time between these.
-    pub(super) fn between(&mut self, least: Duration, most: Duration) -> Duration {
+    pub fn between(&mut self, least: Duration, most: Duration) -> Duration {
         let span = usize::try_from((most - least).as_millis()).expect("a short time");
         least + Duration::from_millis(u64::try_from(self.below(span + 1)).expect("a short time"))
     }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 
 use super::ports::{self, Port, endpoint, is_headless, translated};
 use super::{Lines, listed};
-use crate::snapshot::{Key, Member, Snapshot, is_applied, is_copy, label};
+use crate::soak::snapshot::{Key, Member, Snapshot, is_applied, is_copy, label};
 
 pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
     for (key, exposed) in &snapshot.exposed {

@@ -1,7 +1,6 @@
 //! Slices that people make, and what they delete that is not theirs.
 
 use causeway::api::labels;
-use causeway_tests::{Fleet, Space};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
@@ -10,8 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{Churn, NATIVE};
-use crate::random::Random;
-use crate::snapshot::label;
+use crate::soak::random::Random;
+use crate::soak::snapshot::label;
+use crate::{Fleet, Space};
 
 impl Churn {
     /// A slice made by hand, or it goes.

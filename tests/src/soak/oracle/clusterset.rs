@@ -7,7 +7,7 @@ use causeway::api::multicluster::{HEADLESS, ServiceExport, ServiceImport};
 use super::native::{Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
 use super::{Lines, listed};
-use crate::snapshot::{Key, Member, Snapshot};
+use crate::soak::snapshot::{Key, Member, Snapshot};
 
 /// A member that exports a Service, and since when.
 struct Exporter<'a> {

@@ -9,7 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::ports::{self, endpoint, is_headless};
 use super::{Lines, clusterset, native};
-use crate::snapshot::{Key, Member, Snapshot, is_copy, label};
+use crate::soak::snapshot::{Key, Member, Snapshot, is_copy, label};
 
 pub(super) fn tell(snapshot: &Snapshot) -> Lines {
     let mut lines = Lines::default();

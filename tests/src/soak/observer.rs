@@ -6,22 +6,22 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use causeway::api::labels;
-use causeway_tests::Cluster;
 use futures::TryStreamExt as _;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio::task::AbortHandle;
 
-use crate::snapshot::{Key, Snapshot, is_copy, key, label};
+use crate::Cluster;
+use crate::soak::snapshot::{Key, Snapshot, is_copy, key, label};
 
 /// What was seen of an endpoint in a consumer that is not to be while nothing was changed about its service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sight {
+pub struct Sight {
     /// The consumer.
-    pub(super) member: String,
+    pub member: String,
     /// The service: a copy of the clusterset counts for the exported one.
-    pub(super) service: Key,
+    pub service: Key,
     what: String,
 }
 
@@ -33,14 +33,15 @@ impl fmt::Display for Sight {
 }
 
 /// A watch on the copies in one member.
-pub(super) struct Observer {
+pub struct Observer {
     member: String,
     seen: Arc<Mutex<Seen>>,
     task: AbortHandle,
 }
 
 impl Observer {
-    pub(super) fn of(member: &Cluster, client: Client) -> Self {
+    /// Begins to watch, with that client of the member.
+    pub fn of(member: &Cluster, client: Client) -> Self {
         let seen = Arc::new(Mutex::new(Seen {
             member: member.name().to_owned(),
             slices: BTreeMap::new(),
@@ -55,7 +56,7 @@ impl Observer {
     }
 
     /// What was noted since the last time.
-    pub(super) fn noted(&self) -> Vec<Sight> {
+    pub fn noted(&self) -> Vec<Sight> {
         assert!(!self.task.is_finished(), "a observer has left");
         std::mem::take(&mut lock(&self.seen).sights)
     }

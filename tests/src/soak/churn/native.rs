@@ -1,15 +1,15 @@
 //! MultiClusterServices and the Services that they are named after.
 
 use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService};
-use causeway_tests::fixtures::ServiceFixture;
-use causeway_tests::{Fleet, Space, multi_cluster_service, service};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::{Churn, EXPORTED, NATIVE};
-use crate::random::Random;
+use crate::fixtures::ServiceFixture;
+use crate::soak::random::Random;
+use crate::{Fleet, Space, multi_cluster_service, service};
 
 /// The ports that every such Service has. One more comes and goes, and is never named.
 const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("metrics", 9090, 9090)];

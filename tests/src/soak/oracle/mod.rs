@@ -3,6 +3,7 @@
 
 mod actual;
 mod clusterset;
+#[cfg(test)]
 mod damages;
 mod native;
 mod ports;
@@ -10,18 +11,19 @@ mod ports;
 use std::collections::BTreeMap;
 
 use self::ports::Port;
-use super::snapshot::Snapshot;
+use crate::soak::snapshot::Snapshot;
 
 /// Lines, and how often each occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lines(BTreeMap<String, usize>);
+pub struct Lines(BTreeMap<String, usize>);
 
 impl Lines {
     fn tell(&mut self, line: String) {
         *self.0.entry(line).or_default() += 1;
     }
 
-    pub(super) fn count(&self, contains: &str) -> usize {
+    /// How many lines contain that.
+    pub fn count(&self, contains: &str) -> usize {
         let those = self.0.iter().filter(|(line, _)| line.contains(contains));
         those.map(|(_, count)| count).sum()
     }

@@ -1,12 +1,12 @@
 //! Services of members, and their ServiceExports.
 
-use causeway_tests::{Fleet, Space, service, service_export};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use super::{Churn, EXPORTED, Place};
-use crate::random::Random;
+use crate::soak::random::Random;
+use crate::{Fleet, Space, service, service_export};
 
 /// A Service that a member has.
 #[derive(Clone, Copy)]
@@ -15,7 +15,7 @@ pub(super) struct Exported {
     metrics: bool,
 }
 
-fn fixture(name: &str, metrics: bool) -> causeway_tests::fixtures::ServiceFixture {
+fn fixture(name: &str, metrics: bool) -> crate::fixtures::ServiceFixture {
     let fixture = service(name).port_to("http", 80, 8080);
     let fixture = if metrics {
         fixture.port("metrics", 9090)
