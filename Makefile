@@ -33,7 +33,7 @@ TRIPLE ?=
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test e2e soak long bench fuzz image image-check push release lint deny pure manifests krew testbed rust go
+.PHONY: help demo unit test e2e soak upgrade long bench fuzz image image-check push release lint deny pure manifests krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -62,6 +62,12 @@ soak: rust go testbed ## Churn and faults against an oracle for T=600 seconds
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test soak -- --nocapture
 
+# The version before is built once, from its commit.
+upgrade: rust go testbed ## Upgrade from the version before and go back, under traffic (T=600 goes to and fro)
+	@$(call need,git,install git; on Debian: apt-get install git)
+	$(CARGO) build --workspace --bins
+	$(if $(T),CAUSEWAY_SOAK=$(T)) $(CARGO) test --workspace --test upgrade -- --include-ignored --nocapture
+
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --lib rotation::properties
@@ -70,6 +76,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rolling --test handover -- --nocapture
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test faults karmada -- --nocapture
+	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test upgrade -- --ignored --nocapture
 	$(MAKE) e2e
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine

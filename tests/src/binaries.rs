@@ -149,43 +149,21 @@ impl Module {
 
     fn build(&self, module: &Path, directory: &Path) {
         fs::create_dir_all(directory).expect("a directory for what is built");
-        let log = directory.join("build.log");
         let mut command = Command::new("go");
         command
             .current_dir(module)
             .args(["build", "-trimpath", "-ldflags", &ldflags(), "-o"])
             .arg(directory.join(""))
             .args(self.packages)
-            .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")])
-            .stdin(Stdio::null())
-            .stdout(File::create(&log).expect("a log of the build"))
-            .stderr(File::options().append(true).open(&log).expect("the log"));
-        say(&format!("building {} ...", self.title));
-        let mut running = command.spawn().unwrap_or_else(|e| {
-            panic!("the testbed is built with Go 1.26 or later, and `go` cannot be run ({e}): install it from https://go.dev/dl, or on Debian with `apt-get install golang-go`")
-        });
-        let begun = Instant::now();
-        let mut said = begun;
-        let status = loop {
-            if let Some(status) = running.try_wait().expect("the state of `go build`") {
-                break status;
-            }
-            if said.elapsed() >= Duration::from_secs(15) {
-                said = Instant::now();
-                say(&format!(
-                    "  still building, {} s",
-                    begun.elapsed().as_secs()
-                ));
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        };
-        let output = fs::read_to_string(&log).unwrap_or_default();
-        assert!(
-            status.success(),
-            "`go build` in {} failed ({status}):\n{output}",
-            self.path
+            .envs([("CGO_ENABLED", "0"), ("GOTOOLCHAIN", "local")]);
+        let absent = "the testbed is built with Go 1.26 or later, and `go` cannot be run: install it from https://go.dev/dl, or on \
+                      Debian with `apt-get install golang-go`";
+        build(
+            &mut command,
+            self.title,
+            &directory.join("build.log"),
+            absent,
         );
-        say(&format!("  built in {} s", begun.elapsed().as_secs()));
     }
 
     fn link_roles(&self, directory: &Path) {
@@ -196,6 +174,37 @@ impl Module {
             }
         }
     }
+}
+
+/// Runs a build to its end, its output in a log, and says how long it takes. `absent` is said where its program cannot be run.
+pub(crate) fn build(command: &mut Command, title: &str, log: &Path, absent: &str) {
+    command
+        .stdin(Stdio::null())
+        .stdout(File::create(log).expect("a log of the build"))
+        .stderr(File::options().append(true).open(log).expect("the log"));
+    say(&format!("building {title} ..."));
+    let mut running = command.spawn().unwrap_or_else(|e| panic!("{absent} ({e})"));
+    let begun = Instant::now();
+    let mut said = begun;
+    let status = loop {
+        if let Some(status) = running.try_wait().expect("the state of a build") {
+            break status;
+        }
+        if said.elapsed() >= Duration::from_secs(15) {
+            said = Instant::now();
+            say(&format!(
+                "  still building, {} s",
+                begun.elapsed().as_secs()
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let output = fs::read_to_string(log).unwrap_or_default();
+    assert!(
+        status.success(),
+        "building {title} failed ({status}):\n{output}"
+    );
+    say(&format!("  built in {} s", begun.elapsed().as_secs()));
 }
 
 /// No symbols, and the version that the control plane's programs report; a program without that variable has none of it.
@@ -280,9 +289,9 @@ pub fn causeway(program: &str) -> PathBuf {
         .clone()
 }
 
-fn build_with_cargo(program: &str) -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(&cargo);
+/// The Cargo that runs this program.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // Build scripts that look at what Cargo tells them would run again for what it passes to this program.
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| {
@@ -291,6 +300,11 @@ fn build_with_cargo(program: &str) -> PathBuf {
             command.env_remove(&name);
         }
     }
+    command
+}
+
+fn build_with_cargo(program: &str) -> PathBuf {
+    let mut command = cargo();
     let output = command
         .current_dir(paths::repository())
         .args(["build", "--message-format=json-render-diagnostics"])
@@ -299,7 +313,7 @@ fn build_with_cargo(program: &str) -> PathBuf {
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
-        .unwrap_or_else(|e| panic!("cannot run {} to build {program}: {e}", cargo.display()));
+        .unwrap_or_else(|e| panic!("cannot run Cargo to build {program}: {e}"));
     assert!(output.status.success(), "building {program} failed");
     String::from_utf8_lossy(&output.stdout)
         .lines()

@@ -30,14 +30,19 @@ pub(crate) fn target() -> PathBuf {
 
 /// The Cargo profile that this program was built with, after the directory that it is in.
 pub(crate) fn profile() -> String {
+    match profile_name() {
+        name if name == "debug" => "dev".to_owned(),
+        other => other,
+    }
+}
+
+/// The name of the directory that Cargo writes programs of [`profile`] to.
+pub(crate) fn profile_name() -> String {
     let directory = std::env::current_exe().ok().and_then(|exe| {
         let name = profile_directory(&exe)?.file_name()?;
         Some(name.to_string_lossy().into_owned())
     });
-    match directory.as_deref() {
-        None | Some("debug") => "dev".to_owned(),
-        Some(other) => other.to_owned(),
-    }
+    directory.unwrap_or_else(|| "debug".to_owned())
 }
 
 /// The directory above the profile's that Cargo marks with a CACHEDIR.TAG.

@@ -19,18 +19,20 @@ use crate::causeway::running::{Launch, Running};
 use crate::fleet::Logs;
 use crate::kubectl::{Command, Output};
 use crate::reaper::{Program, Reaper};
-use crate::{Cluster, Fleet, paths, ports};
+use crate::{Cluster, Fleet, Release, ports};
 
 pub use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The definitions and rights of causeway on a hub. Nothing runs yet.
+#[derive(Clone)]
 pub struct Installation {
+    release: Release,
     reaper: Arc<Reaper>,
     directory: PathBuf,
     hub_kubeconfig: PathBuf,
-    authority: Authority,
+    authority: Arc<Authority>,
     logs: Logs,
 }
 
@@ -71,11 +73,21 @@ impl Installation {
             .expect("a certificate authority");
         std::fs::write(directory.join("ca.crt"), authority.pem()).expect("the authority's file");
         Self {
-            authority,
+            release: Release::This,
+            authority: Arc::new(authority),
             reaper: Arc::clone(fleet.reaper()),
             directory,
             hub_kubeconfig: hub.kubeconfig(),
             logs: fleet.more_logs(),
+        }
+    }
+
+    /// The same with the programs and manifests of another version, for whatever is started or applied by it.
+    #[must_use]
+    pub fn of(&self, release: Release) -> Self {
+        Self {
+            release,
+            ..self.clone()
         }
     }
 
@@ -120,7 +132,7 @@ impl Installation {
     /// Has the hub's API server ask this webhook: applies the manifest for hubs without nodes. Until the
     /// webhook is seen to be asked.
     pub async fn register(&self, webhook: &Running) {
-        let file = manifest("hub/options/webhook-by-url.yaml");
+        let file = self.release.manifest("hub/options/webhook-by-url.yaml");
         let configuration = std::fs::read_to_string(&file)
             .unwrap_or_else(|e| panic!("cannot read {file}: {e}"))
             .replace("WEBHOOK_URL", &format!("https://{}", webhook.bind()))
@@ -179,7 +191,7 @@ spec: {types: [CrossCluster]}
         change: impl FnOnce(&mut ClusterSpec, &mut Secret),
     ) {
         member
-            .kubectl(["apply", "-f", &manifest("member/rbac.yaml")])
+            .kubectl(["apply", "-f", &self.release.manifest("member/rbac.yaml")])
             .await
             .ok();
         let create = [
@@ -229,7 +241,7 @@ spec: {types: [CrossCluster]}
 
     /// Runs `kubectl-mcs` against the hub, with all rights.
     pub async fn kubectl_mcs<A: Into<String>>(&self, args: impl IntoIterator<Item = A>) -> Output {
-        self.command(binaries::causeway("kubectl-mcs"))
+        self.command(self.release.program("kubectl-mcs"))
             .args(args)
             .run()
             .await
@@ -295,7 +307,7 @@ spec: {types: [CrossCluster]}
         let admin = ports::fresh();
         let log = self.directory.join(format!("{program}-{admin}.log"));
         self.logs.add(&log);
-        let command = Program::new(binaries::causeway(program), log);
+        let command = Program::new(self.release.program(program), log);
         Launch::new(Arc::clone(&self.reaper), command, admin)
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
     }
@@ -331,6 +343,5 @@ async fn requests(webhook: &Running) -> f64 {
 
 /// The path of one of the project's manifests.
 pub(crate) fn manifest(path: &str) -> String {
-    let file = paths::repository().join("manifests").join(path);
-    file.display().to_string()
+    Release::This.manifest(path)
 }

@@ -56,6 +56,11 @@ impl<'a> Replicas<'a> {
         self.running.iter().map(|replica| &replica.webhook)
     }
 
+    /// From now on they are started like this.
+    pub fn relaunch(&mut self, launch: impl Fn() -> Launch + Send + Sync + 'a) {
+        self.launch = Box::new(launch);
+    }
+
     /// Starts one more, and waits until it is among the endpoints.
     pub async fn add(&mut self) {
         let replica = Replica::start((self.launch)(), self.hub, self.probe).await;
