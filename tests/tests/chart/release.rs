@@ -67,6 +67,7 @@ async fn helm_and_kubectl_mcs_know_each_others_installations() {
     every_option_is_accepted(&fleet).await;
     an_upgrade_keeps_what_the_programs_wrote(&fleet, &own).await;
     a_newer_chart_brings_newer_definitions(&fleet).await;
+    an_older_chart_leaves_the_newer_definitions(&fleet, &own).await;
     members_and_definitions_outlive_the_release(&fleet).await;
     kubectl_mcs_takes_over_what_is_left(&fleet).await;
     helm_takes_over_when_it_is_allowed_to(&fleet, &own).await;
@@ -244,6 +245,17 @@ async fn a_newer_chart_brings_newer_definitions(fleet: &Fleet) {
     let newer = changed(&directory, file, "name: APIEndpoint", "name: Endpoint");
     let upgrade = format!("upgrade causeway {}", newer.display());
     helm(fleet, &upgrade).await.ok();
+    let columns = "{.spec.versions[0].additionalPrinterColumns[*].name}";
+    let columns = get(fleet.hub(), "crd/clusters.cluster.karmada.io", columns).await;
+    says(&columns, " Endpoint");
+}
+
+async fn an_older_chart_leaves_the_newer_definitions(fleet: &Fleet, chart: &Path) {
+    let back = format!(
+        "upgrade causeway {} --reset-then-reuse-values --set crds.install=false",
+        chart.display()
+    );
+    helm(fleet, &back).await.ok();
     let columns = "{.spec.versions[0].additionalPrinterColumns[*].name}";
     let columns = get(fleet.hub(), "crd/clusters.cluster.karmada.io", columns).await;
     says(&columns, " Endpoint");
