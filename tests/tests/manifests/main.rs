@@ -7,6 +7,7 @@
 )]
 
 mod documents;
+mod forge;
 mod health;
 mod krew;
 mod matching;
