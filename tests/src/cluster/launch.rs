@@ -170,7 +170,7 @@ pub(super) fn api_server(plan: &Plan, port: u16) -> Program {
     .args(plan.flags.iter().cloned())
 }
 
-/// What an API server is told of the nodes of its cluster.
+/// The settings of an API server for the nodes of its cluster.
 fn for_nodes(real: bool) -> &'static [&'static str] {
     match real {
         true => &[

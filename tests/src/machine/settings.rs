@@ -1,4 +1,4 @@
-//! What containerd, the CNI plugins and the kubelet of a node are told.
+//! The settings of containerd, the CNI plugins and the kubelet of a node.
 
 use std::fs;
 use std::net::SocketAddr;
