@@ -117,12 +117,12 @@ lint: rust go pure ## Check formats, lints, generated files, licences and source
 	@unformatted=$$(gofmt -l tests/testbed tests/health); [ -z "$$unformatted" ] || { echo "gofmt -w $$unformatted" >&2; exit 1; }
 	$(GO) vet ./reaper ./pod
 	$(GO) vet -C ../health .
-	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --workspace check bans licenses sources; \
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --workspace check --hide-inclusion-graph bans licenses sources; \
 	else echo "skipped, licences and sources: get cargo-deny with 'cargo install --locked cargo-deny'"; fi
 
 deny: rust ## Check what causeway is built from against the advisories too, which are fetched
 	@$(call need,cargo-deny,cargo install --locked cargo-deny)
-	$(CARGO) deny --workspace check
+	$(CARGO) deny --workspace check --hide-inclusion-graph
 
 # The engine decides and does nothing; what it is built from must not be able to either.
 pure: rust
