@@ -28,6 +28,8 @@ const ENDED: Duration = Duration::from_secs(60);
 /// So long nothing is written at rest.
 const REST: Duration = Duration::from_secs(8);
 
+/// So many objects that were written although nobody touched them are named.
+const SHOWN: usize = 10;
 /// How often an object that nobody touches may be written on the way from one version to the other, and its status as often.
 const WRITES_MAX: usize = 1;
 
@@ -144,6 +146,9 @@ impl<'a> Play<'a> {
             untouched.count(),
             spared_lines.iter().sum::<usize>(),
         ));
+        for (object, count) in objects.iter().take(SHOWN) {
+            self.say(format!("  untouched, and written {count} times: {object}"));
+        }
         assert!(by > 0, "{way}: {} wrote nothing", release.version());
         let often = objects.iter().filter(|(_, count)| **count > WRITES_MAX);
         let often: Vec<_> = often.collect();
