@@ -1,5 +1,7 @@
 //! Real packets between clusters. Skipped, with a line that says so, where there is no root.
 
+mod standby;
+
 use causeway::api::MultiClusterService;
 use causeway_tests::fixtures::{RunningPod, ServiceFixture};
 use causeway_tests::reaper::Exit;
