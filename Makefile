@@ -33,7 +33,7 @@ TRIPLE ?=
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test e2e soak upgrade long bench fuzz image image-check push release lint deny pure manifests krew testbed rust go
+.PHONY: help demo unit test e2e soak upgrade long bench fuzz image image-check image-tools push release lint deny pure manifests krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -95,10 +95,13 @@ image: rust ## Make the OCI images and their SBOMs, without a daemon
 	$(CARGO) build --locked --release --workspace --bin build-images
 	CARGO=$(CARGO) $(TARGET)/release/build-images $(if $(TRIPLE),--target $(TRIPLE))
 
-image-check: image ## Make the images a second time, validate them, and run them confined
+image-check: image-tools image ## Make the images a second time, validate them, and run them confined
+	@image/check $(TARGET)/images
+
+# Asked for before the images, which take minutes.
+image-tools:
 	@for tool in jq runc skopeo umoci; do $(call need,$$tool,on Debian: apt-get install $$tool); done
 	@$(call need,crane,go install github.com/google/go-containerregistry/cmd/crane@latest)
-	@image/check $(TARGET)/images
 
 push: image ## Push the images to REGISTRY=registry.example/team
 	@[ -n "$(REGISTRY)" ] || { echo "name a registry: make push REGISTRY=registry.example/team" >&2; exit 1; }
