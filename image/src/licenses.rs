@@ -213,10 +213,9 @@ fn print(works: &[Work]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::str::FromStr as _;
-
     use super::*;
     use crate::packages::tests::packages_in;
+    use crate::program::tests::crates;
     use crate::toolchain::tests::rust;
 
     /// A directory with causeway's licence, and packages beside it with these files.
@@ -238,15 +237,7 @@ mod tests {
 
     fn licenses(files: &[(&str, &str)]) -> Result<String, LicensesError> {
         let directory = directory(files);
-        let crates = VersionInfo::from_str(
-            r#"{"packages": [
-                {"name": "causeway-webhook", "version": "0.1.0", "source": "local", "dependencies": [1, 2], "root": true},
-                {"name": "cc", "version": "1.0.0+b1", "source": "crates.io", "kind": "build"},
-                {"name": "itoa", "version": "1.0.0", "source": "crates.io"}
-            ]}"#,
-        );
-        let crates = crates.expect("crates");
-        let packages = packages_in(directory.path());
+        let (crates, packages) = (crates(), packages_in(directory.path()));
         document([&crates, &crates], &packages, &rust(), None)
     }
 

@@ -70,8 +70,20 @@ fn architecture_of_static(bytes: &[u8]) -> Result<Arch, ProgramError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// What a webhook says of itself that needs itoa, and cc to be compiled.
+    pub(crate) fn crates() -> VersionInfo {
+        let crates = VersionInfo::from_str(
+            r#"{"packages": [
+                {"name": "causeway-webhook", "version": "0.1.0", "source": "local", "dependencies": [1, 2], "root": true},
+                {"name": "cc", "version": "1.0.0+b1", "source": "crates.io", "kind": "build"},
+                {"name": "itoa", "version": "1.0.0", "source": "crates.io"}
+            ]}"#,
+        );
+        crates.expect("crates")
+    }
 
     /// The header of a program that consists of nothing else, for a machine.
     fn header(machine: u16) -> Vec<u8> {

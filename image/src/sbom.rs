@@ -156,23 +156,14 @@ fn licenses(packages: &Packages, name: &str, version: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::str::FromStr as _;
-
     use super::*;
     use crate::packages::tests::packages;
+    use crate::program::tests::crates;
     use crate::toolchain::tests::rust;
 
     /// A document of a webhook that needs itoa, and cc to be compiled.
     fn example() -> Value {
-        let crates = VersionInfo::from_str(
-            r#"{"packages": [
-                {"name": "causeway-webhook", "version": "0.1.0", "source": "local", "dependencies": [1, 2], "root": true},
-                {"name": "cc", "version": "1.0.0+b1", "source": "crates.io", "kind": "build"},
-                {"name": "itoa", "version": "1.0.0", "source": "crates.io"}
-            ]}"#,
-        )
-        .expect("crates");
-        let packages = packages();
+        let (crates, packages) = (crates(), packages());
         let c_library = CLibrary {
             package: "libc6-dev".to_owned(),
             version: "2.36-9+deb12u13".to_owned(),
