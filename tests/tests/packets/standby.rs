@@ -9,7 +9,7 @@ use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
-use super::{answering, copy_by_hand, packets, said_by};
+use super::{answered_by, copy_by_hand, packets, said_by};
 
 /// Requests of one client after the other, each on a connection of its own.
 const REQUESTS: usize = 300;
@@ -36,31 +36,21 @@ async fn standby_endpoints_answer_when_and_only_when_no_other_is_ready_and_no_re
     stand_by(&space, near).await;
     let said_near = said_by(&local.iter().map(|pod| (pod, "member2")).collect::<Vec<_>>());
     let said_far = said_by(&[(&remote[0], "member1")]);
-    settles(near, &space, &said_near).await;
+    let url = format!("http://foo.{}.svc.cluster.local", space.name());
+    answered_by(near, &url, &said_near).await;
 
     let began = Instant::now();
-    let (failed, ()) = tokio::join!(failing(near, &space), all_become(&local, false));
-    settles(near, &space, &said_far).await;
+    let (failed, ()) = tokio::join!(failing(near, &url), all_become(&local, false));
+    answered_by(near, &url, &said_far).await;
     eprintln!(
         "{REQUESTS} requests while both local pods became unready: {failed} failed; {:.1} s",
         began.elapsed().as_secs_f64()
     );
     assert_eq!(failed, 0);
 
-    let (failed, ()) = tokio::join!(failing(near, &space), all_become(&local, true));
-    settles(near, &space, &said_near).await;
+    let (failed, ()) = tokio::join!(failing(near, &url), all_become(&local, true));
+    answered_by(near, &url, &said_near).await;
     assert_eq!(failed, 0, "on the way back");
-}
-
-/// Waits until these and no others answer.
-async fn settles(cluster: &Cluster, space: &Space<'_>, expected: &[String]) {
-    eventually(&format!("only {expected:?} answer"), SOON, || async {
-        let answers = answering(cluster, space, "foo").await;
-        (answers == expected)
-            .then_some(())
-            .ok_or(format!("{answers:?}"))
-    })
-    .await;
 }
 
 async fn all_become(pods: &[RunningPod], ready: bool) {
@@ -70,8 +60,7 @@ async fn all_become(pods: &[RunningPod], ready: bool) {
 }
 
 /// How many of a client's requests fail.
-async fn failing(cluster: &Cluster, space: &Space<'_>) -> usize {
-    let url = format!("http://foo.{}.svc.cluster.local", space.name());
+async fn failing(cluster: &Cluster, url: &str) -> usize {
     let each = format!(
         "for number in $(seq {REQUESTS}); do curl -sS -o /dev/null --fail --max-time 3 {url} || echo failed; done"
     );
