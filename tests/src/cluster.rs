@@ -59,8 +59,7 @@ pub struct Cluster {
     next_address: AtomicU32,
     networks: Vec<NodeNetwork>,
     machines: Vec<Machine>,
-    /// Ended with the cluster.
-    _scheduler: Option<Process>,
+    scheduler: Option<Process>,
     nameserver: Option<Nameserver>,
     pods: Mutex<Vec<Arc<PodNetwork>>>,
 }
@@ -107,7 +106,7 @@ impl Cluster {
             next_address: AtomicU32::new(10),
             networks: Vec::new(),
             machines: Vec::new(),
-            _scheduler: scheduler.map(|scheduler| reaper.run(scheduler)),
+            scheduler: scheduler.map(|scheduler| reaper.run(scheduler)),
             nameserver: None,
             pods: Mutex::default(),
         };
@@ -358,6 +357,8 @@ impl Cluster {
         let mut logs: Vec<PathBuf> = own.map(Path::to_path_buf).into();
         logs.extend(self.store.iter().map(|store| store.log().to_path_buf()));
         logs.extend(self.networks.iter().flat_map(NodeNetwork::logs));
+        let scheduler = self.scheduler.iter();
+        logs.extend(scheduler.map(|process| process.log().to_path_buf()));
         logs.extend(self.machines.iter().flat_map(Machine::logs));
         let names = self.nameserver.iter().map(Nameserver::process);
         logs.extend(names.map(|process| process.log().to_path_buf()));

@@ -263,6 +263,8 @@ impl Fleet {
         let mut logs = self.logs.all();
         logs.extend(self.clusters().flat_map(Cluster::logs));
         logs.push(self.store.log().to_path_buf());
+        let registry = self.registry.iter();
+        logs.extend(registry.map(|registry| registry.log().to_path_buf()));
         logs
     }
 

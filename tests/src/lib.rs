@@ -23,6 +23,7 @@
 
 pub mod audit;
 pub mod binaries;
+pub mod book;
 pub mod causeway;
 pub mod chart;
 pub mod clock;

@@ -43,8 +43,7 @@ impl Registry {
         self.address
     }
 
-    /// Where its output goes.
-    pub fn log(&self) -> &Path {
+    pub(crate) fn log(&self) -> &Path {
         self.process.log()
     }
 }

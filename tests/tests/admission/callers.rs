@@ -4,8 +4,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use causeway_certs::{Authority, Leaf};
+use causeway_tests::book::blocks;
 use causeway_tests::causeway::Installation;
-use causeway_tests::{Fleet, SOON, eventually, repository};
+use causeway_tests::{Fleet, SOON, eventually};
 use serde_json::json;
 
 use crate::hub::{Hub, holds, mcs};
@@ -17,11 +18,9 @@ const DIRECTORY: &str = "/etc/kubernetes/admission";
 
 /// The YAML of the page that begins so, for another directory and every webhook.
 fn documented(beginning: &str, directory: &Path) -> String {
-    let page = repository().join("docs/mutual-tls.md");
-    let page = std::fs::read_to_string(page).expect("the page");
-    let mut blocks = page.split("```yaml\n").skip(1);
+    let mut blocks = blocks("docs/mutual-tls.md", "yaml").into_iter();
     let block = blocks.find(|block| block.contains(beginning));
-    let (block, _) = block.and_then(|it| it.split_once("```")).expect("a block");
+    let block = block.expect("a block");
     let directory = directory.display().to_string();
     let host = "name: causeway-webhook.causeway-system.svc";
     block

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use causeway_tests::binaries;
+use causeway_tests::book::blocks;
 use causeway_tests::kubectl::{Command, Output};
-use causeway_tests::{Fleet, Installation, Running, SOON, Space, eventually, repository, service};
+use causeway_tests::{Fleet, Installation, Running, SOON, Space, eventually, service};
 
 /// What is typed, and what the book says that comes of it.
 struct Step {
@@ -32,8 +33,7 @@ impl Terminal {
             let kubeconfig = home.join(".kube").join(member.name());
             std::fs::copy(member.kubeconfig(), kubeconfig).expect("a kubeconfig");
         }
-        let readme = std::fs::read_to_string(repository().join("README.md")).expect("README.md");
-        let manifest = blocks(&readme, "yaml").into_iter().next();
+        let manifest = blocks("README.md", "yaml").into_iter().next();
         let manifest = manifest.expect("README.md has a MultiClusterService");
         std::fs::write(home.join("mcs.yaml"), manifest).expect("mcs.yaml");
         Self {
@@ -99,18 +99,9 @@ impl Terminal {
     }
 }
 
-/// The blocks of code of a language, as they are printed.
-fn blocks(page: &str, language: &str) -> Vec<String> {
-    let fence = format!("```{language}\n");
-    let begun = page.split(&fence).skip(1);
-    let ended = begun.filter_map(|rest| Some(rest.split_once("\n```")?.0.to_owned()));
-    ended.collect()
-}
-
 /// The sessions of a page: each `$ ` is a command, with its here-document if it has one, and what follows is the answer.
 fn sessions(page: &str) -> Vec<Vec<Step>> {
-    let text = std::fs::read_to_string(repository().join(page)).expect("a page");
-    let sessions = blocks(&text, "console").into_iter();
+    let sessions = blocks(page, "console").into_iter();
     sessions.map(|session| steps(&session)).collect()
 }
 

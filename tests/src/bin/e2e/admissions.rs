@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use causeway::api::{MultiClusterService, MultiClusterServiceSpec};
 use causeway_tests::Cluster;
+use causeway_tests::seen::Seen;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
@@ -25,9 +26,7 @@ const DENIED: &str = "namespace kube-system is protected";
 struct Answers {
     admitted: u32,
     refused: u32,
-    /// What was answered otherwise than it should.
-    wrong: Vec<String>,
-    longest: Duration,
+    all: Seen,
 }
 
 /// Requests that go on until [`Admissions::all_answered`].
@@ -73,20 +72,12 @@ impl Admissions {
         let Answers {
             admitted,
             refused,
-            wrong,
-            longest,
+            all,
         } = answers;
-        assert!(
-            wrong.is_empty(),
-            "{} of {} admissions failed: {wrong:#?}",
-            wrong.len(),
-            wrong.len() + (admitted + refused) as usize,
-        );
+        assert!(all.errors.is_empty(), "{all}: {:#?}", all.errors);
         assert!(admitted > 0 && refused > 0, "no request was answered");
         stage.did(&format!(
-            "0 of {} admissions failed meanwhile ({admitted} admitted, {refused} refused), the longest took {} ms",
-            admitted + refused,
-            longest.as_millis()
+            "admissions meanwhile: {admitted} admitted, {refused} refused; {all}"
         ));
     }
 }
@@ -100,17 +91,14 @@ impl Answers {
             dry_run: true,
             ..PostParams::default()
         };
-        let begun = Instant::now();
-        let answer = api.create(&dry, &object).await;
-        self.longest = self.longest.max(begun.elapsed());
-        match answer {
+        match self.all.time(api.create(&dry, &object)).await {
             Ok(_) if right => self.admitted += 1,
             Err(kube::Error::Api(status)) if !right && status.message.contains(DENIED) => {
                 self.refused += 1;
             }
             other => {
                 let asked = if right { "a right one" } else { "a wrong one" };
-                self.wrong.push(format!("{asked}: {other:?}"));
+                self.all.errors.push(format!("{asked}: {other:?}"));
             }
         }
     }

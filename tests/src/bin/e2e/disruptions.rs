@@ -8,7 +8,7 @@ use causeway_tests::causeway::NAMESPACE;
 use causeway_tests::eventually;
 
 use crate::Stage;
-use crate::installed::{pods, text};
+use crate::installed::{PROGRAMS, pods, rolled_out, text};
 
 /// Three probes that fail, and a pod that starts.
 const RESTARTED: Duration = Duration::from_secs(180);
@@ -32,18 +32,9 @@ impl<'a> Disruptions<'a> {
             "kubectl rollout restart -n {NAMESPACE} deployment"
         ))
         .await;
-        self.rolled_out().await;
+        rolled_out(self.stage).await;
         self.stage
             .did("kubectl rollout restart: every pod was replaced");
-    }
-
-    async fn rolled_out(&self) {
-        for program in ["webhook", "controller"] {
-            let deployment = format!("deployment/causeway-{program}");
-            let status =
-                format!("kubectl rollout status -n {NAMESPACE} {deployment} --timeout=180s");
-            self.types(&status).await;
-        }
     }
 
     /// Each node of the hub is drained in turn.
@@ -53,7 +44,7 @@ impl<'a> Disruptions<'a> {
                 "kubectl drain {node} --ignore-daemonsets --timeout=180s"
             ))
             .await;
-            self.rolled_out().await;
+            rolled_out(self.stage).await;
             self.types(&format!("kubectl uncordon {node}")).await;
             self.stage.did(&format!(
                 "kubectl drain {node}: the other node runs all pods"
@@ -84,7 +75,7 @@ impl<'a> Disruptions<'a> {
         assert!(refused.contains("disruption budget"), "{refused}");
         self.types("kubectl uncordon --selector=kubernetes.io/os=linux")
             .await;
-        self.rolled_out().await;
+        rolled_out(self.stage).await;
         self.stage
             .did("the disruption budget lets one webhook be evicted, and not the second");
     }
@@ -100,7 +91,7 @@ impl<'a> Disruptions<'a> {
 
     /// A process that answers no more is ended by the liveness probe, and started again.
     pub(crate) async fn stopped_process_is_restarted(&self) {
-        for program in ["causeway-webhook", "causeway-controller"] {
+        for program in PROGRAMS {
             let pod = &pods(self.stage, program).await[0];
             let name = text(&pod["metadata"]["name"]);
             let process = process(&text(&pod["metadata"]["uid"]), program);

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use causeway_tests::book::blocks;
 use causeway_tests::causeway::NAMESPACE;
-use causeway_tests::{SOON, eventually, repository};
+use causeway_tests::{SOON, eventually};
 use serde_json::Value;
 
 use crate::Stage;
 
-const PROGRAMS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
+/// Those that run as pods.
+pub(crate) const PROGRAMS: [&str; 2] = ["causeway-webhook", "causeway-controller"];
 
 /// Installs with Helm into a namespace that enforces the strictest Pod Security standard, and joins the member, and the hub.
 pub(crate) async fn by_helm(stage: &Stage) {
@@ -40,24 +42,31 @@ pub(crate) async fn by_readme(stage: &Stage) {
         .types(&format!("helm uninstall causeway -n {NAMESPACE} --wait"))
         .await;
     let command = readme_with("kubectl mcs install");
-    assert_eq!(command.trim().lines().count(), 1, "{command}");
+    assert_eq!(command.lines().count(), 1, "{command}");
     person.types(&command).await;
     are_ready(stage).await;
     the_webhook_refuses(stage).await;
     let checked = person.types("kubectl mcs check").await;
     stage.did(&format!(
         "{}: all pods are ready; kubectl mcs check: {}",
-        command.trim(),
+        command,
         last_line(&checked)
     ));
 }
 
-/// Both Deployments have all their pods, on both nodes, from the images that were pushed, and no pod was started again.
-async fn are_ready(stage: &Stage) {
+/// Waits until both Deployments have the pods that they should.
+pub(crate) async fn rolled_out(stage: &Stage) {
     for program in PROGRAMS {
         let status =
             format!("kubectl rollout status -n {NAMESPACE} deployment/{program} --timeout=180s");
         stage.person.types(&status).await;
+    }
+}
+
+/// Both Deployments have all their pods, on both nodes, from the images that were pushed, and no pod was started again.
+async fn are_ready(stage: &Stage) {
+    rolled_out(stage).await;
+    for program in PROGRAMS {
         let pods = pods(stage, program).await;
         let each = |path: &str| -> BTreeSet<String> {
             let values = pods.iter().map(|pod| pod.pointer(path));
@@ -154,12 +163,9 @@ fn last_line(said: &str) -> &str {
 
 /// The only block of README.md's commands with these words.
 fn readme_with(words: &str) -> String {
-    let text = std::fs::read_to_string(repository().join("README.md")).expect("README.md");
-    let blocks = text.split("```bash\n").skip(1);
-    let blocks = blocks.filter_map(|block| block.split("```").next());
-    let found: Vec<_> = blocks.filter(|block| block.contains(words)).collect();
-    let [block] = found.as_slice() else {
-        panic!("README.md says {words:?} in {} blocks", found.len());
-    };
-    (*block).to_owned()
+    let mut blocks = blocks("README.md", "bash");
+    blocks.retain(|block| block.contains(words));
+    let [block] = <[String; 1]>::try_from(blocks)
+        .unwrap_or_else(|found| panic!("README.md says {words:?} in {} blocks", found.len()));
+    block
 }
