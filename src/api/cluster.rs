@@ -79,6 +79,12 @@ pub struct ClusterSpec {
     /// The URL of the proxy to the member's API server.
     #[serde(rename = "proxyURL", default, skip_serializing_if = "Option::is_none")]
     pub proxy_url: Option<String>,
+    /// The region of the member, such as eu-west-1. The tier "region" of a preference means the clusters of one region.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// The zones of the member, such as eu-west-1a. The tier "zone" of a preference means clusters that share a zone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<String>,
 }
 
 /// Who connects to whom: the hub to the member, or an agent in the member to the hub.

@@ -43,6 +43,23 @@ pub const EXPORT_NAMESPACES: &str = "mcs.causeway.dev/export-namespaces";
 /// Annotation on a Cluster: the ranges of its endpoints' addresses, joined by commas; without it, all.
 pub const ENDPOINT_CIDRS: &str = "mcs.causeway.dev/endpoint-cidrs";
 
+/// Annotation on a MultiClusterService or ServiceExport: the tiers of its providers, nearest first, joined by commas; without it all
+/// are alike.
+pub const PREFER: &str = "mcs.causeway.dev/prefer";
+
+/// Annotation beside [`PREFER`]: a tier with a smaller percentage of ready endpoints does not carry alone.
+pub const MIN_READY: &str = "mcs.causeway.dev/min-ready";
+
+/// Annotation on a MultiClusterService or ServiceExport: what becomes of the endpoints of a provider that cannot be reached.
+pub const UNREACHABLE: &str = "mcs.causeway.dev/unreachable";
+
+/// Annotation on a ServiceExport: the clusters that import the service, joined by commas; without it all.
+pub const CONSUMERS: &str = "mcs.causeway.dev/consumers";
+
+/// Annotation on a Cluster: `"false"` where its data plane does not use standby endpoints. On a copy: `"true"` where its endpoints
+/// are standby endpoints.
+pub const STANDBY: &str = "mcs.causeway.dev/standby";
+
 /// Label of a Secret with credentials: the Cluster that it serves, where it is not named for it.
 pub const CLUSTER: &str = "mcs.causeway.dev/cluster";
 
@@ -130,6 +147,11 @@ mod tests {
             PROBE,
             EXPORT_NAMESPACES,
             ENDPOINT_CIDRS,
+            PREFER,
+            MIN_READY,
+            UNREACHABLE,
+            CONSUMERS,
+            STANDBY,
             CLUSTER,
             FINALIZER,
         ] {

@@ -4,6 +4,7 @@
 //! that admission cannot accept what the controller cannot read.
 
 mod deprecated;
+mod failover;
 mod field;
 mod imported_slice;
 mod kubernetes_version;
@@ -15,6 +16,7 @@ pub mod protected;
 mod ranges;
 
 pub use deprecated::{ClusterField, same_clusters};
+pub use failover::{Failover, Percentage, Preference, Tier, Unreachable};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use imported_slice::{KARMADA, imported_by};
 pub use kubernetes_version::KubernetesVersion;

@@ -1,0 +1,387 @@
+//! Which endpoints a consumer uses first, and what becomes of those of a provider that cannot be reached, as the annotations of a
+//! MultiClusterService or a ServiceExport say it.
+
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::jiff::SignedDuration;
+
+use super::field::FieldError;
+use super::name::ClusterName;
+use crate::api::labels;
+
+/// Some of the providers of a service, as one consumer sees them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Tier {
+    /// The consumer itself.
+    Local,
+    /// The clusters that share a zone with the consumer.
+    Zone,
+    /// The clusters of the consumer's region.
+    Region,
+    /// That cluster.
+    Cluster(ClusterName),
+    /// Everybody else.
+    Any,
+}
+
+/// The tiers of a service, nearest first. A provider is in the first tier that takes it; one that none takes is never used.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Preference {
+    tiers: Box<[Tier]>,
+    min_ready: Option<Percentage>,
+}
+
+/// From 1 to 100 of a hundred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Percentage(u8);
+
+/// What becomes of the endpoints of a provider that cannot be reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Unreachable {
+    /// They stay as they are.
+    #[default]
+    Keep,
+    /// They become standby endpoints: used where no other is ready.
+    Standby,
+    /// They are withdrawn after so long.
+    WithdrawAfter(Duration),
+}
+
+/// What the annotations of a service say, as far as they can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Failover {
+    /// [`labels::PREFER`] and [`labels::MIN_READY`]: without a preference all providers are alike.
+    pub preference: Option<Preference>,
+    /// [`labels::UNREACHABLE`]: without it the controller's flags decide.
+    pub unreachable: Option<Unreachable>,
+}
+
+const LOCAL: &str = "local";
+const ZONE: &str = "zone";
+const REGION: &str = "region";
+const CLUSTER: &str = "cluster/";
+const ANY: &str = "any";
+/// What [`labels::PREFER`] may name.
+const TIERS: &[&str] = &[LOCAL, ZONE, REGION, "cluster/NAME", ANY];
+/// Karmada's word for [`Tier::Local`], then [`Tier::Any`].
+const LOCAL_FIRST: &str = "LocalFirst";
+/// Karmada's word for no preference.
+const REMOTE_AND_LOCAL: &str = "RemoteAndLocal";
+
+const KEEP: &str = "keep";
+const STANDBY: &str = "standby";
+const WITHDRAW_AFTER: &str = "withdraw-after=";
+/// What [`labels::UNREACHABLE`] may be.
+const ANSWERS: &[&str] = &[KEEP, STANDBY, "withdraw-after=DURATION"];
+
+impl Failover {
+    /// Reads the annotations of a service; what is wrong in them goes to `report`, and is passed over.
+    pub fn read<'a>(
+        annotation: impl Fn(&str) -> Option<&'a str>,
+        report: &mut dyn FnMut(FieldError),
+    ) -> Self {
+        let min_ready = annotation(labels::MIN_READY).and_then(|text| {
+            let read = Percentage::read(text);
+            if read.is_none() {
+                let detail = "a percentage from 1% to 100%, such as 50%";
+                report(FieldError::invalid(path(labels::MIN_READY), text, detail));
+            }
+            read
+        });
+        let tiers = annotation(labels::PREFER).and_then(|text| tiers(text, report));
+        let unreachable = annotation(labels::UNREACHABLE).and_then(|text| {
+            let read = Unreachable::read(text);
+            if read.is_none() {
+                let path = path(labels::UNREACHABLE);
+                report(FieldError::not_supported(path, text, ANSWERS));
+            }
+            read
+        });
+        Self {
+            preference: tiers.map(|tiers| Preference { tiers, min_ready }),
+            unreachable,
+        }
+    }
+
+    /// The annotations that say the same, name and value.
+    pub fn annotations(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let preference = self.preference.as_ref();
+        let min_ready = preference.and_then(|preference| preference.min_ready);
+        let all = [
+            (labels::PREFER, preference.map(ToString::to_string)),
+            (labels::MIN_READY, min_ready.map(|least| least.to_string())),
+            (
+                labels::UNREACHABLE,
+                self.unreachable.map(|answer| answer.to_string()),
+            ),
+        ];
+        all.into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    /// The names of all annotations that it is read from.
+    pub const ANNOTATIONS: [&str; 3] = [labels::PREFER, labels::MIN_READY, labels::UNREACHABLE];
+}
+
+impl Preference {
+    /// The tiers, nearest first; never empty.
+    pub fn tiers(&self) -> &[Tier] {
+        &self.tiers
+    }
+
+    /// Whether a tier with so many ready endpoints of so many carries alone: it has a ready one, and at least the percentage that is
+    /// asked for.
+    pub fn carries(&self, ready: usize, total: usize) -> bool {
+        let least = self.min_ready.map_or(0, |Percentage(least)| least.into());
+        ready > 0 && ready.saturating_mul(100) >= total.saturating_mul(least)
+    }
+
+    /// How much of a tier has to be ready, where that is said.
+    pub fn min_ready(&self) -> Option<Percentage> {
+        self.min_ready
+    }
+}
+
+impl Percentage {
+    fn read(text: &str) -> Option<Self> {
+        let number = text.trim().strip_suffix('%')?.parse().ok()?;
+        (1..=100).contains(&number).then_some(Self(number))
+    }
+}
+
+impl Unreachable {
+    /// Reads `keep`, `standby` or `withdraw-after=10m`; `None` for anything else.
+    pub fn read(text: &str) -> Option<Self> {
+        match text.trim() {
+            KEEP => Some(Self::Keep),
+            STANDBY => Some(Self::Standby),
+            other => {
+                let after: SignedDuration = other.strip_prefix(WITHDRAW_AFTER)?.parse().ok()?;
+                Some(Self::WithdrawAfter(Duration::try_from(after).ok()?))
+            }
+        }
+    }
+}
+
+/// Where an annotation is, as Kubernetes words the path of one.
+fn path(annotation: &str) -> String {
+    format!("metadata.annotations[{annotation}]")
+}
+
+/// The tiers of a preference; `None` for one that says nothing, and for one that is wrong.
+fn tiers(text: &str, report: &mut dyn FnMut(FieldError)) -> Option<Box<[Tier]>> {
+    match text.trim() {
+        REMOTE_AND_LOCAL => return None,
+        LOCAL_FIRST => return Some([Tier::Local, Tier::Any].into()),
+        _ => {}
+    }
+    let path = path(labels::PREFER);
+    let mut tiers = Vec::new();
+    let mut is_right = true;
+    for word in text.split(',').map(str::trim) {
+        let error = match Tier::read(word) {
+            Err(error) => error.unwrap_or_else(|| FieldError::not_supported(&path, word, TIERS)),
+            Ok(tier) if tiers.contains(&tier) => {
+                FieldError::duplicate(&path, word, "name each tier once")
+            }
+            Ok(_) if tiers.last() == Some(&Tier::Any) => {
+                let detail = "nothing comes after any, which takes everybody else; move it before";
+                FieldError::invalid(&path, word, detail)
+            }
+            Ok(tier) => {
+                tiers.push(tier);
+                continue;
+            }
+        };
+        is_right = false;
+        report(error);
+    }
+    is_right.then(|| tiers.into())
+}
+
+impl Tier {
+    /// Reads one word of a preference; an error of `None` for a word that is none.
+    fn read(word: &str) -> Result<Self, Option<FieldError>> {
+        match word {
+            LOCAL => Ok(Self::Local),
+            ZONE => Ok(Self::Zone),
+            REGION => Ok(Self::Region),
+            ANY => Ok(Self::Any),
+            other => {
+                let name = other.strip_prefix(CLUSTER).ok_or(None)?;
+                ClusterName::try_from(name)
+                    .map(Self::Cluster)
+                    .map_err(|error| {
+                        Some(FieldError::invalid(
+                            path(labels::PREFER),
+                            other,
+                            error.to_string(),
+                        ))
+                    })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => out.write_str(LOCAL),
+            Self::Zone => out.write_str(ZONE),
+            Self::Region => out.write_str(REGION),
+            Self::Cluster(name) => write!(out, "{CLUSTER}{name}"),
+            Self::Any => out.write_str(ANY),
+        }
+    }
+}
+
+impl fmt::Display for Preference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = self.tiers.iter().map(ToString::to_string).collect();
+        out.write_str(&words.join(", "))
+    }
+}
+
+impl fmt::Display for Percentage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}%", self.0)
+    }
+}
+
+impl fmt::Display for Unreachable {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keep => out.write_str(KEEP),
+            Self::Standby => out.write_str(STANDBY),
+            Self::WithdrawAfter(after) => write!(out, "{WITHDRAW_AFTER}{}s", after.as_secs_f64()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(annotations: &[(&str, &str)]) -> Result<Failover, Vec<String>> {
+        let mut errors = Vec::new();
+        let find = |name: &str| {
+            let mut all = annotations.iter();
+            all.find_map(|(known, value)| (*known == name).then_some(*value))
+        };
+        let read = Failover::read(find, &mut |error| errors.push(error.to_string()));
+        if errors.is_empty() {
+            Ok(read)
+        } else {
+            Err(errors)
+        }
+    }
+
+    #[test]
+    fn a_preference_is_read_nearest_first_and_written_as_it_is_read() {
+        for (text, normal) in [
+            ("local, region, any", "local, region, any"),
+            (" zone,cluster/member-2 ", "zone, cluster/member-2"),
+            ("any", "any"),
+            ("LocalFirst", "local, any"),
+        ] {
+            let failover = read(&[(labels::PREFER, text)]).expect("it is right");
+            let written: Vec<_> = failover.annotations().collect();
+            assert_eq!(written, [(labels::PREFER, normal.to_owned())], "{text}");
+            let again = read(&[(labels::PREFER, normal)]).expect("it is right");
+            assert_eq!(again, failover);
+        }
+        let none = read(&[(labels::PREFER, "RemoteAndLocal")]);
+        assert_eq!(none, Ok(Failover::default()));
+        assert_eq!(read(&[]), Ok(Failover::default()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_annotation_value_and_remedy() {
+        let path = |name: &str| format!("metadata.annotations[mcs.causeway.dev/{name}]: ");
+        for (name, value, expected) in [
+            (
+                labels::PREFER,
+                "near",
+                path("prefer")
+                    + r#"Unsupported value: "near": supported values: "local", "zone", "region", "cluster/NAME", "any""#,
+            ),
+            (
+                labels::PREFER,
+                "local, local",
+                path("prefer") + r#"Duplicate value: "local": name each tier once"#,
+            ),
+            (
+                labels::PREFER,
+                "any, local",
+                path("prefer")
+                    + r#"Invalid value: "local": nothing comes after any, which takes everybody else; move it before"#,
+            ),
+            (
+                labels::MIN_READY,
+                "101%",
+                path("min-ready")
+                    + r#"Invalid value: "101%": a percentage from 1% to 100%, such as 50%"#,
+            ),
+            (
+                labels::UNREACHABLE,
+                "drop",
+                path("unreachable")
+                    + r#"Unsupported value: "drop": supported values: "keep", "standby", "withdraw-after=DURATION""#,
+            ),
+        ] {
+            assert_eq!(read(&[(name, value)]), Err(vec![expected]), "{value}");
+        }
+        for (name, value) in [
+            (labels::PREFER, ""),
+            (labels::PREFER, "cluster/"),
+            (labels::PREFER, "cluster/Member"),
+            (labels::PREFER, "local,,any"),
+            (labels::MIN_READY, "50"),
+            (labels::MIN_READY, "0%"),
+            (labels::MIN_READY, "-1%"),
+            (labels::UNREACHABLE, "withdraw-after"),
+            (labels::UNREACHABLE, "withdraw-after=-1s"),
+        ] {
+            assert!(read(&[(name, value)]).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_tier_carries_with_one_ready_endpoint_and_the_percentage_that_is_asked_for() {
+        let preference = |min_ready: Option<&str>| {
+            let prefer = Some((labels::PREFER, "local, any"));
+            let min_ready = min_ready.map(|least| (labels::MIN_READY, least));
+            let all: Vec<_> = prefer.into_iter().chain(min_ready).collect();
+            let read = read(&all).expect("it is right").preference;
+            read.expect("one is given")
+        };
+        for (min_ready, ready, total, carries) in [
+            (None, 0, 0, false),
+            (None, 0, 4, false),
+            (None, 1, 100, true),
+            (Some("50%"), 1, 4, false),
+            (Some("50%"), 2, 4, true),
+            (Some("50%"), 0, 0, false),
+            (Some("100%"), 3, 4, false),
+            (Some("100%"), 4, 4, true),
+        ] {
+            let preference = preference(min_ready);
+            let found = preference.carries(ready, total);
+            assert_eq!(found, carries, "{ready} of {total}, {min_ready:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_to_unreachable_providers_is_written_as_it_is_read() {
+        for answer in [
+            Unreachable::Keep,
+            Unreachable::Standby,
+            Unreachable::WithdrawAfter(Duration::from_secs(600)),
+        ] {
+            assert_eq!(Unreachable::read(&answer.to_string()), Some(answer));
+        }
+        let ten_minutes = Unreachable::WithdrawAfter(Duration::from_secs(600));
+        assert_eq!(Unreachable::read("withdraw-after=10m"), Some(ten_minutes));
+    }
+}
