@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use causeway::domain::Unreachable;
 use causeway::domain::protected::{MEMBERS_NAMESPACE, Protection};
 use causeway::process::args::{
     AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs, own_namespace,
@@ -130,6 +131,15 @@ struct ServiceArgs {
     /// a control plane is none of its pods
     #[arg(long, env = "CAUSEWAY_PROVIDER_TTL", value_name = "DURATION")]
     provider_ttl: Option<String>,
+    /// What becomes of the endpoints of a member that cannot be reached, where a service does not say it by annotation: keep, standby
+    /// (after a minute: used where no other is ready) or withdraw-after=DURATION
+    #[arg(
+        long,
+        env = "CAUSEWAY_UNREACHABLE",
+        value_name = "ANSWER",
+        default_value = "keep"
+    )]
+    unreachable: String,
     /// Show what MultiClusterServices expose to tools of the clusterset too: ServiceExports in providers, ServiceImports in consumers
     #[arg(long, env = "CAUSEWAY_PUBLISH_EXPORTS")]
     publish_exports: bool,
@@ -176,6 +186,8 @@ pub struct Config {
     pub service_grace: Duration,
     /// After how long out of reach a provider's endpoints are withdrawn; `None` for never.
     pub provider_ttl: Option<Duration>,
+    /// What becomes of the endpoints of a provider that cannot be reached, where a service does not say it.
+    pub unreachable: Unreachable,
     /// Whether exports and imports are made of MultiClusterServices.
     pub publish_exports: bool,
     /// What one member may export.
@@ -205,6 +217,7 @@ impl Args {
         let service_grace = checks.duration("--service-grace", &self.services.service_grace);
         let provider_ttl = self.services.provider_ttl.as_deref();
         let provider_ttl = provider_ttl.map(|text| checks.duration("--provider-ttl", text));
+        let unreachable = self.services.unreachable(&mut checks);
         let quota = self.services.quota(&mut checks);
         let protection = self.rules.check(&mut checks);
         let mut secret_namespaces = self.members.secret_namespace;
@@ -227,6 +240,7 @@ impl Args {
                     Some(ttl) => Some(ttl?),
                     None => None,
                 },
+                unreachable: unreachable?,
                 publish_exports: self.services.publish_exports,
                 quota: quota?,
                 protection: protection?,
@@ -251,6 +265,20 @@ impl MemberArgs {
 }
 
 impl ServiceArgs {
+    fn unreachable(&self, checks: &mut Checks) -> Option<Unreachable> {
+        let flag = "--unreachable";
+        let answer = Unreachable::read(&self.unreachable);
+        if answer.is_none() {
+            let value = format_args!("{:?}", self.unreachable);
+            checks.wrong(flag, value, "must be keep, standby or withdraw-after=10m");
+        }
+        if self.provider_ttl.is_some() && answer.is_some_and(|answer| answer != Unreachable::Keep) {
+            let value = format_args!("{:?}", self.unreachable);
+            checks.wrong(flag, value, "contradicts --provider-ttl; give one of them");
+        }
+        answer
+    }
+
     fn quota(&self, checks: &mut Checks) -> Option<Quota> {
         let exports = at_least_one(checks, "--max-member-exports", &self.max_member_exports);
         let of_metadata = &self.max_member_exported_mib;
@@ -338,6 +366,7 @@ mod tests {
             "--write-conflict-pause=never",
             "--service-grace=soon",
             "--provider-ttl=never",
+            "--unreachable=drop",
             "--max-member-exports=0",
             "--max-member-exported-mib=much",
             "--leader-elect=true",
@@ -354,6 +383,7 @@ mod tests {
             "--write-conflict-pause",
             "--service-grace",
             "--provider-ttl",
+            "--unreachable",
             "--max-member-exports",
             "--max-member-exported-mib",
         ] {

@@ -262,6 +262,11 @@ impl Controller {
         self.look_up_binding(key, now.instant);
         let index = &mut self.parts.index;
         index.note_gaps(key, outcome.gaps, now);
+        if index.note_tiers(key, outcome.tiers) {
+            let counts = index.tiers().counts().into_iter();
+            self.parts.metrics.consumer_tiers(counts);
+        }
+        let index = &mut self.parts.index;
         for Ahead { provider, copied } in &outcome.ahead {
             index.suspect_rollback(provider, key, copied, now);
         }

@@ -23,6 +23,7 @@ use causeway_controller::watch::{self, Connect, RelistRequests};
 use causeway_controller::{failure, member, seal};
 use causeway_engine::index::Index;
 use causeway_engine::plan::Settings;
+use causeway_engine::plan::reach::STANDBY_AFTER;
 use causeway_engine::seal::Seal;
 use causeway_engine::write_queue::{WriteLimits, WriteQueue};
 use clap::Parser as _;
@@ -188,6 +189,8 @@ fn settings(config: &Config, seal: Option<Seal>) -> Settings {
         protection: config.protection.clone(),
         service_grace: config.service_grace,
         provider_ttl: config.provider_ttl,
+        unreachable: config.unreachable,
+        standby_after: STANDBY_AFTER,
         publish_exports: config.publish_exports,
         quota: config.quota,
         seal,

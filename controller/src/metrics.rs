@@ -29,6 +29,8 @@ pub struct Metrics {
     member_state: Family<StateLabels, Gauge>,
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
     deletions_suspended: Family<ClusterLabels, Gauge>,
+    consumer_tier: Family<TierLabels, Gauge>,
+    tiers_shown: Arc<Mutex<BTreeSet<TierLabels>>>,
     leader: Gauge,
     hub_watch_up: Family<ResourceLabels, Gauge>,
     unreadable: Counter,
@@ -76,6 +78,12 @@ struct ClusterLabels {
     cluster: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct TierLabels {
+    cluster: String,
+    tier: String,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResourceLabels {
     resource: String,
@@ -99,6 +107,8 @@ impl Default for Metrics {
             member_state: Family::default(),
             member_last_event: Family::default(),
             deletions_suspended: Family::default(),
+            consumer_tier: Family::default(),
+            tiers_shown: Arc::default(),
             leader: Gauge::default(),
             hub_watch_up: Family::default(),
             unreadable: Counter::default(),
@@ -154,6 +164,11 @@ impl Metrics {
             "deletions_suspended",
             "Objects that a list lacks and that are kept until a second list lacks them too",
             self.deletions_suspended.clone(),
+        );
+        registry.register(
+            "consumer_tier",
+            "Services of which this is the farthest tier that the consumer uses",
+            self.consumer_tier.clone(),
         );
         registry.register("leader", "Whether this process writes", self.leader.clone());
         registry.register(
@@ -247,6 +262,30 @@ impl Metrics {
         self.deletions_suspended.get_or_create(&labels).set(count);
     }
 
+    /// So many services does each consumer get by each farthest tier; of others nothing is shown any more.
+    pub fn consumer_tiers<'a>(
+        &self,
+        counts: impl Iterator<Item = ((&'a ClusterName, String), usize)>,
+    ) {
+        let mut shown = self
+            .tiers_shown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *shown);
+        for ((cluster, tier), count) in counts {
+            let labels = TierLabels {
+                cluster: cluster.to_string(),
+                tier,
+            };
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            self.consumer_tier.get_or_create(&labels).set(count);
+            shown.insert(labels);
+        }
+        for gone in before.difference(&shown) {
+            self.consumer_tier.remove(gone);
+        }
+    }
+
     /// The watch of a resource of the hub is connected, or is not.
     pub fn hub_watch(&self, resource: &str, up: bool) {
         let labels = ResourceLabels {
@@ -321,6 +360,8 @@ mod tests {
         metrics.member_state(member1, Connectivity::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
         metrics.deletions_suspended("member1", 12);
+        metrics.consumer_tiers([((member1, "local".to_owned()), 9)].into_iter());
+        metrics.consumer_tiers([((member1, "region".to_owned()), 3)].into_iter());
         metrics.leader(true);
         let text = shown(&metrics);
         let lines = [
@@ -335,6 +376,7 @@ mod tests {
             r#"causeway_controller_member_state{cluster="member1",state="syncing"} 0"#,
             r#"causeway_controller_member_last_event_timestamp_seconds{cluster="member1"} 1.5"#,
             r#"causeway_controller_deletions_suspended{cluster="member1"} 12"#,
+            r#"causeway_controller_consumer_tier{cluster="member1",tier="region"} 3"#,
             "causeway_controller_leader 1",
             "causeway_controller_unreadable_objects_total 0",
         ];
@@ -344,6 +386,7 @@ mod tests {
                 "{line} is not in\n{text}"
             );
         }
+        assert!(!text.contains(r#"tier="local""#), "{text}");
     }
 
     #[test]

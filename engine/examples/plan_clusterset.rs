@@ -234,13 +234,12 @@ fn settings() -> Settings {
     Settings {
         protection: Protection::new(DEFAULT_NAMESPACE, []),
         service_grace: Duration::from_secs(300),
-        provider_ttl: None,
-        publish_exports: false,
         quota: Quota {
             exports: usize::MAX,
             metadata: usize::MAX,
         },
         seal: Some(Seal::new(b"the hub's")),
+        ..Settings::default()
     }
 }
 

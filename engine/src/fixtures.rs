@@ -24,7 +24,6 @@ use self::objects::{Kind, NAMESPACE, Object};
 use self::server::Server;
 use crate::diff::{Ahead, Diff, Moment, diff};
 use crate::index::Index;
-use crate::index::quota::Quota;
 use crate::model::{
     Dispatch, Failure, FailureKind, HubEvent, Item, Lane, MemberEvent, MemberState, ObjectEvent,
     Signal, TimePoint, Write, WriteResult,
@@ -90,10 +89,9 @@ pub(crate) fn env() -> Environment {
         settings: Settings {
             protection: Protection::new(DEFAULT_NAMESPACE, []),
             service_grace: GRACE,
-            provider_ttl: None,
             publish_exports: false,
-            quota: Quota::default(),
             seal: Some(Seal::new(b"the hub's")),
+            ..Settings::default()
         },
         hub: Server::new("hub"),
         members: BTreeMap::new(),
@@ -355,6 +353,7 @@ impl Environment {
                         &mut self.copy_cache,
                     );
                     self.index.gaps.note(key, outcome.gaps, now);
+                    self.index.note_tiers(key, outcome.tiers);
                     for Ahead { provider, copied } in &outcome.ahead {
                         self.index.suspect_rollback(provider, key, copied, now);
                     }

@@ -6,6 +6,7 @@
 //! the same cluster, and what was known stays known while a member cannot be reached.
 
 pub mod clusterset;
+mod failover;
 pub mod finalizers;
 pub mod gaps;
 pub mod hub;
@@ -15,6 +16,7 @@ mod others;
 pub mod quota;
 mod recorded_sources;
 pub mod service;
+pub mod tiers;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -25,6 +27,7 @@ use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 use self::gaps::Gaps;
 use self::hub::{Hub, McsView};
 use self::member::{Configuration, DerivedRefusal, Member};
+use self::tiers::{TierNotes, TiersOfService};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::{
     Ack, Failure, FailureKind, Generation, HubEvent, Item, Lane, MemberEvent, MemberState,
@@ -39,6 +42,8 @@ pub struct Index {
     pub(crate) members: BTreeMap<ClusterName, Member>,
     /// What consumers lack of services that Karmada manages.
     pub(crate) gaps: Gaps,
+    /// Which tiers carry services in their consumers.
+    pub(crate) tiers: TierNotes,
     marked: HashMap<Item, Priority>,
     second_lists: HashSet<Lane>,
 }
@@ -63,6 +68,7 @@ impl Index {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
             gaps: Gaps::default(),
+            tiers: TierNotes::default(),
             marked: HashMap::new(),
             second_lists: HashSet::new(),
         }
@@ -87,6 +93,16 @@ impl Index {
     pub fn note_confirmed_gone(&mut self, key: ServiceKey) {
         self.hub.evidence.confirmed_gone.insert(key.clone());
         self.mark(Item::Service(key));
+    }
+
+    /// Notes which tiers carry a service in its consumers; whether that is news.
+    pub fn note_tiers(&mut self, key: &ServiceKey, tiers: TiersOfService) -> bool {
+        self.tiers.note(key, tiers)
+    }
+
+    /// Which tiers carry services in their consumers.
+    pub fn tiers(&self) -> &TierNotes {
+        &self.tiers
     }
 
     /// Nothing is left of the service.

@@ -9,31 +9,35 @@ mod desired;
 pub mod exposure;
 pub mod placement;
 pub mod publish;
+pub mod reach;
 pub mod release;
 pub mod service;
 mod settings;
 pub mod status;
+pub mod tiers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::api::ownership::NATIVE_OWNER;
-use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey};
+use causeway::domain::{ClusterName, ExposureType, MultiClusterService, ServiceKey, Unreachable};
 
 pub use self::copy::CopyCache;
 use self::copy::{DesiredCopies, Outcomes, Provider};
 pub use self::desired::{Beside, Desired, DesiredMember, Members, Problem, ProblemKind};
 use self::exposure::Exposed;
 use self::placement::{Placement, Roles};
+use self::reach::{Reach, is_unused};
 use self::release::Release;
 use self::service::DesiredService;
 pub use self::settings::Settings;
 pub use self::status::TTL_EXPIRED;
+use self::tiers::Tiers;
 use crate::index::Index;
 use crate::index::gaps::Gap;
 use crate::index::hub::McsView;
 use crate::index::hub::manager::Manager;
 use crate::index::member::Member;
-use crate::index::service::ServiceView;
+use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
 
@@ -101,6 +105,7 @@ fn native(
             let exposed = exposure::expose(index, settings.service_grace, key, spec, now);
             let plan = Native {
                 index,
+                settings,
                 key,
                 mcs,
                 exposed: &exposed,
@@ -130,9 +135,25 @@ fn untouched(kind: ProblemKind, message: String) -> Desired {
     }
 }
 
+/// What turns up while the members are planned.
+#[derive(Default)]
+struct Found {
+    gaps: BTreeSet<Gap>,
+    again_at: Option<TimePoint>,
+}
+
+/// The hub's Service, the owner, the providers, and the tiers that a consumer makes of them.
+type Parties<'a> = (
+    &'a ServiceView,
+    &'a str,
+    &'a [Provider<'a>],
+    Option<&'a Tiers>,
+);
+
 /// What the plan of a MultiClusterService of type CrossCluster depends on.
 struct Native<'a> {
     index: &'a Index,
+    settings: &'a Settings,
     key: &'a ServiceKey,
     mcs: &'a McsView,
     exposed: &'a Exposed,
@@ -150,12 +171,23 @@ impl Native<'_> {
         outcomes: &mut Outcomes,
     ) -> Desired {
         let placement = placement::place(self.index, spec);
-        let mut gaps = BTreeSet::new();
+        let reach = self.reach(&placement, now);
+        let mut found = Found {
+            again_at: self
+                .exposed
+                .again_at
+                .into_iter()
+                .chain(reach.again_at)
+                .min(),
+            ..Found::default()
+        };
         let members = match &self.exposed.state {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
             exposure::State::Service(service) => {
-                Members::Wanted(self.desired_members(service, &placement, &mut gaps, outcomes))
+                let parties = (&placement, &reach);
+                let members = self.desired_members(service, parties, now, &mut found, outcomes);
+                Members::Wanted(members)
             }
         };
         let exposed = self.exposed.ports.iter();
@@ -164,24 +196,51 @@ impl Native<'_> {
             exposed: exposed.map(|shape| shape.port.clone()).collect(),
             problem: self.exposed.problem.clone(),
             placement,
-            again_at: self.exposed.again_at,
+            reach,
+            again_at: found.again_at,
             ..Desired::default()
         };
         match work {
-            Some(work) => beside::say(self.index, self.key, work, desired, gaps, now),
+            Some(work) => beside::say(self.index, self.key, work, desired, found.gaps, now),
             None => desired,
         }
+    }
+
+    /// What the service asks for when its providers cannot be reached; nothing of one that Karmada carries.
+    fn reach(&self, placement: &Placement, now: TimePoint) -> Reach {
+        let answer = self.answer();
+        let answer = answer.or_else(|| self.beside_karmada.then_some(Unreachable::Keep));
+        let providers = placement.providers();
+        Reach::of(self.index, self.settings, answer, providers, now)
+    }
+
+    fn answer(&self) -> Option<Unreachable> {
+        self.mcs
+            .failover
+            .unreachable
+            .filter(|_| !self.beside_karmada)
     }
 
     fn desired_members(
         &self,
         hub_service: &ServiceView,
-        placement: &Placement,
-        gaps: &mut BTreeSet<Gap>,
+        (placement, reach): (&Placement, &Reach),
+        now: TimePoint,
+        found: &mut Found,
         outcomes: &mut Outcomes,
     ) -> BTreeMap<ClusterName, DesiredMember> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
-        let providers = providers(self.index, self.key, placement, self.exposed);
+        let providers = self.providers(placement, reach);
+        // A headless Service has no proxy that chooses, and beside Karmada its slices are used.
+        let chooses = hub_service.shape.kind != ServiceKind::Headless && !self.beside_karmada;
+        let request = tiers::Request {
+            index: self.index,
+            key: self.key,
+            path: Path::Native,
+            preference: self.mcs.failover.preference.as_ref().filter(|_| chooses),
+            unreachable: &reach.standby,
+            providers: &providers,
+        };
         let targets = placement.targets.iter();
         let staying = targets.filter(|(name, _)| !self.index.hub.is_leaving(name));
         let mut members = BTreeMap::new();
@@ -189,12 +248,17 @@ impl Native<'_> {
             let Some(member) = self.index.members.get(name) else {
                 continue;
             };
-            let parties = (hub_service, &*owner, &*providers);
+            let tiers = roles
+                .consumer
+                .then(|| request.of_consumer(name, member, now));
+            let (tiers, again_at) = tiers.flatten().unzip();
+            found.again_at = found.again_at.into_iter().chain(again_at.flatten()).min();
+            let parties = (hub_service, &*owner, &*providers, tiers.as_ref());
             let mut desired = self.desired_member((name, member), *roles, parties, outcomes);
             if self.beside_karmada && roles.consumer {
-                let found = beside::give_way(&mut desired, (name, member), self.key, &providers);
+                let gaps = beside::give_way(&mut desired, (name, member), self.key, &providers);
                 let is_known = self.index.member_state(name) == MemberState::Synced;
-                gaps.extend(found.into_iter().filter(|_| is_known));
+                found.gaps.extend(gaps.into_iter().filter(|_| is_known));
             }
             members.insert(name.clone(), desired);
         }
@@ -205,7 +269,7 @@ impl Native<'_> {
         &self,
         (name, member): (&ClusterName, &Member),
         roles: Roles,
-        (hub_service, owner, providers): (&ServiceView, &str, &[Provider<'_>]),
+        (hub_service, owner, providers, tiers): Parties<'_>,
         outcomes: &mut Outcomes,
     ) -> DesiredMember {
         let (index, key, exposed) = (self.index, self.key, self.exposed);
@@ -236,6 +300,7 @@ impl Native<'_> {
             ports: &ports,
             traffic_distribution: service.traffic_distribution(observed),
             release: Release::of(member),
+            tiers,
         };
         let others = providers.iter().filter(|provider| provider.name != name);
         let copies = match &service {
@@ -251,29 +316,21 @@ impl Native<'_> {
             problem,
         }
     }
-}
 
-fn providers<'a>(
-    index: &'a Index,
-    key: &ServiceKey,
-    placement: &'a Placement,
-    exposed: &Exposed,
-) -> Vec<Provider<'a>> {
-    let used = placement
-        .providers()
-        .filter(|name| index.unused(name).is_none());
-    let provider = |name| {
-        let member = index.members.get(name);
-        let member = member.filter(|member| member.sources_are_known());
-        let service = member.and_then(|member| member.service(key));
-        let exposed = || exposed.ports.iter().map(|shape| shape.port.clone());
-        Provider {
-            name,
-            member,
-            ports: service.map_or_else(|| exposed().collect(), ServiceView::ports),
-            ranges: index.hub.ranges(name),
-        }
-    };
-    let suspected = index.hub.evidence.suspected_clusters().iter();
-    used.chain(suspected).map(provider).collect()
+    fn providers<'p>(&'p self, placement: &'p Placement, reach: &Reach) -> Vec<Provider<'p>> {
+        let (index, answer) = (self.index, self.answer());
+        let used = placement
+            .providers()
+            .filter(|name| !is_unused(index, answer, name) && !reach.withdrawn.contains(*name));
+        let provider = |name| {
+            let member = index.members.get(name);
+            let member = member.filter(|member| member.sources_are_known());
+            let service = member.and_then(|member| member.service(self.key));
+            let exposed = || self.exposed.ports.iter().map(|shape| shape.port.clone());
+            let ports = service.map_or_else(|| exposed().collect(), ServiceView::ports);
+            Provider::new(name, member, ports, index.hub.ranges(name))
+        };
+        let suspected = index.hub.evidence.suspected_clusters().iter();
+        used.chain(suspected).map(provider).collect()
+    }
 }

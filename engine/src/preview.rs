@@ -10,6 +10,7 @@ use crate::diff::{Moment, diff};
 use crate::index::Index;
 use crate::lists::{HubLists, MemberLists, Members};
 use crate::model::{Lane, Operation, TimePoint};
+use crate::plan::tiers::HOLD;
 use crate::plan::{CopyCache, Settings, plan};
 
 /// How often writes lead to more writes: a namespace, then a Service, then its copies, then what is withdrawn for them.
@@ -26,7 +27,11 @@ pub fn preview(
     hub.multi_cluster_services.iter_mut().for_each(identify);
     let mut cache = CopyCache::default();
     for _ in 0..ROUNDS {
-        let index = Index::of_lists(&hub, &members, now);
+        let mut index = Index::of_lists(&hub, &members, now);
+        // What is given up only after a while is given up too.
+        let noted = plan(&index, settings, key, now, &mut cache).tiers();
+        index.note_tiers(key, noted);
+        let now = now.after(HOLD);
         let desired = plan(&index, settings, key, now, &mut cache);
         let moment = Moment { now, busy: false };
         let mut changed = false;

@@ -11,6 +11,7 @@ use crate::index::Index;
 use crate::index::gaps::Gap;
 use crate::index::hub::{ClusterView, McsView};
 use crate::index::member::{Member, NamespaceState};
+use crate::index::tiers::TiersOfService;
 use crate::model::slice::Path;
 use crate::model::{Item, Lane, ObjectId, Operation, TimePoint, Write, status_patch};
 use crate::plan::clusterset::conditions;
@@ -32,6 +33,8 @@ pub struct Outcome {
     pub ahead: Vec<Ahead>,
     /// What consumers lack of a service that Karmada manages: to be noted, for it is reported only if it lasts.
     pub gaps: BTreeSet<Gap>,
+    /// Which tiers carry the service in its consumers: to be noted, for a farther one is given up only after a while.
+    pub tiers: TiersOfService,
     /// Nothing is left to be written into any member.
     pub settled: bool,
 }
@@ -124,6 +127,7 @@ impl Outcome {
             look_up: diff.look_up,
             ahead: std::mem::take(&mut diff.ahead),
             gaps: beside.flat_map(|beside| beside.gaps.clone()).collect(),
+            tiers: desired.tiers(),
             settled: false,
         }
     }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use causeway::api::condition::reason;
 use causeway_engine::fight::{Fight, conflict_text};
+use causeway_engine::index::member::Member;
 use causeway_engine::model::slice::Path;
 use causeway_engine::model::{
     Dispatch, Failure, Item, Lane, MemberState, ObjectEvent, ObjectId, Priority, Write, WriteResult,
@@ -186,6 +187,20 @@ impl Controller {
                 let export = member.and_then(|member| member.export(key));
                 let uid = export.map(|export| &*export.uid);
                 let about = about(version.api_version(), "ServiceExport", uid);
+                match fleet.client(name) {
+                    Some(client) => (lane.clone(), client, about),
+                    None => return,
+                }
+            }
+            (ObjectId::Slice(id), Lane::Member(name)) if id.path == Path::Clusterset => {
+                let member = index.member(name);
+                let served = member.and_then(Member::imports_followed);
+                let import = member.and_then(|member| member.import(key));
+                let (Some(served), Some(import)) = (served, import) else {
+                    return;
+                };
+                let version = served.version.api_version();
+                let about = about(version, "ServiceImport", Some(&*import.uid));
                 match fleet.client(name) {
                     Some(client) => (lane.clone(), client, about),
                     None => return,

@@ -3,13 +3,14 @@
 //! A copy is deleted where it is not wanted and nothing holds it: its provider is known to be without the source, as
 //! [`crate::evidence`] has it, or the hub is known to want it no more.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 
 use super::{Ahead, Target, observed};
 use crate::model::slice::{CopiedSlice, Path, Uid};
-use crate::model::{Operation, SliceId, Write};
+use crate::model::{ObjectEvent, Operation, SliceId, Write};
 use crate::plan::copy::{DesiredCopies, Fit, WantedCopy};
 
 impl<'a> Target<'a> {
@@ -21,6 +22,7 @@ impl<'a> Target<'a> {
         ahead: &mut Vec<Ahead>,
     ) -> Vec<Write> {
         let mut writes = Vec::new();
+        let mut told = BTreeSet::new();
         for (name, wanted) in &desired.wanted {
             let id = slice_id(self.key, path, name);
             match self.member.copy(self.key, name) {
@@ -37,7 +39,10 @@ impl<'a> Target<'a> {
                     Fit::Differs => {
                         let (uid, resource_version) =
                             (&known.view.uid, known.view.resource_version);
-                        writes.push(Write::new(replace(id, wanted, uid, resource_version)));
+                        let write = Write::new(replace(id, wanted, uid, resource_version));
+                        let change = self.change(desired, wanted, known.view.standby);
+                        let is_news = |change: &ObjectEvent| told.insert(change.note.clone());
+                        writes.push(write.telling(change.filter(is_news)));
                     }
                 },
             }
@@ -48,6 +53,17 @@ impl<'a> Target<'a> {
             }
         }
         writes
+    }
+
+    /// What is to be told of a copy that becomes standby, or ready.
+    fn change(
+        &self,
+        desired: &DesiredCopies,
+        wanted: &WantedCopy,
+        was_standby: bool,
+    ) -> Option<ObjectEvent> {
+        let tiers = desired.tiers.as_ref()?;
+        tiers.change(self.name, wanted.provider(), was_standby)
     }
 
     /// A copy that lost its labels is causeway's still if it was made for the same owner: nobody else would keep it up. Whatever

@@ -13,8 +13,9 @@ use super::observed::HeldSlice;
 use super::reported::quoted;
 use super::{ConsumerState, Diagnosis, EndpointState, Reason};
 use crate::model::slice::{Path, SourceEndpoint, SourceSlice};
-use crate::plan::copy::{Fit, PassedOver, PortGap, PortGaps, WantedCopy, copy_name};
+use crate::plan::copy::{Fit, PassedOver, PortGap, PortGaps, Standing, WantedCopy, copy_name};
 use crate::plan::service::ServiceProblem;
+use crate::plan::tiers::TierState;
 
 /// An endpoint of a provider's slice, and a consumer.
 #[derive(Clone, Copy)]
@@ -119,7 +120,7 @@ impl<'a> Place<'a> {
         }
         let name = self.copy_name();
         let Some(wanted) = copies.wanted.get(&name) else {
-            return Err(self.undecided());
+            return Err(self.not_preferred().unwrap_or_else(|| self.undecided()));
         };
         match wanted.refusal(self.endpoint) {
             Some(refusal) => Err(self.refused(&refusal)),
@@ -264,11 +265,14 @@ impl<'a> Place<'a> {
             .member(provider)
             .is_some_and(|one| one.reason == Reason::MemberUnreachable)
         {
-            return kept(provider, consumer);
+            return match copy.standby {
+                true => unreachable(provider, consumer),
+                false => kept(provider, consumer),
+            };
         }
         let known = copy.endpoints.get(&self.addresses()).copied();
         let is_older = copy.source.as_ref() != Some(&self.source.version);
-        if known != Some(self.is_ready()) && is_older {
+        if !copy.standby && known != Some(self.is_ready()) && is_older {
             let message =
                 format!("{consumer} has it as it was before the last change in {provider}");
             return Diagnosis::new(Reason::Progressing, message).fix(self.wait());
@@ -294,9 +298,68 @@ impl<'a> Place<'a> {
             return self.port_gap(gap, &gaps);
         }
         match self.is_ready() {
-            true => Diagnosis::new(Reason::Copied, format!("{consumer} has it")),
+            true => self.in_its_tier(copy, wanted),
             false => self.unready(),
         }
+    }
+
+    /// What is to be said of a ready endpoint that is where it should be, where providers are not all alike.
+    fn in_its_tier(&self, copy: &HeldSlice, wanted: &WantedCopy) -> Diagnosis {
+        let (provider, consumer) = (self.provider, self.consumer);
+        let has_it = Diagnosis::new(Reason::Copied, format!("{consumer} has it"));
+        let copies = self.exposure.desired(consumer);
+        let Some(tiers) = copies.and_then(|copies| copies.tiers.as_ref()) else {
+            return has_it;
+        };
+        let is_standby = wanted.standing() != Standing::Ready;
+        if is_standby != copy.standby {
+            let to_be = if is_standby {
+                "a standby endpoint"
+            } else {
+                "ready"
+            };
+            let message = format!("{consumer} has it, and it is to be {to_be} there");
+            return Diagnosis::new(Reason::Progressing, message).fix(self.wait());
+        }
+        let name = tiers
+            .tier_of(provider)
+            .map(TierState::name)
+            .unwrap_or_default();
+        match (is_standby, tiers.place(provider.as_str())) {
+            (true, None) => Diagnosis::new(Reason::Standby, tiers.why_unreachable(provider)),
+            (true, Some(_)) => {
+                let by = match tiers.uses_standby {
+                    true => "used where no other is ready",
+                    false => {
+                        "not ready until the controller promotes it, for the cluster uses no standby endpoints"
+                    }
+                };
+                let message = format!("prefer: {}; {name} is {by}", tiers.why_standby());
+                Diagnosis::new(Reason::Standby, message)
+            }
+            (false, Some(place)) if place > 0 => {
+                let message = format!("prefer: {name} is used, for {}", tiers.why_promoted());
+                Diagnosis::new(Reason::Promoted, message)
+            }
+            (false, _) => has_it,
+        }
+    }
+
+    /// No tier of the consumer takes the provider.
+    fn not_preferred(&self) -> Option<Diagnosis> {
+        let copies = self.exposure.desired(self.consumer)?;
+        let tiers = copies.tiers.as_ref()?;
+        let standing = tiers.standing(self.provider);
+        let words: Vec<_> = tiers.all.iter().map(TierState::name).collect();
+        let (provider, consumer) = (self.provider, self.consumer);
+        let message = format!(
+            "{provider} is in none of the tiers of {consumer} (prefer: {})",
+            words.join(", ")
+        );
+        let remedy = "add any, or cluster/NAME, to the annotation mcs.causeway.dev/prefer";
+        standing
+            .is_none()
+            .then(|| Diagnosis::new(Reason::NotPreferred, message).fix(remedy))
     }
 
     /// What is to be said of an endpoint that a copy holds and the plan does not want, or leaves alone.
@@ -428,6 +491,13 @@ impl<'a> Place<'a> {
             key.name, key.namespace
         )
     }
+}
+
+/// A provider cannot be reached, and its endpoints are standby endpoints for that.
+fn unreachable(provider: &ClusterName, consumer: &ClusterName) -> Diagnosis {
+    let message =
+        format!("{provider} cannot be reached; {consumer} uses it where no other is ready");
+    Diagnosis::new(Reason::Standby, message)
 }
 
 /// A consumer keeps what a provider gave before.

@@ -15,6 +15,8 @@ pub(super) struct HeldSlice {
     pub(super) provider: String,
     /// The version of the provider's slice that it was made from, where it says so.
     pub(super) source: Option<SourceVersion>,
+    /// Whether its endpoints are standby endpoints.
+    pub(super) standby: bool,
     /// Each endpoint by its addresses, and whether it is ready.
     pub(super) endpoints: BTreeMap<Vec<IpAddr>, bool>,
 }
@@ -42,6 +44,7 @@ impl Facts<'_> {
                     name: slice.metadata.name.clone()?,
                     provider: copy.source_cluster?.to_string(),
                     source: copy.source,
+                    standby: copy.standby,
                     endpoints: endpoints(slice),
                 })
             }
@@ -58,6 +61,7 @@ impl Facts<'_> {
             name: name.to_string(),
             provider: theirs.provider.to_string(),
             source: None,
+            standby: false,
             endpoints: of_source(&theirs.slice),
         });
         slices.collect()

@@ -23,6 +23,12 @@ pub enum Reason {
     Own,
     /// The consumer has it; it gets no traffic for it is not ready.
     NotReady,
+    /// The consumer has it as a standby endpoint: nearer ones are ready, or its provider cannot be reached.
+    Standby,
+    /// The consumer uses it because nearer tiers have too few ready endpoints.
+    Promoted,
+    /// No tier of the consumer's takes the provider.
+    NotPreferred,
     /// The consumer has what the provider gave last.
     Kept,
     /// The consumer has it, in Karmada's own slice.
@@ -149,6 +155,9 @@ impl Reason {
             Self::Copied
                 | Self::Own
                 | Self::NotReady
+                | Self::Standby
+                | Self::Promoted
+                | Self::NotPreferred
                 | Self::Kept
                 | Self::CopiedByKarmada
                 | Self::ManagedByKarmada

@@ -7,9 +7,11 @@ use causeway::api::multicluster::{
     ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
 };
 use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
+use causeway::domain::{Failover, FieldErrors};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
+use super::failover::failover;
 use crate::model::slice::Path;
 
 /// A ServiceExport of a member.
@@ -33,6 +35,10 @@ pub struct ExportView {
     pub owner: Option<Box<str>>,
     /// What it says.
     pub spec: ServiceExportSpec,
+    /// What its annotations ask for.
+    pub failover: Failover,
+    /// What is wrong in its annotations, and is passed over.
+    pub misread: FieldErrors,
     /// The conditions that its status holds.
     pub conditions: Vec<Condition>,
 }
@@ -70,7 +76,10 @@ impl ExportView {
     /// Reads an export from the wire; `None` for one without an identity, which no API server sends.
     pub fn read(export: &ServiceExport) -> Option<Self> {
         let meta = &export.metadata;
+        let (failover, misread) = failover(meta);
         Some(Self {
+            failover,
+            misread,
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),

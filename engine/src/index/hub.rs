@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use causeway::api::{self, ownership};
-use causeway::domain::{ClusterName, FieldErrors, MultiClusterService, Ranges, ServiceKey};
+use causeway::domain::{
+    ClusterName, Failover, FieldErrors, MultiClusterService, Ranges, ServiceKey,
+};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -20,6 +22,7 @@ pub use self::cluster::ClusterView;
 use self::exports::HubExports;
 use self::imports::HubImports;
 use self::works::Works;
+use super::failover::failover;
 use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::evidence::HubEvidence;
@@ -66,6 +69,10 @@ pub struct McsView {
     pub finalizers: Finalizers,
     /// What it asks for, or why that cannot be understood.
     pub spec: Result<MultiClusterService, FieldErrors>,
+    /// What its annotations ask for.
+    pub failover: Failover,
+    /// What is wrong in its annotations, and is passed over.
+    pub misread: FieldErrors,
     /// The conditions that its status holds.
     pub conditions: Vec<Condition>,
     /// The load balancers that its status holds.
@@ -460,10 +467,13 @@ impl McsView {
     fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {
         let meta = &object.metadata;
         let status = object.status.clone().unwrap_or_default();
+        let (failover, misread) = failover(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),
             generation: meta.generation.unwrap_or_default(),
+            failover,
+            misread,
             deleting_since: meta.deletion_timestamp.is_some().then_some(now),
             finalizers: Finalizers::read(meta),
             spec: MultiClusterService::try_from(object),

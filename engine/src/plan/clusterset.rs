@@ -16,15 +16,18 @@ pub mod precedence;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{ClusterName, ServiceKey, Unreachable};
 
 pub use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
 use self::exports::Exports;
 use self::importer::{Importer, Source};
 use self::merge::{Constituent, Merged};
 use super::copy::{Outcomes, Provider};
+use super::reach::Reach;
 use super::settings::Settings;
 use crate::index::Index;
+use crate::index::hub::manager::Importer as By;
+use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
 
 /// Plans the clusterset's part of one service.
@@ -57,17 +60,27 @@ pub(super) fn plan(
     let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
     let unknown = exports::recorded_and_unknown(index, key, &exports);
     let unsure = unknown.is_some();
+    let importer = index.hub.importer(key, now);
+    let answer = match (importer, &merged) {
+        (By::Karmada, _) => Some(Unreachable::Keep),
+        (_, Some(merged)) if !unsure => merged.shape.failover.unreachable,
+        (_, merged) => answer_meanwhile(index, key, merged.as_ref()),
+    };
+    let names = constituents.iter().map(|export| export.cluster);
+    let reach = Reach::of(index, settings, answer, names, now);
     let source = Source {
         agreed: merged.as_ref().map(|merged| &merged.shape),
         unknown: unknown.as_deref(),
-        providers: providers(index, &exports, &constituents),
-        importer: index.hub.importer(key, now),
+        providers: providers(index, &exports, &constituents, answer, &reach),
+        reach,
+        importer,
     };
-    let (imports, not_importing) = desired_imports(index, key, &source, outcomes);
+    let (imports, not_importing) = desired_imports(index, key, &source, now, outcomes);
     let karmadas = karmada::said(index, key, source.importer, &imports);
     let karmada_again_at = karmada::again_at(source.importer, &imports, now);
-    exporters.extend(unknown.into_iter().flatten());
-    let conflicts = merged.map_or_else(Vec::new, |merged: Merged<'_>| merged.conflicts);
+    let tiers_again_at = imports.values().filter_map(|import| import.again_at).min();
+    exporters.extend(unknown.iter().flatten().cloned());
+    let conflicts = merged.as_ref().map(|merged| merged.conflicts.clone());
     Clusterset {
         imports: Imports::Wanted(imports),
         not_importing,
@@ -77,10 +90,19 @@ pub(super) fn plan(
             false => exports.precedences.clone(),
         },
         exporters,
-        conflicts,
+        conflicts: conflicts.unwrap_or_default(),
         unsure,
         karmadas,
-        again_at: plan.again_at.into_iter().chain(karmada_again_at).min(),
+        again_at: [
+            plan.again_at,
+            karmada_again_at,
+            source.reach.again_at,
+            tiers_again_at,
+        ]
+        .into_iter()
+        .flatten()
+        .min(),
+        reach: source.reach,
         ..plan
     }
 }
@@ -95,11 +117,28 @@ fn concerns(index: &Index, key: &ServiceKey) -> bool {
     })
 }
 
+/// What is to become of exporters that cannot be reached while it is not known what all exports say: what imports record of it, and
+/// what is known where nothing is recorded.
+fn answer_meanwhile(
+    index: &Index,
+    key: &ServiceKey,
+    merged: Option<&Merged<'_>>,
+) -> Option<Unreachable> {
+    let imports = index
+        .members
+        .values()
+        .filter_map(|member| member.import(key));
+    let mut own = imports.filter(|import| import.path(&index.hub.uid) == Some(Path::Clusterset));
+    let recorded = own.find_map(|import| import::recorded_failover(import).unreachable);
+    recorded.or_else(|| merged?.shape.failover.unreachable)
+}
+
 /// What each member should hold, and which import nothing.
 fn desired_imports(
     index: &Index,
     key: &ServiceKey,
     source: &Source<'_>,
+    now: TimePoint,
     outcomes: &mut Outcomes,
 ) -> (
     BTreeMap<ClusterName, DesiredImport>,
@@ -120,6 +159,7 @@ fn desired_imports(
             name,
             member,
             source,
+            now,
         };
         match importer.served() {
             Ok(served) => {
@@ -139,24 +179,20 @@ fn providers<'a>(
     index: &'a Index,
     exports: &'a Exports<'_>,
     constituents: &[Constituent<'a>],
+    answer: Option<Unreachable>,
+    reach: &Reach,
 ) -> Vec<Provider<'a>> {
     let valid = constituents.iter().map(|export| {
         let member = index.members.get(export.cluster);
-        Provider {
-            name: export.cluster,
-            member: member.filter(|member| member.sources_are_known()),
-            ports: export.service.ports(),
-            ranges: index.hub.ranges(export.cluster),
-        }
+        let member = member.filter(|member| member.sources_are_known());
+        let ranges = index.hub.ranges(export.cluster);
+        Provider::new(export.cluster, member, export.service.ports(), ranges)
     });
-    let unknown = exports.unknown.iter().map(|name| Provider {
-        name,
-        member: None,
-        ports: Vec::new(),
-        ranges: Arc::default(),
-    });
+    let unknown = exports.unknown.iter();
+    let unknown = unknown.map(|name| Provider::new(name, None, Vec::new(), Arc::default()));
+    let has_expired = |name: &ClusterName| answer.is_none() && index.has_ttl_expired(name);
     let all = valid.chain(unknown);
-    all.filter(|provider| !index.has_ttl_expired(provider.name))
+    all.filter(|one| !has_expired(one.name) && !reach.withdrawn.contains(one.name))
         .collect()
 }
 

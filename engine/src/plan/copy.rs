@@ -19,8 +19,9 @@ pub(super) use self::cache::Outcomes;
 pub use self::parties::{Consumer, Origin, Provider};
 use self::passed_over::MOST_SLICES;
 pub use self::passed_over::{PassedOver, PortGaps};
-pub use self::recipe::PortGap;
 use self::recipe::Recipe;
+pub use self::recipe::{PortGap, Standing};
+use super::tiers::Tiers;
 use crate::index::member::Member;
 use crate::model::slice::{
     AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint,
@@ -71,6 +72,11 @@ impl WantedCopy {
             None if self.content == observed.content => Fit::Fits,
             _ => Fit::Differs,
         }
+    }
+
+    /// How the endpoints of its provider stand in the consumer.
+    pub fn standing(&self) -> Standing {
+        self.recipe.standing()
     }
 
     /// On whose behalf it is made, `<kind>/<uid>`.
@@ -144,6 +150,8 @@ pub struct DesiredCopies {
     pub wanted: BTreeMap<Arc<str>, WantedCopy>,
     /// The copies that stay as they are.
     pub held: Held,
+    /// The tiers of its providers; none where it uses all of them alike.
+    pub tiers: Option<Tiers>,
     /// What is not copied of its providers' endpoints.
     pub refused: BTreeMap<ClusterName, Refused>,
     /// The slices of which there is to be no copy, and why.
@@ -221,10 +229,14 @@ impl DesiredCopies {
             self.held.clusters.insert(provider.name.clone());
             return;
         };
-        let recipe = Arc::new(Recipe::new(origin, provider, consumer));
+        let standing = match consumer.tiers {
+            Some(tiers) => tiers.standing(provider.name),
+            None => Some(Standing::Ready),
+        };
+        let Some(standing) = standing else { return };
+        let recipe = Arc::new(Recipe::new(origin, provider, consumer, standing));
         let fingerprint = recipe.fingerprint();
-        let sources = || member.sources(origin.key);
-        let count = sources().count();
+        let count = member.sources(origin.key).count();
         if count > MOST_SLICES {
             self.held.clusters.insert(provider.name.clone());
             self.beyond_limit.insert(provider.name.clone());
@@ -233,16 +245,18 @@ impl DesiredCopies {
             });
             return;
         }
-        let kept = KeptByKubernetes::of(|| sources().map(|(_, source)| &**source));
-        for (name, source) in sources() {
-            if kept.says_all_of(source) {
-                self.pass_over(provider.name, name, PassedOver::Redundant);
-                continue;
-            }
-            if let Some(why) = PassedOver::of(source) {
-                self.refuse(origin.path, provider.name, name, why);
-                continue;
-            }
+        for (name, source) in candidates(member, origin.key) {
+            let source = match source {
+                Ok(source) => source,
+                Err(why @ PassedOver::Redundant) => {
+                    self.pass_over(provider.name, name, why);
+                    continue;
+                }
+                Err(why) => {
+                    self.refuse(origin.path, provider.name, name, why);
+                    continue;
+                }
+            };
             let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
             if recipe.is_behind(source) {
                 self.held.copies.insert(copy_name);
@@ -307,12 +321,30 @@ pub(super) fn copies<'a>(
     providers: impl Iterator<Item = &'a Provider<'a>>,
     outcomes: &mut Outcomes,
 ) -> DesiredCopies {
-    let mut desired = DesiredCopies::default();
+    let mut desired = DesiredCopies {
+        tiers: consumer.tiers.cloned(),
+        ..DesiredCopies::default()
+    };
     let import = origin.import.cloned().map(Arc::new);
     for provider in providers {
         desired.add_provider(origin, consumer, provider, import.as_ref(), outcomes);
     }
     desired
+}
+
+/// A provider's slices that are copied, whatever is exposed of them; why not, of the others.
+fn candidates<'a>(
+    member: &'a Member,
+    key: &ServiceKey,
+) -> impl Iterator<Item = (&'a Arc<str>, Result<&'a Arc<SourceSlice>, PassedOver>)> {
+    let kept = KeptByKubernetes::of(|| member.sources(key).map(|(_, source)| &**source));
+    member.sources(key).map(move |(name, source)| {
+        let why = match kept.says_all_of(source) {
+            true => Some(PassedOver::Redundant),
+            false => PassedOver::of(source),
+        };
+        (name, why.map_or(Ok(source), Err))
+    })
 }
 
 /// What the slices say that Kubernetes keeps of a service, where others keep some of it too: one that says nothing else (somebody

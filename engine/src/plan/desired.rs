@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use causeway::api::condition::reason;
 use causeway::domain::{ClusterName, ServicePort};
 
-use super::clusterset::Clusterset;
+use super::clusterset::{Clusterset, Imports};
 use super::copy::DesiredCopies;
 use super::placement::Placement;
+use super::reach::Reach;
 use super::service::{DesiredService, ServiceProblem};
 use crate::index::gaps::Gap;
+use crate::index::tiers::{NotedTiers, TiersOfService};
 use crate::model::TimePoint;
+use crate::model::slice::Path;
 
 /// What should be, for one service.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +28,8 @@ pub struct Desired {
     pub problem: Option<Problem>,
     /// Who provides, who consumes, and who takes no part.
     pub placement: Placement,
+    /// The providers of the MultiClusterService that cannot be reached, and what that means for it.
+    pub reach: Reach,
     /// Its current state where Karmada manages it.
     pub beside: Option<Beside>,
     /// Whether it is not known yet who manages the MultiClusterService: until then nothing is said of it.
@@ -108,6 +113,31 @@ pub struct Beside {
 }
 
 impl Desired {
+    /// Which tiers carry the service in its consumers, both ways.
+    pub fn tiers(&self) -> TiersOfService {
+        let native = match &self.members {
+            Members::Wanted(members) => Some(members.iter()),
+            Members::Untouched => None,
+        };
+        let native = native.into_iter().flatten();
+        let native = native.map(|(name, member)| (Path::Native, name, &member.copies));
+        let imports = match &self.clusterset.imports {
+            Imports::Wanted(imports) => Some(imports.iter()),
+            Imports::Untouched => None,
+        };
+        let imports = imports.into_iter().flatten();
+        let imports = imports.map(|(name, import)| (Path::Clusterset, name, &import.copies));
+        let noted = native.chain(imports).filter_map(|(path, name, copies)| {
+            let tiers = copies.tiers.as_ref()?;
+            let noted = NotedTiers {
+                farthest: tiers.carrying().last().and_then(|state| state.tier.clone()),
+                enough_since: tiers.enough_since,
+            };
+            Some(((path, name.clone()), noted))
+        });
+        noted.collect()
+    }
+
     /// What is said where Karmada manages the service; then Karmada also says how far it is, in conditions of the same types as
     /// causeway's.
     pub fn karmadas_problem(&self) -> Option<&Problem> {

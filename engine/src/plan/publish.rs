@@ -81,6 +81,7 @@ fn desired_import(
         problem: None,
         unresolved: None,
         karmadas: false,
+        again_at: None,
     })
 }
 

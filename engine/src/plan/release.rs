@@ -75,6 +75,13 @@ impl Release {
             .is_none_or(|(release, since)| release >= since)
     }
 
+    /// Whether its kube-proxy uses endpoints that serve and terminate where no other is ready: ProxyTerminatingEndpoints (KEP-1669), on
+    /// since 1.26.
+    pub fn uses_standby(self) -> bool {
+        self.0
+            .is_none_or(|release| release >= KubernetesVersion::new(1, 26))
+    }
+
     /// The traffic preference of a Service that comes closest to the one that is asked for.
     pub fn preference(self, asked: &Option<String>) -> Option<String> {
         let asked = asked

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use causeway::domain::Unreachable;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, Protection};
 
+use super::reach::STANDBY_AFTER;
 use crate::index::quota::Quota;
 use crate::seal::Seal;
 
@@ -16,6 +18,10 @@ pub struct Settings {
     pub service_grace: Duration,
     /// After how long out of reach the endpoints of a member are withdrawn; `None` for never.
     pub provider_ttl: Option<Duration>,
+    /// What becomes of the endpoints of a provider that cannot be reached, where a service does not say it.
+    pub unreachable: Unreachable,
+    /// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for.
+    pub standby_after: Duration,
     /// Whether what MultiClusterServices expose is shown to tools of the clusterset too, as ServiceExports and ServiceImports.
     pub publish_exports: bool,
     /// What one member may export.
@@ -31,6 +37,8 @@ impl Default for Settings {
             protection: Protection::new(DEFAULT_NAMESPACE, []),
             service_grace: Duration::from_secs(5 * 60),
             provider_ttl: None,
+            unreachable: Unreachable::Keep,
+            standby_after: STANDBY_AFTER,
             publish_exports: false,
             quota: Quota::default(),
             seal: None,

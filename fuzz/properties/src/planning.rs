@@ -16,7 +16,6 @@ use causeway::domain::{
 use causeway_controller::clock;
 use causeway_engine::diff::{Moment, diff};
 use causeway_engine::index::Index;
-use causeway_engine::index::quota::Quota;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use causeway_engine::model::slice::ObservedSlice;
 use causeway_engine::model::{HubEvent, Identity, MemberEvent, Signal, TimePoint};
@@ -147,10 +146,9 @@ impl Environment {
             settings: Settings {
                 protection: Protection::new("causeway-system", []),
                 service_grace: Duration::from_secs(300),
-                provider_ttl: None,
                 publish_exports: document["publish"] == json!(true),
-                quota: Quota::default(),
                 seal: Some(Seal::new(b"the hub's")),
+                ..Settings::default()
             },
             service_is_stored: false,
         };

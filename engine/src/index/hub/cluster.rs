@@ -31,6 +31,12 @@ pub struct ClusterView {
     pub export_namespaces: Option<BTreeSet<Box<str>>>,
     /// The ranges of its endpoints' addresses ([`labels::ENDPOINT_CIDRS`]).
     pub declared: Declared,
+    /// Its region, where it has one.
+    pub region: Option<Box<str>>,
+    /// Its zones.
+    pub zones: BTreeSet<Box<str>>,
+    /// Whether its data plane uses standby endpoints, as far as people know ([`labels::STANDBY`]).
+    pub uses_standby: bool,
     /// Its finalizers.
     pub finalizers: Finalizers,
     /// Since when it is terminating.
@@ -67,6 +73,14 @@ impl ClusterView {
             declared: annotation(labels::ENDPOINT_CIDRS)
                 .map(|text| Declared::read(text))
                 .unwrap_or_default(),
+            region: said(object.spec.region.as_deref()),
+            zones: object
+                .spec
+                .zones
+                .iter()
+                .filter_map(|zone| said(Some(zone)))
+                .collect(),
+            uses_standby: annotation(labels::STANDBY).is_none_or(|value| value != "false"),
             finalizers: Finalizers::read(meta),
             leaving_since: meta.deletion_timestamp.is_some().then_some(now),
             gone: false,
@@ -88,7 +102,15 @@ impl ClusterView {
             && self.withdrawn == other.withdrawn
             && self.export_namespaces == other.export_namespaces
             && self.declared == other.declared
+            && self.region == other.region
+            && self.zones == other.zones
+            && self.uses_standby == other.uses_standby
             && self.leaving_since.is_some() == other.leaving_since.is_some()
             && self.gone == other.gone
     }
+}
+
+/// A text that says something.
+fn said(text: Option<&str>) -> Option<Box<str>> {
+    text.filter(|text| !text.is_empty()).map(Into::into)
 }

@@ -40,7 +40,7 @@ const CONTENT_LABELS: [&str; 6] = [
 ];
 
 /// Annotations of a copy that causeway decides about; [`labels::SOURCE`] alone changes with every version of the source.
-const CONTENT_ANNOTATIONS: [&str; 2] = [labels::PROVISION_CLUSTER, labels::OWNER];
+const CONTENT_ANNOTATIONS: [&str; 3] = [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
 
 /// A hash of all that causeway decides about a copy: equal for what is wanted and what is stored when nothing is to be written.
 pub fn content_hash(slice: &EndpointSlice) -> ContentHash {

@@ -81,6 +81,8 @@ pub struct CopiedSlice {
     pub source_cluster: Option<DefaultAtom>,
     /// The version of the source that it was made from.
     pub source: Option<SourceVersion>,
+    /// Whether its endpoints are standby endpoints.
+    pub standby: bool,
     /// What it holds.
     pub content: ContentHash,
 }
@@ -226,6 +228,7 @@ pub(super) fn copied<'a>(
             .filter(|name| ClusterName::try_from(*name).is_ok())
             .map(DefaultAtom::from),
         source: annotation(labels::SOURCE).and_then(SourceVersion::parse),
+        standby: annotation(labels::STANDBY).is_some(),
         content,
     })
 }

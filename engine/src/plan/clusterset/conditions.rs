@@ -15,6 +15,7 @@ use super::{Clusterset, DesiredImport, Imports, merge, precedence};
 use crate::index::Index;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
+use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
 use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
 use crate::plan::copy::Refused;
@@ -73,7 +74,7 @@ impl View<'_> {
     ) -> Option<Write> {
         let version = member.exports_followed()?;
         let export = member.export(self.key)?;
-        let (conditions, events) = self.export_conditions(name, export, validity);
+        let (conditions, events) = self.export_conditions(name, member, export, validity);
         if are_same(&conditions, &export.conditions) {
             return None;
         }
@@ -86,6 +87,7 @@ impl View<'_> {
     fn export_conditions(
         &self,
         name: &ClusterName,
+        member: &Member,
         export: &ExportView,
         validity: Validity,
     ) -> (Vec<Condition>, Vec<ObjectEvent>) {
@@ -97,6 +99,9 @@ impl View<'_> {
         let mut sentence = format!("Service {} can be exported", self.key);
         if let Some(left_out) = merge::left_out(&export.spec) {
             sentence.push_str(&format!("; not exported: {left_out}"));
+        }
+        if let Some(misread) = misread(export, member.service(self.key)) {
+            sentence.push_str(&format!("; not followed: {misread}"));
         }
         let valid = self.valid(name, validity);
         let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
@@ -352,6 +357,19 @@ impl View<'_> {
             conditions,
         }
     }
+}
+
+/// What of an export's annotations is not followed: it stays exported, for a mistake in an annotation is no reason to withdraw
+/// endpoints.
+fn misread(export: &ExportView, service: Option<&ServiceView>) -> Option<String> {
+    let is_headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
+    let headless = (is_headless && export.failover.preference.is_some()).then(|| {
+        let prefer = labels::PREFER;
+        format!("{prefer}, for the Service is headless and no proxy chooses among its endpoints")
+    });
+    let misread = (!export.misread.is_empty()).then(|| export.misread.to_string());
+    let all: Vec<_> = misread.into_iter().chain(headless).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// Whether a member has exports that do not say yet that it is taken out.

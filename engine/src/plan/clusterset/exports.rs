@@ -182,6 +182,7 @@ impl<'a> Exports<'a> {
                 cluster,
                 precedence: known.precedence,
                 spec: &known.export.spec,
+                failover: &known.export.failover,
                 service: known.service?,
             })
         };

@@ -7,7 +7,7 @@ use causeway::api::labels;
 use causeway::api::multicluster::{
     CLUSTER_SET_IP, HEADLESS, ServiceImport, ServiceImportSpec, ServicePort as WirePort, Version,
 };
-use causeway::domain::{PortId, Protocol, ServiceKey, ServicePort};
+use causeway::domain::{Failover, PortId, Protocol, ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{ClientIPConfig, SessionAffinityConfig};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -40,6 +40,8 @@ pub struct OwnImport {
     pub labels: BTreeMap<String, String>,
     /// The exported annotations.
     pub annotations: BTreeMap<String, String>,
+    /// What it records of the annotations of exports.
+    pub failover: Failover,
     /// On whose behalf it is there.
     pub owner: String,
     /// Why it has no addresses, though it should have.
@@ -103,6 +105,7 @@ pub fn plan(
         spec: spec(shape, served.fields, ips, families),
         labels: shape.labels.clone(),
         annotations: shape.annotations.clone(),
+        failover: shape.failover.clone(),
         owner: owner.to_owned(),
         unready,
     };
@@ -225,7 +228,18 @@ pub fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShap
         traffic_distribution: spec.traffic_distribution.clone(),
         labels: exported(labels::EXPORTED_LABELS, &import.labels),
         annotations: exported(labels::EXPORTED_ANNOTATIONS, &import.annotations),
+        failover: merged.map_or_else(
+            || recorded_failover(import),
+            |merged| merged.failover.clone(),
+        ),
     }
+}
+
+/// What an import records of the annotations of exports.
+pub fn recorded_failover(import: &ImportView) -> Failover {
+    let annotation = |name: &str| import.annotations.get(name).map(String::as_str);
+    // Causeway wrote them; what somebody has made of them since is passed over.
+    Failover::read(annotation, &mut drop)
 }
 
 /// What a member holds of an imported service: its import says the ports, what only it bears, and what the Service that stands
@@ -253,6 +267,7 @@ pub fn record(import: Option<&ImportView>, derived: Option<&ServiceView>) -> Opt
         traffic_distribution: said.traffic_distribution.or(used.traffic_distribution),
         labels: said.labels,
         annotations: said.annotations,
+        failover: said.failover,
         ..used
     })
 }
@@ -396,6 +411,8 @@ impl OwnImport {
         };
         let mut own = self.annotations.clone();
         own.insert(labels::OWNER.to_owned(), self.owner.clone());
+        let recorded = self.failover.annotations();
+        own.extend(recorded.map(|(name, value)| (name.to_owned(), value)));
         for (annotation, all) in [
             (labels::EXPORTED_LABELS, &self.labels),
             (labels::EXPORTED_ANNOTATIONS, &self.annotations),
@@ -415,7 +432,8 @@ impl OwnImport {
     fn annotation_changes(&self, observed: &ImportView) -> BTreeMap<String, Value> {
         let own = self.own_annotations();
         let mut changes = with_removals(own, observed, labels::EXPORTED_ANNOTATIONS);
-        for annotation in [labels::EXPORTED_LABELS, labels::EXPORTED_ANNOTATIONS] {
+        let records = [labels::EXPORTED_LABELS, labels::EXPORTED_ANNOTATIONS];
+        for annotation in records.into_iter().chain(Failover::ANNOTATIONS) {
             if observed.annotations.contains_key(annotation) {
                 changes.entry(annotation.to_owned()).or_insert(Value::Null);
             }

@@ -12,11 +12,14 @@ use super::merge::ImportShape;
 use crate::index::Index;
 use crate::index::hub::manager::Importer as By;
 use crate::index::member::{DerivedRefusal, Member, NamespaceState};
+use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
 use crate::plan::copy::{self, Consumer, DesiredCopies, Origin, Outcomes, Provider};
+use crate::plan::reach::Reach;
 use crate::plan::release::Release;
 use crate::plan::service::DesiredService;
+use crate::plan::tiers::{self, Tiers};
 
 /// What is imported, as the exports say it.
 pub(super) struct Source<'a> {
@@ -26,6 +29,8 @@ pub(super) struct Source<'a> {
     pub(super) unknown: Option<&'a [ClusterName]>,
     /// Whose slices are copied.
     pub(super) providers: Vec<Provider<'a>>,
+    /// Which of them cannot be reached.
+    pub(super) reach: Reach,
     /// Who makes the imports.
     pub(super) importer: By,
 }
@@ -37,6 +42,7 @@ pub(super) struct Importer<'a> {
     pub(super) name: &'a ClusterName,
     pub(super) member: &'a Member,
     pub(super) source: &'a Source<'a>,
+    pub(super) now: TimePoint,
 }
 
 impl Importer<'_> {
@@ -120,6 +126,7 @@ impl Importer<'_> {
             problem: None,
             unresolved: None,
             karmadas: false,
+            again_at: None,
         })
     }
 
@@ -154,7 +161,9 @@ impl Importer<'_> {
         let preference = service
             .as_ref()
             .and_then(|service| service.traffic_distribution(observed));
+        let (tiers, again_at) = self.tiers(shape).unzip();
         let consumer = Consumer {
+            tiers: tiers.as_ref(),
             name: self.name,
             ports: &ports,
             traffic_distribution: preference,
@@ -179,7 +188,22 @@ impl Importer<'_> {
             problem,
             unresolved: self.unresolved(shape),
             karmadas: false,
+            again_at: again_at.flatten(),
         }
+    }
+
+    /// Which of the providers the member uses first; of what Karmada imports Karmada's slices are used.
+    fn tiers(&self, shape: &ImportShape) -> Option<(Tiers, Option<TimePoint>)> {
+        let chooses = !shape.headless && self.source.importer != By::Karmada;
+        let request = tiers::Request {
+            index: self.index,
+            key: self.key,
+            path: Path::Clusterset,
+            preference: shape.failover.preference.as_ref().filter(|_| chooses),
+            unreachable: &self.source.reach.standby,
+            providers: &self.source.providers,
+        };
+        request.of_consumer(self.name, self.member, self.now)
     }
 
     /// Names of the clusterset lead to the addresses that an import's spec says; that of a person's is the person's to write.

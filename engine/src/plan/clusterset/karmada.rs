@@ -57,6 +57,7 @@ impl Importer<'_> {
             copies,
             problem: None,
             unresolved: None,
+            again_at: None,
         })
     }
 
@@ -85,6 +86,7 @@ impl Importer<'_> {
             ports: &ports,
             traffic_distribution: theirs.traffic_distribution(observed),
             release: Release::of(self.member),
+            tiers: None,
         };
         self.copies(served, owner, &derived.name, &consumer, outcomes)
     }

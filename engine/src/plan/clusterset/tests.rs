@@ -59,14 +59,7 @@ fn derived<'a>(env: &'a Environment, cluster: &str) -> &'a Value {
 
 /// `Status Reason: message` of a condition of an export.
 fn says(env: &Environment, cluster: &str, type_: &str) -> String {
-    let export = get(env, cluster, Kind::Export, "foo").expect("an export");
-    let conditions: Vec<Condition> = match &export["status"]["conditions"] {
-        Value::Null => Vec::new(),
-        all => decode(all.clone()),
-    };
-    condition::find(&conditions, type_).map_or_else(String::new, |one| {
-        format!("{} {}: {}", one.status, one.reason, one.message)
-    })
+    env.export_says(cluster, "foo", type_)
 }
 
 fn everything(env: &Environment) -> Vec<String> {

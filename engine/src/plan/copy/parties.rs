@@ -1,13 +1,16 @@
 //! On whose behalf copies are made, from whom, and for whom.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
+use super::candidates;
 use crate::index::member::Member;
 use crate::model::slice::Path;
 use crate::plan::release::Release;
+use crate::plan::tiers::{Readiness, Tiers};
 
 /// On whose behalf copies are made.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +42,8 @@ pub struct Consumer<'a> {
     pub traffic_distribution: Option<&'a str>,
     /// Its release of Kubernetes.
     pub release: Release,
+    /// Its tiers of providers; none where it uses all of them alike.
+    pub tiers: Option<&'a Tiers>,
 }
 
 /// A provider, as far as copies of its slices are concerned.
@@ -52,4 +57,32 @@ pub struct Provider<'a> {
     pub ports: Vec<ServicePort>,
     /// Which of its addresses are copied.
     pub ranges: Arc<Ranges>,
+    readiness: OnceCell<Option<Readiness>>,
+}
+
+impl<'a> Provider<'a> {
+    /// A provider of which `member` is known.
+    pub fn new(
+        name: &'a ClusterName,
+        member: Option<&'a Member>,
+        ports: Vec<ServicePort>,
+        ranges: Arc<Ranges>,
+    ) -> Self {
+        Self {
+            name,
+            member,
+            ports,
+            ranges,
+            readiness: OnceCell::new(),
+        }
+    }
+
+    /// How many of the endpoints that it gives are ready, whatever a consumer's ports; `None` where it is not known what it provides.
+    pub fn readiness(&self, key: &ServiceKey) -> Option<Readiness> {
+        *self.readiness.get_or_init(|| {
+            let sources = self.member.map(|member| candidates(member, key));
+            let copied = sources.map(|all| all.filter_map(|(_, source)| source.ok()));
+            copied.map(|all| Readiness::of(all.map(|source| &**source), &self.ranges))
+        })
+    }
 }

@@ -26,6 +26,18 @@ pub enum PortGap {
     NotInSlice(ServicePort),
 }
 
+/// How the ready endpoints of a provider stand in a consumer. Those that are not ready at their source are used in none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// They are ready.
+    #[default]
+    Ready,
+    /// They are standby endpoints: not ready, serving and terminating. A proxy uses such where no other is ready (KEP-1669).
+    Standby,
+    /// They are not ready, for the consumer's data plane would not use standby endpoints.
+    NotReady,
+}
+
 /// What comes of making a copy of a slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
@@ -53,6 +65,7 @@ pub(super) struct Recipe {
     node_hints: bool,
     /// The consumer is the provider itself.
     at_home: bool,
+    standing: Standing,
     ranges: Arc<Ranges>,
 }
 
@@ -61,6 +74,7 @@ impl Recipe {
         origin: &Origin<'_>,
         provider: &Provider<'_>,
         consumer: &Consumer<'_>,
+        standing: Standing,
     ) -> Self {
         let (preference, release) = (consumer.traffic_distribution, consumer.release);
         Self {
@@ -76,6 +90,7 @@ impl Recipe {
             zone_hints: preference.is_some() && release.stores(Field::ZoneHints),
             node_hints: preference == Some("PreferSameNode") && release.stores(Field::NodeHints),
             at_home: provider.name == consumer.name,
+            standing,
             ranges: provider.ranges.clone(),
         }
     }
@@ -83,6 +98,10 @@ impl Recipe {
     /// The provider whose slices are copied.
     pub(super) fn provider(&self) -> &ClusterName {
         &self.provider
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        self.standing
     }
 
     pub(super) fn owner(&self) -> &str {
@@ -210,11 +229,14 @@ impl Recipe {
             labels.push((labels::MULTICLUSTER_SERVICE_NAME, name));
         }
         let labels = labels.into_iter();
-        let annotations = [
+        let mut annotations = vec![
             (labels::PROVISION_CLUSTER, self.provider.to_string()),
             (labels::OWNER, self.owner.to_string()),
             (labels::SOURCE, source.version.to_string()),
         ];
+        if self.standing != Standing::Ready {
+            annotations.push((labels::STANDBY, "true".to_owned()));
+        }
         ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(self.key.namespace.to_string()),
@@ -226,8 +248,9 @@ impl Recipe {
             owner_references: import.map(|import| vec![import.clone()]),
             annotations: Some(
                 annotations
+                    .into_iter()
                     .map(|(name, value)| (name.to_owned(), value))
-                    .into(),
+                    .collect(),
             ),
             ..ObjectMeta::default()
         }
@@ -253,7 +276,7 @@ impl Recipe {
 
     /// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
     fn endpoint(&self, source: &SourceEndpoint<'_>) -> Endpoint {
-        let [ready, serving, terminating] = source.conditions;
+        let [ready, serving, terminating] = self.standing.conditions(source.conditions);
         let node = source.node.filter(|_| self.at_home);
         Endpoint {
             addresses: source
@@ -281,6 +304,19 @@ impl Recipe {
         EndpointHints {
             for_zones: self.zone_hints.then(|| vec![ForZone { name: zone }]),
             for_nodes: self.node_hints.then(|| vec![ForNode { name: node }]),
+        }
+    }
+}
+
+impl Standing {
+    /// Ready, serving and terminating of a copy's endpoint, by those of its source.
+    fn conditions(self, source: [Option<bool>; 3]) -> [Option<bool>; 3] {
+        let [ready, _, terminating] = source;
+        match (self, ready) {
+            (Self::Ready, _) => source,
+            (Self::Standby, None | Some(true)) => [Some(false), Some(true), Some(true)],
+            // One that terminates and still serves would be used beside the standby endpoints.
+            (Self::Standby | Self::NotReady, _) => [Some(false), Some(false), terminating],
         }
     }
 }

@@ -3,18 +3,23 @@
 use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, TRUE, reason};
+use causeway::api::labels;
 use causeway::domain::{ClusterName, ExposureType};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
 use crate::index::Unused;
+use crate::index::service::ServiceKind;
 use crate::model::propagation::advice;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
+use crate::plan::reach::is_unused;
 use crate::plan::{Members, Problem};
 
 /// What is said of a provider whose endpoints are not used any more.
 pub const TTL_EXPIRED: &str = "out of reach for longer than --provider-ttl";
+/// The same, where the service itself asks for it.
+const WITHDRAWN: &str = "out of reach for longer than withdraw-after";
 
 impl View<'_> {
     /// The first condition that does not hold decides, a kept one included. While anything is under way, Ready is not
@@ -98,21 +103,28 @@ impl View<'_> {
     /// The providers whose endpoints are used.
     fn used(&self) -> impl Iterator<Item = &ClusterName> {
         let providers = self.desired.placement.providers();
-        providers.filter(|name| self.index.unused(name).is_none())
+        providers.filter(|name| self.unused(name).is_none())
+    }
+
+    /// Why nothing that a provider gives is used, where that is so.
+    fn unused(&self, name: &ClusterName) -> Option<&'static str> {
+        if self.desired.reach.withdrawn.contains(name) {
+            return Some(WITHDRAWN);
+        }
+        let answer = self.mcs.failover.unreachable;
+        is_unused(self.index, answer, name).then(|| match self.index.unused(name) {
+            Some(Unused::NotJoined) => "is not joined",
+            Some(Unused::Withdrawn) => "withdrawn",
+            Some(Unused::Duplicate) => "the same cluster as another",
+            Some(Unused::TtlExpired) | None => TTL_EXPIRED,
+        })
     }
 
     /// The clusters that take no part, and why.
     fn left_out(&self) -> Vec<String> {
         let placement = &self.desired.placement;
-        let unused = placement.providers().filter_map(|name| {
-            let why = match self.index.unused(name)? {
-                Unused::NotJoined => "is not joined",
-                Unused::Withdrawn => "withdrawn",
-                Unused::Duplicate => "the same cluster as another",
-                Unused::TtlExpired => TTL_EXPIRED,
-            };
-            Some((name, why))
-        });
+        let providers = placement.providers();
+        let unused = providers.filter_map(|name| Some((name, self.unused(name)?)));
         let left_out = placement.left_out.iter();
         left_out
             .map(|(name, why)| (name, why.as_str()))
@@ -143,6 +155,13 @@ impl View<'_> {
         if !refused.is_empty() {
             message.push_str(&format!("; not copied: {}", refused.join(", ")));
         }
+        let standby: Vec<_> = self.desired.reach.standby.iter().collect();
+        if !standby.is_empty() {
+            let names: Vec<_> = standby.iter().map(|name| name.as_str()).collect();
+            let names = names.join(", ");
+            message.push_str(&format!("; standby, because out of reach: {names}"));
+        }
+        message.push_str(&self.passed_over());
         let clusters = self.index.refused_propagation(self.key);
         if !clusters.is_empty() {
             message.push_str(&format!("; {}", advice(self.key, &clusters)));
@@ -151,6 +170,24 @@ impl View<'_> {
             message.push_str("; unknown whether Karmada manages it too (its Works cannot be read)");
         }
         message
+    }
+
+    /// What of the annotations is not followed.
+    fn passed_over(&self) -> String {
+        let misread = &self.mcs.misread;
+        let mut text = match misread.is_empty() {
+            true => String::new(),
+            false => format!("; not followed: {misread}"),
+        };
+        let service = self.index.hub.services.get(self.key);
+        let is_headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
+        if is_headless && self.mcs.failover.preference.is_some() {
+            let prefer = labels::PREFER;
+            text.push_str(&format!(
+                "; not followed: {prefer}, for the Service is headless and no proxy chooses among its endpoints"
+            ));
+        }
+        text
     }
 
     /// The endpoints that no consumer is given, whoever it is.

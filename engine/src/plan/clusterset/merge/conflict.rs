@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use causeway::api::bounds;
 use causeway::api::multicluster::{CLUSTER_SET_IP, HEADLESS};
+use causeway::api::{bounds, labels};
 
 use super::export::Export;
 use super::shape::ImportPort;
@@ -69,6 +69,8 @@ pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict
         exports.words("AnnotationsConflict", "annotations", |export| {
             &export.exported.annotations
         }),
+        exports.preference(),
+        exports.unreachable(),
     ]
     .into_iter()
     .flatten()
@@ -163,6 +165,31 @@ impl<'e, 'a> Exports<'e, 'a> {
             "trafficDistribution",
             differs,
             |export| of(export).unwrap_or("no preference").to_owned(),
+        )
+    }
+
+    fn preference(&self) -> Option<Conflict> {
+        let of = |export: &Export<'a>| export.failover().preference;
+        let differs = |other: &Export<'a>| of(other) != of(self.oldest);
+        self.conflict("PreferConflict", labels::PREFER, differs, |export| {
+            let Some(preference) = of(export) else {
+                return "no preference".to_owned();
+            };
+            match preference.min_ready() {
+                Some(least) => format!("{preference}; min-ready {least}"),
+                None => preference.to_string(),
+            }
+        })
+    }
+
+    fn unreachable(&self) -> Option<Conflict> {
+        let of = |export: &Export<'a>| export.export.failover.unreachable;
+        let differs = |other: &Export<'a>| of(other) != of(self.oldest);
+        self.conflict(
+            "UnreachableConflict",
+            labels::UNREACHABLE,
+            differs,
+            |export| of(export).map_or_else(|| "nothing".to_owned(), |answer| answer.to_string()),
         )
     }
 

@@ -1,7 +1,7 @@
 //! One export among those that are merged.
 
 use causeway::api::multicluster::ServiceExportSpec;
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, Failover};
 
 use super::exported::Exported;
 use super::shape::{ImportPort, ImportShape};
@@ -17,6 +17,8 @@ pub struct Constituent<'a> {
     pub precedence: Precedence,
     /// What the ServiceExport says.
     pub spec: &'a ServiceExportSpec,
+    /// What its annotations ask for.
+    pub failover: &'a Failover,
     /// The exported Service.
     pub service: &'a ServiceView,
 }
@@ -47,10 +49,18 @@ impl<'a> Export<'a> {
         self.service().shape.ports.iter().map(ImportPort::of)
     }
 
+    /// What is followed of its annotations: a headless Service has no proxy that chooses.
+    pub(super) fn failover(&self) -> Failover {
+        let mut failover = self.export.failover.clone();
+        failover.preference = failover.preference.filter(|_| !self.is_headless());
+        failover
+    }
+
     pub(super) fn shape(&self, ports: Vec<ImportPort>) -> ImportShape {
         ImportShape {
             labels: self.exported.labels.clone(),
             annotations: self.exported.annotations.clone(),
+            failover: self.failover(),
             ..ImportShape::of(self.service(), ports)
         }
     }

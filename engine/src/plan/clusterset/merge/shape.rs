@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::domain::ServicePort;
+use causeway::domain::{Failover, ServicePort};
 
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
 
@@ -28,6 +28,8 @@ pub struct ImportShape {
     pub labels: BTreeMap<String, String>,
     /// The exported annotations.
     pub annotations: BTreeMap<String, String>,
+    /// Which providers are used first, and what becomes of those that cannot be reached.
+    pub failover: Failover,
 }
 
 /// A port of an imported service.
@@ -63,6 +65,7 @@ impl ImportShape {
             traffic_distribution: shape.traffic_distribution.clone(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
+            failover: Failover::default(),
         }
     }
 }

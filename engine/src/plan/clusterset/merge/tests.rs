@@ -1,5 +1,5 @@
 use causeway::api::multicluster::ServiceExportSpec;
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, Failover};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ struct Export {
     cluster: ClusterName,
     created: Option<Timestamp>,
     spec: ServiceExportSpec,
+    failover: Failover,
     service: ServiceView,
 }
 
@@ -26,6 +27,7 @@ fn export(member: u8, spec: Value) -> Export {
         cluster: ClusterName::try_from(&*format!("member{member}")).expect("a name"),
         created: Some(Timestamp::constant(1_800_000_000 + i64::from(member), 0)),
         spec: ServiceExportSpec::default(),
+        failover: Failover::default(),
         service: service(spec),
     }
 }
@@ -62,6 +64,7 @@ impl Export {
                 created: self.created.unwrap_or(Timestamp::MAX),
             },
             spec: &self.spec,
+            failover: &self.failover,
             service: &self.service,
         }
     }

@@ -1,0 +1,67 @@
+//! What becomes of the endpoints of a provider that cannot be reached, as a person said it. Nobody withdraws an endpoint for want of an
+//! answer unless that was asked for.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::domain::{ClusterName, Unreachable};
+
+use super::settings::Settings;
+use crate::index::{Index, Unused};
+use crate::model::{MemberState, TimePoint};
+
+/// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for.
+pub const STANDBY_AFTER: Duration = Duration::from_secs(60);
+
+/// The providers of one service that cannot be reached, and what that means for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reach {
+    /// Those whose endpoints are standby endpoints.
+    pub standby: BTreeSet<ClusterName>,
+    /// Those whose endpoints are withdrawn.
+    pub withdrawn: BTreeSet<ClusterName>,
+    /// When time alone will change it.
+    pub again_at: Option<TimePoint>,
+}
+
+impl Reach {
+    /// What becomes of these providers; `answer` is what the service asks for, if it does.
+    pub fn of<'a>(
+        index: &Index,
+        settings: &Settings,
+        answer: Option<Unreachable>,
+        providers: impl Iterator<Item = &'a ClusterName>,
+        now: TimePoint,
+    ) -> Self {
+        let mut reach = Self::default();
+        for name in providers {
+            let asked = answer.unwrap_or(settings.unreachable);
+            let MemberState::Unreachable { since, .. } = index.member_state(name) else {
+                continue;
+            };
+            let (patience, out) = match asked {
+                Unreachable::Keep => continue,
+                Unreachable::Standby => (settings.standby_after, &mut reach.standby),
+                Unreachable::WithdrawAfter(patience) => (patience, &mut reach.withdrawn),
+            };
+            let end = since.after(patience);
+            if end <= now {
+                out.insert(name.clone());
+            } else {
+                let sooner = |known: TimePoint| known.min(end);
+                reach.again_at = Some(reach.again_at.map_or(end, sooner));
+            }
+        }
+        reach
+    }
+}
+
+/// Whether nothing that a provider gives is used, whatever a service asks for when providers cannot be reached: its answer counts
+/// before `--provider-ttl`.
+pub fn is_unused(index: &Index, answer: Option<Unreachable>, name: &ClusterName) -> bool {
+    match index.unused(name) {
+        None => false,
+        Some(Unused::TtlExpired) => answer.is_none(),
+        Some(_) => true,
+    }
+}

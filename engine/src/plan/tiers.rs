@@ -1,0 +1,284 @@
+//! Which of its providers a consumer uses first: the tiers of a preference, and how many of them carry the service.
+//!
+//! The tiers that carry are ready in the consumer, those behind them are standby endpoints, and of what no tier takes there is no copy.
+//! One tier carries as long as it has enough ready endpoints; where it has too few, the next carries with it. What is not known decides
+//! nothing: neither is a tier given up for it, nor is another.
+
+mod readiness;
+mod words;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use causeway::domain::{ClusterName, Percentage, Preference, ServiceKey, Tier};
+
+pub use self::readiness::Readiness;
+pub use self::words::{DEMOTED, PROMOTED};
+use super::copy::{Provider, Standing};
+use super::release::Release;
+use crate::index::Index;
+use crate::index::member::Member;
+use crate::model::TimePoint;
+use crate::model::slice::Path;
+
+/// How long nearer tiers have to have enough ready endpoints until a farther one is standby again: the first pod that comes back
+/// does not get everything.
+pub const HOLD: Duration = Duration::from_secs(30);
+
+/// The providers of a service, as one consumer uses them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tiers {
+    /// The tiers, nearest first.
+    pub all: Vec<TierState>,
+    /// How many of them carry the service, nearest first.
+    pub carrying: usize,
+    /// Since when nearer tiers have had enough ready endpoints without the farthest that carries.
+    pub enough_since: Option<TimePoint>,
+    /// Providers that cannot be reached, whose endpoints are used where no other is ready.
+    pub unreachable: BTreeSet<ClusterName>,
+    /// Whether the consumer's data plane uses standby endpoints by itself.
+    pub uses_standby: bool,
+    /// How much of a tier has to be ready, where that is said.
+    pub min_ready: Option<Percentage>,
+}
+
+/// One tier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TierState {
+    /// Which one it is; none where all providers are alike.
+    pub tier: Option<Tier>,
+    /// The clusters that are in it.
+    pub clusters: Vec<ClusterName>,
+    /// How many of its endpoints are ready.
+    pub readiness: Readiness,
+    /// Whether all of its clusters are known; of one that is not, what it had last stays.
+    pub is_known: bool,
+}
+
+/// What the consumer holds already.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Before {
+    /// How many tiers carry by the copies that it holds; none where it holds no copy.
+    pub carrying: Option<usize>,
+    /// [`Tiers::enough_since`] of the last plan.
+    pub enough_since: Option<TimePoint>,
+}
+
+/// What tiers are made of.
+pub(super) struct Request<'a> {
+    pub(super) index: &'a Index,
+    pub(super) key: &'a ServiceKey,
+    pub(super) path: Path,
+    pub(super) preference: Option<&'a Preference>,
+    /// Providers of which nothing was heard for so long that their endpoints are standby endpoints.
+    pub(super) unreachable: &'a BTreeSet<ClusterName>,
+    pub(super) providers: &'a [Provider<'a>],
+}
+
+impl Request<'_> {
+    /// The tiers of one consumer, and when time alone will change them; none where all its providers are used alike.
+    pub(super) fn of_consumer(
+        &self,
+        consumer: &ClusterName,
+        member: &Member,
+        now: TimePoint,
+    ) -> Option<(Tiers, Option<TimePoint>)> {
+        if self.preference.is_none() && self.unreachable.is_empty() {
+            return None;
+        }
+        let mut tiers = Tiers {
+            all: self.sort(consumer, member),
+            unreachable: self.unreachable.clone(),
+            uses_standby: uses_standby(self.index, consumer, member),
+            min_ready: self.preference.and_then(Preference::min_ready),
+            ..Tiers::default()
+        };
+        let before = Before {
+            carrying: self.carrying_now(&tiers, member),
+            enough_since: self.index.tiers.enough_since(self.key, self.path, consumer),
+        };
+        let again_at = tiers.settle(self.preference, before, now);
+        Some((tiers, again_at))
+    }
+
+    /// Puts every provider into the first tier that takes it.
+    fn sort(&self, consumer: &ClusterName, member: &Member) -> Vec<TierState> {
+        let tiers = self.preference.map(Preference::tiers);
+        let tiers = match tiers {
+            Some(tiers) => tiers.iter().cloned().map(Some).collect(),
+            None => vec![None],
+        };
+        let mut states: Vec<_> = tiers.into_iter().map(TierState::new).collect();
+        let mut put = |name: &ClusterName, readiness: Option<Readiness>| {
+            let takes = |state: &&mut TierState| match &state.tier {
+                Some(tier) => takes(self.index, tier, consumer, name),
+                None => true,
+            };
+            if let Some(state) = states.iter_mut().find(takes) {
+                state.add(name, readiness);
+            }
+        };
+        // Natively the consumer's own pods are in its Service's own slices, whatever the hub says of it.
+        if self.path == Path::Native {
+            let own = Readiness::of_sources(member, self.key);
+            if own.total > 0 {
+                put(consumer, Some(own));
+            }
+        }
+        for provider in self.providers {
+            let is_own = provider.name == consumer && self.path == Path::Native;
+            if !is_own && !self.unreachable.contains(provider.name) {
+                put(provider.name, provider.readiness(self.key));
+            }
+        }
+        states
+    }
+
+    /// How many tiers carry by the copies that are there, those of unknown providers aside: they stay as they are.
+    fn carrying_now(&self, tiers: &Tiers, member: &Member) -> Option<usize> {
+        let hub = &self.index.hub.uid;
+        let copies = member.copies(self.key);
+        let own = copies
+            .filter(|(_, copy)| copy.view.path == self.path && *copy.view.hub == **hub)
+            .filter_map(|(_, copy)| {
+                Some((copy.view.source_cluster.as_deref()?, copy.view.standby))
+            });
+        let is_known = |name: &str| {
+            let mut providers = self.providers.iter();
+            providers.any(|one| one.name.as_str() == name && one.member.is_some())
+        };
+        let known = own.filter(|(provider, _)| is_known(provider));
+        let carrying = known.filter_map(|(provider, is_standby)| {
+            let place = tiers.place(provider)?;
+            Some(if is_standby { 1 } else { place + 1 })
+        });
+        carrying.max()
+    }
+}
+
+impl Tiers {
+    /// How the copies of that provider's slices are to be; none where there are to be none.
+    pub fn standing(&self, provider: &ClusterName) -> Option<Standing> {
+        let standby = match self.uses_standby {
+            true => Standing::Standby,
+            false => Standing::NotReady,
+        };
+        if self.unreachable.contains(provider) {
+            let carries = !self.uses_standby && !self.has_ready();
+            return Some(if carries { Standing::Ready } else { standby });
+        }
+        let place = self.place(provider.as_str())?;
+        Some(match place < self.carrying {
+            true => Standing::Ready,
+            false => standby,
+        })
+    }
+
+    /// The tiers that carry the service.
+    pub fn carrying(&self) -> &[TierState] {
+        self.all.get(..self.carrying).unwrap_or(&self.all)
+    }
+
+    /// The tiers whose endpoints are standby endpoints.
+    pub fn standby(&self) -> &[TierState] {
+        self.all.get(self.carrying..).unwrap_or_default()
+    }
+
+    /// Which tier a provider is in.
+    pub fn place(&self, provider: &str) -> Option<usize> {
+        let mut all = self.all.iter();
+        all.position(|state| state.clusters.iter().any(|name| name.as_str() == provider))
+    }
+
+    fn has_ready(&self) -> bool {
+        self.carrying()
+            .iter()
+            .any(|state| state.readiness.ready > 0)
+    }
+
+    /// Says how many tiers carry, and when time alone will change that.
+    ///
+    /// Up to the first that has enough they carry, that is sure; at least up to the first that may have enough. What carries beyond
+    /// goes on for [`HOLD`] after the nearer ones have enough.
+    fn settle(
+        &mut self,
+        preference: Option<&Preference>,
+        before: Before,
+        now: TimePoint,
+    ) -> Option<TimePoint> {
+        let has_enough = |state: &TierState| {
+            let Readiness { ready, total } = state.readiness;
+            preference.is_none_or(|preference| preference.carries(ready, total))
+        };
+        let up_to = |is_one: &dyn Fn(&TierState) -> bool| {
+            let place = self.all.iter().position(is_one);
+            place.map_or(self.all.len(), |place| place + 1)
+        };
+        let most = up_to(&|state| state.is_known && has_enough(state));
+        let least = up_to(&|state| !state.is_known || has_enough(state));
+        let carrying = before.carrying.unwrap_or(most).max(least);
+        if carrying <= most {
+            self.carrying = carrying;
+            return None;
+        }
+        let since = before.enough_since.unwrap_or(now);
+        let until = since.after(HOLD);
+        self.enough_since = Some(since);
+        let is_over = until <= now;
+        self.carrying = if is_over {
+            most
+        } else {
+            carrying.min(self.all.len())
+        };
+        (!is_over).then_some(until)
+    }
+}
+
+impl TierState {
+    fn new(tier: Option<Tier>) -> Self {
+        Self {
+            tier,
+            clusters: Vec::new(),
+            readiness: Readiness::default(),
+            is_known: true,
+        }
+    }
+
+    fn add(&mut self, name: &ClusterName, readiness: Option<Readiness>) {
+        self.clusters.push(name.clone());
+        self.is_known &= readiness.is_some();
+        self.readiness += readiness.unwrap_or_default();
+    }
+}
+
+/// Whether a tier of a consumer takes a provider.
+fn takes(index: &Index, tier: &Tier, consumer: &ClusterName, provider: &ClusterName) -> bool {
+    let both = || {
+        let clusters = &index.hub.clusters;
+        Some((clusters.get(consumer)?, clusters.get(provider)?))
+    };
+    match tier {
+        Tier::Local => provider == consumer,
+        Tier::Cluster(name) => provider == name,
+        Tier::Any => true,
+        Tier::Zone | Tier::Region if provider == consumer => true,
+        Tier::Zone => both().is_some_and(|(consumer, provider)| {
+            consumer
+                .zones
+                .iter()
+                .any(|zone| provider.zones.contains(zone))
+        }),
+        Tier::Region => both().is_some_and(|(consumer, provider)| {
+            consumer.region.is_some() && consumer.region == provider.region
+        }),
+    }
+}
+
+/// Whether a consumer's data plane uses standby endpoints where no other is ready.
+fn uses_standby(index: &Index, consumer: &ClusterName, member: &Member) -> bool {
+    let cluster = index.hub.clusters.get(consumer);
+    Release::of(member).uses_standby() && cluster.is_none_or(|cluster| cluster.uses_standby)
+}
+
+#[cfg(test)]
+mod tests;

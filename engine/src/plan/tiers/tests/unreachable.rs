@@ -1,0 +1,139 @@
+//! Providers that cannot be reached, and what a service asks for then.
+
+use std::time::Duration;
+
+use causeway::api::labels;
+use serde_json::json;
+
+use super::worlds::{derived_standings, exported, native, source, standings};
+use causeway::domain::Unreachable;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn the_endpoints_of_a_provider_out_of_reach_stay_become_standby_or_go_as_it_is_asked_for() {
+    for (answer, soon, later) in [
+        (
+            None,
+            "member2: ready, member3: ready",
+            "member2: ready, member3: ready",
+        ),
+        (
+            Some("keep"),
+            "member2: ready, member3: ready",
+            "member2: ready, member3: ready",
+        ),
+        (
+            Some("standby"),
+            "member2: ready, member3: ready",
+            "member2: ready, member3: standby",
+        ),
+        (
+            Some("withdraw-after=10m"),
+            "member2: ready, member3: ready",
+            "member2: ready, member3: ready",
+        ),
+        (
+            Some("withdraw-after=90s"),
+            "member2: ready, member3: ready",
+            "member2: ready",
+        ),
+    ] {
+        let mut env = native(json!({labels::UNREACHABLE: answer}));
+        env.lose("member3").pass(MINUTE / 2);
+        assert_eq!(standings(&env, "member1"), soon, "{answer:?}");
+        env.pass(MINUTE * 2);
+        assert_eq!(standings(&env, "member1"), later, "{answer:?}");
+        env.pass(MINUTE * 60 * 24);
+        let last = match answer {
+            Some("withdraw-after=10m") => "member2: ready",
+            _ => later,
+        };
+        assert_eq!(standings(&env, "member1"), last, "{answer:?}");
+        env.list("member3").settle();
+        assert_eq!(standings(&env, "member1"), soon, "{answer:?}");
+        env.assert_at_rest();
+    }
+}
+
+#[test]
+fn the_flag_answers_where_the_service_does_not() {
+    let mut env = native(json!({}));
+    env.settings.unreachable = Unreachable::Standby;
+    env.lose("member3").pass(MINUTE * 2);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: ready, member3: standby"
+    );
+    let mut env = native(json!({labels::UNREACHABLE: "keep"}));
+    env.settings.unreachable = Unreachable::Standby;
+    env.settings.provider_ttl = Some(MINUTE);
+    env.lose("member3").pass(MINUTE * 2);
+    assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+}
+
+#[test]
+fn exporters_are_answered_alike() {
+    let mut env = exported(json!({labels::UNREACHABLE: "standby"}));
+    env.lose("member3").pass(MINUTE * 2);
+    let expected = "member1: ready, member2: ready, member3: standby";
+    assert_eq!(derived_standings(&env, "member1"), expected);
+    env.list("member3").settle();
+    let expected = "member1: ready, member2: ready, member3: ready";
+    assert_eq!(derived_standings(&env, "member1"), expected);
+}
+
+#[test]
+fn one_out_of_reach_does_not_count_among_the_ready_ones_of_its_tier() {
+    let annotations =
+        json!({labels::PREFER: "cluster/member2, any", labels::UNREACHABLE: "standby"});
+    let mut env = native(annotations);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: ready, member3: standby"
+    );
+    env.on("member1", source("member1", &[])).settle();
+    env.lose("member2").pass(MINUTE * 2);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: standby, member3: ready"
+    );
+}
+
+#[test]
+fn where_standby_endpoints_are_not_used_the_last_ones_stay_ready() {
+    let mut env = native(json!({labels::UNREACHABLE: "standby"}));
+    env.on("member1", source("member1", &[]));
+    let no =
+        json!({"metadata": {"annotations": {labels::STANDBY: "false"}}, "spec": {"region": "eu"}});
+    env.on_hub(crate::fixtures::objects::cluster("member1").with(no))
+        .settle();
+    env.lose("member2").pass(MINUTE * 2);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: not ready (marked), member3: ready"
+    );
+    env.lose("member3").pass(MINUTE * 2);
+    assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+}
+
+#[test]
+fn ready_tells_who_is_out_of_reach_and_what_that_means() {
+    for (answer, expected) in [
+        ("standby", "standby, because out of reach: member3"),
+        (
+            "withdraw-after=1m",
+            "member3 (out of reach for longer than withdraw-after)",
+        ),
+    ] {
+        let mut env = native(json!({labels::UNREACHABLE: answer}));
+        env.lose("member3").pass(MINUTE * 2);
+        let plan = env.plan("foo");
+        let said = env.says("foo", "Ready");
+        assert!(!plan.reach.standby.is_empty() || !plan.reach.withdrawn.is_empty());
+        assert!(
+            said.contains("member3 unreachable since"),
+            "{said}: {expected}"
+        );
+    }
+}

@@ -1,0 +1,352 @@
+//! Preferences among three members, of which member1 and member2 are in one region.
+
+use causeway::api::labels;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use serde_json::{Value, json};
+
+use crate::fixtures::objects::{Kind, Object, cluster, export, mcs, namespace, service, slice};
+use crate::fixtures::{Environment, env};
+use crate::plan::tiers::HOLD;
+
+pub(super) const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+
+pub(super) fn foo() -> Object {
+    service("foo").port("http", 80)
+}
+
+/// The slice of a member: addresses whose last part is even are ready.
+pub(super) fn source(member: &str, endpoints: &[(u8, bool)]) -> Object {
+    let number = member.trim_start_matches("member");
+    let source = slice("foo-abc", "foo").port("http", 8080);
+    endpoints.iter().fold(source, |source, (address, ready)| {
+        source.endpoint_with(json!({
+            "addresses": [format!("10.{number}.0.{address}")],
+            "conditions": {"ready": ready, "serving": ready, "terminating": false},
+        }))
+    })
+}
+
+pub(super) fn annotated(object: Object, annotations: Value) -> Object {
+    object.with(json!({"metadata": {"annotations": annotations}}))
+}
+
+/// Three members that have two ready endpoints each.
+pub(super) fn three() -> Environment {
+    let mut env = env();
+    for (member, region, zone) in [
+        ("member1", "eu", "eu-a"),
+        ("member2", "eu", "eu-b"),
+        ("member3", "us", "us-a"),
+    ] {
+        env.member(member);
+        env.on_hub(cluster(member).with(json!({"spec": {"region": region, "zones": [zone]}})));
+        env.on(member, source(member, &[(1, true), (2, true)]));
+    }
+    env
+}
+
+/// They provide `foo` to each other by a MultiClusterService with these annotations.
+pub(super) fn native(annotations: Value) -> Environment {
+    let mut env = three();
+    env.on_hub(foo()).on_hub(annotated(mcs("foo"), annotations));
+    env.settle();
+    env
+}
+
+/// They export `foo` with these annotations.
+pub(super) fn exported(annotations: Value) -> Environment {
+    let mut env = three();
+    for member in MEMBERS {
+        env.on(member, foo());
+        env.on(member, annotated(export("foo"), annotations.clone()));
+    }
+    env.settle();
+    env
+}
+
+/// How the copies of a member stand: `member2: ready, member3: standby`.
+pub(super) fn standings(env: &Environment, consumer: &str) -> String {
+    standings_of(&env.copies(consumer, "foo"))
+}
+
+pub(super) fn derived_standings(env: &Environment, consumer: &str) -> String {
+    let key = crate::fixtures::key("foo").derived();
+    standings_of(&env.copies(consumer, &key.name))
+}
+
+fn standings_of(copies: &[EndpointSlice]) -> String {
+    let mut texts: Vec<_> = copies.iter().map(standing).collect();
+    texts.sort();
+    texts.join(", ")
+}
+
+fn standing(copy: &EndpointSlice) -> String {
+    let labels = copy.metadata.labels.clone().unwrap_or_default();
+    let annotations = copy.metadata.annotations.clone().unwrap_or_default();
+    let conditions = copy.endpoints.iter().map(|endpoint| {
+        let all = endpoint.conditions.clone().unwrap_or_default();
+        match (all.ready, all.serving, all.terminating) {
+            (Some(true), Some(true), Some(false)) => "ready",
+            (Some(false), Some(true), Some(true)) => "standby",
+            (Some(false), Some(false), Some(false)) => "not ready",
+            _ => "odd",
+        }
+    });
+    let mut kinds: Vec<_> = conditions.collect();
+    kinds.dedup();
+    let marked = annotations.contains_key(labels::STANDBY);
+    let is_standby = kinds.contains(&"standby");
+    assert!(!is_standby || marked, "{copy:#?}");
+    let mark = if marked && !is_standby {
+        " (marked)"
+    } else {
+        ""
+    };
+    let source = &labels[labels::SOURCE_CLUSTER];
+    format!("{source}: {}{mark}", kinds.join("+"))
+}
+
+const LOCAL_REGION_ANY: &str = "local, region, any";
+
+#[test]
+fn farther_tiers_are_standby_endpoints_both_ways() {
+    let annotations = json!({labels::PREFER: LOCAL_REGION_ANY});
+    let env = native(annotations.clone());
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: standby, member3: standby"
+    );
+    assert_eq!(
+        standings(&env, "member3"),
+        "member1: standby, member2: standby"
+    );
+    let env = exported(annotations);
+    let expected = "member1: ready, member2: standby, member3: standby";
+    assert_eq!(derived_standings(&env, "member1"), expected);
+}
+
+#[test]
+fn every_word_means_its_clusters_and_who_is_in_no_tier_is_never_used() {
+    for (prefer, member1, member3) in [
+        (
+            "local, any",
+            "member2: standby, member3: standby",
+            "member1: standby, member2: standby",
+        ),
+        (
+            "LocalFirst",
+            "member2: standby, member3: standby",
+            "member1: standby, member2: standby",
+        ),
+        (
+            "region, any",
+            "member2: ready, member3: standby",
+            "member1: standby, member2: standby",
+        ),
+        ("region", "member2: ready", ""),
+        (
+            "zone, any",
+            "member2: standby, member3: standby",
+            "member1: standby, member2: standby",
+        ),
+        ("local", "", ""),
+        (
+            "any",
+            "member2: ready, member3: ready",
+            "member1: ready, member2: ready",
+        ),
+        (
+            "RemoteAndLocal",
+            "member2: ready, member3: ready",
+            "member1: ready, member2: ready",
+        ),
+        (
+            "cluster/member3, any",
+            "member2: standby, member3: ready",
+            "member1: standby, member2: standby",
+        ),
+        ("cluster/member2", "member2: ready", "member2: ready"),
+    ] {
+        let env = native(json!({labels::PREFER: prefer}));
+        assert_eq!(standings(&env, "member1"), member1, "{prefer}");
+        assert_eq!(standings(&env, "member3"), member3, "{prefer}");
+    }
+}
+
+#[test]
+fn the_nearest_of_the_farther_tiers_is_promoted_and_demoted_after_a_while() {
+    let mut env = native(json!({labels::PREFER: LOCAL_REGION_ANY, labels::MIN_READY: "50%"}));
+    env.on(
+        "member1",
+        source("member1", &[(1, false), (2, true), (3, false)]),
+    );
+    env.settle();
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: ready, member3: standby"
+    );
+    assert_eq!(
+        standings(&env, "member2"),
+        "member1: not ready+standby+not ready, member3: standby"
+    );
+    env.on(
+        "member1",
+        source("member1", &[(1, true), (2, true), (3, false)]),
+    );
+    env.pass(HOLD / 2);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: ready, member3: standby"
+    );
+    env.pass(HOLD);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: standby, member3: standby"
+    );
+    env.assert_at_rest();
+}
+
+#[test]
+fn a_restart_neither_promotes_nor_forgets_to_demote() {
+    let mut env = native(json!({labels::PREFER: LOCAL_REGION_ANY}));
+    env.on("member1", source("member1", &[(1, false)])).settle();
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: ready, member3: standby"
+    );
+    env.forget_writes().restart().settle();
+    assert_eq!(env.log(), Vec::<String>::new());
+    env.on("member1", source("member1", &[(1, true)])).settle();
+    env.restart().settle();
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: ready, member3: standby"
+    );
+    env.pass(HOLD);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: standby, member3: standby"
+    );
+}
+
+#[test]
+fn an_annotation_that_comes_later_waits_before_it_takes_endpoints_away() {
+    let mut env = native(json!({}));
+    assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+    env.on_hub(annotated(mcs("foo"), json!({labels::PREFER: "local, any"})));
+    env.settle();
+    assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+    env.pass(HOLD);
+    assert_eq!(
+        standings(&env, "member1"),
+        "member2: standby, member3: standby"
+    );
+    env.on_hub(annotated(mcs("foo"), json!({labels::PREFER: null})))
+        .settle();
+    assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+    env.assert_at_rest();
+}
+
+#[test]
+fn where_standby_endpoints_are_not_used_farther_tiers_are_not_ready_until_they_are_promoted() {
+    for is_old in [true, false] {
+        let mut env = native(json!({labels::PREFER: "local, any"}));
+        if is_old {
+            env.upgrade("member1", "uid-of-member1", (1, 25));
+        } else {
+            let no = json!({labels::STANDBY: "false"});
+            env.on_hub(annotated(
+                cluster("member1").with(json!({"spec": {"region": "eu", "zones": ["eu-a"]}})),
+                no,
+            ));
+        }
+        env.settle();
+        let marked = "member2: not ready (marked), member3: not ready (marked)";
+        assert_eq!(standings(&env, "member1"), marked);
+        env.on("member1", source("member1", &[(1, false)])).settle();
+        assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+    }
+}
+
+#[test]
+fn a_headless_service_has_no_preference_and_is_told_so() {
+    let mut env = native(json!({labels::PREFER: "local, any"}));
+    env.on_hub(foo().headless()).settle();
+    env.pass(HOLD);
+    assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+    let said = env.says("foo", "Ready");
+    assert!(
+        said.contains("not followed: mcs.causeway.dev/prefer"),
+        "{said}"
+    );
+}
+
+#[test]
+fn of_exports_that_disagree_the_oldest_decides() {
+    let mut env = three();
+    for (member, prefer) in [
+        ("member1", "local, any"),
+        ("member2", "region"),
+        ("member3", "local, any"),
+    ] {
+        env.on(member, foo());
+        env.on(
+            member,
+            annotated(export("foo"), json!({labels::PREFER: prefer})),
+        );
+        env.settle();
+        env.pass(std::time::Duration::from_secs(60));
+    }
+    let expected = "member1: standby, member2: standby, member3: ready";
+    assert_eq!(derived_standings(&env, "member3"), expected);
+    let conflict = env.export_says("member2", "foo", "Conflict");
+    assert!(conflict.contains("PreferConflict"), "{conflict}");
+    assert!(conflict.contains("in member1 (local, any)"), "{conflict}");
+}
+
+#[test]
+fn a_mistake_in_an_annotation_of_an_export_is_told_and_takes_nothing_away() {
+    let env = exported(json!({labels::PREFER: "nearby"}));
+    let expected = "member1: ready, member2: ready, member3: ready";
+    assert_eq!(derived_standings(&env, "member1"), expected);
+    let valid = env.export_says("member1", "foo", "Valid");
+    assert!(valid.starts_with("True"), "{valid}");
+    assert!(
+        valid.contains(
+            r#"metadata.annotations[mcs.causeway.dev/prefer]: Unsupported value: "nearby""#
+        ),
+        "{valid}"
+    );
+}
+
+#[test]
+fn while_the_oldest_exporter_is_unknown_its_preference_goes_on() {
+    let mut env = three();
+    for member in MEMBERS {
+        env.on(member, foo());
+        let export = match member {
+            "member1" => annotated(export("foo"), json!({labels::PREFER: LOCAL_REGION_ANY})),
+            _ => export("foo"),
+        };
+        env.on(member, export).settle();
+        env.pass(std::time::Duration::from_secs(60));
+    }
+    let before = derived_standings(&env, "member3");
+    assert_eq!(before, "member1: standby, member2: standby, member3: ready");
+    env.lose("member1").forget_writes().restart().pass(HOLD * 2);
+    assert_eq!(derived_standings(&env, "member3"), before);
+}
+
+#[test]
+fn a_service_without_annotations_has_no_mark_of_them() {
+    let mut env = exported(json!({}));
+    let text = format!("{:?}", env.copies("member1", "derived-x")) + &format!("{:?}", env.log());
+    assert!(!text.contains(labels::STANDBY));
+    for annotation in causeway::domain::Failover::ANNOTATIONS {
+        let import = env.members["member1"]
+            .get(Kind::Import, "shop", "foo")
+            .expect("an import");
+        assert!(import["metadata"]["annotations"][annotation].is_null());
+    }
+    env.on("member1", namespace("other")).assert_at_rest();
+}

@@ -1,0 +1,124 @@
+//! What is said of tiers.
+
+use std::fmt;
+
+use causeway::domain::{ClusterName, Percentage};
+
+use super::{TierState, Tiers};
+use crate::model::ObjectEvent;
+use crate::plan::copy::Standing;
+
+/// The reason of the Event that tells that a farther tier carries too.
+pub const PROMOTED: &str = "Promoted";
+/// The reason of the Event that tells that endpoints are standby endpoints again.
+pub const DEMOTED: &str = "Demoted";
+
+impl Tiers {
+    /// That the endpoints of `provider` are to stand differently in a consumer, where that is news.
+    pub fn change(
+        &self,
+        consumer: &ClusterName,
+        provider: &ClusterName,
+        was_standby: bool,
+    ) -> Option<ObjectEvent> {
+        let is_standby = self.standing(provider)? != Standing::Ready;
+        let (reason, note) = match (was_standby, is_standby) {
+            (true, false) => {
+                let tier = self.tier_of(provider)?;
+                (
+                    PROMOTED,
+                    format!("{consumer} uses {tier}: {}", self.why_promoted()),
+                )
+            }
+            (false, true) if self.unreachable.contains(provider) => (
+                DEMOTED,
+                format!("{consumer}: {}", self.why_unreachable(provider)),
+            ),
+            (false, true) => {
+                let tier = self.tier_of(provider)?;
+                (
+                    DEMOTED,
+                    format!("{consumer} has {tier} as standby: {}", self.why_standby()),
+                )
+            }
+            _ => return None,
+        };
+        Some(ObjectEvent {
+            warning: false,
+            reason: reason.to_owned(),
+            note,
+        })
+    }
+
+    /// Why the farthest tier that carries does so: `local has 1 of 4 endpoints ready, fewer than 50%`.
+    pub fn why_promoted(&self) -> String {
+        let carrying = self.carrying();
+        if let Some(since) = self.enough_since {
+            let nearer = &carrying[..carrying.len().saturating_sub(1)];
+            return format!(
+                "{} again since {since:.0}, which is waited out",
+                shares(nearer)
+            );
+        }
+        match carrying.split_last() {
+            Some((_, nearer)) if !nearer.is_empty() => {
+                format!("{}, {}", shares(nearer), too_few(self.min_ready))
+            }
+            _ => "it is the nearest tier".to_owned(),
+        }
+    }
+
+    /// Why the tiers behind do not carry: `local has 4 of 4 endpoints ready`.
+    pub fn why_standby(&self) -> String {
+        shares(self.carrying().last())
+    }
+
+    /// Why the endpoints of a provider are standby endpoints, though its tier carries.
+    pub fn why_unreachable(&self, provider: &ClusterName) -> String {
+        format!("{provider} cannot be reached; its endpoints are used where no other is ready")
+    }
+
+    /// The tier that a provider is in, with its clusters.
+    pub fn tier_of(&self, provider: &ClusterName) -> Option<&TierState> {
+        self.all.get(self.place(provider.as_str())?)
+    }
+}
+
+fn too_few(min_ready: Option<Percentage>) -> String {
+    match min_ready {
+        Some(least) => format!("fewer than {least}"),
+        None => "none".to_owned(),
+    }
+}
+
+/// `local has 1 of 4 endpoints ready, region 0 of 2`.
+fn shares<'a>(states: impl IntoIterator<Item = &'a TierState>) -> String {
+    let mut verb = " has";
+    let shares = states.into_iter().map(|state| {
+        let name = state.name();
+        let has = std::mem::take(&mut verb);
+        let (ready, total) = (state.readiness.ready, state.readiness.total);
+        match (total, state.is_known) {
+            (_, false) => format!("{name} is not known yet"),
+            (0, _) => format!("{name}{has} no endpoints"),
+            _ => format!("{name}{has} {ready} of {total} endpoints ready"),
+        }
+    });
+    shares.collect::<Vec<_>>().join(", ")
+}
+
+impl TierState {
+    /// The word of the tier.
+    pub fn name(&self) -> String {
+        let tier = self.tier.as_ref();
+        tier.map_or_else(|| "all".to_owned(), ToString::to_string)
+    }
+}
+
+/// `region (member2, member3)`.
+impl fmt::Display for TierState {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let clusters: Vec<_> = self.clusters.iter().map(ClusterName::as_str).collect();
+        write!(out, "{} ({})", self.name(), clusters.join(", "))
+    }
+}
