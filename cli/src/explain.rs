@@ -5,12 +5,13 @@
 
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 
 use causeway::domain::ServiceKey;
-use causeway_engine::explain::{Diagnosis, Explanation, Reason, explain};
+use causeway_engine::explain::{ConsumerReport, Diagnosis, Explanation, Reason, explain};
 use causeway_engine::plan::Settings;
 use k8s_openapi::jiff::Timestamp;
+use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ExplainArgs, HubArgs};
@@ -63,6 +64,15 @@ pub(crate) async fn health(
     })
 }
 
+/// Which providers the consumers of a service use first, by one of its names.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Serving {
+    /// The name by which clients reach it.
+    pub address: String,
+    /// The clusters whose clients may reach it.
+    pub consumers: Vec<ConsumerReport>,
+}
+
 /// Explains a service; says whether every ready endpoint is in every consumer.
 pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
@@ -77,6 +87,27 @@ pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, Expla
         text::render(&explanation, args.endpoints)
     })?;
     Ok(explanation.ready)
+}
+
+/// Which providers the consumers of a service use first: for each exposure in which they do not use all alike, its address and its
+/// consumers.
+pub(crate) async fn serving(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    allow_insecure: bool,
+) -> Result<Vec<Serving>, ExplainError> {
+    let snapshot = gather::read(hub, key, allow_insecure).await?;
+    let exposures = explained(&snapshot).exposures.into_iter();
+    let serving = exposures.map(|exposure| Serving {
+        address: exposure.address,
+        consumers: exposure.consumers,
+    });
+    let chooses = |one: &Serving| {
+        one.consumers
+            .iter()
+            .any(|consumer| consumer.tiers.is_some())
+    };
+    Ok(serving.filter(chooses).collect())
 }
 
 /// What the engine says of what was read, and what Karmada says of its own propagation.

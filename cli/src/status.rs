@@ -14,7 +14,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::{Failover, ServiceKey};
 use futures::{Stream, StreamExt as _, pin_mut};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::runtime::WatchStreamExt as _;
@@ -29,6 +31,7 @@ use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::api_server::{ApiServer, RequestError, root_cause};
 use crate::args::{HubArgs, StatusArgs};
+use crate::explain::{self, Serving};
 use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
 use crate::output;
@@ -105,6 +108,8 @@ struct Snapshot {
     readings: Readings,
     /// What is known of services that Karmada has a part in.
     karmadas: Observations,
+    /// Which providers the consumers of the one service use first.
+    serving: Vec<Serving>,
     /// What somebody exports or imports on the hub, where that does nothing; empty where the person may not see it.
     misplaced: Vec<Misplaced>,
 }
@@ -162,6 +167,7 @@ impl Query<'_> {
             clusters,
             readings: Readings::new(),
             karmadas: Observations::new(),
+            serving: Vec::new(),
             misplaced: Vec::new(),
         };
         self.read_members(&mut snapshot).await;
@@ -185,9 +191,23 @@ impl Query<'_> {
             misplaced::read(&self.hub, &clusters, &wanted),
             karmada::read(&self.hub, &services, one, insecure)
         );
+        snapshot.serving = match self.args.name.as_deref() {
+            Some(name) if asks_for_tiers(&services, &readings) => self.serving(name).await,
+            _ => Vec::new(),
+        };
         snapshot.karmadas = karmadas;
         snapshot.readings = readings;
         snapshot.misplaced = misplaced.unwrap_or_default();
+    }
+
+    /// What cannot be read is left out.
+    async fn serving(&self, name: &str) -> Vec<Serving> {
+        let namespace = self.hub.config.default_namespace.as_str();
+        let key = ServiceKey::new(namespace, name);
+        let insecure = self.args.insecure.allow_insecure_members;
+        explain::serving(&self.hub, &key, insecure)
+            .await
+            .unwrap_or_default()
     }
 
     fn report(&self, snapshot: &Snapshot) -> Report {
@@ -200,6 +220,7 @@ impl Query<'_> {
         Report::new(scope, clusters.as_deref(), &snapshot.services.objects())
             .with_karmadas(&snapshot.karmadas)
             .with(&snapshot.readings)
+            .with_serving(&snapshot.serving)
             .with_misplaced(&snapshot.misplaced)
     }
 
@@ -305,6 +326,23 @@ where
         Ok(event) => change(event),
         Err(error) => Change::WatchFailed(root_cause(&error)),
     })
+}
+
+/// Whether an annotation asks for other than that all providers are used alike.
+fn asks_for_tiers(services: &[MultiClusterService], readings: &Readings) -> bool {
+    let asks = |meta: &ObjectMeta| {
+        let annotations = meta.annotations.as_ref();
+        annotations.is_some_and(|all| {
+            let mut names = Failover::ANNOTATIONS.into_iter();
+            names.any(|name| all.contains_key(name))
+        })
+    };
+    let exports = readings.values().flatten().flat_map(|held| &held.exports);
+    let mut metas = services
+        .iter()
+        .map(Resource::meta)
+        .chain(exports.map(Resource::meta));
+    metas.any(asks)
 }
 
 /// The members in which what was requested may be nevertheless.

@@ -22,7 +22,7 @@ use causeway::domain::ServiceKey;
 pub use self::reason::{Diagnosis, Reason};
 pub use self::report::{
     ConsumerReport, ConsumerState, EndpointReport, EndpointState, Explanation, ExposureReport,
-    ProviderReport,
+    ProviderReport, TierReport, TiersReport,
 };
 use crate::index::Index;
 use crate::lists::{HubLists, Members};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::table::Table;
 use causeway_engine::explain::{
-    ConsumerState, Diagnosis, EndpointReport, EndpointState, Explanation, ExposureReport,
-    ProviderReport,
+    ConsumerReport, ConsumerState, Diagnosis, EndpointReport, EndpointState, Explanation,
+    ExposureReport, ProviderReport, TierReport,
 };
 use causeway_engine::model::slice::Path;
 
@@ -25,6 +25,7 @@ pub(super) fn render(explanation: &Explanation, endpoints: bool) -> String {
     ));
     for exposure in &explanation.exposures {
         blocks.push(heading(exposure));
+        blocks.extend(tiers(&exposure.consumers));
         let table = if endpoints {
             each(exposure)
         } else {
@@ -55,6 +56,29 @@ fn heading(exposure: &ExposureReport) -> String {
         names => names,
     };
     format!("{} ({kind}), in {consumers}:\n", exposure.address)
+}
+
+/// Which providers consumers use first, where they do not use all alike.
+pub(crate) fn tiers(consumers: &[ConsumerReport]) -> Option<String> {
+    let mut table = Table::new(["CONSUMER", "SERVING FROM", "STANDBY"]);
+    let mut any = false;
+    for consumer in consumers {
+        let Some(tiers) = &consumer.tiers else {
+            continue;
+        };
+        any = true;
+        let text = |all: &[TierReport]| {
+            let all: Vec<_> = all.iter().map(ToString::to_string).collect();
+            all.join("; ")
+        };
+        let cells = [
+            consumer.cluster.clone(),
+            text(&tiers.serving_from),
+            text(&tiers.standby),
+        ];
+        table.row(cells, None);
+    }
+    any.then(|| table.render())
 }
 
 fn grouped(exposure: &ExposureReport) -> Table {

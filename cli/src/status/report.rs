@@ -13,6 +13,7 @@ use super::clusterset::{self, ExportedReport};
 use super::condition::{ConditionReport, readiness};
 use super::karmada::Observations;
 use super::members::Readings;
+use crate::explain::Serving;
 use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
 use crate::{drain, karmada};
@@ -32,6 +33,9 @@ pub(crate) struct Report {
     pub exports: Vec<ExportedReport>,
     /// The members of which it is not known what they export and import.
     pub unread: Vec<UnreadReport>,
+    /// Which providers the consumers of the service use first, where they do not use all alike; read where one service is requested.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub serving: Vec<Serving>,
     /// ServiceExports and ServiceImports on the hub that do nothing there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misplaced: Vec<Misplaced>,
@@ -167,6 +171,7 @@ impl Report {
             services,
             exports: Vec::new(),
             unread: Vec::new(),
+            serving: Vec::new(),
             misplaced: Vec::new(),
         }
     }
@@ -186,6 +191,12 @@ impl Report {
         }
         let members_are_healthy = self.members.iter().flatten().all(MemberReport::is_healthy);
         self.ready = members_are_healthy && self.services.iter().all(|service| service.ready);
+        self
+    }
+
+    /// Adds which providers consumers use first.
+    pub(crate) fn with_serving(mut self, serving: &[Serving]) -> Self {
+        self.serving = serving.to_vec();
         self
     }
 

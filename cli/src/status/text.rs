@@ -8,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::condition::ConditionReport;
 use super::report::{MemberReport, PartReport, Presence, Report, ServiceReport};
 use crate::age;
+use crate::explain;
 use crate::misplaced::Misplaced;
 use crate::table::{Table, fields};
 
@@ -44,6 +45,11 @@ pub(crate) fn all_details(report: &Report, now: Timestamp) -> String {
     let mut blocks: Vec<_> = services.map(|service| details(service, now)).collect();
     let exports = report.exports.iter();
     blocks.extend(exports.map(|service| clusterset::details(service, now)));
+    let serving = report.serving.iter();
+    blocks.extend(serving.filter_map(|one| {
+        let table = explain::text::tiers(&one.consumers)?;
+        Some(format!("{}:\n{table}", one.address))
+    }));
     blocks.extend(asides(report));
     blocks.join("\n")
 }

@@ -7,7 +7,7 @@ use causeway::domain::ClusterName;
 
 use super::endpoint::{Place, kept};
 use super::exposure::Exposure;
-use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderReport};
+use super::report::{ConsumerReport, EndpointReport, ExposureReport, ProviderReport, TiersReport};
 use super::{ConsumerState, Diagnosis, EndpointState, Reason};
 use crate::model::slice::{SourceEndpoint, SourceSlice};
 
@@ -25,6 +25,10 @@ pub(super) fn report(mut exposure: Exposure<'_>) -> ExposureReport {
     }
     let consumers = exposure.consumers.iter().map(|name| ConsumerReport {
         cluster: name.to_string(),
+        tiers: exposure
+            .desired(name)
+            .and_then(|copies| copies.tiers.as_ref())
+            .map(TiersReport::of),
         diagnoses: exposure.consumer(name).into_iter().collect(),
     });
     let consumers = consumers.collect();

@@ -1,12 +1,14 @@
 //! What an explanation holds; also the form that programs read.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::IpAddr;
 
 use serde::Serialize;
 
 use super::reason::Diagnosis;
 use crate::model::slice::Path;
+use crate::plan::tiers::{TierState, Tiers};
 
 /// Where the endpoints of a service are.
 #[derive(Debug, Serialize)]
@@ -40,12 +42,38 @@ pub struct ExposureReport {
 }
 
 /// A cluster whose clients may reach a service.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConsumerReport {
     /// Its name.
     pub cluster: String,
+    /// Which providers it uses first; absent where it uses all of them alike.
+    #[serde(flatten)]
+    pub tiers: Option<TiersReport>,
     /// What is so of it.
     pub diagnoses: Vec<Diagnosis>,
+}
+
+/// Which providers a consumer uses first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TiersReport {
+    /// The tiers that serve it, nearest first.
+    pub serving_from: Vec<TierReport>,
+    /// The tiers that serve it where those have no ready endpoint, nearest first, then what cannot be reached.
+    pub standby: Vec<TierReport>,
+}
+
+/// Some of the providers of a service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TierReport {
+    /// The word of the tier.
+    pub tier: String,
+    /// The clusters that are in it.
+    pub clusters: Vec<String>,
+    /// How many of their endpoints are ready.
+    pub ready: usize,
+    /// How many endpoints they have, but for those that terminate.
+    pub endpoints: usize,
 }
 
 /// A cluster whose pods back a service.
@@ -106,6 +134,48 @@ pub enum EndpointState {
     Present,
     /// None does.
     Missing,
+}
+
+impl TiersReport {
+    pub(super) fn of(tiers: &Tiers) -> Self {
+        let report = |all: &[TierState]| {
+            let filled = all.iter().filter(|state| !state.clusters.is_empty());
+            filled.map(TierReport::of).collect()
+        };
+        let mut standby: Vec<_> = report(tiers.standby());
+        standby.extend((!tiers.unreachable.is_empty()).then(|| TierReport {
+            tier: "unreachable".to_owned(),
+            clusters: tiers.unreachable.iter().map(ToString::to_string).collect(),
+            ready: 0,
+            endpoints: 0,
+        }));
+        Self {
+            serving_from: report(tiers.carrying()),
+            standby,
+        }
+    }
+}
+
+impl TierReport {
+    fn of(state: &TierState) -> Self {
+        Self {
+            tier: state.name(),
+            clusters: state.clusters.iter().map(ToString::to_string).collect(),
+            ready: state.readiness.ready,
+            endpoints: state.readiness.total,
+        }
+    }
+}
+
+/// `region (member2, member3): 3 of 4 ready`.
+impl fmt::Display for TierReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} ({})", self.tier, self.clusters.join(", "))?;
+        match self.endpoints {
+            0 => Ok(()),
+            all => write!(out, ": {} of {all} ready", self.ready),
+        }
+    }
 }
 
 fn exposure<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
