@@ -3,6 +3,7 @@
 //! The webhook and the controller both read an object through [`MultiClusterService::try_from`], so
 //! that admission cannot accept what the controller cannot read.
 
+mod consumers;
 mod deprecated;
 mod failover;
 mod field;
@@ -15,6 +16,7 @@ mod port;
 pub mod protected;
 mod ranges;
 
+pub use consumers::{ConsumerSelector, Consumers};
 pub use deprecated::{ClusterField, same_clusters};
 pub use failover::{Failover, Percentage, Preference, Tier, Unreachable};
 pub use field::{FieldError, FieldErrors, Problem, quoted};

@@ -31,16 +31,26 @@ pub(super) fn exposure<'a>(facts: &'a Facts<'a>) -> Option<Exposure<'a>> {
     let (key, providers) = (facts.key, providers.into_iter().collect::<Vec<_>>());
     let clusters = facts.index.hub.clusters.iter();
     let pushed = clusters.filter(|(_, cluster)| cluster.mode != SyncMode::Pull);
-    let (absent, consumers): (Vec<_>, Vec<_>) = pushed
-        .map(|(name, _)| name.clone())
-        .partition(|name| clusterset.not_importing(name) == Some(NotImporting::NamespaceMissing));
+    let is_kept = |name: &&ClusterName, why| clusterset.not_importing(name) == Some(why);
+    let (absent, others): (Vec<_>, Vec<_>) = pushed
+        .map(|(name, _)| name)
+        .partition(|name| is_kept(name, NotImporting::NamespaceMissing));
+    let (kept, consumers): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|name| is_kept(name, NotImporting::NotConsumer));
+    let absent: Vec<_> = absent.into_iter().cloned().collect();
+    let consumers: Vec<_> = consumers.into_iter().cloned().collect();
     let copies = consumers.iter();
     let copies = copies.map(|name| (name.clone(), facts.copies(name, Path::Clusterset)));
     let diagnoses = facts.not_exported(&providers).into_iter();
     let diagnoses = diagnoses
         .chain(facts.disagreement())
         .chain(facts.imported_by_karmada())
-        .chain(facts.not_imported(&absent));
+        .chain(facts.not_imported(&absent))
+        .chain(
+            kept.into_iter()
+                .filter_map(|name| facts.not_importing(name)),
+        );
     Some(Exposure {
         facts,
         path: Path::Clusterset,
@@ -174,6 +184,15 @@ impl Facts<'_> {
                 let message = format!("{name} takes no part in the clusterset: {why}");
                 let missing = Diagnosis::new(Reason::DefinitionMissing, message);
                 Some(missing.fix(format!("kubectl mcs join {name} --member-kubeconfig FILE")))
+            }
+            NotImporting::NotConsumer => {
+                let consumers = labels::CONSUMERS;
+                let message =
+                    format!("the exports do not name {name} among their consumers ({consumers})");
+                let (namespace, own) = (&self.key.namespace, &self.key.name);
+                Some(Diagnosis::new(Reason::NotConsumer, message).fix(format!(
+                    "in the cluster of the oldest export: kubectl -n {namespace} annotate serviceexport {own} --overwrite {consumers}=..."
+                )))
             }
             NotImporting::NamespaceMissing | NotImporting::NamespaceTerminating => {
                 self.namespace(name)

@@ -101,6 +101,8 @@ pub enum Reason {
     NamespaceTerminating,
     /// A cluster without the namespace imports nothing.
     NotImported,
+    /// The exports do not name the cluster among their consumers.
+    NotConsumer,
     /// A cluster has endpoints of its own, and nothing exposes them.
     NotNamed,
     /// The export is not served.
@@ -166,6 +168,7 @@ impl Reason {
                 | Self::NotNamed
                 | Self::LoadBalancer
                 | Self::NotImported
+                | Self::NotConsumer
                 | Self::ExportsDisagree
                 | Self::NotObserved
                 | Self::DeletionsSuspended

@@ -7,7 +7,7 @@ use causeway::api::multicluster::{
     ServiceExport, ServiceExportSpec, ServiceImport, ServiceImportSpec, ServiceImportStatus,
 };
 use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
-use causeway::domain::{Failover, FieldErrors};
+use causeway::domain::{Consumers, Failover, FieldErrors};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
@@ -37,6 +37,8 @@ pub struct ExportView {
     pub spec: ServiceExportSpec,
     /// What its annotations ask for.
     pub failover: Failover,
+    /// Who imports it.
+    pub consumers: Consumers,
     /// What is wrong in its annotations, and is passed over.
     pub misread: FieldErrors,
     /// The conditions that its status holds.
@@ -76,9 +78,14 @@ impl ExportView {
     /// Reads an export from the wire; `None` for one without an identity, which no API server sends.
     pub fn read(export: &ServiceExport) -> Option<Self> {
         let meta = &export.metadata;
-        let (failover, misread) = failover(meta);
+        let (failover, mut misread) = failover(meta);
+        let consumers = meta.annotations.as_ref();
+        let consumers = consumers.and_then(|all| all.get(labels::CONSUMERS));
+        let consumers = consumers.map(String::as_str);
+        let consumers = Consumers::read(consumers, &mut |error| misread.push(error));
         Some(Self {
             failover,
+            consumers,
             misread,
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),

@@ -16,7 +16,7 @@ pub mod precedence;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use causeway::domain::{ClusterName, ServiceKey, Unreachable};
+use causeway::domain::{ClusterName, Consumers, ServiceKey, Unreachable};
 
 pub use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
 use self::exports::Exports;
@@ -26,6 +26,7 @@ use super::copy::{Outcomes, Provider};
 use super::reach::Reach;
 use super::settings::Settings;
 use crate::index::Index;
+use crate::index::clusterset::ImportView;
 use crate::index::hub::manager::Importer as By;
 use crate::model::slice::Path;
 use crate::model::{MemberState, TimePoint};
@@ -73,6 +74,10 @@ pub(super) fn plan(
         unknown: unknown.as_deref(),
         providers: providers(index, &exports, &constituents, answer, &reach),
         reach,
+        consumers: match &merged {
+            Some(merged) if !unsure => merged.shape.consumers.clone(),
+            merged => consumers_meanwhile(index, key, merged.as_ref()),
+        },
         importer,
     };
     let (imports, not_importing) = desired_imports(index, key, &source, now, outcomes);
@@ -124,13 +129,24 @@ fn answer_meanwhile(
     key: &ServiceKey,
     merged: Option<&Merged<'_>>,
 ) -> Option<Unreachable> {
-    let imports = index
-        .members
-        .values()
-        .filter_map(|member| member.import(key));
-    let mut own = imports.filter(|import| import.path(&index.hub.uid) == Some(Path::Clusterset));
-    let recorded = own.find_map(|import| import::recorded_failover(import).unreachable);
+    let recorded =
+        own_imports(index, key).find_map(|import| import::recorded_failover(import).unreachable);
     recorded.or_else(|| merged?.shape.failover.unreachable)
+}
+
+/// Who imports the service while it is not known what all exports say: what imports record of it, and what is known where nothing
+/// is recorded.
+fn consumers_meanwhile(index: &Index, key: &ServiceKey, merged: Option<&Merged<'_>>) -> Consumers {
+    let mut recorded = own_imports(index, key).map(import::recorded_consumers);
+    let recorded = recorded.find(|consumers| *consumers != Consumers::All);
+    let known = || merged.map_or(Consumers::All, |merged| merged.shape.consumers.clone());
+    recorded.unwrap_or_else(known)
+}
+
+fn own_imports<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a ImportView> {
+    let imports = index.members.values();
+    let imports = imports.filter_map(|member| member.import(key));
+    imports.filter(|import| import.path(&index.hub.uid) == Some(Path::Clusterset))
 }
 
 /// What each member should hold, and which import nothing.

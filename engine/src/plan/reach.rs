@@ -34,13 +34,16 @@ impl Reach {
         now: TimePoint,
     ) -> Self {
         let mut reach = Self::default();
+        let asked = answer.unwrap_or(settings.unreachable);
+        if asked == Unreachable::Keep {
+            return reach;
+        }
         for name in providers {
-            let asked = answer.unwrap_or(settings.unreachable);
             let MemberState::Unreachable { since, .. } = index.member_state(name) else {
                 continue;
             };
             let (patience, out) = match asked {
-                Unreachable::Keep => continue,
+                Unreachable::Keep => return reach,
                 Unreachable::Standby => (settings.standby_after, &mut reach.standby),
                 Unreachable::WithdrawAfter(patience) => (patience, &mut reach.withdrawn),
             };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::exports::{Validity, is_by_person};
 use super::import::{ImportPlan, OwnImport};
-use super::{Clusterset, DesiredImport, Imports, merge, precedence};
+use super::{Clusterset, DesiredImport, Imports, NotImporting, merge, precedence};
 use crate::index::Index;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
@@ -41,6 +41,8 @@ const EXPORTED: (&str, &str) = (
 );
 const IMPORTED: (&str, &str) = (reason::READY, "the service is imported");
 const PRESENT: &str = "Present";
+/// How many members that do not import a service are named.
+const NAMED_AT_MOST: usize = 5;
 
 impl View<'_> {
     /// The statuses that say something new, each in its cluster.
@@ -120,6 +122,7 @@ impl View<'_> {
         if let Some(refused) = self.refused(name) {
             text.push_str(&format!("; not copied: {}", refused.of(name)));
         }
+        text.push_str(&self.not_consumers());
         let own = self.clusterset.imports.of(name);
         if let Some(why) = own.and_then(|desired| desired.unresolved.as_ref()) {
             text.push_str(&format!("; {name} {why}"));
@@ -134,6 +137,26 @@ impl View<'_> {
             written => precedence::put(written.cloned(), hub, &mut conditions),
         }
         (conditions, events.collect())
+    }
+
+    /// The members that the exports keep the service from.
+    fn not_consumers(&self) -> String {
+        let all = self.clusterset.not_importing.iter();
+        let kept = all.filter(|(_, why)| **why == NotImporting::NotConsumer);
+        let names: Vec<_> = kept.map(|(name, _)| name.as_str()).collect();
+        let (named, more) = names.split_at(names.len().min(NAMED_AT_MOST));
+        let more = match more.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        match named {
+            [] => String::new(),
+            _ => format!(
+                "; not imported by {}{more}, which {} does not name",
+                named.join(", "),
+                labels::CONSUMERS
+            ),
+        }
     }
 
     /// What of the endpoints of an exporter no importing cluster is given.

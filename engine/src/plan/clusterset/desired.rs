@@ -127,6 +127,8 @@ impl fmt::Display for Unresolved {
 pub enum NotImporting {
     /// It does not serve ServiceImports, or does not show them.
     NotServed,
+    /// The exports do not name it among their consumers.
+    NotConsumer,
     /// It has not the namespace.
     NamespaceMissing,
     /// The namespace is being deleted.

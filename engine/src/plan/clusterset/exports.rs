@@ -183,6 +183,7 @@ impl<'a> Exports<'a> {
                 precedence: known.precedence,
                 spec: &known.export.spec,
                 failover: &known.export.failover,
+                consumers: &known.export.consumers,
                 service: known.service?,
             })
         };

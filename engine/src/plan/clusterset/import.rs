@@ -7,7 +7,7 @@ use causeway::api::labels;
 use causeway::api::multicluster::{
     CLUSTER_SET_IP, HEADLESS, ServiceImport, ServiceImportSpec, ServicePort as WirePort, Version,
 };
-use causeway::domain::{Failover, PortId, Protocol, ServiceKey, ServicePort};
+use causeway::domain::{Consumers, Failover, PortId, Protocol, ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{ClientIPConfig, SessionAffinityConfig};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -42,6 +42,8 @@ pub struct OwnImport {
     pub annotations: BTreeMap<String, String>,
     /// What it records of the annotations of exports.
     pub failover: Failover,
+    /// The same of who imports the service.
+    pub consumers: Consumers,
     /// On whose behalf it is there.
     pub owner: String,
     /// Why it has no addresses, though it should have.
@@ -106,6 +108,7 @@ pub fn plan(
         labels: shape.labels.clone(),
         annotations: shape.annotations.clone(),
         failover: shape.failover.clone(),
+        consumers: shape.consumers.clone(),
         owner: owner.to_owned(),
         unready,
     };
@@ -232,6 +235,10 @@ pub fn shape_of(import: &ImportView, merged: Option<&ImportShape>) -> ImportShap
             || recorded_failover(import),
             |merged| merged.failover.clone(),
         ),
+        consumers: merged.map_or_else(
+            || recorded_consumers(import),
+            |merged| merged.consumers.clone(),
+        ),
     }
 }
 
@@ -240,6 +247,12 @@ pub fn recorded_failover(import: &ImportView) -> Failover {
     let annotation = |name: &str| import.annotations.get(name).map(String::as_str);
     // Causeway wrote them; what somebody has made of them since is passed over.
     Failover::read(annotation, &mut drop)
+}
+
+/// What an import records of who imports the service.
+pub fn recorded_consumers(import: &ImportView) -> Consumers {
+    let annotation = import.annotations.get(labels::CONSUMERS);
+    Consumers::read(annotation.map(String::as_str), &mut drop)
 }
 
 /// What a member holds of an imported service: its import says the ports, what only it bears, and what the Service that stands
@@ -268,6 +281,7 @@ pub fn record(import: Option<&ImportView>, derived: Option<&ServiceView>) -> Opt
         labels: said.labels,
         annotations: said.annotations,
         failover: said.failover,
+        consumers: said.consumers,
         ..used
     })
 }
@@ -412,6 +426,8 @@ impl OwnImport {
         let mut own = self.annotations.clone();
         own.insert(labels::OWNER.to_owned(), self.owner.clone());
         let recorded = self.failover.annotations();
+        let consumers = self.consumers.annotation();
+        let recorded = recorded.chain(consumers.map(|all| (labels::CONSUMERS, all)));
         own.extend(recorded.map(|(name, value)| (name.to_owned(), value)));
         for (annotation, all) in [
             (labels::EXPORTED_LABELS, &self.labels),
@@ -432,7 +448,11 @@ impl OwnImport {
     fn annotation_changes(&self, observed: &ImportView) -> BTreeMap<String, Value> {
         let own = self.own_annotations();
         let mut changes = with_removals(own, observed, labels::EXPORTED_ANNOTATIONS);
-        let records = [labels::EXPORTED_LABELS, labels::EXPORTED_ANNOTATIONS];
+        let records = [
+            labels::EXPORTED_LABELS,
+            labels::EXPORTED_ANNOTATIONS,
+            labels::CONSUMERS,
+        ];
         for annotation in records.into_iter().chain(Failover::ANNOTATIONS) {
             if observed.annotations.contains_key(annotation) {
                 changes.entry(annotation.to_owned()).or_insert(Value::Null);

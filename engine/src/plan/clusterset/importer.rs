@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use causeway::api::ownership;
-use causeway::domain::{ClusterName, ServiceKey};
+use causeway::domain::{ClusterName, ConsumerSelector, Consumers, ServiceKey};
 
 use super::desired::{DesiredImport, NotImporting, Unresolved};
 use super::exports;
@@ -31,8 +31,38 @@ pub(super) struct Source<'a> {
     pub(super) providers: Vec<Provider<'a>>,
     /// Which of them cannot be reached.
     pub(super) reach: Reach,
+    /// Who imports, beside those that export.
+    pub(super) consumers: Consumers,
     /// Who makes the imports.
     pub(super) importer: By,
+}
+
+impl Source<'_> {
+    /// Whether the exports let a member import the service; those that export it always do (enhancements#6329).
+    fn lets_import(
+        &self,
+        index: &Index,
+        name: &ClusterName,
+        member: &Member,
+        key: &ServiceKey,
+    ) -> bool {
+        let cluster = index.hub.clusters.get(name);
+        let is_selected = |selector: &ConsumerSelector| match selector {
+            ConsumerSelector::Cluster(one) => one == name,
+            ConsumerSelector::Region(region) => {
+                cluster.is_some_and(|cluster| cluster.region.as_ref() == Some(region))
+            }
+            ConsumerSelector::Zone(zone) => {
+                cluster.is_some_and(|cluster| cluster.zones.contains(zone))
+            }
+        };
+        let exports = || member.export(key).is_some();
+        match &self.consumers {
+            Consumers::All => true,
+            Consumers::Selected(selectors) => selectors.iter().any(is_selected) || exports(),
+            Consumers::Unreadable => member.import(key).is_some() || exports(),
+        }
+    }
 }
 
 /// A member that may import the service.
@@ -50,6 +80,12 @@ impl Importer<'_> {
     pub(super) fn served(&self) -> Result<ServedImports, NotImporting> {
         let served = self.member.imports_followed();
         let served = served.ok_or(NotImporting::NotServed)?;
+        if !self
+            .source
+            .lets_import(self.index, self.name, self.member, self.key)
+        {
+            return Err(NotImporting::NotConsumer);
+        }
         match self.member.namespace(&self.key.namespace) {
             NamespaceState::Active => Ok(served),
             NamespaceState::Missing => Err(NotImporting::NamespaceMissing),

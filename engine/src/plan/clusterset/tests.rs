@@ -1,3 +1,4 @@
+mod consumers;
 mod karmada;
 mod lasting;
 mod members;

@@ -71,6 +71,7 @@ pub(super) fn find(exports: &[Export<'_>], ports: &[ImportPort]) -> Vec<Conflict
         }),
         exports.preference(),
         exports.unreachable(),
+        exports.consumers(),
     ]
     .into_iter()
     .flatten()
@@ -191,6 +192,14 @@ impl<'e, 'a> Exports<'e, 'a> {
             differs,
             |export| of(export).map_or_else(|| "nothing".to_owned(), |answer| answer.to_string()),
         )
+    }
+
+    fn consumers(&self) -> Option<Conflict> {
+        let of = |export: &Export<'a>| export.export.consumers;
+        let differs = |other: &Export<'a>| of(other) != of(self.oldest);
+        self.conflict("ConsumersConflict", labels::CONSUMERS, differs, |export| {
+            of(export).to_string()
+        })
     }
 
     fn ip_families(&self) -> Option<Conflict> {

@@ -1,7 +1,7 @@
 //! One export among those that are merged.
 
 use causeway::api::multicluster::ServiceExportSpec;
-use causeway::domain::{ClusterName, Failover};
+use causeway::domain::{ClusterName, Consumers, Failover};
 
 use super::exported::Exported;
 use super::shape::{ImportPort, ImportShape};
@@ -19,6 +19,8 @@ pub struct Constituent<'a> {
     pub spec: &'a ServiceExportSpec,
     /// What its annotations ask for.
     pub failover: &'a Failover,
+    /// Who imports it.
+    pub consumers: &'a Consumers,
     /// The exported Service.
     pub service: &'a ServiceView,
 }
@@ -61,6 +63,7 @@ impl<'a> Export<'a> {
             labels: self.exported.labels.clone(),
             annotations: self.exported.annotations.clone(),
             failover: self.failover(),
+            consumers: self.export.consumers.clone(),
             ..ImportShape::of(self.service(), ports)
         }
     }

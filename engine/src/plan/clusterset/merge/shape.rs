@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::domain::{Failover, ServicePort};
+use causeway::domain::{Consumers, Failover, ServicePort};
 
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
 
@@ -30,6 +30,8 @@ pub struct ImportShape {
     pub annotations: BTreeMap<String, String>,
     /// Which providers are used first, and what becomes of those that cannot be reached.
     pub failover: Failover,
+    /// Who imports it.
+    pub consumers: Consumers,
 }
 
 /// A port of an imported service.
@@ -66,6 +68,7 @@ impl ImportShape {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             failover: Failover::default(),
+            consumers: Consumers::All,
         }
     }
 }

@@ -1,5 +1,5 @@
 use causeway::api::multicluster::ServiceExportSpec;
-use causeway::domain::{ClusterName, Failover};
+use causeway::domain::{ClusterName, Consumers, Failover};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -65,6 +65,7 @@ impl Export {
             },
             spec: &self.spec,
             failover: &self.failover,
+            consumers: &Consumers::All,
             service: &self.service,
         }
     }

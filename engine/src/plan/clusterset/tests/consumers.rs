@@ -1,0 +1,101 @@
+//! Who imports a service, as its exports say it.
+
+use super::*;
+
+/// `foo` runs in member1, which exports it for these consumers; member2 is in region eu, member3 in us.
+fn exported_for(consumers: Value) -> Environment {
+    let mut env = super::exported();
+    for (member, region) in [("member2", "eu"), ("member3", "us")] {
+        env.on_hub(cluster(member).with(json!({"spec": {"region": region}})));
+    }
+    env.on("member1", annotated(consumers)).settle();
+    env
+}
+
+fn annotated(consumers: Value) -> Object {
+    export("foo").with(json!({"metadata": {"annotations": {labels::CONSUMERS: consumers}}}))
+}
+
+fn importers(env: &Environment) -> Vec<&str> {
+    let members = ["member1", "member2", "member3"].into_iter();
+    members
+        .filter(|member| {
+            let import = get(env, member, Kind::Import, "foo").is_some();
+            let derived = get(env, member, Kind::Service, "derived-foo").is_some();
+            let copies = !env.copies(member, "derived-foo").is_empty();
+            assert!(import == derived && derived == copies, "{member}");
+            import
+        })
+        .collect()
+}
+
+#[test]
+fn those_import_that_are_named_and_those_that_export() {
+    for (consumers, expected) in [
+        (Value::Null, vec!["member1", "member2", "member3"]),
+        (json!("member2"), vec!["member1", "member2"]),
+        (json!("region/us"), vec!["member1", "member3"]),
+        (
+            json!("member2, region/us"),
+            vec!["member1", "member2", "member3"],
+        ),
+        (json!("zone/nowhere"), vec!["member1"]),
+    ] {
+        let mut env = exported_for(consumers.clone());
+        assert_eq!(importers(&env), expected, "{consumers}");
+        env.assert_at_rest();
+    }
+}
+
+#[test]
+fn a_member_that_is_taken_off_the_list_loses_import_and_copies_and_the_export_says_so() {
+    let mut env = exported_for(json!("member2, member3"));
+    assert_eq!(importers(&env), ["member1", "member2", "member3"]);
+    env.on("member1", annotated(json!("member2"))).settle();
+    assert_eq!(importers(&env), ["member1", "member2"]);
+    let ready = says(&env, "member1", "Ready");
+    let told = "not imported by member3, which mcs.causeway.dev/consumers does not name";
+    assert!(ready.starts_with("True") && ready.contains(told), "{ready}");
+    env.on("member1", annotated(Value::Null)).settle();
+    assert_eq!(importers(&env), ["member1", "member2", "member3"]);
+}
+
+#[test]
+fn a_list_that_cannot_be_read_changes_nothing_and_is_told() {
+    let mut env = exported_for(json!("member2"));
+    env.on("member1", annotated(json!("Member3"))).settle();
+    assert_eq!(importers(&env), ["member1", "member2"]);
+    let valid = says(&env, "member1", "Valid");
+    assert!(
+        valid.contains("metadata.annotations[mcs.causeway.dev/consumers]"),
+        "{valid}"
+    );
+    let env = exported_for(json!("Member3"));
+    assert_eq!(
+        importers(&env),
+        ["member1", "member2", "member3"],
+        "they imported it before"
+    );
+}
+
+#[test]
+fn of_lists_that_differ_that_of_the_oldest_export_counts() {
+    let mut env = exported_for(json!("member2"));
+    env.pass(Duration::from_secs(60));
+    env.on("member2", annotated(json!("member3"))).settle();
+    assert_eq!(importers(&env), ["member1", "member2"]);
+    let conflict = says(&env, "member2", "Conflict");
+    assert!(conflict.contains("ConsumersConflict"), "{conflict}");
+}
+
+#[test]
+fn nobody_begins_or_ceases_to_import_while_the_oldest_exporter_is_unknown() {
+    let mut env = exported_for(json!("member2"));
+    env.on("member3", foo())
+        .on("member3", source("foo-ghi", "10.3.0.5"))
+        .pass(Duration::from_secs(60));
+    env.on("member2", export("foo")).settle();
+    assert_eq!(importers(&env), ["member1", "member2"]);
+    env.lose("member1").restart().pass(Duration::from_secs(600));
+    assert_eq!(importers(&env), ["member1", "member2"]);
+}
