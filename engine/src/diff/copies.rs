@@ -22,7 +22,7 @@ impl<'a> Target<'a> {
         ahead: &mut Vec<Ahead>,
     ) -> Vec<Write> {
         let mut writes = Vec::new();
-        let mut told = BTreeSet::new();
+        let mut news = BTreeSet::new();
         for (name, wanted) in &desired.wanted {
             let id = slice_id(self.key, path, name);
             match self.member.copy(self.key, name) {
@@ -41,7 +41,7 @@ impl<'a> Target<'a> {
                             (&known.view.uid, known.view.resource_version);
                         let write = Write::new(replace(id, wanted, uid, resource_version));
                         let change = self.change(desired, wanted, known.view.standby);
-                        let is_news = |change: &ObjectEvent| told.insert(change.note.clone());
+                        let is_news = |change: &ObjectEvent| news.insert(change.note.clone());
                         writes.push(write.telling(change.filter(is_news)));
                     }
                 },
@@ -55,7 +55,7 @@ impl<'a> Target<'a> {
         writes
     }
 
-    /// What is to be told of a copy that becomes standby, or ready.
+    /// What an Event reports of a copy that becomes standby, or ready.
     fn change(
         &self,
         desired: &DesiredCopies,

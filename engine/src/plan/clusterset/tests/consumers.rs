@@ -54,8 +54,11 @@ fn a_member_that_is_taken_off_the_list_loses_import_and_copies_and_the_export_sa
     env.on("member1", annotated(json!("member2"))).settle();
     assert_eq!(importers(&env), ["member1", "member2"]);
     let ready = says(&env, "member1", "Ready");
-    let told = "not imported by member3, which mcs.causeway.dev/consumers does not name";
-    assert!(ready.starts_with("True") && ready.contains(told), "{ready}");
+    let expected = "not imported by member3, which mcs.causeway.dev/consumers does not name";
+    assert!(
+        ready.starts_with("True") && ready.contains(expected),
+        "{ready}"
+    );
     env.on("member1", annotated(Value::Null)).settle();
     assert_eq!(importers(&env), ["member1", "member2", "member3"]);
 }

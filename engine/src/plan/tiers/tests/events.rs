@@ -7,7 +7,7 @@ use super::worlds::{exported, native, source};
 use crate::fixtures::Environment;
 use crate::plan::tiers::HOLD;
 
-fn told(env: &Environment) -> Vec<String> {
+fn news(env: &Environment) -> Vec<String> {
     let all = env.recorded.iter();
     let of_tiers = all.filter(|event| ["Promoted", "Demoted"].contains(&&*event.reason));
     let mut texts: Vec<_> = of_tiers
@@ -28,7 +28,7 @@ fn a_promotion_and_a_demotion_are_told_once_for_each_consumer() {
         )
         .settle();
         let promoted = "Promoted: member1 uses region (member2): local has 1 of 3 endpoints ready, fewer than 50%";
-        assert_eq!(told(&env), [promoted]);
+        assert_eq!(news(&env), [promoted]);
         env.forget_writes();
         env.on(
             "member1",
@@ -37,7 +37,7 @@ fn a_promotion_and_a_demotion_are_told_once_for_each_consumer() {
         .pass(HOLD * 2);
         let demoted =
             "Demoted: member1 has region (member2) as standby: local has 2 of 3 endpoints ready";
-        assert_eq!(told(&env), [demoted]);
+        assert_eq!(news(&env), [demoted]);
     }
 }
 
@@ -48,5 +48,5 @@ fn endpoints_that_become_standby_because_nobody_reaches_their_cluster_are_told()
     env.lose("member3").pass(HOLD * 4);
     let why = "member3 cannot be reached; its endpoints are used where no other is ready";
     let expected = ["member1", "member2"].map(|consumer| format!("Demoted: {consumer}: {why}"));
-    assert_eq!(told(&env), expected);
+    assert_eq!(news(&env), expected);
 }
