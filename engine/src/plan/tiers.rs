@@ -70,7 +70,7 @@ pub(super) struct Request<'a> {
     pub(super) key: &'a ServiceKey,
     pub(super) path: Path,
     pub(super) preference: Option<&'a Preference>,
-    /// Providers of which nothing was heard for so long that their endpoints are standby endpoints.
+    /// Providers that have been out of reach for so long that their endpoints are standby endpoints.
     pub(super) unreachable: &'a BTreeSet<ClusterName>,
     pub(super) providers: &'a [Provider<'a>],
 }

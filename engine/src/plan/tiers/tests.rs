@@ -1,7 +1,7 @@
 mod events;
+mod preferences;
 mod simulation;
 mod unreachable;
-mod worlds;
 
 use causeway::domain::Failover;
 
@@ -142,7 +142,7 @@ fn a_farther_tier_is_given_up_only_after_nearer_ones_have_had_enough_for_a_while
 }
 
 #[test]
-fn a_nearer_tier_that_fails_again_meanwhile_begins_anew() {
+fn a_nearer_tier_that_fails_again_meanwhile_waits_again() {
     let began = now();
     let hold = |enough_since| Before {
         carrying: Some(2),

@@ -64,7 +64,7 @@ fn a_member_that_is_taken_off_the_list_loses_import_and_copies_and_the_export_sa
 }
 
 #[test]
-fn a_list_that_cannot_be_read_changes_nothing_and_is_told() {
+fn a_list_that_cannot_be_read_changes_nothing_and_is_reported() {
     let mut env = exported_for(json!("member2"));
     env.on("member1", annotated(json!("Member3"))).settle();
     assert_eq!(importers(&env), ["member1", "member2"]);

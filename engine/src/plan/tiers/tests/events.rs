@@ -1,9 +1,9 @@
-//! What people are told.
+//! The Events that report promotions and demotions.
 
 use causeway::api::labels;
 use serde_json::json;
 
-use super::worlds::{exported, native, source};
+use super::preferences::{exported, native, source};
 use crate::fixtures::Environment;
 use crate::plan::tiers::HOLD;
 
@@ -18,7 +18,7 @@ fn news(env: &Environment) -> Vec<String> {
 }
 
 #[test]
-fn a_promotion_and_a_demotion_are_told_once_for_each_consumer() {
+fn a_promotion_and_a_demotion_are_reported_once_for_each_consumer() {
     let annotations = json!({labels::PREFER: "local, region, any", labels::MIN_READY: "50%"});
     for mut env in [native(annotations.clone()), exported(annotations)] {
         env.forget_writes();
@@ -42,7 +42,7 @@ fn a_promotion_and_a_demotion_are_told_once_for_each_consumer() {
 }
 
 #[test]
-fn endpoints_that_become_standby_because_nobody_reaches_their_cluster_are_told() {
+fn endpoints_that_become_standby_because_nobody_reaches_their_cluster_are_reported() {
     let mut env = native(json!({labels::UNREACHABLE: "standby"}));
     env.forget_writes();
     env.lose("member3").pass(HOLD * 4);

@@ -8,7 +8,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::worlds::{MEMBERS, annotated, foo, native, source};
+use super::preferences::{MEMBERS, annotated, foo, native, source};
 use crate::fixtures::Environment;
 use crate::fixtures::objects::mcs;
 use crate::plan::tiers::HOLD;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use causeway::api::labels;
 use serde_json::json;
 
-use super::worlds::{derived_standings, exported, native, source, standings};
+use super::preferences::{derived_standings, exported, native, source, standings};
 use causeway::domain::Unreachable;
 
 const MINUTE: Duration = Duration::from_secs(60);

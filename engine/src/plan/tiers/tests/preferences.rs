@@ -269,7 +269,7 @@ fn where_standby_endpoints_are_not_used_farther_tiers_are_not_ready_until_they_a
 }
 
 #[test]
-fn a_headless_service_has_no_preference_and_is_told_so() {
+fn a_headless_service_has_no_preference_and_ready_says_so() {
     let mut env = native(json!({labels::PREFER: "local, any"}));
     env.on_hub(foo().headless()).settle();
     env.pass(HOLD);
@@ -305,7 +305,7 @@ fn of_exports_that_disagree_the_oldest_decides() {
 }
 
 #[test]
-fn a_mistake_in_an_annotation_of_an_export_is_told_and_takes_nothing_away() {
+fn a_mistake_in_an_annotation_of_an_export_is_reported_and_takes_nothing_away() {
     let env = exported(json!({labels::PREFER: "nearby"}));
     let expected = "member1: ready, member2: ready, member3: ready";
     assert_eq!(derived_standings(&env, "member1"), expected);
