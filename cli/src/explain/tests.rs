@@ -37,6 +37,23 @@ a          2 ready     b          Copied   a-foo-abc-0
 }
 
 #[test]
+fn where_providers_are_not_alike_it_says_which_serve_each_consumer() {
+    let mut snapshot = healthy();
+    let mcs = snapshot.mcs.as_mut().expect("it");
+    let annotations = mcs.metadata.annotations.get_or_insert_default();
+    annotations.insert(
+        "mcs.causeway.dev/prefer".to_owned(),
+        "region, any".to_owned(),
+    );
+    let text = text::render(&explained(&snapshot), false);
+    let expected = "\
+CONSUMER   SERVING FROM            STANDBY
+b          any (a): 2 of 2 ready   -
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn what_is_wrong_comes_first_with_what_to_type() {
     let mut snapshot = healthy();
     snapshot

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-use super::reason::Diagnosis;
+use super::reason::{Diagnosis, Reason};
 use crate::model::slice::Path;
 use crate::plan::tiers::{TierState, Tiers};
 
@@ -136,6 +136,13 @@ pub enum EndpointState {
     Missing,
 }
 
+impl ConsumerState {
+    /// Whether it is there, or is to be used nowhere in the consumer.
+    fn is_as_it_should_be(&self) -> bool {
+        self.state == EndpointState::Present || self.diagnosis.reason == Reason::NotPreferred
+    }
+}
+
 impl TiersReport {
     pub(super) fn of(tiers: &Tiers) -> Self {
         let report = |all: &[TierState]| {
@@ -212,8 +219,7 @@ impl Explanation {
         let of_endpoints = self.consumer_states(|endpoint| endpoint.ready);
         let mut of_endpoints = of_endpoints.into_iter();
         self.of_clusters().all(Diagnosis::is_healthy)
-            && of_endpoints
-                .all(|one| one.state == EndpointState::Present && one.diagnosis.is_healthy())
+            && of_endpoints.all(|one| one.is_as_it_should_be() && one.diagnosis.is_healthy())
     }
 
     /// What is said of the service and of its clusters.

@@ -3,6 +3,7 @@
 pub(crate) mod agreement;
 mod clusterset;
 mod native;
+mod tiers;
 
 use causeway::api::labels;
 use causeway::domain::ServiceKey;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use causeway::domain::{ClusterName, Percentage};
+use causeway::domain::ClusterName;
 
 use super::{TierState, Tiers};
 use crate::model::ObjectEvent;
@@ -62,7 +62,8 @@ impl Tiers {
         }
         match carrying.split_last() {
             Some((_, nearer)) if !nearer.is_empty() => {
-                format!("{}, {}", shares(nearer), too_few(self.min_ready))
+                let least = self.min_ready.map(|least| format!(", fewer than {least}"));
+                format!("{}{}", shares(nearer), least.unwrap_or_default())
             }
             _ => "it is the nearest tier".to_owned(),
         }
@@ -81,13 +82,6 @@ impl Tiers {
     /// The tier that a provider is in, with its clusters.
     pub fn tier_of(&self, provider: &ClusterName) -> Option<&TierState> {
         self.all.get(self.place(provider.as_str())?)
-    }
-}
-
-fn too_few(min_ready: Option<Percentage>) -> String {
-    match min_ready {
-        Some(least) => format!("fewer than {least}"),
-        None => "none".to_owned(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! answer is the real one.
 
 mod clusterset;
+mod near;
 mod shell;
 mod stage;
 mod story;

@@ -1,4 +1,4 @@
-//! The story: refused, converted, accepted, reached, cut off, restored, scaled, deleted, exported.
+//! The story: refused, converted, accepted, reached, cut off, restored, scaled, failed over, deleted, exported.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,9 +7,9 @@ use anyhow::{Context as _, bail};
 use causeway_tests::kubelet::Kubelet;
 use causeway_tests::{Cluster, Fleet};
 
-use crate::clusterset;
 use crate::shell::{Shell, show_command};
 use crate::stage::{self, CONSUMER, PROVIDER};
+use crate::{clusterset, near};
 
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
@@ -75,6 +75,7 @@ impl Story {
         self.begin("The workload in clusterb is scaled, and clustera knows");
         scale(shell).await?;
         reach(shell, consumer).await?;
+        near::play(self, shell, consumer, &causeway.controller).await?;
         self.removal(shell, consumer).await?;
         clusterset::play(self, shell, consumer).await?;
         if keep {
@@ -229,7 +230,7 @@ impl Story {
 }
 
 /// The command that asks the service from the consumer, where there are packets.
-fn curl(consumer: &Cluster) -> Option<String> {
+pub(crate) fn curl(consumer: &Cluster) -> Option<String> {
     let namespace = consumer.network_namespace()?;
     Some(format!(
         "ip netns exec {namespace} curl -sS --max-time 3 http://foo:80"

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::preferences::{MEMBERS, annotated, foo, native, source};
+use crate::explain::tests::agreement::assert_agrees;
 use crate::fixtures::Environment;
 use crate::fixtures::objects::mcs;
 use crate::plan::tiers::HOLD;
@@ -237,6 +238,7 @@ proptest! {
             }
         }
         if !lost.contains(&true) {
+            assert_agrees(&env);
             env.assert_at_rest();
         }
     }

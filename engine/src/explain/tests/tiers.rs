@@ -1,0 +1,111 @@
+//! Services of which a consumer uses some providers first.
+
+use causeway::api::labels;
+use serde_json::json;
+
+use super::{all, backed, explained, foo};
+use crate::explain::{EndpointState, Explanation, Reason};
+use crate::fixtures::Environment;
+use crate::fixtures::objects::{Object, mcs, slice};
+use crate::plan::tiers::HOLD;
+
+fn own(ready: &[bool]) -> Object {
+    let source = slice("foo-def", "foo").port("http", 8080);
+    ready
+        .iter()
+        .enumerate()
+        .fold(source, |source, (number, ready)| {
+            source.endpoint_with(json!({
+                "addresses": [format!("10.2.0.{}", number + 1)],
+                "conditions": {"ready": ready},
+            }))
+        })
+}
+
+/// a and b provide `foo`, b consumes it with that preference and has pods of its own.
+fn preferring(prefer: &str, own_pods: &[bool]) -> Environment {
+    let mut env = backed();
+    env.on("b", own(own_pods)).on_hub(foo());
+    let annotations =
+        json!({"metadata": {"annotations": {labels::PREFER: prefer, labels::MIN_READY: "50%"}}});
+    env.on_hub(mcs("foo").consumers(&["b"]).with(annotations));
+    env.settle();
+    env
+}
+
+/// What becomes of the endpoints of a in b.
+fn of_a(explanation: &Explanation) -> (Reason, EndpointState, String) {
+    let provider = &explanation.exposures[0].providers[0];
+    let state = &provider.endpoints[0].consumers[0];
+    let message = state.diagnosis.message.clone();
+    (state.diagnosis.reason, state.state, message)
+}
+
+#[test]
+fn standby_endpoints_promoted_ones_and_those_that_are_never_used_have_their_reasons() {
+    for (prefer, own_pods, reason, message) in [
+        (
+            "local, any",
+            &[true, true][..],
+            Reason::Standby,
+            "prefer: local has 2 of 2 endpoints ready; any is used where no other is ready",
+        ),
+        (
+            "local, any",
+            &[true, false, false],
+            Reason::Promoted,
+            "prefer: any is used, for local has 1 of 3 endpoints ready, fewer than 50%",
+        ),
+        (
+            "local, any",
+            &[],
+            Reason::Promoted,
+            "prefer: any is used, for local has no endpoints, fewer than 50%",
+        ),
+        ("any", &[true], Reason::Copied, "b has it"),
+        (
+            "local, cluster/c",
+            &[true],
+            Reason::NotPreferred,
+            "a is in none of the tiers of b (prefer: local, cluster/c)",
+        ),
+    ] {
+        let env = preferring(prefer, own_pods);
+        let explanation = explained(&env);
+        let (found, state, text) = of_a(&explanation);
+        assert_eq!((found, &*text), (reason, message), "{prefer} {own_pods:?}");
+        let is_there = state == EndpointState::Present;
+        assert_eq!(is_there, reason != Reason::NotPreferred);
+        assert!(explanation.ready, "{:#?}", all(&explanation));
+    }
+}
+
+#[test]
+fn each_consumer_says_which_tiers_serve_it_and_which_stand_by() {
+    let env = preferring("local, any", &[true, false]);
+    let explanation = explained(&env);
+    let consumer = serde_json::to_value(&explanation.exposures[0].consumers[0]).expect("JSON");
+    assert_eq!(
+        consumer,
+        json!({
+            "cluster": "b",
+            "servingFrom": [{"tier": "local", "clusters": ["b"], "ready": 1, "endpoints": 2}],
+            "standby": [{"tier": "any", "clusters": ["a"], "ready": 2, "endpoints": 2}],
+            "diagnoses": [],
+        })
+    );
+}
+
+#[test]
+fn a_tier_that_is_about_to_be_given_up_says_so() {
+    let mut env = preferring("local, any", &[false, false]);
+    env.on("b", own(&[true, true])).pass(HOLD / 2);
+    let (reason, _, message) = of_a(&explained(&env));
+    assert_eq!(reason, Reason::Promoted);
+    assert!(
+        message.contains("local has 2 of 2 endpoints ready again since"),
+        "{message}"
+    );
+    env.pass(HOLD);
+    assert_eq!(of_a(&explained(&env)).0, Reason::Standby);
+}
