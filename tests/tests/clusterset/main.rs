@@ -29,6 +29,7 @@ mod headless;
 mod imports;
 mod kills;
 mod names;
+mod near;
 mod ports;
 mod problems;
 mod sentences;

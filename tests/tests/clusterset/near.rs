@@ -1,0 +1,92 @@
+//! What annotations of a ServiceExport ask for: who imports the service, and which of its providers are used first.
+
+use causeway::api::labels;
+use causeway_tests::{SOON, eventually};
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
+
+use super::Stage;
+
+async fn annotate(stage: &Stage, member: &str, annotation: &str, value: &str) {
+    let text = format!("{annotation}={value}");
+    let export = ["annotate", "--overwrite", "serviceexport", "foo", &text];
+    stage.kubectl(member, export).await;
+}
+
+#[tokio::test]
+async fn an_export_names_who_imports_it_and_whoever_is_taken_off_loses_the_import() {
+    let stage = Stage::on_three().await;
+    let pod = stage.exporter("member1").await;
+    for member in stage.members() {
+        stage.reaches(member.name(), &[pod.ip()]).await;
+    }
+    annotate(&stage, "member1", labels::CONSUMERS, "member2").await;
+    stage.clean("member3").await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    stage.reaches("member1", &[pod.ip()]).await;
+    eventually("the export says who does not import it", SOON, async || {
+        let ready = stage.says("member1", "Ready", "True", "Exported").await;
+        ready.contains("not imported by member3")
+    })
+    .await;
+    annotate(&stage, "member1", labels::CONSUMERS, "Member3").await;
+    eventually("the export says what is wrong", SOON, async || {
+        let valid = stage.says("member1", "Valid", "True", "Valid").await;
+        valid.contains("metadata.annotations[mcs.causeway.dev/consumers]")
+    })
+    .await;
+    stage.reaches("member2", &[pod.ip()]).await;
+    assert!(stage.import("member3").await.is_none());
+    annotate(&stage, "member1", labels::CONSUMERS, "member2,member3").await;
+    stage.reaches("member3", &[pod.ip()]).await;
+}
+
+#[tokio::test]
+async fn an_export_says_which_providers_are_used_first_and_the_next_tier_is_promoted() {
+    let stage = Stage::on_three().await;
+    let near = stage.exporter("member1").await;
+    annotate(&stage, "member1", labels::PREFER, "cluster/member1,any").await;
+    let far = stage.exporter("member2").await;
+    stage.reaches("member3", &[near.ip()]).await;
+    let import = stage
+        .imported_as("member3", "the preference", |import| {
+            let annotations = import.metadata.annotations.as_ref();
+            annotations.is_some_and(|all| all.contains_key(labels::PREFER))
+        })
+        .await;
+    stage
+        .says("member2", "Conflict", "True", "PreferConflict")
+        .await;
+    let standby = stage.slices("member3").await.into_iter().find(|slice| {
+        let annotations = slice.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
+    });
+    let standby = standby.expect("a copy of member2's slice");
+    let conditions = standby.endpoints[0].conditions.clone().expect("conditions");
+    let all = (conditions.ready, conditions.serving, conditions.terminating);
+    assert_eq!(all, (Some(false), Some(true), Some(true)));
+    near.set_ready(false).await;
+    stage.reaches("member3", &[far.ip()]).await;
+    let events = stage.space.api::<Event>(stage.member("member3"));
+    let of_import = format!(
+        "involvedObject.uid={}",
+        import.metadata.uid.unwrap_or_default()
+    );
+    eventually("the promotion is reported", SOON, async || {
+        let parameters = ListParams::default().fields(&of_import);
+        let all = events
+            .list(&parameters)
+            .await
+            .map_err(|e| e.to_string())?
+            .items;
+        let is_there = all
+            .iter()
+            .any(|event| event.reason.as_deref() == Some("Promoted"));
+        if is_there {
+            Ok(())
+        } else {
+            Err(format!("{all:?}"))
+        }
+    })
+    .await;
+}
