@@ -184,6 +184,10 @@ impl Controller {
         if leads {
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
+        } else {
+            for (cluster, tier, count) in self.parts.index.forget_tiers() {
+                self.parts.metrics.consumer_tier(&cluster, tier, count);
+            }
         }
     }
 
@@ -262,11 +266,9 @@ impl Controller {
         self.look_up_binding(key, now.instant);
         let index = &mut self.parts.index;
         index.note_gaps(key, outcome.gaps, now);
-        if index.note_tiers(key, outcome.tiers) {
-            let counts = index.tiers().counts().into_iter();
-            self.parts.metrics.consumer_tiers(counts);
+        for (cluster, tier, count) in index.note_tiers(key, outcome.tiers) {
+            self.parts.metrics.consumer_tier(&cluster, tier, count);
         }
-        let index = &mut self.parts.index;
         for Ahead { provider, copied } in &outcome.ahead {
             index.suspect_rollback(provider, key, copied, now);
         }

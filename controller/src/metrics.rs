@@ -30,7 +30,6 @@ pub struct Metrics {
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
     deletions_suspended: Family<ClusterLabels, Gauge>,
     consumer_tier: Family<TierLabels, Gauge>,
-    tiers_shown: Arc<Mutex<BTreeSet<TierLabels>>>,
     leader: Gauge,
     hub_watch_up: Family<ResourceLabels, Gauge>,
     unreadable: Counter,
@@ -78,7 +77,7 @@ struct ClusterLabels {
     cluster: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TierLabels {
     cluster: String,
     tier: String,
@@ -108,7 +107,6 @@ impl Default for Metrics {
             member_last_event: Family::default(),
             deletions_suspended: Family::default(),
             consumer_tier: Family::default(),
-            tiers_shown: Arc::default(),
             leader: Gauge::default(),
             hub_watch_up: Family::default(),
             unreadable: Counter::default(),
@@ -262,27 +260,18 @@ impl Metrics {
         self.deletions_suspended.get_or_create(&labels).set(count);
     }
 
-    /// So many services does each consumer get by each farthest tier; of others nothing is shown any more.
-    pub fn consumer_tiers<'a>(
-        &self,
-        counts: impl Iterator<Item = ((&'a ClusterName, String), usize)>,
-    ) {
-        let mut shown = self
-            .tiers_shown
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::take(&mut *shown);
-        for ((cluster, tier), count) in counts {
-            let labels = TierLabels {
-                cluster: cluster.to_string(),
-                tier,
-            };
-            let count = i64::try_from(count).unwrap_or(i64::MAX);
-            self.consumer_tier.get_or_create(&labels).set(count);
-            shown.insert(labels);
-        }
-        for gone in before.difference(&shown) {
-            self.consumer_tier.remove(gone);
+    /// So many services does a consumer get by that farthest tier; of none nothing is shown.
+    pub fn consumer_tier(&self, cluster: &ClusterName, tier: String, count: usize) {
+        let labels = TierLabels {
+            cluster: cluster.to_string(),
+            tier,
+        };
+        match count {
+            0 => drop(self.consumer_tier.remove(&labels)),
+            _ => {
+                let count = i64::try_from(count).unwrap_or(i64::MAX);
+                self.consumer_tier.get_or_create(&labels).set(count);
+            }
         }
     }
 
@@ -360,8 +349,9 @@ mod tests {
         metrics.member_state(member1, Connectivity::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
         metrics.deletions_suspended("member1", 12);
-        metrics.consumer_tiers([((member1, "local".to_owned()), 9)].into_iter());
-        metrics.consumer_tiers([((member1, "region".to_owned()), 3)].into_iter());
+        metrics.consumer_tier(member1, "local".to_owned(), 9);
+        metrics.consumer_tier(member1, "local".to_owned(), 0);
+        metrics.consumer_tier(member1, "region".to_owned(), 3);
         metrics.leader(true);
         let text = shown(&metrics);
         let lines = [

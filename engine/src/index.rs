@@ -27,7 +27,7 @@ use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 use self::gaps::Gaps;
 use self::hub::{Hub, McsView};
 use self::member::{Configuration, DerivedRefusal, Member};
-use self::tiers::{TierNotes, TiersOfService};
+use self::tiers::{TierCount, TierNotes, TiersOfService};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::{
     Ack, Failure, FailureKind, Generation, HubEvent, Item, Lane, MemberEvent, MemberState,
@@ -95,14 +95,14 @@ impl Index {
         self.mark(Item::Service(key));
     }
 
-    /// Notes which tiers carry a service in its consumers; whether that is news.
-    pub fn note_tiers(&mut self, key: &ServiceKey, tiers: TiersOfService) -> bool {
+    /// Notes which tiers carry a service in its consumers; the counts that changed.
+    pub fn note_tiers(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
         self.tiers.note(key, tiers)
     }
 
-    /// Which tiers carry services in their consumers.
-    pub fn tiers(&self) -> &TierNotes {
-        &self.tiers
+    /// Forgets which tiers carry services, as a process does that does not write any more; the counts that changed.
+    pub fn forget_tiers(&mut self) -> Vec<TierCount> {
+        self.tiers.forget()
     }
 
     /// Nothing is left of the service.

@@ -1,6 +1,6 @@
 //! Which tiers carried services in their consumers when they were last planned, and since when fewer would have been enough.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use causeway::domain::{ClusterName, ServiceKey, Tier};
 
@@ -19,9 +19,17 @@ pub struct NotedTiers {
 /// The consumers of a service, by exposure.
 pub type TiersOfService = BTreeMap<(Path, ClusterName), NotedTiers>;
 
+/// So many services does a consumer get by that farthest tier.
+pub type TierCount = (ClusterName, String, usize);
+
+type Counts = BTreeMap<(ClusterName, String), usize>;
+
 /// How consumers used the tiers of services, per service.
 #[derive(Debug, Default)]
-pub struct TierNotes(HashMap<ServiceKey, TiersOfService>);
+pub struct TierNotes {
+    services: HashMap<ServiceKey, TiersOfService>,
+    counts: Counts,
+}
 
 impl TierNotes {
     /// Since when the nearer tiers of a consumer have had enough ready endpoints.
@@ -31,35 +39,88 @@ impl TierNotes {
         path: Path,
         consumer: &ClusterName,
     ) -> Option<TimePoint> {
-        let of_service = self.0.get(key)?;
+        let of_service = self.services.get(key)?;
         of_service.get(&(path, consumer.clone()))?.enough_since
     }
 
-    /// Notes how all consumers of a service use its tiers now; whether that is news.
-    pub fn note(&mut self, key: &ServiceKey, tiers: TiersOfService) -> bool {
-        if self
-            .0
-            .get(key)
-            .map_or(tiers.is_empty(), |noted| *noted == tiers)
-        {
-            return false;
-        }
-        match tiers.is_empty() {
-            true => self.0.remove(key),
-            false => self.0.insert(key.clone(), tiers),
+    /// Notes how all consumers of a service use its tiers now; the counts that changed.
+    pub fn note(&mut self, key: &ServiceKey, tiers: TiersOfService) -> Vec<TierCount> {
+        let before = match tiers.is_empty() {
+            true => self.services.remove(key),
+            false => self.services.insert(key.clone(), tiers),
         };
-        true
+        let before = counted(before.as_ref());
+        let now = counted(self.services.get(key));
+        let changed: BTreeSet<_> = before.keys().chain(now.keys()).cloned().collect();
+        let of = |counts: &Counts, one: &(ClusterName, String)| {
+            counts.get(one).copied().unwrap_or_default()
+        };
+        let changed = changed.into_iter().filter_map(|one| {
+            let (gone, come) = (of(&before, &one), of(&now, &one));
+            (gone != come).then(|| {
+                let count = of(&self.counts, &one) + come - gone;
+                match count {
+                    0 => self.counts.remove(&one),
+                    _ => self.counts.insert(one.clone(), count),
+                };
+                (one.0, one.1, count)
+            })
+        });
+        changed.collect()
     }
 
-    /// How many services each consumer gets by each farthest tier.
-    pub fn counts(&self) -> BTreeMap<(&ClusterName, String), usize> {
-        let mut counts = BTreeMap::new();
-        let all = self.0.values().flatten();
-        for ((_, consumer), noted) in all {
-            if let Some(tier) = &noted.farthest {
-                *counts.entry((consumer, tier.to_string())).or_default() += 1;
-            }
+    /// Forgets all; the counts that changed.
+    pub fn forget(&mut self) -> Vec<TierCount> {
+        let counts = std::mem::take(self).counts.into_keys();
+        counts.map(|(cluster, tier)| (cluster, tier, 0)).collect()
+    }
+}
+
+fn counted(tiers: Option<&TiersOfService>) -> Counts {
+    let mut counts = Counts::new();
+    for ((_, consumer), noted) in tiers.into_iter().flatten() {
+        if let Some(tier) = &noted.farthest {
+            *counts
+                .entry((consumer.clone(), tier.to_string()))
+                .or_default() += 1;
         }
-        counts
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{key, name};
+
+    fn tiers(farthest: &[(&str, Tier)]) -> TiersOfService {
+        let noted = farthest.iter().map(|(consumer, tier)| {
+            let noted = NotedTiers {
+                farthest: Some(tier.clone()),
+                enough_since: None,
+            };
+            ((Path::Native, name(consumer)), noted)
+        });
+        noted.collect()
+    }
+
+    #[test]
+    fn services_are_counted_by_consumer_and_farthest_tier() {
+        let mut notes = TierNotes::default();
+        let count = |consumer: &str, tier: &str, count| (name(consumer), tier.to_owned(), count);
+        let local = tiers(&[("a", Tier::Local), ("b", Tier::Local)]);
+        let both = [count("a", "local", 1), count("b", "local", 1)];
+        assert_eq!(notes.note(&key("foo"), local.clone()), both);
+        assert_eq!(notes.note(&key("foo"), local.clone()), []);
+        let again = [count("a", "local", 2), count("b", "local", 2)];
+        assert_eq!(notes.note(&key("bar"), local), again);
+        let promoted = tiers(&[("a", Tier::Any), ("b", Tier::Local)]);
+        let moved = [count("a", "any", 1), count("a", "local", 1)];
+        assert_eq!(notes.note(&key("foo"), promoted), moved);
+        let gone = [count("a", "any", 0), count("b", "local", 1)];
+        assert_eq!(notes.note(&key("foo"), TiersOfService::new()), gone);
+        let rest = [count("a", "local", 0), count("b", "local", 0)];
+        assert_eq!(notes.forget(), rest);
+        assert_eq!(notes.forget(), []);
     }
 }

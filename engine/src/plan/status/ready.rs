@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, TRUE, reason};
 use causeway::api::labels;
-use causeway::domain::{ClusterName, ExposureType};
+use causeway::domain::{ClusterName, ExposureType, Preference, Tier};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
@@ -187,7 +187,34 @@ impl View<'_> {
                 "; not followed: {prefer}, for the Service is headless and no proxy chooses among its endpoints"
             ));
         }
+        text.push_str(&self.without_places());
         text
+    }
+
+    /// The consumers of which it is not known in which region or zone they are, where the preference names that.
+    fn without_places(&self) -> String {
+        let preference = self.mcs.failover.preference.as_ref();
+        let tiers = preference.map(Preference::tiers).unwrap_or_default();
+        let lacks = |tier: &Tier, name: &ClusterName| {
+            let cluster = self.index.hub.clusters.get(name);
+            cluster.is_some_and(|cluster| match tier {
+                Tier::Region => cluster.region.is_none(),
+                Tier::Zone => cluster.zones.is_empty(),
+                _ => false,
+            })
+        };
+        let lacking = tiers.iter().filter_map(|tier| {
+            let consumers = self.desired.placement.consumers();
+            let names = consumers.filter(|name| lacks(tier, name));
+            let names: Vec<_> = names.map(ClusterName::as_str).collect();
+            let first = names.first()?;
+            Some(format!(
+                "; the Cluster of {} has no {tier}, which {} names: kubectl mcs join {first} --{tier} NAME",
+                names.join(", "),
+                labels::PREFER
+            ))
+        });
+        lacking.collect()
     }
 
     /// The endpoints that no consumer is given, whoever it is.

@@ -350,3 +350,17 @@ fn a_service_without_annotations_has_no_mark_of_them() {
     }
     env.on("member1", namespace("other")).assert_at_rest();
 }
+
+#[test]
+fn ready_names_the_clusters_whose_region_is_not_known() {
+    let mut env = native(json!({labels::PREFER: "region, any"}));
+    let said = env.says("foo", "Ready");
+    assert!(!said.contains("region"), "{said}");
+    env.on_hub(cluster("member3")).settle();
+    let said = env.says("foo", "Ready");
+    let expected = "the Cluster of member3 has no region, which mcs.causeway.dev/prefer names: kubectl mcs join member3 --region NAME";
+    assert!(
+        said.starts_with("True") && said.contains(expected),
+        "{said}"
+    );
+}
