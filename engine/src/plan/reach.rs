@@ -10,8 +10,9 @@ use super::settings::Settings;
 use crate::index::{Index, Unused};
 use crate::model::{MemberState, TimePoint};
 
-/// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for.
-pub const STANDBY_AFTER: Duration = Duration::from_secs(60);
+/// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for. It takes up to 15 s until that
+/// is noticed: together it is little more than a minute.
+pub const STANDBY_AFTER: Duration = Duration::from_secs(55);
 
 /// The providers of one service that cannot be reached, and what that means for it.
 #[derive(Clone, Debug, Default, PartialEq)]
