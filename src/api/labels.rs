@@ -87,6 +87,10 @@ pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The Service that an imported EndpointSlice or a derived Service belongs to (KEP-1645).
 pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
 
+/// Annotation on a ServiceImport: the Service of its namespace that stands for it. Gateways that route to ServiceImports follow it
+/// (kubernetes-sigs/mcs-api, `controllers/common.go`).
+pub const DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
+
 /// The cluster that an imported EndpointSlice comes from (KEP-1645).
 pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
 

@@ -76,7 +76,7 @@ fn desired_import(
     Some(DesiredImport {
         served,
         service: None,
-        import: import::plan(served, &shape, owner, Some(service), None),
+        import: import::plan(served, &shape, owner, (key, Some(service)), None),
         copies: DesiredCopies::default(),
         problem: None,
         unresolved: None,

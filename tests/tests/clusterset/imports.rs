@@ -84,6 +84,8 @@ async fn an_import_has_the_addresses_of_a_service_without_a_selector(stage: Stag
         let import = stage.imported_from(member.name(), &["member1"]).await;
         let derived = stage.derived(member.name()).await;
         let spec = derived.spec.expect("a spec");
+        let annotations = import.metadata.annotations.clone().unwrap_or_default();
+        assert_eq!(annotations[labels::DERIVED_SERVICE], "derived-foo");
         assert_eq!(spec.cluster_ips, Some(import.spec.ips.clone()));
         assert_eq!(spec.ip_families, Some(import.spec.ip_families.clone()));
         assert_eq!(spec.selector.unwrap_or_default(), Default::default());

@@ -46,6 +46,8 @@ pub struct OwnImport {
     pub consumers: Consumers,
     /// On whose behalf it is there.
     pub owner: String,
+    /// The name of the Service that stands for it, if there is one.
+    pub service: Option<String>,
     /// Why it has no addresses, though it should have.
     pub unready: Option<Unready>,
 }
@@ -85,12 +87,12 @@ const CLIENT_IP: &str = "ClientIP";
 const DEFAULT_POLICY: &str = "Cluster";
 const DEFAULT_AFFINITY_SECONDS: i32 = 10_800;
 
-/// Says what a member's import should be, given the Service that stands for it.
+/// Says what a member's import should be, given the name of the Service that stands for it, and that Service.
 pub fn plan(
     served: ServedImports,
     shape: &ImportShape,
     owner: &str,
-    derived: Option<&ServiceView>,
+    (service, derived): (&ServiceKey, Option<&ServiceView>),
     unready: Option<Unready>,
 ) -> ImportPlan {
     let wanted = kind(shape);
@@ -110,6 +112,7 @@ pub fn plan(
         failover: shape.failover.clone(),
         consumers: shape.consumers.clone(),
         owner: owner.to_owned(),
+        service: unready.is_none().then(|| service.name.to_string()),
         unready,
     };
     ImportPlan::Own(own.into())
@@ -428,6 +431,8 @@ impl OwnImport {
         let recorded = self.failover.annotations();
         let consumers = self.consumers.annotation();
         let recorded = recorded.chain(consumers.map(|all| (labels::CONSUMERS, all)));
+        let service = self.service.clone();
+        let recorded = recorded.chain(service.map(|name| (labels::DERIVED_SERVICE, name)));
         own.extend(recorded.map(|(name, value)| (name.to_owned(), value)));
         for (annotation, all) in [
             (labels::EXPORTED_LABELS, &self.labels),
@@ -452,6 +457,7 @@ impl OwnImport {
             labels::EXPORTED_LABELS,
             labels::EXPORTED_ANNOTATIONS,
             labels::CONSUMERS,
+            labels::DERIVED_SERVICE,
         ];
         for annotation in records.into_iter().chain(Failover::ANNOTATIONS) {
             if observed.annotations.contains_key(annotation) {

@@ -207,7 +207,7 @@ impl Importer<'_> {
         };
         let import = match is_foreign {
             true => ImportPlan::Foreign,
-            false => import::plan(served, shape, owner, observed, unready),
+            false => import::plan(served, shape, owner, (&derived, observed), unready),
         };
         let mut copies = match &service {
             Some(DesiredService::Conflict(_)) => DesiredCopies::default(),

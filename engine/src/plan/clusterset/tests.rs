@@ -88,6 +88,8 @@ fn an_export_is_imported_into_every_cluster_with_its_address_and_its_endpoints()
         assert_eq!(import["spec"]["type"], "ClusterSetIP");
         assert_eq!(import["spec"]["ips"], derived["spec"]["clusterIPs"]);
         assert_eq!(import["spec"]["ipFamilies"], json!(["IPv4"]));
+        let stands = &import["metadata"]["annotations"][labels::DERIVED_SERVICE];
+        assert_eq!(*stands, "derived-foo");
         assert_eq!(
             import["spec"]["ports"],
             json!([{"name": "http", "port": 80, "protocol": "TCP"}])
@@ -114,6 +116,26 @@ fn an_export_is_imported_into_every_cluster_with_its_address_and_its_endpoints()
     assert!(says(&env, "member1", "Valid").starts_with("True Valid"));
     assert!(says(&env, "member1", "Ready").starts_with("True Exported"));
     assert!(says(&env, "member1", "Conflict").starts_with("False NoConflicts"));
+    env.assert_at_rest();
+}
+
+#[test]
+fn an_import_of_an_earlier_version_is_written_once_to_name_its_service() {
+    let mut env = exported();
+    let mut earlier = imported(&env, "member3").clone();
+    let annotations = earlier["metadata"]["annotations"].as_object_mut();
+    annotations
+        .expect("annotations")
+        .remove(labels::DERIVED_SERVICE);
+    let earlier = Object {
+        kind: Kind::Import,
+        value: earlier,
+    };
+    env.forget_writes();
+    env.on("member3", earlier).settle();
+    assert_eq!(env.log(), ["member3 patch ServiceImport"]);
+    let stands = &imported(&env, "member3")["metadata"]["annotations"][labels::DERIVED_SERVICE];
+    assert_eq!(*stands, "derived-foo");
     env.assert_at_rest();
 }
 

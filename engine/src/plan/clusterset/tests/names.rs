@@ -15,6 +15,8 @@ fn assert_in_the_way(env: &Environment, of: &str, derived: &str) {
     assert_eq!(of_clusterset.count(), 0, "{copies:#?}");
     let import = get(env, "member3", Kind::Import, of).expect("an import");
     assert_eq!(import["spec"]["ips"], Value::Null);
+    let stands = &import["metadata"]["annotations"][labels::DERIVED_SERVICE];
+    assert_eq!(*stands, Value::Null);
     let ready = &import["status"]["conditions"][0];
     assert_eq!(
         (&ready["status"], &ready["reason"]),

@@ -19,6 +19,7 @@ fn an_export_forges_no_label_and_one_that_no_api_server_takes_is_left_out() {
         ("sub.mcs.causeway.dev/x", false),
         (labels::MULTICLUSTER_SERVICE_NAME, false),
         (labels::SOURCE_CLUSTER, false),
+        (labels::DERIVED_SERVICE, false),
         (labels::SLICE_MANAGED_BY, false),
         (labels::PROVISION_CLUSTER, false),
         (labels::SERVICE_NAME, false),
