@@ -7,6 +7,7 @@ pub mod condition_state;
 pub mod copy;
 mod desired;
 pub mod exposure;
+pub mod ignored;
 pub mod placement;
 pub mod publish;
 pub mod reach;

@@ -10,6 +10,7 @@ use super::{Diagnosis, Facts, Reason};
 use crate::model::slice::Path;
 use crate::plan::Members;
 use crate::plan::copy::{DesiredCopies, PassedOver};
+use crate::plan::ignored::{self, Ignored};
 use crate::plan::service::ServiceProblem;
 
 /// A name under which a service reaches other clusters.
@@ -120,6 +121,20 @@ impl<'a> Exposure<'a> {
             })
             .or_else(|| self.service_missing(name))
             .or_else(|| self.unresolved(name))
+            .or_else(|| self.ignored(name))
+    }
+
+    /// Clients do not reach what is copied there.
+    fn ignored(&self, name: &ClusterName) -> Option<Diagnosis> {
+        let service = self.facts.index.members.get(name)?.service(&self.service)?;
+        let ignored = ignored::ignored(self.path, name, service, self.desired(name)?)?;
+        let reason = match ignored {
+            Ignored::LocalPolicy => Reason::InternalTrafficPolicyLocal,
+            Ignored::Families { .. } => Reason::AddressFamilyMismatch,
+        };
+        let sentence = ignored.sentence(&self.service, name.as_str());
+        let remedy = ignored.remedy(&self.service, name.as_str());
+        Some(Diagnosis::new(reason, sentence).fix(remedy))
     }
 
     /// Names of the clusterset lead elsewhere, though the endpoints are there.

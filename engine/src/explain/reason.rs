@@ -121,6 +121,10 @@ pub enum Reason {
     ServiceConflict,
     /// A ServiceImport that somebody made does not have the addresses of the service.
     NameNotResolved,
+    /// The consumer's Service leads its clients to pods of their own node alone.
+    InternalTrafficPolicyLocal,
+    /// The consumer's Service has none of the address families of a provider's endpoints.
+    AddressFamilyMismatch,
     /// The provider's Service lacks the port.
     PortNotInProvider,
     /// The consumer's Service lacks the port.

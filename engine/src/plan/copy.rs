@@ -79,6 +79,16 @@ impl WantedCopy {
         self.recipe.standing()
     }
 
+    /// The address family of its endpoints: IPv4 or IPv6.
+    pub fn family(&self) -> &'static str {
+        self.source.address_type.as_str()
+    }
+
+    /// Whether its source has any endpoint.
+    pub fn has_endpoints(&self) -> bool {
+        self.source.endpoints().next().is_some()
+    }
+
     /// On whose behalf it is made, `<kind>/<uid>`.
     pub fn owner(&self) -> &str {
         self.recipe.owner()

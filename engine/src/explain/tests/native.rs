@@ -100,6 +100,38 @@ fn what_is_wrong_on_the_hub_is_reported() {
 }
 
 #[test]
+fn a_service_that_does_not_lead_to_what_is_copied_behind_it_is_reported() {
+    hold(
+        healthy,
+        &[
+            (
+                "the consumer's Service is bound to the client's node",
+                |env| {
+                    let local = json!({"spec": {"internalTrafficPolicy": "Local"}});
+                    env.on("b", foo().with(local)).settle();
+                },
+                false,
+                Reason::InternalTrafficPolicyLocal,
+                "in b: kubectl -n shop patch service foo --type=merge -p '{\"spec\":{\"internalTrafficPolicy\":\"Cluster\"}}'",
+            ),
+            (
+                "the endpoints have another address family",
+                |env| {
+                    env.off("a", Kind::Slice, "foo-abc");
+                    let six = slice("foo-six", "foo").port("http", 8080);
+                    let six = six.endpoint("fd00:1::1");
+                    env.on("a", six.with(json!({"addressType": "IPv6"})))
+                        .settle();
+                },
+                false,
+                Reason::AddressFamilyMismatch,
+                "PreferDualStack",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn what_is_wrong_with_a_member_is_reported() {
     hold(
         healthy,

@@ -1,6 +1,6 @@
 //! What the status of exports and imports should say.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use causeway::api::condition::{self as names, reason};
 use causeway::api::labels;
@@ -16,9 +16,11 @@ use crate::index::Index;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
 use crate::index::service::{ServiceKind, ServiceView};
+use crate::model::slice::Path;
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
 use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
 use crate::plan::copy::Refused;
+use crate::plan::ignored::{self, Ignored};
 use crate::plan::status::Progress;
 
 /// An exported service, as its exports and imports are to tell of it.
@@ -127,6 +129,15 @@ impl View<'_> {
         if let Some(why) = own.and_then(|desired| desired.unresolved.as_ref()) {
             text.push_str(&format!("; {name} {why}"));
         }
+        let derived = self.key.derived();
+        for (ignored, clusters) in self.ignored(name, &derived) {
+            let clusters = clusters.join(", ");
+            text.push_str(&format!(
+                "; {}: {}",
+                ignored.sentence(&derived, &clusters),
+                ignored.remedy(&derived, &clusters)
+            ));
+        }
         let of_ready = put(names::READY, (because, &text), &ready);
         let of_ready = of_ready.filter(|event| event.reason != reason::PENDING);
         let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
@@ -166,6 +177,26 @@ impl View<'_> {
         };
         let mut imports = imports.values();
         imports.find_map(|desired| desired.copies.refused.get(name))
+    }
+
+    /// Where clients do not reach the copies of an exporter's endpoints that are there, by reason.
+    fn ignored(&self, name: &ClusterName, derived: &ServiceKey) -> BTreeMap<Ignored, Vec<&str>> {
+        let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let Imports::Wanted(imports) = &self.clusterset.imports else {
+            return all;
+        };
+        for (importer, desired) in imports {
+            let member = self.member(importer).filter(|_| importer != name);
+            let service = member.and_then(|member| member.service(derived));
+            let service = service.filter(|one| one.is_derived_for(self.key, &self.index.hub.uid));
+            let found = service.and_then(|service| {
+                ignored::ignored(Path::Clusterset, importer, service, &desired.copies)
+            });
+            if let Some(found) = found.filter(|found| found.concerns(name)) {
+                all.entry(found).or_default().push(importer.as_str());
+            }
+        }
+        all
     }
 
     fn valid(&self, name: &ClusterName, validity: Validity) -> ConditionState {

@@ -140,6 +140,44 @@ fn an_import_of_an_earlier_version_is_written_once_to_name_its_service() {
 }
 
 #[test]
+fn an_export_of_another_address_family_than_the_imports_says_so() {
+    let mut env = exported();
+    env.pass(Duration::from_secs(2));
+    let six = json!({"spec": {"ipFamilies": ["IPv6"]}});
+    env.on("member2", foo().with(six))
+        .off("member2", Kind::Slice, "foo-def");
+    let endpoints = slice("foo-six", "foo").port("http", 8080);
+    let endpoints = endpoints.endpoint("fd00:2::5");
+    env.on("member2", endpoints.with(json!({"addressType": "IPv6"})))
+        .on("member2", export("foo"))
+        .settle();
+    assert_eq!(
+        says(&env, "member2", "Ready"),
+        "True Exported: the service is exported to the clusterset; in member1, member3 Service shop/derived-foo has IPv4 alone, and \
+         the endpoints of member2 have IPv6, so its clients do not reach them: set spec.ipFamilyPolicy: PreferDualStack on these \
+         Services, where the clusters have both families"
+    );
+    assert_eq!(
+        says(&env, "member1", "Ready"),
+        "True Exported: the service is exported to the clusterset"
+    );
+    env.assert_at_rest();
+}
+
+#[test]
+fn an_import_that_is_local_because_its_exporter_is_needs_no_remark() {
+    let mut env = exported();
+    let local = json!({"spec": {"internalTrafficPolicy": "Local"}});
+    env.on("member1", foo().with(local)).settle();
+    let policy = &derived(&env, "member3")["spec"]["internalTrafficPolicy"];
+    assert_eq!(*policy, "Local");
+    assert_eq!(
+        says(&env, "member1", "Ready"),
+        "True Exported: the service is exported to the clusterset"
+    );
+}
+
+#[test]
 fn an_endpoint_change_costs_one_write_in_each_cluster() {
     let mut env = exported();
     env.forget_writes();

@@ -11,8 +11,10 @@ use super::View;
 use crate::index::Unused;
 use crate::index::service::ServiceKind;
 use crate::model::propagation::advice;
+use crate::model::slice::Path;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
+use crate::plan::ignored::{self, Ignored};
 use crate::plan::reach::is_unused;
 use crate::plan::{Members, Problem};
 
@@ -162,6 +164,14 @@ impl View<'_> {
             message.push_str(&format!("; standby, because out of reach: {names}"));
         }
         message.push_str(&self.passed_over());
+        for (ignored, clusters) in self.ignored() {
+            let clusters = clusters.join(", ");
+            message.push_str(&format!(
+                "; {}: {}",
+                ignored.sentence(self.key, &clusters),
+                ignored.remedy(self.key, &clusters)
+            ));
+        }
         let clusters = self.index.refused_propagation(self.key);
         if !clusters.is_empty() {
             message.push_str(&format!("; {}", advice(self.key, &clusters)));
@@ -215,6 +225,25 @@ impl View<'_> {
             ))
         });
         lacking.collect()
+    }
+
+    /// Where clients do not reach the copies that are there, by reason.
+    fn ignored(&self) -> BTreeMap<Ignored, Vec<&str>> {
+        let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for name in self.desired.placement.consumers() {
+            let service = self
+                .member(name)
+                .and_then(|member| member.service(self.key));
+            let found = service
+                .zip(self.desired_member(name))
+                .and_then(|(service, desired)| {
+                    ignored::ignored(Path::Native, name, service, &desired.copies)
+                });
+            if let Some(found) = found {
+                all.entry(found).or_default().push(name.as_str());
+            }
+        }
+        all
     }
 
     /// The endpoints that no consumer is given, whoever it is.

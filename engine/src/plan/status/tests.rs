@@ -4,7 +4,7 @@ use causeway::api::condition::TRUE;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
+use crate::fixtures::objects::{Kind, NAMESPACE, Object, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
 use crate::model::{Failure, FailureKind};
 
@@ -466,4 +466,76 @@ fn progress_of_an_unplanned_member_is_none() {
         env.now(),
     );
     assert!(names::is_true(&status.conditions, names::READY) && status.events.is_empty());
+}
+
+/// The Service that causeway delivered into a member, with what a person changes in its spec.
+fn changed(env: &Environment, cluster: &str, spec: serde_json::Value) -> Object {
+    let delivered = env.members[cluster].get(Kind::Service, NAMESPACE, "foo");
+    let value = delivered.expect("a Service").clone();
+    let kind = Kind::Service;
+    Object { kind, value }.with(json!({ "spec": spec }))
+}
+
+const BACKED: &str = "True Ready: shop/foo can be reached from 2 clusters, backed by 1 cluster";
+
+#[test]
+fn a_service_that_leads_to_its_own_node_alone_is_named_with_the_way_out() {
+    let mut env = ready();
+    let local = json!({"internalTrafficPolicy": "Local"});
+    let object = changed(&env, "member2", local.clone());
+    env.on("member2", object).settle();
+    let said = |clusters: &str| {
+        format!(
+            "{BACKED}; in {clusters} Service shop/foo has internalTrafficPolicy Local, so its clients reach no other cluster's pods: \
+             in {clusters}: kubectl -n shop patch service foo --type=merge -p '{{\"spec\":{{\"internalTrafficPolicy\":\"Cluster\"}}}}'"
+        )
+    };
+    assert_eq!(env.says("foo", names::READY), said("member2"));
+    let of_a_person = foo().with(json!({ "spec": local }));
+    env.on("member3", of_a_person).settle();
+    assert_eq!(env.says("foo", names::READY), said("member2, member3"));
+    env.assert_at_rest();
+    let repaired = foo();
+    env.on("member3", repaired).settle();
+    let cluster = changed(&env, "member2", json!({"internalTrafficPolicy": "Cluster"}));
+    env.on("member2", cluster).settle();
+    assert_eq!(env.says("foo", names::READY), BACKED);
+}
+
+#[test]
+fn a_service_without_the_address_families_of_its_endpoints_is_named() {
+    let mut env = ready();
+    let six = |address: &str| {
+        slice("foo-abc", "foo")
+            .port("http", 8080)
+            .endpoint(address)
+            .with(json!({"addressType": "IPv6"}))
+    };
+    env.off("member1", Kind::Slice, "foo-abc").settle();
+    env.on("member1", six("fd00:1::5")).settle();
+    assert_eq!(
+        env.says("foo", names::READY),
+        format!(
+            "{BACKED}; in member2, member3 Service shop/foo has IPv4 alone, and the endpoints of member1 have IPv6, so its clients \
+             do not reach them: set spec.ipFamilyPolicy: PreferDualStack on these Services, where the clusters have both families"
+        )
+    );
+    // Endpoints of both families are reached by one of them.
+    let four = slice("foo-def", "foo").port("http", 8080);
+    env.on("member1", four.endpoint("10.1.0.5")).settle();
+    assert_eq!(env.says("foo", names::READY), BACKED);
+}
+
+#[test]
+fn clients_of_a_headless_service_are_bound_to_no_node() {
+    let mut env = env();
+    env.member("member1").member("member2");
+    let local = json!({"spec": {"internalTrafficPolicy": "Local"}});
+    env.on("member2", foo().headless().with(local))
+        .on("member1", source("10.1.0.5"))
+        .on_hub(foo().headless())
+        .on_hub(mcs("foo").providers(&["member1"]).consumers(&["member2"]))
+        .settle();
+    let ready = "True Ready: shop/foo can be reached from 1 cluster, backed by 1 cluster";
+    assert_eq!(env.says("foo", names::READY), ready);
 }

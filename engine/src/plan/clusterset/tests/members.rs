@@ -113,6 +113,8 @@ fn what_is_exposed_is_published_as_exports_where_that_is_asked_for() {
     let import = imported(&env, "member3").clone();
     let own = get(&env, "member3", Kind::Service, "foo").expect("the Service");
     assert_eq!(import["spec"]["ips"], own["spec"]["clusterIPs"]);
+    let stands = &import["metadata"]["annotations"][labels::DERIVED_SERVICE];
+    assert_eq!(*stands, "foo");
     assert_eq!(
         import["status"]["clusters"],
         json!([{"cluster": "member2"}])

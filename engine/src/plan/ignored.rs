@@ -1,0 +1,113 @@
+//! Copies that clients of a consumer do not reach, though they are there: its own Service does not lead to them.
+//!
+//! kube-proxy leads a Service with internalTrafficPolicy Local to endpoints on the client's own node alone, which those of other
+//! clusters never are, and each address of a Service to endpoints of that address family alone (Kubernetes, "Service Internal Traffic
+//! Policy" and "IPv4/IPv6 dual-stack"). A headless Service has neither: its clients take the endpoints' addresses from DNS.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::domain::{ClusterName, ServiceKey};
+
+use super::copy::{DesiredCopies, WantedCopy};
+use crate::index::service::{ServiceKind, ServiceView};
+use crate::model::slice::Path;
+
+/// Why clients of a consumer do not reach copies that are there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ignored {
+    /// Its Service leads to endpoints on the client's own node alone.
+    LocalPolicy,
+    /// Its Service has none of the address families of these providers' endpoints.
+    Families {
+        /// Those that it has.
+        has: Vec<Box<str>>,
+        /// Those of the endpoints.
+        offered: BTreeSet<&'static str>,
+        /// Whose endpoints they are.
+        providers: BTreeSet<ClusterName>,
+    },
+}
+
+/// Why clients of a consumer do not reach what is copied there; what is no problem of another cluster's endpoints is none.
+///
+/// Whether a derived Service is Local is for the exporters to say.
+pub fn ignored(
+    path: Path,
+    consumer: &ClusterName,
+    service: &ServiceView,
+    copies: &DesiredCopies,
+) -> Option<Ignored> {
+    if service.shape.kind != ServiceKind::ClusterIp {
+        return None;
+    }
+    let all = copies.wanted.values();
+    let mut remote = all.filter(|copy| copy.provider() != consumer);
+    let is_local = service.internal_traffic_policy.as_deref() == Some("Local");
+    if path == Path::Native && is_local {
+        let is_held_up = remote.any(WantedCopy::has_endpoints);
+        return is_held_up.then_some(Ignored::LocalPolicy);
+    }
+    let has = &service.ip_families;
+    let is_known = |family: &str| has.iter().any(|one| **one == *family);
+    if has.is_empty() || remote.clone().all(|copy| is_known(copy.family())) {
+        return None;
+    }
+    let mut families: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for copy in remote.filter(|copy| copy.has_endpoints()) {
+        let offered = families.entry(copy.provider()).or_default();
+        offered.insert(copy.family());
+    }
+    families.retain(|_, offered| !offered.iter().copied().any(is_known));
+    (!families.is_empty()).then(|| Ignored::Families {
+        has: has.clone(),
+        offered: families.values().flatten().copied().collect(),
+        providers: families.into_keys().cloned().collect(),
+    })
+}
+
+impl Ignored {
+    /// Whether endpoints of that provider are among those that clients do not reach.
+    pub fn concerns(&self, provider: &ClusterName) -> bool {
+        match self {
+            Self::LocalPolicy => true,
+            Self::Families { providers, .. } => providers.contains(provider),
+        }
+    }
+
+    /// What is so of the Service in these clusters.
+    pub fn sentence(&self, service: &ServiceKey, clusters: &str) -> String {
+        match self {
+            Self::LocalPolicy => format!(
+                "in {clusters} Service {service} has internalTrafficPolicy Local, so its clients reach no other cluster's pods"
+            ),
+            Self::Families {
+                has,
+                offered,
+                providers,
+            } => {
+                let providers: Vec<_> = providers.iter().map(ClusterName::as_str).collect();
+                let offered: Vec<_> = offered.iter().copied().collect();
+                format!(
+                    "in {clusters} Service {service} has {} alone, and the endpoints of {} have {}, so its clients do not reach them",
+                    has.join(" and "),
+                    providers.join(", "),
+                    offered.join(" and ")
+                )
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub fn remedy(&self, service: &ServiceKey, clusters: &str) -> String {
+        match self {
+            Self::LocalPolicy => format!(
+                "in {clusters}: kubectl -n {} patch service {} --type=merge -p \
+                 '{{\"spec\":{{\"internalTrafficPolicy\":\"Cluster\"}}}}'",
+                service.namespace, service.name
+            ),
+            Self::Families { .. } => {
+                "set spec.ipFamilyPolicy: PreferDualStack on these Services, where the clusters have both families".to_owned()
+            }
+        }
+    }
+}
