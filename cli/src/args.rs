@@ -1,6 +1,7 @@
 //! What a person may type.
 
 mod diff;
+mod dns;
 mod examples;
 mod install;
 mod moving;
@@ -15,6 +16,8 @@ use k8s_openapi::jiff::SignedDuration;
 
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
+use self::dns::DNS_EXAMPLES;
+pub(crate) use self::dns::{DnsArgs, Multicluster};
 use self::examples::{
     CHECK_EXAMPLES, COMPLETION_EXAMPLES, CONFIRM_DELETIONS_EXAMPLES, DRAIN_EXAMPLES,
     EXPLAIN_EXAMPLES, JOIN_EXAMPLES, STATUS_EXAMPLES, UNJOIN_EXAMPLES,
@@ -116,6 +119,9 @@ pub(crate) enum Command {
     /// Check that causeway is installed correctly and running
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// Check or set up the DNS of a member for clusterset.local
+    #[command(after_help = DNS_EXAMPLES)]
+    Dns(DnsArgs),
     /// Print the versions of this program and of the hub
     Version(VersionArgs),
     /// Print a shell completion script
@@ -521,6 +527,15 @@ mod tests {
             (
                 "kubectl-mcs explain foo --lease x",
                 ErrorKind::ValueValidation,
+            ),
+            ("kubectl-mcs dns a", ErrorKind::MissingRequiredArgument),
+            (
+                "kubectl-mcs dns a --member-kubeconfig f --fix -o json",
+                ErrorKind::ArgumentConflict,
+            ),
+            (
+                "kubectl-mcs dns a --member-kubeconfig f --image-has=both",
+                ErrorKind::InvalidValue,
             ),
             (
                 "kubectl-mcs unjoin a --member-context c",

@@ -1,8 +1,8 @@
 //! `kubectl mcs check`: whether causeway is installed as it should be, and at work.
 
 mod diagnosis;
-mod gather;
-mod rights;
+pub(crate) mod gather;
+pub(crate) mod rights;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +25,7 @@ pub(crate) enum CheckError {
 
 /// How one check of an installation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-enum State {
+pub(crate) enum State {
     /// As it should be.
     Healthy,
     /// Not as it should be.
@@ -36,44 +36,52 @@ enum State {
 
 /// One check of an installation; also the form that programs read, so names of fields stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Check {
-    name: String,
-    state: State,
-    message: String,
+pub(crate) struct Check {
+    pub name: String,
+    pub state: State,
+    pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
+    pub remedy: Option<String>,
 }
 
+/// The checks of an installation, or of a member.
 #[derive(Debug, Serialize)]
-struct Report {
+pub(crate) struct Report {
     /// Whether nothing is known to be wrong.
-    healthy: bool,
-    checks: Vec<Check>,
+    pub healthy: bool,
+    pub checks: Vec<Check>,
 }
 
 /// Checks an installation; says whether nothing is known to be wrong.
 pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<bool, CheckError> {
     let hub = ApiServer::hub(hub).await?;
     let installation = gather::read(&hub, args).await?;
-    let checks = diagnosis::diagnose(&installation);
-    let healthy = checks.iter().all(|check| check.state != State::Unhealthy);
-    let report = Report { healthy, checks };
-    output::report(&report, args.output.format, || render(&report))?;
-    Ok(healthy)
+    let report = Report::new(diagnosis::diagnose(&installation));
+    output::report(&report, args.output.format, || report.render())?;
+    Ok(report.healthy)
 }
 
-fn render(report: &Report) -> String {
-    let mut table = Table::new(["CHECK", "STATE", "MESSAGE"]);
-    for check in &report.checks {
-        let remedy = check.remedy.iter().map(|remedy| format!("-> {remedy}"));
-        let state = format!("{:?}", check.state);
-        table.row([check.name.clone(), state, check.message.clone()], remedy);
+impl Report {
+    /// The report of these checks.
+    pub(crate) fn new(checks: Vec<Check>) -> Self {
+        let healthy = checks.iter().all(|check| check.state != State::Unhealthy);
+        Self { healthy, checks }
     }
-    table.render()
+
+    /// The form that people read.
+    pub(crate) fn render(&self) -> String {
+        let mut table = Table::new(["CHECK", "STATE", "MESSAGE"]);
+        for check in &self.checks {
+            let remedy = check.remedy.iter().map(|remedy| format!("-> {remedy}"));
+            let state = format!("{:?}", check.state);
+            table.row([check.name.clone(), state, check.message.clone()], remedy);
+        }
+        table.render()
+    }
 }
 
 impl Check {
-    fn new(name: impl Into<String>, state: State, message: impl Into<String>) -> Self {
+    pub(crate) fn new(name: impl Into<String>, state: State, message: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             state,
@@ -82,7 +90,7 @@ impl Check {
         }
     }
 
-    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }

@@ -5,6 +5,7 @@ use crate::check::CheckError;
 use crate::confirm_deletions::ConfirmDeletionsError;
 use crate::definitions::DefinitionError;
 use crate::diff::DiffError;
+use crate::dns::DnsError;
 use crate::drain::DrainError;
 use crate::explain::ExplainError;
 use crate::hub::HubError;
@@ -46,6 +47,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Diff(#[from] DiffError),
     #[error(transparent)]
+    Dns(#[from] DnsError),
+    #[error(transparent)]
     Drain(#[from] DrainError),
     #[error(transparent)]
     Move(#[from] MoveError),
@@ -68,6 +71,7 @@ impl Failure {
             Self::Join(error) => join(error),
             Self::Unjoin(error) => unjoin(error),
             Self::Diff(error) => diff(error),
+            Self::Dns(error) => dns(error),
             Self::Drain(error) => drain(error),
             Self::Move(error) => moving(error),
             Self::ConfirmDeletions(error) => confirm_deletions(error),
@@ -215,6 +219,22 @@ fn diff(error: &DiffError) -> u8 {
     }
 }
 
+fn dns(error: &DnsError) -> u8 {
+    match error {
+        DnsError::NotConfirmed => USAGE,
+        DnsError::Name(error) => join(error),
+        DnsError::Request(error) => request(error),
+        DnsError::Object(error) => object(error),
+        DnsError::Output(_)
+        | DnsError::NotJoined(_)
+        | DnsError::AnotherCluster { .. }
+        | DnsError::Input(_)
+        | DnsError::Declined
+        | DnsError::Refused(_)
+        | DnsError::NoRights { .. } => PROBLEM,
+    }
+}
+
 fn drain(error: &DrainError) -> u8 {
     match error {
         DrainError::Name(error) => join(error),
@@ -290,6 +310,8 @@ mod tests {
                 UnjoinError::from(MemberError::from(cause())).into(),
                 StatusError::from(cause()).into(),
                 ExplainError::from(cause()).into(),
+                DnsError::from(cause()).into(),
+                DnsError::from(ObjectError::from(cause())).into(),
                 DrainError::from(cause()).into(),
                 DrainError::from(HubError::from(cause())).into(),
                 ConfirmDeletionsError::from(cause()).into(),
@@ -316,5 +338,6 @@ mod tests {
         assert_eq!(Failure::from(InstallError::NoCertManager).code(), PROBLEM);
         assert_eq!(Failure::from(UninstallError::Declined).code(), PROBLEM);
         assert_eq!(Failure::from(UninstallError::NotConfirmed).code(), USAGE);
+        assert_eq!(Failure::from(DnsError::NotConfirmed).code(), USAGE);
     }
 }

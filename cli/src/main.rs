@@ -7,10 +7,12 @@ mod args;
 mod bundle;
 mod check;
 mod completion;
+mod confirm;
 mod confirm_deletions;
 mod connectivity;
 mod definitions;
 mod diff;
+mod dns;
 mod drain;
 mod exit;
 mod explain;
@@ -86,6 +88,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
             Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
+            Command::Dns(args) => return Ok(dns::run(&line.hub, args).await?),
             Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
             Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),
             Command::Drain(args) => drain::run(&line.hub, args).await?,

@@ -4,7 +4,7 @@ mod keep_services;
 mod leftovers;
 mod serving;
 
-use std::io::{self, BufRead, IsTerminal as _, Write as _};
+use std::io;
 
 use causeway::api::{Cluster, MultiClusterService};
 use causeway::domain::ClusterName;
@@ -19,6 +19,7 @@ use tokio::time::{Duration, Instant, MissedTickBehavior, interval};
 use self::serving::{ManagedByKarmada, Serving};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, UninstallArgs};
+use crate::confirm::{self, Answer};
 use crate::definitions::{CLUSTERS, DefinitionError, Kind, Origin, SERVICES};
 use crate::helm::Release;
 use crate::objects::{self, ObjectError};
@@ -297,30 +298,12 @@ where
 }
 
 fn confirm(hub: &ApiServer) -> Result<(), UninstallError> {
-    let input = io::stdin();
-    if !input.is_terminal() {
-        return Err(UninstallError::NotConfirmed);
+    let question = format!("Remove causeway from the hub at {}?", hub.url());
+    match confirm::ask(question).map_err(UninstallError::Input)? {
+        Answer::Yes => Ok(()),
+        Answer::No => Err(UninstallError::Declined),
+        Answer::Nobody => Err(UninstallError::NotConfirmed),
     }
-    write!(
-        io::stderr(),
-        "Remove causeway from the hub at {}? [y/N] ",
-        hub.url()
-    )
-    .map_err(OutputError::from)?;
-    if agrees(&mut input.lock()).map_err(UninstallError::Input)? {
-        Ok(())
-    } else {
-        Err(UninstallError::Declined)
-    }
-}
-
-fn agrees(input: &mut impl BufRead) -> io::Result<bool> {
-    let mut line = String::new();
-    input.read_line(&mut line)?;
-    let answer = line.trim();
-    Ok(["y", "yes"]
-        .iter()
-        .any(|yes| answer.eq_ignore_ascii_case(yes)))
 }
 
 /// Deletes what causeway serves, and waits until its controller is done: first the services, while all members are known, then
@@ -424,28 +407,4 @@ async fn remove_definition(
         seconds,
         late,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_yes_is_one() {
-        for (answer, expected) in [
-            ("y\n", true),
-            ("YES\n", true),
-            ("yes", true),
-            ("\n", false),
-            ("", false),
-            ("n\n", false),
-            ("yesterday\n", false),
-        ] {
-            assert_eq!(
-                agrees(&mut answer.as_bytes()).unwrap(),
-                expected,
-                "{answer:?}"
-            );
-        }
-    }
 }

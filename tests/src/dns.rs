@@ -66,7 +66,7 @@ fn program(cluster: &Cluster, port: u16, listen: Option<&str>, ready: u16) -> Pr
 }
 
 /// A CoreDNS on the loopback, for clusters that have no network of their own.
-pub(crate) struct Nameserver {
+pub struct Nameserver {
     process: Process,
     port: u16,
 }
@@ -75,10 +75,28 @@ impl Nameserver {
     /// Starts it and waits until it is ready.
     pub(crate) async fn start(cluster: &Cluster) -> Self {
         allow(cluster).await;
-        let (port, ready) = (ports::fresh(), ports::fresh());
-        let process = cluster
-            .reaper()
-            .run(program(cluster, port, Some("127.0.0.1"), ready));
+        let (port, ready) = Self::ports();
+        let program = program(cluster, port, Some("127.0.0.1"), ready);
+        Self::run(cluster, program, port, ready).await
+    }
+
+    /// Ports for a Corefile: that of names, and that of plugin ready.
+    pub fn ports() -> (u16, u16) {
+        (ports::fresh(), ports::fresh())
+    }
+
+    /// Starts one with a Corefile that has these ports on 127.0.0.1, and waits until it is ready.
+    pub async fn with(cluster: &Cluster, corefile: &str, (port, ready): (u16, u16)) -> Self {
+        let file = cluster.directory().join(format!("Corefile-{port}"));
+        std::fs::write(&file, corefile).expect("a Corefile");
+        let log = cluster.directory().join(format!("coredns-{port}.log"));
+        let program = Program::new(Testbed::get().program("coredns"), log)
+            .args(["-conf".to_owned(), file.display().to_string()]);
+        Self::run(cluster, program, port, ready).await
+    }
+
+    async fn run(cluster: &Cluster, program: Program, port: u16, ready: u16) -> Self {
+        let process = cluster.reaper().run(program);
         eventually("CoreDNS is ready", START, || async {
             assert!(process.is_running(), "it ended:\n{}", process.log_tail(20));
             match http::get(&format!("127.0.0.1:{ready}"), "/ready").await {
@@ -93,6 +111,22 @@ impl Nameserver {
     pub(crate) fn process(&self) -> &Process {
         &self.process
     }
+
+    /// What it answers for a name and a type.
+    pub async fn dig(&self, cluster: &Cluster, name: &str, type_: &str) -> Answer {
+        let server = ["@127.0.0.1".to_owned(), format!("-p{}", self.port)];
+        let output = Command::new(cluster.reaper(), cluster.directory(), "dig")
+            .args(server)
+            .args(question(name, type_))
+            .run()
+            .await;
+        Answer::parse(&output.stdout)
+    }
+}
+
+fn question<'a>(name: &'a str, type_: &'a str) -> impl Iterator<Item = &'a str> {
+    let how = ["+noall", "+comments", "+answer", "+tries=1", "+time=5"];
+    how.into_iter().chain([type_, name])
 }
 
 /// What a nameserver answered.
@@ -142,20 +176,10 @@ impl Cluster {
     /// What the cluster's DNS answers for a name and a type, SRV say. Only where [`crate::network::dig`] says that there is a
     /// `dig`, and in a fleet with packets or with a clusterset.
     pub async fn dig(&self, name: &str, type_: &str) -> Answer {
-        let question = ["+noall", "+comments", "+answer", "+tries=1", "+time=5"];
-        let question = question.into_iter().chain([type_, name]);
-        let output = match self.nameserver() {
-            Some(nameserver) => {
-                let server = ["@127.0.0.1".to_owned(), format!("-p{}", nameserver.port)];
-                Command::new(self.reaper(), self.directory(), "dig")
-                    .args(server)
-                    .args(question)
-                    .run()
-                    .await
-            }
-            None => self.exec("dig", question).await,
-        };
-        Answer::parse(&output.stdout)
+        match self.nameserver() {
+            Some(nameserver) => nameserver.dig(self, name, type_).await,
+            None => Answer::parse(&self.exec("dig", question(name, type_)).await.stdout),
+        }
     }
 }
 

@@ -23,12 +23,12 @@ const REGISTRATION: &str = "causeway";
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
 
 /// What was read, or that the person may not see it.
-pub(super) type Readable<T> = Result<T, Forbidden>;
+pub(crate) type Readable<T> = Result<T, Forbidden>;
 
 /// A person may not see something, in the API server's words.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Forbidden(pub String);
+pub(crate) struct Forbidden(pub String);
 
 /// One webhook, as it is registered.
 #[derive(Clone, Debug)]
@@ -138,7 +138,7 @@ fn webhooks<W>(all: Option<Vec<W>>, read: impl Fn(W) -> Webhook) -> Option<Vec<W
 }
 
 /// What a person may not see is no fault of the installation.
-fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>, RequestError> {
+pub(crate) fn allowed<T>(answer: Result<T, RequestError>) -> Result<Readable<T>, RequestError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
         Err(error @ RequestError::NotAllowed { .. }) => Ok(Err(Forbidden(error.to_string()))),

@@ -19,9 +19,16 @@ pub(super) const ACCOUNT: &str = "causeway-controller";
 const VERBS: [&str; 2] = ["list", "watch"];
 const AT_ONCE: usize = 8;
 
-/// What the account lacks of what it has to watch.
+/// An account of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Account<'a> {
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// What an account lacks of what it has to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MissingRight {
+pub(crate) struct MissingRight {
     /// A plural: `secrets`.
     pub resource: String,
     /// Where, if not everywhere.
@@ -58,7 +65,11 @@ pub(super) async fn missing_rights(
         .into_iter()
         .map(|namespace| attributes::<Secret>(Some(namespace)));
     let needed = everywhere.into_iter().chain(secrets);
-    let answers: Vec<_> = futures::stream::iter(needed.map(|what| may_watch(hub, what)))
+    let account = Account {
+        namespace: NAMESPACE,
+        name: ACCOUNT,
+    };
+    let answers: Vec<_> = futures::stream::iter(needed.map(|what| lacking(hub, account, what)))
         .buffered(AT_ONCE)
         .collect()
         .await;
@@ -75,19 +86,24 @@ fn attributes<K: Resource<DynamicType = ()>>(namespace: Option<&str>) -> Resourc
     }
 }
 
-/// What of it the account may not list or watch.
-async fn may_watch(
-    hub: &ApiServer,
+/// What of it an account may not list or watch.
+///
+/// # Errors
+/// [`RequestError`] where the API server does not say.
+pub(crate) async fn lacking(
+    server: &ApiServer,
+    account: Account<'_>,
     what: ResourceAttributes,
 ) -> Result<Option<MissingRight>, RequestError> {
-    let reviews: Api<SubjectAccessReview> = Api::all(hub.client.clone());
+    let reviews: Api<SubjectAccessReview> = Api::all(server.client.clone());
+    let Account { namespace, name } = account;
     for verb in VERBS {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
-                user: Some(format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")),
+                user: Some(format!("system:serviceaccount:{namespace}:{name}")),
                 groups: Some(vec![
                     "system:serviceaccounts".to_owned(),
-                    format!("system:serviceaccounts:{NAMESPACE}"),
+                    format!("system:serviceaccounts:{namespace}"),
                     "system:authenticated".to_owned(),
                 ]),
                 resource_attributes: Some(ResourceAttributes {
@@ -98,7 +114,7 @@ async fn may_watch(
             },
             ..SubjectAccessReview::default()
         };
-        let answer = hub
+        let answer = server
             .request(reviews.create(&PostParams::default(), &review))
             .await?;
         if !answer.status.is_some_and(|status| status.allowed) {

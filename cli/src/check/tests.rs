@@ -106,10 +106,7 @@ fn a_complete_installation_is_healthy_check_by_check() {
         "cluster a",
     ];
     assert_eq!(names, expected);
-    let text = render(&Report {
-        healthy: true,
-        checks,
-    });
+    let text = Report::new(checks).render();
     assert!(
         text.contains("\ncontroller                          Healthy   controller-1 leads\n"),
         "{text}"

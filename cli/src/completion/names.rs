@@ -51,7 +51,7 @@ impl Names {
             (_, "context") => Some(Self::Contexts),
             (_, "member_context") => Some(Self::MemberContexts),
             (_, "namespace") => Some(Self::Objects(Kind::Namespace)),
-            ("unjoin" | "drain" | "confirm-deletions", "name") => {
+            ("unjoin" | "drain" | "confirm-deletions" | "dns", "name") => {
                 Some(Self::Objects(Kind::Cluster))
             }
             ("status" | "explain" | "adopt" | "hand-over", "name") => {

@@ -12,6 +12,7 @@ mod clusterset;
 mod completion;
 mod definitions;
 mod diff;
+mod dns;
 mod explain;
 mod installing;
 mod joining;

@@ -1,0 +1,69 @@
+//! The arguments of `dns`.
+
+use clap::{Args, ValueEnum};
+
+use super::{OutputArgs, RequiredMemberArgs};
+
+pub(crate) const DNS_EXAMPLES: &str = "Examples:
+  # Check whether the CoreDNS of member1 answers for clusterset.local
+  kubectl mcs dns member1 --member-kubeconfig ~/.kube/member1
+
+  # Show what is missing, as a diff
+  kubectl mcs dns member1 --member-kubeconfig ~/.kube/member1 --fix --dry-run
+
+  # Set it up, after a question
+  kubectl mcs dns member1 --member-kubeconfig ~/.kube/member1 --fix
+
+  # The image is built by yourself, with the plugin coredns/multicluster
+  kubectl mcs dns member1 --member-kubeconfig ~/.kube/member1 --fix --image-has=plugin
+
+CoreDNS 1.12.2 and later serve the zone, with the option multicluster of the kubernetes plugin. An earlier one does not start with it, so --fix \
+refuses unless the tag of the image shows a version that has it, or you say so. --fix adds a server block for the zone to the Corefile, or to the \
+ConfigMap from which CoreDNS imports server blocks, and grants CoreDNS to list and watch ServiceImports, with ClusterRole and ClusterRoleBinding \
+coredns-serviceimports. It changes neither what the Corefile has nor the image, and restarts nothing.
+
+Reads Deployments, ConfigMaps and pods in kube-system of the member and reviews the rights of CoreDNS there; on the hub it lists Clusters, to know the \
+member again. What you may not read is Unknown.
+
+Exit code: 0 no problem is known; 1 a check is Unhealthy, or --fix refused; 2 wrong usage; 3 the hub or the member cannot be reached.";
+
+#[derive(Args, Debug)]
+#[command(mut_arg("format", |format| {
+    // Whoever sets the variable means other commands.
+    format.conflicts_with("fix").env(None)
+}))]
+pub(crate) struct DnsArgs {
+    /// Name of the member
+    #[arg(value_name = "MEMBER")]
+    pub name: String,
+    /// Set up what is missing: the server block of the zone, and the rights of CoreDNS
+    #[arg(long, env = "CAUSEWAY_FIX", hide_env = true)]
+    pub fix: bool,
+    /// Only show what --fix would change; the member validates the requests and stores nothing
+    #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
+    pub dry_run: bool,
+    /// Do not ask for confirmation
+    #[arg(short, long, env = "CAUSEWAY_YES", hide_env = true)]
+    pub yes: bool,
+    /// What the image of CoreDNS has, where its tag does not show it
+    #[arg(
+        long,
+        value_name = "option|plugin",
+        env = "CAUSEWAY_IMAGE_HAS",
+        hide_env = true
+    )]
+    pub image_has: Option<Multicluster>,
+    #[command(flatten)]
+    pub member: RequiredMemberArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How CoreDNS serves names of a clusterset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Multicluster {
+    /// Option multicluster of the kubernetes plugin, in CoreDNS 1.12.2 and later
+    Option,
+    /// The plugin coredns/multicluster, in images that are built with it
+    Plugin,
+}

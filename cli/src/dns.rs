@@ -1,0 +1,108 @@
+//! `kubectl mcs dns`: whether a member's CoreDNS serves the zone of the clusterset, and what it takes.
+
+mod corefile;
+mod diagnosis;
+mod fix;
+mod gather;
+mod image;
+mod plan;
+mod site;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use causeway::domain::ClusterName;
+
+use self::plan::Refusal;
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::{DnsArgs, HubArgs};
+use crate::check::Report;
+use crate::join::{self, JoinError};
+use crate::objects::ObjectError;
+use crate::output::OutputError;
+use crate::{hub, output};
+
+/// The DNS of a member could not be checked, or not be set up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DnsError {
+    #[error(transparent)]
+    Name(#[from] JoinError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("{0} is not joined; kubectl mcs status lists the members")]
+    NotJoined(ClusterName),
+    #[error(
+        "the member's kubeconfig is of another cluster than {name} (kube-system UID {given}, {name} has {known}); name the right one"
+    )]
+    AnotherCluster {
+        name: ClusterName,
+        known: String,
+        given: String,
+    },
+    #[error("the answer cannot be read: {0}")]
+    Input(io::Error),
+    #[error(
+        "cannot ask for confirmation: standard input is not a terminal. Nothing was changed; to go on, give --yes"
+    )]
+    NotConfirmed,
+    #[error("nothing was changed")]
+    Declined,
+    #[error("nothing was changed: {0}")]
+    Refused(Box<Refusal>),
+    #[error(
+        "account {account} of CoreDNS still may not list and watch ServiceImports after {seconds} s, so the Corefile was not changed; \
+         see kubectl describe clusterrolebinding coredns-serviceimports there"
+    )]
+    NoRights { account: String, seconds: u64 },
+}
+
+/// Checks a member's DNS, and sets it up where that is asked for; says whether nothing is known to be wrong.
+pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<bool, DnsError> {
+    let name = join::cluster_name(&args.name)?;
+    let hub = ApiServer::hub(hub).await?;
+    let member = ApiServer::member(
+        &args.member.member_kubeconfig,
+        args.member.member_context.as_deref(),
+    )
+    .await?;
+    check_identity(&hub, &name, &member).await?;
+    if args.fix {
+        let found = gather::read(&member).await?;
+        if !fix::fix(&member, &found, args).await? {
+            return Ok(true);
+        }
+    }
+    let found = gather::read(&member).await?;
+    let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
+    let report = Report::new(diagnosis::diagnose(&found, &fix, args.image_has));
+    output::report(&report, args.output.format, || report.render())?;
+    Ok(report.healthy)
+}
+
+/// Nobody's DNS is changed because of a kubeconfig of another cluster.
+async fn check_identity(
+    hub: &ApiServer,
+    name: &ClusterName,
+    member: &ApiServer,
+) -> Result<(), DnsError> {
+    let known = hub::known(hub).await?;
+    let known = known.into_iter().find(|one| one.name == name.as_str());
+    let known = known.ok_or_else(|| DnsError::NotJoined(name.clone()))?;
+    let Some(known) = known.id else {
+        return Ok(());
+    };
+    let given = member.uid().await?;
+    match given == known {
+        true => Ok(()),
+        false => Err(DnsError::AnotherCluster {
+            name: name.clone(),
+            known,
+            given,
+        }),
+    }
+}
