@@ -9,6 +9,8 @@ use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
 use crate::model::{Failure, FailureKind, MemberEvent, Signal};
 
+mod recorded;
+
 fn foo() -> Object {
     service("foo").port("http", 80)
 }

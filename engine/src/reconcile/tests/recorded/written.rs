@@ -1,0 +1,95 @@
+//! A write as a line of text: where to, what, and the whole content.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::model::{ObjectId, Operation, Write};
+
+/// An annotation on ServiceImports that is no part of what is compared: it came after the record.
+const LEFT_OUT: &str = "multicluster.kubernetes.io/derived-service";
+
+/// The write, as it is compared.
+pub(super) fn line(to: &str, write: &Write) -> String {
+    let operation = write.operation();
+    let events = write.events().iter();
+    let events: Vec<_> = events
+        .map(|event| json!([event.warning, event.reason, event.note]))
+        .collect();
+    let mut content = content(operation);
+    if matches!(
+        operation,
+        Operation::CreateImport(..) | Operation::PatchImport(..)
+    ) {
+        leave_out(&mut content);
+    }
+    let mut line = format!(
+        "{to} {} {}{}",
+        operation.verb(),
+        write.object(),
+        version(write)
+    );
+    line += &format!(" {content}");
+    if !events.is_empty() {
+        line += &format!(" {}", Value::from(events));
+    }
+    line
+}
+
+/// What kind of operation a line is of: `patch the status of ServiceImport`.
+pub(super) fn operation_of(line: &str) -> Option<String> {
+    let (described, _) = line
+        .strip_prefix('#')
+        .is_none()
+        .then(|| line.split_once(" {"))??;
+    let mut words: Vec<_> = described.split(' ').skip(1).collect();
+    words.retain(|word| !matches!(*word, "(v1beta1)" | "(v1alpha1)"));
+    words.pop();
+    Some(words.join(" "))
+}
+
+/// In which version the object is written, where there are several.
+fn version(write: &Write) -> String {
+    match write.object() {
+        ObjectId::ServiceExport(version, _)
+        | ObjectId::ServiceExportStatus(version, _)
+        | ObjectId::ServiceImport(version, _)
+        | ObjectId::ServiceImportStatus(version, _) => format!(" ({version})"),
+        _ => String::new(),
+    }
+}
+
+fn content(operation: &Operation) -> Value {
+    match operation {
+        Operation::CreateNamespace(_, object) => value(object),
+        Operation::CreateService(_, object) => value(object),
+        Operation::CreateSlice(_, object) | Operation::ReplaceSlice(_, object) => value(object),
+        Operation::CreateExport(_, _, object) => value(object),
+        Operation::CreateImport(_, _, object) => value(object),
+        other => match (other.patch(), other.deleted()) {
+            (Some(patch), _) => patch.clone(),
+            (None, Some(observed)) => {
+                json!({"uid": observed.uid, "resourceVersion": observed.resource_version})
+            }
+            (None, None) => panic!("neither an object, nor a patch, nor a deletion: {other:?}"),
+        },
+    }
+}
+
+fn value(object: &impl Serialize) -> Value {
+    serde_json::to_value(object).expect("an object is JSON")
+}
+
+fn leave_out(content: &mut Value) {
+    let Some(metadata) = content["metadata"].as_object_mut() else {
+        return;
+    };
+    if let Some(annotations) = metadata
+        .get_mut("annotations")
+        .and_then(Value::as_object_mut)
+    {
+        annotations.remove(LEFT_OUT);
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+}
