@@ -165,6 +165,14 @@ impl MultiClusterServiceFixture {
         self
     }
 
+    /// Sets an annotation.
+    #[must_use]
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        let annotations = self.0.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
     /// Changes whatever has no name here.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut MultiClusterServiceSpec)) -> Self {

@@ -1,5 +1,7 @@
 //! Real packets between clusters. Skipped, with a line that says so, where there is no root.
 
+mod client;
+mod near;
 mod standby;
 
 use causeway::api::MultiClusterService;

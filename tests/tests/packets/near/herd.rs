@@ -1,0 +1,85 @@
+//! Pods that come back one by one do not get everything.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use causeway::api::labels;
+use causeway_tests::SOON;
+
+use super::{DEMOTED, Stage, again};
+use crate::client::sample;
+use crate::env;
+
+const PODS: usize = 10;
+/// Requests of a sample: so many that chance does not double a pod's share of them.
+const SAMPLE: usize = 1000;
+/// Twice the share that a pod has when all near ones are ready.
+const MOST: usize = 2 * SAMPLE / PODS;
+
+#[tokio::test]
+async fn no_pod_of_ten_that_come_back_one_by_one_gets_more_than_twice_its_fair_share() {
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("herd").await;
+    let annotations = [(labels::PREFER, "local, any"), (labels::MIN_READY, "50%")];
+    let stage = Stage::set_up(&env.fleet, &space, [PODS, PODS], &annotations).await;
+    let (begun, mut turns) = (Instant::now(), 0);
+    while again(begun, turns) {
+        away_and_back(&stage).await;
+        turns += 1;
+    }
+}
+
+async fn away_and_back(stage: &Stage<'_>) {
+    for pod in &stage.local {
+        pod.set_ready(false).await;
+    }
+    stage.is_answered_by(&stage.said_far(), SOON).await;
+    for (number, (pod, said)) in stage.local.iter().zip(said_one_by_one(stage)).enumerate() {
+        pod.set_ready(true).await;
+        let what = format!("{} of {PODS} are back", number + 1);
+        until(stage, &what, SOON, |answers| answers.contains_key(&said)).await;
+    }
+    let far = stage.said_far();
+    let is_near =
+        |answers: &BTreeMap<String, usize>| !far.iter().any(|pod| answers.contains_key(pod));
+    until(stage, "the far ones are standby", DEMOTED, is_near).await;
+}
+
+/// What each near pod answers, in their order.
+fn said_one_by_one(stage: &Stage<'_>) -> impl Iterator<Item = String> {
+    let pods = stage.local.iter();
+    pods.map(|pod| format!("pod {} in member2", pod.name()))
+}
+
+/// Looks at the share of each pod until that holds, and prints the last. No pod ever gets too much.
+async fn until(
+    stage: &Stage<'_>,
+    what: &str,
+    within: Duration,
+    holds: impl Fn(&BTreeMap<String, usize>) -> bool,
+) {
+    let deadline = Instant::now() + within;
+    loop {
+        let answers = sample(stage.near, &stage.url, SAMPLE).await;
+        let answers = answers.expect("no request fails");
+        let (pod, most) = answers
+            .iter()
+            .max_by_key(|(_, count)| **count)
+            .expect("answers");
+        assert!(
+            *most <= MOST,
+            "{what}: {pod} gets {most} of {SAMPLE} requests, twice its share is {MOST}: {answers:#?}"
+        );
+        if holds(&answers) {
+            eprintln!(
+                "{what}: {} pods answer, at most {most} of {SAMPLE} each",
+                answers.len()
+            );
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "not within {within:?}: {what}: {answers:#?}"
+        );
+    }
+}
