@@ -6,6 +6,7 @@
 //! members is played at once, and so are the fleets.
 
 mod environment;
+mod unreachable;
 
 use std::time::Duration;
 
@@ -115,4 +116,10 @@ async fn no_fault_withdraws_doubles_or_delays_what_it_does_not_concern() {
 async fn an_api_server_that_dies_behind_a_balancer_is_left_for_another() {
     let mut env = Environment::start(1).await;
     env.freeze(&["member1", "hub"]).await;
+}
+
+/// The answers to a provider that cannot be reached: `keep`, `standby` and `withdraw-after`.
+#[tokio::test]
+async fn a_provider_out_of_reach_keeps_stands_by_or_withdraws_as_its_service_asks_for() {
+    unreachable::play().await;
 }
