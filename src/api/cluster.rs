@@ -39,6 +39,18 @@ use serde::{Deserialize, Serialize};
         json_path = ".metadata.creationTimestamp"
     ),
     printcolumn(
+        name = "Region",
+        type_ = "string",
+        json_path = ".spec.region",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Zones",
+        type_ = "string",
+        json_path = ".spec.zones",
+        priority = 1
+    ),
+    printcolumn(
         name = "APIEndpoint",
         type_ = "string",
         json_path = ".spec.apiEndpoint",
@@ -85,6 +97,20 @@ pub struct ClusterSpec {
     /// The zones of the member, such as eu-west-1a. The tier "zone" of a preference means clusters that share a zone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<String>,
+    /// Deprecated: use zones. The one zone of the member, where zones is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+}
+
+impl ClusterSpec {
+    /// The zones of the member: `zones`, else the deprecated `zone`; empty where nobody said any.
+    pub fn effective_zones(&self) -> &[String] {
+        if self.zones.is_empty() {
+            self.zone.as_slice()
+        } else {
+            &self.zones
+        }
+    }
 }
 
 /// Who connects to whom: the hub to the member, or an agent in the member to the hub.
@@ -115,4 +141,24 @@ pub struct ClusterStatus {
     /// The conditions of the member. Ready says whether it can be reached and watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_deprecated_zone_counts_where_there_are_no_zones() {
+        for (spec, zones) in [
+            (json!({}), vec![]),
+            (json!({"zone": "a"}), vec!["a"]),
+            (json!({"zone": "a", "zones": []}), vec!["a"]),
+            (json!({"zone": "a", "zones": ["b", "c"]}), vec!["b", "c"]),
+        ] {
+            let read: ClusterSpec = serde_json::from_value(spec).expect("a spec");
+            assert_eq!(read.effective_zones(), zones);
+        }
+    }
 }
