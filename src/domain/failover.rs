@@ -1,6 +1,7 @@
 //! Which endpoints a consumer uses first, and what becomes of those of a provider that cannot be reached, as the annotations of a
 //! MultiClusterService or a ServiceExport say it.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -85,7 +86,11 @@ impl Failover {
             let read = Percentage::read(text);
             if read.is_none() {
                 let detail = "a percentage from 1% to 100%, such as 50%";
-                report(FieldError::invalid(path(labels::MIN_READY), text, detail));
+                report(FieldError::invalid(
+                    Self::path(labels::MIN_READY),
+                    text,
+                    detail,
+                ));
             }
             read
         });
@@ -93,7 +98,7 @@ impl Failover {
         let unreachable = annotation(labels::UNREACHABLE).and_then(|text| {
             let read = Unreachable::read(text);
             if read.is_none() {
-                let path = path(labels::UNREACHABLE);
+                let path = Self::path(labels::UNREACHABLE);
                 report(FieldError::not_supported(path, text, ANSWERS));
             }
             read
@@ -122,6 +127,11 @@ impl Failover {
 
     /// The names of all annotations that it is read from.
     pub const ANNOTATIONS: [&str; 3] = [labels::PREFER, labels::MIN_READY, labels::UNREACHABLE];
+
+    /// Where an annotation is, as Kubernetes words the path of one.
+    pub fn path(annotation: &str) -> String {
+        format!("metadata.annotations[{annotation}]")
+    }
 }
 
 impl Preference {
@@ -164,11 +174,6 @@ impl Unreachable {
     }
 }
 
-/// Where an annotation is, as Kubernetes words the path of one.
-fn path(annotation: &str) -> String {
-    format!("metadata.annotations[{annotation}]")
-}
-
 /// The tiers of a preference; `None` for one that says nothing, and for one that is wrong.
 fn tiers(text: &str, report: &mut dyn FnMut(FieldError)) -> Option<Box<[Tier]>> {
     match text.trim() {
@@ -176,13 +181,14 @@ fn tiers(text: &str, report: &mut dyn FnMut(FieldError)) -> Option<Box<[Tier]>> 
         LOCAL_FIRST => return Some([Tier::Local, Tier::Any].into()),
         _ => {}
     }
-    let path = path(labels::PREFER);
+    let path = Failover::path(labels::PREFER);
     let mut tiers = Vec::new();
+    let mut seen = HashSet::new();
     let mut is_right = true;
     for word in text.split(',').map(str::trim) {
         let error = match Tier::read(word) {
             Err(error) => error.unwrap_or_else(|| FieldError::not_supported(&path, word, TIERS)),
-            Ok(tier) if tiers.contains(&tier) => {
+            Ok(tier) if !seen.insert(tier.clone()) => {
                 FieldError::duplicate(&path, word, "name each tier once")
             }
             Ok(_) if tiers.last() == Some(&Tier::Any) => {
@@ -214,7 +220,7 @@ impl Tier {
                     .map(Self::Cluster)
                     .map_err(|error| {
                         Some(FieldError::invalid(
-                            path(labels::PREFER),
+                            Failover::path(labels::PREFER),
                             other,
                             error.to_string(),
                         ))

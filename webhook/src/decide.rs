@@ -7,6 +7,7 @@
 mod clusters;
 mod counts;
 mod deprecated;
+mod failover;
 mod hub_view;
 mod identity;
 mod name;
@@ -15,7 +16,7 @@ mod prepared_change;
 mod types;
 mod violations;
 
-use causeway::api::MultiClusterServiceSpec;
+use causeway::api::{MultiClusterServiceSpec, labels};
 use causeway::domain::FieldErrors;
 use causeway::domain::protected::Protection;
 use json_patch::PatchOperation;
@@ -33,7 +34,7 @@ pub use violations::{Impact, Unconfirmed, Validation};
 pub struct Policy {
     /// A Service that is missing (V4), or lacks a port (V5).
     pub missing_service: Strictness,
-    /// A cluster name that no Cluster has (V6).
+    /// A cluster name that no Cluster has (V6, V11).
     pub unknown_cluster: Strictness,
     /// Namespaces that are out of bounds (V10).
     pub protection: Protection,
@@ -92,7 +93,7 @@ impl Stored {
 /// What is validated of a MultiClusterService.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Object {
-    /// Its name and labels.
+    /// Its name, labels and annotations.
     #[serde(deserialize_with = "fields")]
     pub metadata: Metadata,
     /// Its spec.
@@ -113,6 +114,9 @@ pub struct Metadata {
     /// The label that is validated; `None` where there are no labels at all.
     #[serde(default, deserialize_with = "optional_fields")]
     pub labels: Option<Labels>,
+    /// The annotations that are validated; `None` where there are none at all.
+    #[serde(default, deserialize_with = "optional_fields")]
+    pub annotations: Option<Annotations>,
     /// Present while the object is being deleted.
     #[serde(default)]
     pub deletion_timestamp: Option<IgnoredAny>,
@@ -126,7 +130,32 @@ pub struct Labels {
     pub permanent_id: Option<String>,
 }
 
+/// The annotations that are validated: those of [`causeway::domain::Failover`].
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Annotations {
+    /// [`causeway::api::labels::PREFER`].
+    #[serde(rename = "mcs.causeway.dev/prefer", default)]
+    pub prefer: Option<String>,
+    /// [`causeway::api::labels::MIN_READY`].
+    #[serde(rename = "mcs.causeway.dev/min-ready", default)]
+    pub min_ready: Option<String>,
+    /// [`causeway::api::labels::UNREACHABLE`].
+    #[serde(rename = "mcs.causeway.dev/unreachable", default)]
+    pub unreachable: Option<String>,
+}
+
 impl Metadata {
+    /// The value of an annotation that is validated.
+    pub fn annotation(&self, name: &str) -> Option<&str> {
+        let annotations = self.annotations.as_ref()?;
+        match name {
+            labels::PREFER => annotations.prefer.as_deref(),
+            labels::MIN_READY => annotations.min_ready.as_deref(),
+            labels::UNREACHABLE => annotations.unreachable.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The permanent-id, where it is set and not empty.
     pub fn permanent_id(&self) -> Option<&str> {
         let id = self.labels.as_ref()?.permanent_id.as_deref()?;
@@ -208,8 +237,17 @@ mod tests {
 
     #[test]
     fn the_label_that_is_read_is_the_permanent_id() {
-        let text = format!("{{\"{}\": \"x\"}}", causeway::api::labels::PERMANENT_ID);
+        let text = format!("{{\"{}\": \"x\"}}", labels::PERMANENT_ID);
         let labels: Labels = serde_json::from_str(&text).expect("it decodes");
         assert_eq!(labels.permanent_id.as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn the_annotations_that_are_read_are_those_of_failover() {
+        for name in causeway::domain::Failover::ANNOTATIONS {
+            let text = format!("{{\"annotations\": {{\"{name}\": \"x\"}}}}");
+            let metadata: Metadata = serde_json::from_str(&text).expect("it decodes");
+            assert_eq!(metadata.annotation(name), Some("x"), "{name}");
+        }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Service {
 struct ServiceSpec {
     #[serde(rename = "type", default)]
     type_: Option<String>,
+    #[serde(rename = "clusterIP", default)]
+    cluster_ip: Option<String>,
     #[serde(default)]
     ports: Option<Vec<core::ServicePort>>,
 }
@@ -60,7 +62,10 @@ impl Service {
         let spec = self.spec.as_ref();
         let ports = spec.and_then(|spec| spec.ports.as_ref());
         ServiceFacts {
-            kind: ServiceKind::read(spec.and_then(|spec| spec.type_.as_deref())),
+            kind: ServiceKind::read(
+                spec.and_then(|spec| spec.type_.as_deref()),
+                spec.and_then(|spec| spec.cluster_ip.as_deref()),
+            ),
             ports: ports
                 .into_iter()
                 .flatten()

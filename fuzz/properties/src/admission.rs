@@ -1,8 +1,8 @@
 //! Mutate, then validate: what the webhook makes of a change, and what it says of it.
 //!
 //! A document is `{"object": {}, "stored": {}, "request": {"uid": "", "namespace": "", "name": "", "dryRun": false}, "policy":
-//! {"missingService": "Warn", "unknownCluster": "Deny"}, "hub": {"service": {"type": "", "ports": []}, "clusters": [""],
-//! "idTaken": false}}`, of which only the object has to be there; without `stored` it is created.
+//! {"missingService": "Warn", "unknownCluster": "Deny"}, "hub": {"service": {"type": "", "clusterIP": "", "ports": []},
+//! "clusters": [""], "idTaken": false}}`, of which only the object has to be there; without `stored` it is created.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use causeway::api::MultiClusterServiceSpec;
 use causeway::api::labels::PERMANENT_ID;
 use causeway::domain::protected::Protection;
-use causeway::domain::{ClusterField, MultiClusterService, ServicePort};
+use causeway::domain::{ClusterField, Failover, MultiClusterService, ServicePort};
 use causeway_webhook::decide::{
     self, Change, Clusters, Decision, Denial, HubView, Observed, Policy, PreparedChange,
     ServiceFacts, ServiceKind, Stored, Strictness,
@@ -159,7 +159,10 @@ fn view(hub: &Value) -> HubView {
             ServicePort::read(&port)
         });
         Arc::new(ServiceFacts {
-            kind: ServiceKind::read(service.get("type").and_then(Value::as_str)),
+            kind: ServiceKind::read(
+                service.get("type").and_then(Value::as_str),
+                service.get("clusterIP").and_then(Value::as_str),
+            ),
             ports: ports.collect(),
         })
     });
@@ -338,6 +341,21 @@ fn what_is_accepted_is_readable(change: &Change, decision: &Decision) {
     let spec = &change.object.spec;
     if was_readable && is_accepted(decision) {
         assert!(is_readable(spec), "accepted and unreadable: {spec:?}");
+    }
+    let before = match &change.stored {
+        Stored::Nothing => None,
+        Stored::Present(stored) => Some(&stored.metadata),
+        Stored::Deleting(_) | Stored::DeletingUnreadable => return,
+    };
+    for name in Failover::ANNOTATIONS {
+        let value = change.object.metadata.annotation(name);
+        let is_new = before.is_none_or(|before| before.annotation(name) != value);
+        let is_asked = |asked: &str| value.filter(|_| asked == name);
+        if is_new && is_accepted(decision) {
+            Failover::read(is_asked, &mut |error| {
+                panic!("accepted and unreadable: {error}")
+            });
+        }
     }
 }
 

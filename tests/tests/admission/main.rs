@@ -10,6 +10,7 @@
 mod callers;
 mod creation;
 mod disturbance;
+mod failover;
 mod hub;
 mod old;
 mod order;

@@ -1,5 +1,6 @@
 //! Objects from before there was a webhook.
 
+use causeway::api::labels::{MIN_READY, PREFER};
 use causeway_tests::{Fleet, service};
 use serde_json::{Value, json};
 
@@ -24,10 +25,12 @@ pub(crate) async fn create_all(fleet: &Fleet) {
         .port("http", 80)
         .create(hub, &space)
         .await;
-    let mut items = ["touched", "repaired", "going", "deprecated"].map(|name| mcs(name, wrong()));
+    let names = ["touched", "repaired", "going", "deprecated", "preferring"];
+    let mut items = names.map(|name| mcs(name, wrong()));
     items[0]["metadata"]["finalizers"] = json!(["example.com/old"]);
     items[2]["metadata"]["finalizers"] = json!(["example.com/old"]);
     items[3] = mcs("deprecated", json!({"range": {"clusterNames": ["a", "b"]}}));
+    items[4]["metadata"]["annotations"] = json!({PREFER: "near", MIN_READY: "0%"});
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
     hub.kubectl_with(["create", "-n", NAMESPACE, "-f", "-"], list.to_string())
         .await
@@ -110,6 +113,24 @@ async fn one_entry_of_an_old_object_may_be_repaired_while_others_stay_wrong() {
     old.patch("repaired", &json!({"spec": {"range": null}}))
         .await
         .ok();
+}
+
+#[tokio::test]
+async fn one_annotation_of_an_old_object_may_be_repaired_while_another_stays_wrong() {
+    let old = Shop::existing(hub().await, NAMESPACE);
+    let annotate = async |name: &str, value: &str| {
+        let patch = json!({"metadata": {"annotations": {name: value}}});
+        old.patch("preferring", &patch).await
+    };
+    old.kubectl(["label", "mcs", "preferring", "tier=gold"])
+        .await
+        .ok();
+    holds(
+        &annotate(PREFER, "far").await.refused(),
+        &["metadata.annotations[mcs.causeway.dev/prefer]: Unsupported value: \"far\""],
+    );
+    annotate(PREFER, "region, any").await.ok();
+    annotate(MIN_READY, "50%").await.ok();
 }
 
 #[tokio::test]

@@ -1,8 +1,10 @@
-//! V6: unknown clusters; V9: clusters listed twice, and a service that never leaves its cluster.
+//! V6: unknown clusters, also those that are preferred (V11); V9: clusters listed twice, and a service that never leaves its
+//! cluster.
 
 use std::collections::HashSet;
 
-use causeway::domain::{ClusterField, ClusterName, ExposureType, FieldError, quoted};
+use causeway::api::labels::PREFER;
+use causeway::domain::{ClusterField, ClusterName, ExposureType, Failover, FieldError, quoted};
 
 use super::counts::{take, times};
 use super::hub_view::Clusters;
@@ -14,9 +16,30 @@ const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consume
 
 /// A cluster that is named and was not before.
 pub(super) struct Entry<'a> {
-    field: ClusterField,
-    index: usize,
+    place: Place,
     pub(super) name: &'a str,
+}
+
+/// Where a cluster is named.
+enum Place {
+    /// In an entry of a list.
+    Listed(ClusterField, usize),
+    /// In the annotation [`PREFER`].
+    Preferred,
+}
+
+impl Entry<'_> {
+    fn error(&self, detail: String) -> FieldError {
+        match self.place {
+            Place::Listed(field, index) => {
+                FieldError::invalid(field.entry_path(index), self.name, detail)
+            }
+            Place::Preferred => {
+                let tier = format!("cluster/{}", self.name);
+                FieldError::invalid(Failover::path(PREFER), tier, detail)
+            }
+        }
+    }
 }
 
 pub(super) fn validate(
@@ -25,7 +48,7 @@ pub(super) fn validate(
     policy: &Policy,
     violations: &mut Violations,
 ) {
-    validate_known(change, view, policy, violations);
+    validate_known(listed(change), view, policy, violations);
     for role in ROLES {
         warn_of_repeated(change, role, violations);
     }
@@ -34,8 +57,21 @@ pub(super) fn validate(
     }
 }
 
-/// The valid cluster names that were not there before, each once a role.
+/// The valid cluster names that were not there before.
 pub(super) fn new_names(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
+    listed(change).chain(preferred(change))
+}
+
+/// Those that are preferred.
+pub(super) fn preferred(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
+    change.failover.new_clusters().map(|name| Entry {
+        place: Place::Preferred,
+        name: name.as_str(),
+    })
+}
+
+/// Those in the lists, each once a role.
+fn listed(change: &PreparedChange) -> impl Iterator<Item = Entry<'_>> {
     ROLES.into_iter().flat_map(move |role| {
         let field = effective(change, role);
         let before = change.named_before(role);
@@ -48,19 +84,23 @@ pub(super) fn new_names(change: &PreparedChange) -> impl Iterator<Item = Entry<'
                     && ClusterName::check(name).is_ok()
                     && !before.contains(name)
             })
-            .map(move |(index, name)| Entry { field, index, name })
+            .map(move |(index, name)| Entry {
+                place: Place::Listed(field, index),
+                name,
+            })
     })
 }
 
-fn validate_known(
-    change: &PreparedChange,
+/// Validates that there are the clusters that are named.
+pub(super) fn validate_known<'a>(
+    mut entries: impl Iterator<Item = Entry<'a>>,
     view: &HubView,
     policy: &Policy,
     violations: &mut Violations,
 ) {
     let refuse = policy.unknown_cluster == Strictness::Deny;
     let Some(observed) = &view.clusters else {
-        if new_names(change).next().is_some() {
+        if entries.next().is_some() {
             violations.unconfirmed_clusters(if refuse {
                 Impact::Denial
             } else {
@@ -75,7 +115,7 @@ fn validate_known(
         Severity::Warned
     };
     let mut impact = None;
-    for entry in new_names(change) {
+    for entry in entries {
         let detail = match &observed.value {
             Clusters::Named(names) if names.contains(entry.name) => continue,
             Clusters::Named(_) => format!("no Cluster is named {:?}", entry.name),
@@ -86,8 +126,7 @@ fn validate_known(
             }
         };
         let detail = format!("{detail}; join it, or correct the name");
-        let error = FieldError::invalid(entry.field.entry_path(entry.index), entry.name, detail);
-        impact = impact.max(Some(violations.add(error, severity)));
+        impact = impact.max(Some(violations.add(entry.error(detail), severity)));
     }
     if let (Some(impact), false) = (impact, observed.live) {
         violations.unconfirmed_clusters(impact);
@@ -95,7 +134,7 @@ fn validate_known(
 }
 
 /// The field that says who a role's clusters are.
-fn effective(change: &PreparedChange, role: ClusterField) -> ClusterField {
+pub(super) fn effective(change: &PreparedChange, role: ClusterField) -> ClusterField {
     role.with_deprecated()
         .find(|field| field.name(&change.spec, 0).is_some())
         .unwrap_or(role)

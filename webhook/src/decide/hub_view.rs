@@ -35,6 +35,8 @@ pub struct ServiceFacts {
 pub enum ServiceKind {
     /// An alias without endpoints.
     ExternalName,
+    /// Without an address of its own: clients choose among its endpoints, no proxy does.
+    Headless,
     /// With an address from a load balancer.
     LoadBalancer,
     /// Any other.
@@ -42,11 +44,12 @@ pub enum ServiceKind {
 }
 
 impl ServiceKind {
-    /// The kind of a Service whose spec gives that type.
-    pub fn read(type_: Option<&str>) -> Self {
-        match type_ {
-            Some("ExternalName") => Self::ExternalName,
-            Some("LoadBalancer") => Self::LoadBalancer,
+    /// The kind of a Service whose spec gives that `type` and that `clusterIP`.
+    pub fn read(type_: Option<&str>, cluster_ip: Option<&str>) -> Self {
+        match (type_, cluster_ip) {
+            (Some("ExternalName"), _) => Self::ExternalName,
+            (_, Some("None")) => Self::Headless,
+            (Some("LoadBalancer"), _) => Self::LoadBalancer,
             _ => Self::Other,
         }
     }

@@ -6,6 +6,7 @@ use causeway::api::{ExposurePort, MultiClusterServiceSpec};
 use causeway::domain::{ClusterField, FieldError, FieldErrors, MultiClusterService, same_clusters};
 
 use super::counts::{take, times};
+use super::failover::{self, ReadFailover};
 use super::violations::{Validation, Violations};
 use super::{
     Change, HubView, Metadata, Policy, clusters, deprecated, identity, name, ports, types,
@@ -28,6 +29,8 @@ pub struct PreparedChange {
     is_spec_validated: bool,
     /// What the parser finds wrong in what has changed.
     wrong: FieldErrors,
+    /// The annotations.
+    pub(super) failover: ReadFailover,
 }
 
 /// What a change is compared with.
@@ -82,11 +85,13 @@ impl From<Change> for PreparedChange {
             before,
             is_spec_validated,
             wrong: FieldErrors::default(),
+            failover: ReadFailover::default(),
         };
         if is_spec_validated {
             prepared.put_kept_ports_first();
             prepared.wrong = prepared.parse();
         }
+        prepared.failover = ReadFailover::of(&prepared);
         prepared
     }
 }
@@ -102,7 +107,7 @@ impl PreparedChange {
         clusters::new_names(self).map(|entry| entry.name).collect()
     }
 
-    /// Validates the change against what is observed of the hub (V1-V10).
+    /// Validates the change against what is observed of the hub (V1-V11).
     pub fn validate(&self, view: &HubView, policy: &Policy) -> Validation {
         let mut violations = Violations::default();
         match &self.before {
@@ -110,12 +115,14 @@ impl PreparedChange {
             Before::Nothing => {
                 name::validate(self, view, policy, &mut violations);
                 self.validate_spec(view, policy, &mut violations);
+                failover::validate(self, view, policy, &mut violations);
             }
             Before::Object(stored, _) => {
                 violations
                     .errors
                     .extend(identity::changed_id(&self.metadata, stored));
                 self.validate_spec(view, policy, &mut violations);
+                failover::validate(self, view, policy, &mut violations);
             }
         }
         violations.into_validation(&self.metadata.name)
@@ -130,6 +137,16 @@ impl PreparedChange {
         ports::validate(self, view, policy, violations);
         clusters::validate(self, view, policy, violations);
         types::validate_service(self, view, violations);
+    }
+
+    /// Whether an annotation is not as it is stored.
+    pub(super) fn annotation_changed(&self, name: &str) -> bool {
+        let stored = match &self.before {
+            Before::Nothing => None,
+            Before::Object(stored, _) => stored.annotation(name),
+            Before::Deleting => return false,
+        };
+        self.metadata.annotation(name) != stored
     }
 
     /// Whether `types` differs from what is stored, as a set.

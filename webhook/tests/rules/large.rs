@@ -1,5 +1,6 @@
 //! Objects as large as an API server takes: the answer stays small, and the work grows with the object, not with its square.
 
+use causeway::api::labels::PREFER;
 use causeway_webhook::decide::{ServiceKind, Strictness};
 use serde_json::{Value, json};
 
@@ -79,6 +80,34 @@ fn lists_without_an_end_are_validated_entry_by_entry_and_answered_shortly() {
 }
 
 #[test]
+fn a_preference_without_an_end_is_validated_tier_by_tier() {
+    let tiers = |tier: &dyn Fn(usize) -> String| {
+        let tiers: Vec<_> = (0..entries()).map(tier).collect();
+        json!(tiers.join(","))
+    };
+    let names = many(|index| json!({"name": format!("a{index}")}));
+    let listed = spec(json!({"providerClusters": names, "consumerClusters": names}));
+    for preference in [
+        tiers(&|index| format!("cluster/a{index}")),
+        tiers(&|index| format!("cluster/A{index}")),
+        tiers(&|_| "local".to_owned()),
+        tiers(&|_| String::new()),
+        tiers(&|_| "any".to_owned()),
+    ] {
+        let annotate = |object: &mut Value| {
+            object["metadata"]["annotations"] = json!({PREFER: preference});
+        };
+        let created = create(spec(json!({}))).with(annotate);
+        let added = update(listed.clone(), listed.clone()).with(annotate);
+        let moved = update(spec(json!({})), listed.clone()).with(annotate);
+        for request in [created, added, moved.with_stored(annotate)] {
+            is_bounded(&request.clone().unknown_cluster(Strictness::Deny));
+            is_bounded(&request);
+        }
+    }
+}
+
+#[test]
 fn a_service_of_many_ports_is_looked_through_once() {
     let names: Vec<_> = (0..20_000).map(|index| format!("p{index}")).collect();
     let ports: Vec<_> = names.iter().map(|name| (name.as_str(), 80)).collect();
@@ -97,5 +126,10 @@ fn a_text_of_megabytes_is_quoted_shortly() {
         json!({"range": {"clusterNames": [long]}, "serviceConsumptionClusters": [long, "b"]}),
     ] {
         is_bounded(&create(spec(fields)));
+    }
+    for tier in ["", "cluster/"] {
+        is_bounded(&create(spec(json!({}))).with(|object| {
+            object["metadata"]["annotations"] = json!({PREFER: format!("{tier}{long}")});
+        }));
     }
 }

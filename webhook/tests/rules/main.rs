@@ -8,6 +8,7 @@
 
 mod combinations;
 mod creation;
+mod failover;
 mod large;
 mod mutation;
 mod request;

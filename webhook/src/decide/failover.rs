@@ -1,0 +1,241 @@
+//! V11: the annotations that say which providers are used first, and what becomes of those that cannot be reached.
+
+use std::collections::HashSet;
+
+use causeway::api::labels::{MIN_READY, PREFER, UNREACHABLE};
+use causeway::domain::{
+    ClusterField, ClusterName, ExposureType, Failover, FieldError, FieldErrors, Preference, Tier,
+    Unreachable,
+};
+
+use super::hub_view::ServiceKind;
+use super::prepared_change::Before;
+use super::types::type_of;
+use super::violations::{Severity, Violations};
+use super::{HubView, Impact, Metadata, Policy, PreparedChange, clusters};
+
+/// The annotations of a change, read.
+#[derive(Debug, Default)]
+pub(super) struct ReadFailover {
+    failover: Failover,
+    /// What is wrong in those that have changed.
+    wrong: FieldErrors,
+    /// Whether there is a preference that cannot be read.
+    is_preference_wrong: bool,
+    /// The clusters that were preferred before.
+    preferred_before: HashSet<ClusterName>,
+}
+
+impl ReadFailover {
+    pub(super) fn of(change: &PreparedChange) -> Self {
+        let stored = match &change.before {
+            Before::Nothing => None,
+            Before::Object(stored, _) => Some(stored),
+            Before::Deleting => return Self::default(),
+        };
+        let prefer = Failover::path(PREFER);
+        let changed = Failover::ANNOTATIONS
+            .into_iter()
+            .filter(|name| change.annotation_changed(name));
+        let changed: HashSet<_> = changed.map(Failover::path).collect();
+        let mut wrong = FieldErrors::default();
+        let mut is_preference_wrong = false;
+        let failover = read(&change.metadata, &mut |error| {
+            is_preference_wrong |= error.path == prefer;
+            if changed.contains(&error.path) {
+                wrong.push(error);
+            }
+        });
+        let before = stored.map(|stored| read(stored, &mut |_| ()));
+        let before = before.and_then(|before| before.preference);
+        Self {
+            failover,
+            wrong,
+            is_preference_wrong,
+            preferred_before: named(before.as_ref()).cloned().collect(),
+        }
+    }
+
+    /// The clusters that are preferred and were not before.
+    pub(super) fn new_clusters(&self) -> impl Iterator<Item = &ClusterName> {
+        named(self.failover.preference.as_ref())
+            .filter(|name| !self.preferred_before.contains(*name))
+    }
+}
+
+fn read(metadata: &Metadata, report: &mut dyn FnMut(FieldError)) -> Failover {
+    Failover::read(|name| metadata.annotation(name), report)
+}
+
+/// The clusters that a preference names.
+fn named(preference: Option<&Preference>) -> impl Iterator<Item = &ClusterName> {
+    let tiers = preference.map(Preference::tiers).unwrap_or_default();
+    tiers.iter().filter_map(|tier| match tier {
+        Tier::Cluster(name) => Some(name),
+        _ => None,
+    })
+}
+
+pub(super) fn validate(
+    change: &PreparedChange,
+    view: &HubView,
+    policy: &Policy,
+    violations: &mut Violations,
+) {
+    violations.errors.append(&change.failover.wrong);
+    if type_of(&change.spec) == Some(ExposureType::LoadBalancer) {
+        return warn_of_load_balancer(change, violations);
+    }
+    validate_service(change, view, violations);
+    clusters::validate_known(clusters::preferred(change), view, policy, violations);
+    warn_of_threshold(change, violations);
+    if let Some(preference) = &change.failover.failover.preference {
+        warn_of_local(change, preference, violations);
+        warn_of_no_providers(change, preference, violations);
+    }
+}
+
+/// A LoadBalancer type gathers addresses, and sends no traffic anywhere.
+fn warn_of_load_balancer(change: &PreparedChange, violations: &mut Violations) {
+    for name in Failover::ANNOTATIONS {
+        let changed = change.annotation_changed(name) || change.types_changed();
+        if changed && change.metadata.annotation(name).is_some() {
+            violations.warnings.push(format!(
+                "{}: has no effect on a MultiClusterService of type LoadBalancer",
+                Failover::path(name)
+            ));
+        }
+    }
+}
+
+/// What needs a proxy that chooses, which a headless Service has not.
+fn validate_service(change: &PreparedChange, view: &HubView, violations: &mut Violations) {
+    let read = &change.failover;
+    let has_preference = read.failover.preference.is_some() || read.is_preference_wrong;
+    let has_standby = read.failover.unreachable == Some(Unreachable::Standby);
+    let needs = [
+        (
+            PREFER,
+            has_preference,
+            "has no proxy that chooses; remove the annotation",
+        ),
+        (
+            UNREACHABLE,
+            has_standby,
+            "has no proxy that chooses, and DNS leaves standby endpoints out; write keep, or withdraw-after=DURATION",
+        ),
+    ];
+    let needs = needs.iter();
+    let mut needs = needs
+        .filter(|(name, needs, _)| *needs && change.annotation_changed(name))
+        .peekable();
+    if needs.peek().is_none() {
+        return;
+    }
+    let Some(observed) = &view.service else {
+        return violations.unconfirmed_service(Impact::Denial);
+    };
+    let kind = observed.value.as_ref().map(|service| service.kind);
+    if kind != Some(ServiceKind::Headless) {
+        return;
+    }
+    let (namespace, service) = change.service();
+    for (name, _, detail) in needs {
+        let value = change.metadata.annotation(name).unwrap_or_default();
+        let detail = format!("Service {namespace}/{service} is headless: it {detail}");
+        let error = FieldError::invalid(Failover::path(name), value, detail);
+        let impact = violations.add(error, Severity::Denied);
+        if !observed.live {
+            violations.unconfirmed_service(impact);
+        }
+    }
+}
+
+fn warn_of_threshold(change: &PreparedChange, violations: &mut Violations) {
+    let read = &change.failover;
+    let has_preference = read.failover.preference.is_some() || read.is_preference_wrong;
+    let changed = [MIN_READY, PREFER]
+        .iter()
+        .any(|name| change.annotation_changed(name));
+    if changed && !has_preference && change.metadata.annotation(MIN_READY).is_some() {
+        violations.warnings.push(format!(
+            "{}: has no effect without a preference; set {PREFER} too",
+            Failover::path(MIN_READY)
+        ));
+    }
+}
+
+/// A tier `local` that comes too late, or that nobody is in.
+fn warn_of_local(change: &PreparedChange, preference: &Preference, violations: &mut Violations) {
+    let role_changed = |role| change.role_changed(role);
+    if !change.annotation_changed(PREFER) && !ROLES.into_iter().any(role_changed) {
+        return;
+    }
+    let tiers = preference.tiers();
+    let has_local = tiers.contains(&Tier::Local);
+    let path = Failover::path(PREFER);
+    if has_local && !both_roles(change, None) {
+        violations.warnings.push(format!(
+            "{path}: no consumer is a provider, so nobody is in tier local; remove it"
+        ));
+        return;
+    }
+    let is_late = match tiers.first() {
+        Some(Tier::Cluster(first)) => both_roles(change, Some(first)),
+        Some(Tier::Local) | None => false,
+        Some(Tier::Zone | Tier::Region | Tier::Any) => has_local,
+    };
+    if is_late {
+        violations.warnings.push(format!(
+            "{path}: a consumer that is also a provider always uses its own pods, which are in its own EndpointSlices; write \
+             local first"
+        ));
+    }
+}
+
+/// A cluster that is preferred and provides nothing.
+fn warn_of_no_providers(
+    change: &PreparedChange,
+    preference: &Preference,
+    violations: &mut Violations,
+) {
+    let Some(providers) = members(change, ClusterField::Providers) else {
+        return;
+    };
+    let before = change.named_before(ClusterField::Providers);
+    let read = &change.failover;
+    // Preferred already, and no provider then either.
+    let is_old = |name: &ClusterName| {
+        read.preferred_before.contains(name)
+            && !before.is_empty()
+            && !before.contains(name.as_str())
+    };
+    let no_providers = named(Some(preference)).filter(|name| !providers.contains(name.as_str()));
+    for name in no_providers.filter(|name| !is_old(name)) {
+        violations.warnings.push(format!(
+            "{}: cluster {:?} is no provider, so nobody is in tier cluster/{name}; add it to spec.providerClusters, or remove \
+             the tier",
+            Failover::path(PREFER),
+            name.as_str(),
+        ));
+    }
+}
+
+const ROLES: [ClusterField; 2] = [ClusterField::Providers, ClusterField::Consumers];
+
+/// The clusters of a role; `None` for all.
+fn members(change: &PreparedChange, role: ClusterField) -> Option<HashSet<&str>> {
+    let names = clusters::effective(change, role).names(&change.spec);
+    (!names.is_empty()).then(|| names.into_iter().collect())
+}
+
+/// Whether a cluster may be both provider and consumer, other than that one.
+fn both_roles(change: &PreparedChange, other_than: Option<&ClusterName>) -> bool {
+    let other_than = other_than.map(ClusterName::as_str);
+    let is_another = |name: &&str| Some(*name) != other_than;
+    match ROLES.map(|role| members(change, role)) {
+        [None, None] => true,
+        [Some(named), None] | [None, Some(named)] => named.iter().any(is_another),
+        [Some(providers), Some(consumers)] => providers.intersection(&consumers).any(is_another),
+    }
+}
