@@ -101,17 +101,19 @@ rules:
     operations: [CREATE, UPDATE]
     resources: [multiclusterservices]
     scope: Namespaced
-# Nothing that only removes a finalizer, edits an annotation or concerns an object that is going depends on the webhook.
+# Nothing that only removes a finalizer, edits another annotation or concerns an object that is going depends on the webhook.
 matchConditions:
   - name: created-or-not-being-deleted
     expression: request.operation == 'CREATE' || !has(oldObject.metadata.deletionTimestamp)
-  - name: created-or-spec-or-labels-changed
+  - name: created-or-spec-labels-or-failover-changed
     expression: >-
       request.operation == 'CREATE'
       || has(object.spec) != has(oldObject.spec)
       || (has(object.spec) && object.spec != oldObject.spec)
       || has(object.metadata.labels) != has(oldObject.metadata.labels)
       || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)
+      || ['mcs.causeway.dev/prefer', 'mcs.causeway.dev/min-ready', 'mcs.causeway.dev/unreachable'].exists(name,
+      object.metadata.?annotations[?name] != oldObject.metadata.?annotations[?name])
 failurePolicy: {{ .Values.webhook.failurePolicy }}
 matchPolicy: Equivalent
 {{- end }}
