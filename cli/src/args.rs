@@ -233,6 +233,19 @@ pub(crate) struct JoinArgs {
         hide_env = true
     )]
     pub api_endpoint: Option<String>,
+    /// Region of the member [default: that of its nodes, if all say the same]
+    #[arg(long, value_name = "NAME", value_parser = place, env = "CAUSEWAY_REGION", hide_env = true)]
+    pub region: Option<String>,
+    /// Zone of the member; repeatable, or joined by commas [default: those of its nodes, if each has one]
+    #[arg(
+        long = "zone",
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = place,
+        env = "CAUSEWAY_ZONE",
+        hide_env = true
+    )]
+    pub zones: Vec<String>,
     /// Let causeway create the namespace of a service where the member has none
     #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
     pub allow_namespace_creation: bool,
@@ -419,11 +432,26 @@ enum Malformed {
     Registry,
     #[error("a tag is of letters, digits, dots, dashes and underscores")]
     Tag,
+    #[error(
+        "write it as the nodes' labels have it: at most 63 letters, digits, dots, dashes and underscores"
+    )]
+    Place,
 }
 
 fn duration(text: &str) -> Result<Duration, Malformed> {
     let parsed: SignedDuration = text.parse().map_err(|_| Malformed::Duration)?;
     Duration::try_from(parsed).map_err(|_| Malformed::Duration)
+}
+
+/// A region or a zone: the value of a node's label (Kubernetes, "Labels and Selectors").
+fn place(text: &str) -> Result<String, Malformed> {
+    let outer = |c: char| c.is_ascii_alphanumeric();
+    let inner = |c: char| outer(c) || "-_.".contains(c);
+    let is_place = text.len() <= 63
+        && text.chars().all(inner)
+        && text.starts_with(outer)
+        && text.ends_with(outer);
+    is_place.then(|| text.to_owned()).ok_or(Malformed::Place)
 }
 
 fn lease(text: &str) -> Result<Lease, Malformed> {
@@ -494,6 +522,14 @@ mod tests {
                 "kubectl-mcs join a --member-kubeconfig f --dry-run=server",
                 ErrorKind::InvalidValue,
             ),
+            (
+                "kubectl-mcs join a --member-kubeconfig f --region=",
+                ErrorKind::ValueValidation,
+            ),
+            (
+                "kubectl-mcs join a --member-kubeconfig f --zone a,,b",
+                ErrorKind::ValueValidation,
+            ),
             ("kubectl-mcs status -o xml", ErrorKind::InvalidValue),
             (
                 "kubectl-mcs status --timeout soon",
@@ -554,6 +590,25 @@ mod tests {
         }
         for text in ["", "30", "-1s", "soon"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_what_nodes_have_in_their_labels() {
+        let longest = "z".repeat(63);
+        for text in ["eu-west-1", "eu-west-1a", "Rack_7.B", "1", &longest] {
+            assert_eq!(place(text), Ok(text.to_owned()));
+        }
+        let longer = "z".repeat(64);
+        for text in ["", "-a", "a.", "eu west", "a/b", "ä", &longer] {
+            assert_eq!(place(text), Err(Malformed::Place), "{text}");
+        }
+        for line in ["--zone a --zone b,c", "--zone a,b,c", "--zone=a,b --zone=c"] {
+            let line = format!("kubectl-mcs join m --member-kubeconfig f {line}");
+            let Command::Join(args) = parse(&line).expect(&line).command else {
+                panic!("{line} is no join");
+            };
+            assert_eq!(args.zones, ["a", "b", "c"], "{line}");
         }
     }
 

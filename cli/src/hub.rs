@@ -13,6 +13,7 @@ use kube::{Api, Resource as _};
 use serde_json::json;
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::location::Location;
 use crate::objects::{self, FIELD_MANAGER, ObjectError};
 
 /// How a hub gets the definitions.
@@ -102,6 +103,8 @@ pub(crate) struct Known {
     pub name: String,
     /// `spec.id`: the UID of the member's kube-system namespace, where it is recorded.
     pub id: Option<String>,
+    /// `spec.region` and `spec.zones`.
+    pub location: Location,
 }
 
 /// The UID that a Cluster records of its member.
@@ -132,6 +135,7 @@ pub(crate) async fn known(hub: &ApiServer) -> Result<Vec<Known>, RequestError> {
         .into_iter()
         .map(|cluster| Known {
             id: recorded_id(&cluster).map(ToOwned::to_owned),
+            location: Location::recorded(&cluster),
             name: cluster.metadata.name.unwrap_or_default(),
         })
         .collect())
@@ -171,6 +175,7 @@ pub(crate) fn cluster(
     id: &str,
     endpoint: &str,
     proxy: Option<&str>,
+    location: &Location,
 ) -> Result<DynamicObject, ObjectError> {
     let mut cluster = bare_cluster(name)?;
     let mut spec = json!({
@@ -179,8 +184,9 @@ pub(crate) fn cluster(
         "apiEndpoint": endpoint,
         "secretRef": { "namespace": MEMBERS_NAMESPACE, "name": name.as_str() },
     });
-    if let (Some(spec), Some(proxy)) = (spec.as_object_mut(), proxy) {
-        spec.insert("proxyURL".to_owned(), proxy.into());
+    if let Some(spec) = spec.as_object_mut() {
+        let proxy = proxy.map(|proxy| ("proxyURL".to_owned(), json!(proxy)));
+        spec.extend(proxy.into_iter().chain(location.fields()));
     }
     cluster.data = json!({ "spec": spec });
     Ok(cluster)

@@ -11,6 +11,7 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, JoinArgs};
 use crate::definitions::{self, DefinitionError};
 use crate::hub::{self, HubError, Known};
+use crate::location::{Located, Location};
 use crate::member::{self, Credentials, MemberError};
 use crate::objects::{self, ObjectError, Run};
 use crate::output::OutputError;
@@ -79,12 +80,20 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     hub::check_cluster_api(&hub).await?;
     hub::check_namespace(&hub).await?;
     let identity = member::identify(&member).await?;
-    check_identity(&hub::known(&hub).await?, &name, &identity.uid)?;
+    let known = hub::known(&hub).await?;
+    check_identity(&known, &name, &identity.uid)?;
     output::result(format_args!(
         "member: Kubernetes {} at {}",
         identity.version,
         member.url()
     ))?;
+    let located = location(&member, &known, &name, args).await?;
+    if !located.by_nodes.is_empty() {
+        output::result(format_args!(
+            "member: {}, by the labels of its nodes",
+            located.by_nodes
+        ))?;
+    }
 
     let hub_uid = hub.uid().await?;
     let credentials = member::grant(&member, &hub_uid, args.allow_namespace_creation).await?;
@@ -95,7 +104,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &JoinArgs) -> Result<(), JoinError>
     let endpoint = endpoint.unwrap_or_else(|| member.url());
     let Credentials { token, ca_bundle } = &credentials;
     let secret = hub::secret(&name, Some(token), ca_bundle)?;
-    let cluster = hub::cluster(&name, &identity.uid, &endpoint, member.proxy().as_deref())?;
+    let proxy = member.proxy();
+    let cluster = hub::cluster(
+        &name,
+        &identity.uid,
+        &endpoint,
+        proxy.as_deref(),
+        &located.location,
+    )?;
     for object in [secret, cluster] {
         objects::apply(&hub, &object, Run::Real).await?;
     }
@@ -118,6 +134,23 @@ fn checked_endpoint(text: &str) -> Result<String, JoinError> {
         return Err(wrong());
     }
     Ok(text.trim_end_matches('/').to_owned())
+}
+
+/// Where the member is; says what it does not find out.
+async fn location(
+    member: &ApiServer,
+    known: &[Known],
+    name: &ClusterName,
+    args: &JoinArgs,
+) -> Result<Located, JoinError> {
+    let given = Location::new(args.region.clone(), args.zones.clone());
+    let recorded = known.iter().find(|cluster| cluster.name == name.as_str());
+    let recorded = recorded.map(|cluster| cluster.location.clone());
+    let located = Located::find(member, given, recorded.unwrap_or_default()).await?;
+    for note in &located.notes {
+        output::progress(format_args!("note: {note}"))?;
+    }
+    Ok(located)
 }
 
 /// One cluster has one name, and one name stands for one cluster.
@@ -248,6 +281,7 @@ mod tests {
         Known {
             name: name.to_owned(),
             id: id.map(ToOwned::to_owned),
+            location: Location::default(),
         }
     }
 

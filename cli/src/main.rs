@@ -23,6 +23,7 @@ mod install;
 mod join;
 mod karmada;
 mod lease;
+mod location;
 mod member;
 mod misplaced;
 mod objects;

@@ -7,6 +7,9 @@ pub(super) const JOIN_EXAMPLES: &str = "Examples:
   # One kubeconfig with several contexts; the hub reaches the member at another address than this machine does
   kubectl mcs join member2 --member-kubeconfig ~/.kube/config --member-context prod-2 --api-endpoint https://10.0.0.2:6443
 
+  # Say where it is, where its nodes do not
+  kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --region eu-west-1 --zone eu-west-1a,eu-west-1b
+
   # Keep the objects in git: those of the member, and those of the hub without the token
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=member -o yaml > member1.yaml
   kubectl mcs join member1 --member-kubeconfig ~/.kube/member1 --dry-run=client --only=hub -o yaml > hub-member1.yaml

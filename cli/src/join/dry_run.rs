@@ -8,7 +8,7 @@ use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
 use kube::api::DynamicObject;
 use serde_json::json;
 
-use super::{JoinError, check_identity};
+use super::{JoinError, check_identity, location};
 use crate::api_server::ApiServer;
 use crate::args::Side;
 use crate::args::{Format, JoinArgs};
@@ -31,7 +31,8 @@ pub(super) async fn print(
         Err(error) => return Err(error.into()),
     }
     let identity = member::identify(member).await?;
-    check_identity(&hub::known(hub).await?, name, &identity.uid)?;
+    let known = hub::known(hub).await?;
+    check_identity(&known, name, &identity.uid)?;
     let hub_uid = hub.uid().await?;
     let mut sets = Vec::new();
     if args.only != Some(Side::Hub) {
@@ -41,7 +42,9 @@ pub(super) async fn print(
         let endpoint = endpoint.unwrap_or_else(|| member.url());
         let ca_bundle = member::published_authorities(member).await?;
         let secret = hub::secret(name, None, &ca_bundle)?;
-        let cluster = hub::cluster(name, &identity.uid, &endpoint, member.proxy().as_deref())?;
+        let location = location(member, &known, name, args).await?.location;
+        let proxy = member.proxy();
+        let cluster = hub::cluster(name, &identity.uid, &endpoint, proxy.as_deref(), &location)?;
         sets.push((hub, vec![secret, cluster]));
         note_token(name, &hub_uid)?;
     }

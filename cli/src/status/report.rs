@@ -63,6 +63,10 @@ pub(crate) struct MemberReport {
     pub since: Option<Timestamp>,
     pub kubernetes_version: String,
     pub api_endpoint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<String>,
     /// Whether a person said that nothing it provides is to be used (`kubectl mcs drain`).
     pub drained: bool,
     /// Push or Pull; what causeway cannot reach by design does not count as a problem.
@@ -249,6 +253,8 @@ fn member(cluster: &Cluster) -> MemberReport {
         since: readiness.since,
         kubernetes_version: status.kubernetes_version.unwrap_or_default(),
         api_endpoint: cluster.spec.api_endpoint.clone().unwrap_or_default(),
+        region: cluster.spec.region.clone(),
+        zones: cluster.spec.effective_zones().to_vec(),
         drained: drain::is_drained(cluster),
         sync_mode: match cluster.spec.sync_mode {
             Some(SyncMode::Pull) => "Pull".to_owned(),

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 
-use crate::{Environment, credentials, ends, env, join};
+use crate::{Environment, credentials, ends, env, join, json};
 
 fn token(secret: &Secret) -> String {
     let data = secret.data.as_ref().expect("data");
@@ -189,6 +189,125 @@ async fn the_hub_reaches_a_member_at_the_endpoint_that_was_given() {
         "-o=jsonpath={.spec.apiEndpoint}",
     ];
     assert_eq!(env.fleet.hub().kubectl(jsonpath).await.ok(), endpoint);
+}
+
+/// `spec.region` and `spec.zones` of a Cluster.
+async fn location(hub: &Cluster, name: &str) -> String {
+    let path = "-o=jsonpath={.spec.region} {.spec.zones}";
+    hub.kubectl(["get", "cluster.cluster.karmada.io", name, path])
+        .await
+        .ok()
+}
+
+#[tokio::test]
+async fn a_member_is_where_its_nodes_say_unless_a_person_says_it() {
+    let env = env().await;
+    let (hub, member) = (env.fleet.hub(), env.fleet.member("member8"));
+    let join = async |more: &[&str]| join(&env.installation, "member8", member, more).await;
+    let two = "apiVersion: v1\nkind: Node\nmetadata: {name: two}\n";
+    member.apply(two).await.ok();
+    let (region, zone) = (
+        "topology.kubernetes.io/region=",
+        "topology.kubernetes.io/zone=",
+    );
+    for (nodes, label) in [
+        ("--all", format!("{region}eu")),
+        ("--all", format!("{zone}eu-b")),
+        ("two", format!("{zone}eu-a")),
+    ] {
+        let label = ["label", "node", nodes, "--overwrite", &label];
+        member.kubectl(label).await.ok();
+    }
+    let printed = join(&["--dry-run=client", "--only=hub", "-o", "json"]).await;
+    let spec = &json(&printed)["items"][1]["spec"];
+    assert_eq!(spec["region"], "eu");
+    assert_eq!(spec["zones"].to_string(), r#"["eu-a","eu-b"]"#);
+    ends(
+        &join(&[]).await,
+        0,
+        "member: region eu, zones eu-a, eu-b, by the labels of its nodes | member8 is synced",
+    );
+    assert_eq!(location(hub, "member8").await, r#"eu ["eu-a","eu-b"]"#);
+    let wide = ["get", "cluster.cluster.karmada.io", "member8", "-o", "wide"];
+    let wide = hub.kubectl(wide).await.ok();
+    assert!(
+        wide.contains("REGION") && wide.contains(r#"["eu-a","eu-b"]"#),
+        "{wide}"
+    );
+    let status = json(&env.mcs(["status", "-o", "json"]).await);
+    let members = status["members"].as_array().expect("members");
+    let shown = members.iter().find(|shown| shown["name"] == "member8");
+    assert_eq!(shown.expect("member8")["region"], "eu", "{status}");
+
+    let given = join(&["--region=us", "--zone=us-b,us-a", "--zone", "us-b"]).await;
+    ends(&given, 0, "cluster.cluster.karmada.io/member8 configured");
+    assert!(!given.stdout.contains("by the labels"), "{}", given.stdout);
+    assert_eq!(location(hub, "member8").await, r#"us ["us-b","us-a"]"#);
+
+    // Where the nodes do not say, it stays.
+    let unlabel = async |label: &str, nodes: &str| {
+        let label = format!("topology.kubernetes.io/{label}-");
+        member.kubectl(["label", "node", nodes, &label]).await.ok();
+    };
+    unlabel("region", "--all").await;
+    unlabel("zone", "two").await;
+    let again = join(&[]).await;
+    ends(&again, 0, "cluster.cluster.karmada.io/member8 unchanged");
+    assert!(!again.stderr.contains("note:"), "{}", again.stderr);
+    assert_eq!(location(hub, "member8").await, r#"us ["us-b","us-a"]"#);
+    what_is_not_known_is_reported(env, hub, member).await;
+}
+
+async fn what_is_not_known_is_reported(env: &Environment, hub: &Cluster, member: &Cluster) {
+    let cluster = "cluster.cluster.karmada.io/member8";
+    let forget = r#"{"spec":{"region":null,"zones":null}}"#;
+    hub.kubectl(["patch", cluster, "--type=merge", "-p", forget])
+        .await
+        .ok();
+    ends(
+        &env.join("member8", member).await,
+        0,
+        "
+            note: the zone is not set: 1 of 2 nodes of the member have no label topology.kubernetes.io/zone; give --zone
+            member8 is synced
+        ",
+    );
+    assert_eq!(location(hub, "member8").await, " ");
+
+    let account = ["create", "serviceaccount", "stranger", "-n", "default"];
+    member.kubectl(account).await.ok();
+    let role = [
+        "create",
+        "clusterrole",
+        "stranger",
+        "--verb=get",
+        "--resource=namespaces",
+    ];
+    member.kubectl(role).await.ok();
+    let (role, subject) = (
+        "--clusterrole=stranger",
+        "--serviceaccount=default:stranger",
+    );
+    let bind = ["create", "clusterrolebinding", "stranger", role, subject];
+    member.kubectl(bind).await.ok();
+    let token = member
+        .kubectl(["create", "token", "stranger", "-n", "default"])
+        .await
+        .ok();
+    let kubeconfig = member.kubeconfig_with_token("stranger.kubeconfig", token.trim());
+    let kubeconfig = kubeconfig.display().to_string();
+    let join = ["join", "member8", "--member-kubeconfig", &kubeconfig];
+    let dry_run = ["--dry-run=client", "--only=hub"];
+    let printed = env
+        .installation
+        .kubectl_mcs(join.into_iter().chain(dry_run))
+        .await;
+    ends(
+        &printed,
+        0,
+        "note: the region and zones of the member are not known, because you may not list its Nodes; give --region and --zone",
+    );
+    assert!(!printed.stdout.contains("zones"), "{}", printed.stdout);
 }
 
 #[tokio::test]

@@ -32,6 +32,10 @@ impl Terminal {
         for member in fleet.members() {
             let kubeconfig = home.join(".kube").join(member.name());
             std::fs::copy(member.kubeconfig(), kubeconfig).expect("a kubeconfig");
+            let region = "topology.kubernetes.io/region=eu-west-1";
+            let zone = "topology.kubernetes.io/zone=eu-west-1a";
+            let label = ["label", "nodes", "--all", "--overwrite", region, zone];
+            member.kubectl(label).await.ok();
         }
         let manifest = blocks("README.md", "yaml").into_iter().next();
         let manifest = manifest.expect("README.md has a MultiClusterService");
