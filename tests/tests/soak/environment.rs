@@ -86,7 +86,9 @@ impl Environment {
             begun,
             rounds: 0,
             joined: true,
-            churn: Churn::new(&fleet, MEMBERS.to_vec()).await,
+            churn: Churn::new(&fleet, MEMBERS.to_vec())
+                .await
+                .with_preferences(),
             memory: Memory::default(),
             observers: fleet.members().iter().map(observer).collect(),
             clocks,

@@ -54,6 +54,8 @@ pub struct Churn {
     without: BTreeSet<&'static str>,
     /// The namespace in which nothing is done now.
     spared: Option<&'static str>,
+    /// Whether services get preferences among their providers.
+    prefers: bool,
     /// What was deleted in this round, and is recreated only when it is gone.
     leaving: BTreeSet<Key>,
     touched: BTreeSet<Key>,
@@ -73,6 +75,7 @@ impl Churn {
             claimed: BTreeSet::new(),
             without: BTreeSet::new(),
             spared: None,
+            prefers: false,
             leaving: BTreeSet::new(),
             touched: BTreeSet::new(),
             steps: VecDeque::new(),
@@ -82,6 +85,13 @@ impl Churn {
             churn.make(fleet, namespace).await;
         }
         churn
+    }
+
+    /// From now on services get preferences among their providers, and lose them.
+    #[must_use]
+    pub fn with_preferences(mut self) -> Self {
+        self.prefers = true;
+        self
     }
 
     /// Makes a namespace, and in it the Services of members that may be exported.

@@ -1,6 +1,6 @@
 //! MultiClusterServices and the Services that they are named after.
 
-use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService};
+use causeway::api::{ClusterSelector, ExposurePort, MultiClusterService, labels};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -16,6 +16,15 @@ const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("metrics", 9090, 9090
 
 /// The service that members have by themselves, with the first of these ports at least: no other is exposed of it.
 const SHARED: &str = EXPORTED[0];
+
+/// What a service may prefer.
+const PREFERENCES: [Option<&str>; 5] = [
+    None,
+    Some("local, any"),
+    Some("cluster/member1, local, any"),
+    Some("cluster/member2, cluster/member1"),
+    Some("local, cluster/member3"),
+];
 
 /// A service that is exposed.
 #[derive(Clone, Copy)]
@@ -80,6 +89,14 @@ impl Churn {
                 let ports = some_ports(name, random);
                 merge(&objects, name, json!({ "spec": { "ports": ports } })).await;
                 format!("{namespace}/{name} exposes {ports:?}")
+            }
+            4 | 5 if self.prefers && !exposed.headless => {
+                let preference = *random.of(&PREFERENCES);
+                let least = preference.and(random.once_in(2).then_some("50%"));
+                let annotations = json!({ labels::PREFER: preference, labels::MIN_READY: least });
+                let metadata = json!({ "metadata": { "annotations": annotations } });
+                merge(&objects, name, metadata).await;
+                format!("{namespace}/{name} prefers {preference:?}, at least {least:?} ready")
             }
             _ => {
                 let (providers, consumers) = (self.placed(random), self.placed(random));

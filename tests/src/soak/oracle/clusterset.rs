@@ -6,6 +6,7 @@ use causeway::api::multicluster::{HEADLESS, ServiceExport, ServiceImport};
 
 use super::native::{Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
+use super::tiers::Standing;
 use super::{Lines, listed};
 use crate::soak::snapshot::{Key, Member, Snapshot};
 
@@ -46,6 +47,7 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
                 let source = Source {
                     name: exporter.name,
                     member: exporter.member,
+                    standing: Standing::Ready,
                 };
                 let ports = (exporter.ports.as_slice(), shape.1.as_slice());
                 source.copies(consumer, key, "imported", ports, lines);

@@ -7,6 +7,7 @@ mod clusterset;
 mod damages;
 mod native;
 mod ports;
+mod tiers;
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use causeway::api::{ClusterSelector, MultiClusterService, condition, labels};
 use k8s_openapi::api::core::v1::Service;
 
-use super::ports::{self, Port, endpoint, is_headless, translated};
+use super::ports::{self, Port, is_headless, translated};
+use super::tiers::{Standing, Tiers, readiness, standing_endpoint};
 use super::{Lines, listed};
 use crate::soak::snapshot::{Key, Member, Snapshot, is_applied, is_copy, label};
 
@@ -134,18 +135,30 @@ impl Reported<'_> {
 
     fn copies(&self, lines: &mut Lines) {
         let exposed = self.ports();
+        let tiers = Tiers::of(self.exposed).filter(|_| !is_headless(self.service));
+        let providers = self.members(&self.exposed.spec.provider_clusters);
         for (consumer, there) in self.members(&self.exposed.spec.consumer_clusters) {
             let mut offered = self.ports_in(there);
             offered.retain(|port| exposed.iter().any(|exposed| exposed.is_same(port)));
-            for (provider, member) in self.members(&self.exposed.spec.provider_clusters) {
-                if provider != consumer {
-                    let own = self.ports_in(member);
-                    let source = Source {
-                        name: provider,
-                        member,
-                    };
-                    source.copies(consumer, self.key, "native", (&own, &offered), lines);
+            // The consumer's own pods are its own Service's, whoever provides.
+            let own = (consumer.as_str(), readiness(there, self.key));
+            let others = providers.iter().filter(|(name, _)| **name != consumer);
+            let others = others.map(|(name, member)| (name.as_str(), readiness(member, self.key)));
+            let all: Vec<_> = others.chain([own]).collect();
+            for (provider, member) in &providers {
+                if *provider == consumer {
+                    continue;
                 }
+                let standing = tiers.as_ref().map_or(Standing::Ready, |tiers| {
+                    tiers.standing(consumer, provider, &all)
+                });
+                let own = self.ports_in(member);
+                let source = Source {
+                    name: provider,
+                    member,
+                    standing,
+                };
+                source.copies(consumer, self.key, "native", (&own, &offered), lines);
             }
         }
     }
@@ -155,6 +168,7 @@ impl Reported<'_> {
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) member: &'a Member,
+    pub(super) standing: Standing,
 }
 
 impl Source<'_> {
@@ -171,11 +185,12 @@ impl Source<'_> {
             let is_of = label(slice, labels::SERVICE_NAME) == name
                 && slice.metadata.namespace.as_ref() == Some(namespace);
             let ports = translated(slice, own, offered);
-            if is_copy(slice) || !is_of || ports.is_empty() {
+            let is_absent = self.standing == Standing::Absent;
+            if is_copy(slice) || !is_of || ports.is_empty() || is_absent {
                 continue;
             }
             for address in &slice.endpoints {
-                let (from, address) = (self.name, endpoint(address));
+                let (from, address) = (self.name, standing_endpoint(address, self.standing));
                 lines.tell(copied(
                     consumer,
                     way,

@@ -1,0 +1,139 @@
+//! Which providers a consumer should use first, as docs/near-first.md says it. Every cluster answers when the oracle is asked, and has
+//! done so for long enough: what is waited out is over.
+
+use causeway::api::{MultiClusterService, labels};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions};
+
+use super::ports::endpoint;
+use crate::soak::snapshot::{Key, Member, is_copy, label};
+
+/// How the ready endpoints of a provider should be in a consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Ready,
+    Standby,
+    /// They are not copied.
+    Absent,
+}
+
+/// A preference. Members bear neither regions nor zones here.
+pub(super) struct Tiers<'a> {
+    words: Vec<&'a str>,
+    /// The percentage that has to be ready.
+    least: usize,
+}
+
+impl<'a> Tiers<'a> {
+    pub(super) fn of(exposed: &'a MultiClusterService) -> Option<Self> {
+        let annotations = exposed.metadata.annotations.as_ref()?;
+        let words = annotations.get(labels::PREFER)?;
+        let least = annotations.get(labels::MIN_READY);
+        let least = least.and_then(|least| least.trim_end_matches('%').parse().ok());
+        Some(Self {
+            words: words.split(',').map(str::trim).collect(),
+            least: least.unwrap_or_default(),
+        })
+    }
+
+    fn place(&self, consumer: &str, provider: &str) -> Option<usize> {
+        let takes = |word: &&str| match *word {
+            "local" => provider == consumer,
+            "any" => true,
+            other => other.strip_prefix("cluster/") == Some(provider),
+        };
+        self.words.iter().position(takes)
+    }
+
+    /// How a provider stands in a consumer; `all` are the clusters whose pods the consumer may use, with how many are ready of how many.
+    pub(super) fn standing(
+        &self,
+        consumer: &str,
+        provider: &str,
+        all: &[(&str, [usize; 2])],
+    ) -> Standing {
+        let carries = |tier: &usize| {
+            let own = all.iter();
+            let own = own.filter(|(name, _)| self.place(consumer, name) == Some(*tier));
+            let [ready, total] = own.fold([0, 0], |[ready, total], (_, [more, of])| {
+                [ready + more, total + of]
+            });
+            ready > 0 && ready * 100 >= total * self.least
+        };
+        let last = (0..self.words.len()).find(carries);
+        let last = last.unwrap_or(self.words.len());
+        match self.place(consumer, provider) {
+            None => Standing::Absent,
+            Some(place) if place <= last => Standing::Ready,
+            Some(_) => Standing::Standby,
+        }
+    }
+}
+
+/// How many of the endpoints that a member itself has for a service are ready, of how many; those that terminate are none.
+pub(super) fn readiness(member: &Member, (namespace, name): &Key) -> [usize; 2] {
+    let of_service = member.slices.values().filter(|slice| {
+        label(*slice, labels::SERVICE_NAME) == name
+            && slice.metadata.namespace.as_ref() == Some(namespace)
+            && !is_copy(slice)
+    });
+    let mut counted = [0, 0];
+    for endpoint in of_service.flat_map(|slice| &slice.endpoints) {
+        let conditions = endpoint.conditions.clone().unwrap_or_default();
+        let ready = conditions.ready.unwrap_or(true);
+        if ready || conditions.terminating != Some(true) {
+            counted = [counted[0] + usize::from(ready), counted[1] + 1];
+        }
+    }
+    counted
+}
+
+/// An endpoint as a copy has it that stands so.
+pub(super) fn standing_endpoint(source: &Endpoint, standing: Standing) -> String {
+    if standing != Standing::Standby {
+        return endpoint(source);
+    }
+    let conditions = source.conditions.clone().unwrap_or_default();
+    let ready = conditions.ready.unwrap_or(true);
+    let terminating = if ready {
+        Some(true)
+    } else {
+        conditions.terminating
+    };
+    let conditions = EndpointConditions {
+        ready: Some(false),
+        serving: Some(ready),
+        terminating,
+    };
+    endpoint(&Endpoint {
+        conditions: Some(conditions),
+        ..source.clone()
+    })
+}
+
+#[test]
+fn the_first_tiers_that_have_enough_carry_and_the_others_are_standby() {
+    let tiers = |words: &'static str, least| Tiers {
+        words: words.split(", ").collect(),
+        least,
+    };
+    let [a, b] = [("a", [1, 4]), ("b", [2, 2])];
+    for (words, least, all, provider, expected) in [
+        ("local, any", 0, [a, b], "a", Standing::Ready),
+        ("local, any", 0, [a, b], "b", Standing::Standby),
+        ("local, any", 50, [a, b], "b", Standing::Ready),
+        ("local, any", 25, [a, b], "b", Standing::Standby),
+        ("cluster/b, local", 50, [a, b], "a", Standing::Standby),
+        ("cluster/b", 0, [a, b], "a", Standing::Absent),
+        ("local, any", 0, [("a", [0, 0]), b], "b", Standing::Ready),
+        (
+            "local, any",
+            0,
+            [("a", [0, 0]), ("b", [0, 3])],
+            "b",
+            Standing::Ready,
+        ),
+    ] {
+        let standing = tiers(words, least).standing("a", provider, &all);
+        assert_eq!(standing, expected, "{provider} of {words}, {least}%");
+    }
+}
