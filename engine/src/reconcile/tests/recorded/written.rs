@@ -1,12 +1,10 @@
 //! A write as a line of text: where to, what, and the whole content.
 
+use causeway::api::labels;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::model::{ObjectId, Operation, Write};
-
-/// An annotation on ServiceImports that is no part of what is compared: it came after the record.
-const LEFT_OUT: &str = "multicluster.kubernetes.io/derived-service";
 
 /// The write, as it is compared.
 pub(super) fn line(to: &str, write: &Write) -> String {
@@ -79,6 +77,7 @@ fn value(object: &impl Serialize) -> Value {
     serde_json::to_value(object).expect("an object is JSON")
 }
 
+/// An annotation is no part of what is compared: it came after the record.
 fn leave_out(content: &mut Value) {
     let Some(metadata) = content["metadata"].as_object_mut() else {
         return;
@@ -87,7 +86,7 @@ fn leave_out(content: &mut Value) {
         .get_mut("annotations")
         .and_then(Value::as_object_mut)
     {
-        annotations.remove(LEFT_OUT);
+        annotations.remove(labels::DERIVED_SERVICE);
         if annotations.is_empty() {
             metadata.remove("annotations");
         }
