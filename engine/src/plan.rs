@@ -212,7 +212,10 @@ impl Native<'_> {
         let answer = self.answer();
         let answer = answer.or_else(|| self.beside_karmada.then_some(Unreachable::Keep));
         let providers = placement.providers();
-        Reach::of(self.index, self.settings, answer, providers, now)
+        let service = self.index.hub.services.get(self.key);
+        let headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
+        let asked = (answer, headless);
+        Reach::of(self.index, self.settings, asked, providers, now)
     }
 
     fn answer(&self) -> Option<Unreachable> {

@@ -68,7 +68,8 @@ pub(super) fn plan(
         (_, merged) => answer_meanwhile(index, key, merged.as_ref()),
     };
     let names = constituents.iter().map(|export| export.cluster);
-    let reach = Reach::of(index, settings, answer, names, now);
+    let headless = merged.as_ref().is_some_and(|merged| merged.shape.headless);
+    let reach = Reach::of(index, settings, (answer, headless), names, now);
     let source = Source {
         agreed: merged.as_ref().map(|merged| &merged.shape),
         unknown: unknown.as_deref(),

@@ -26,17 +26,18 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// What becomes of these providers; `answer` is what the service asks for, if it does.
+    /// What becomes of these providers; `answer` is what the service asks for, if it does. A headless Service has no proxy that could
+    /// choose, and DNS shows ready endpoints alone: there standby would be a withdrawal.
     pub fn of<'a>(
         index: &Index,
         settings: &Settings,
-        answer: Option<Unreachable>,
+        (answer, headless): (Option<Unreachable>, bool),
         providers: impl Iterator<Item = &'a ClusterName>,
         now: TimePoint,
     ) -> Self {
         let mut reach = Self::default();
         let asked = answer.unwrap_or(settings.unreachable);
-        if asked == Unreachable::Keep {
+        if asked == Unreachable::Keep || (headless && asked == Unreachable::Standby) {
             return reach;
         }
         for name in providers {

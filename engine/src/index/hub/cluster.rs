@@ -76,7 +76,7 @@ impl ClusterView {
             region: said(object.spec.region.as_deref()),
             zones: object
                 .spec
-                .zones
+                .effective_zones()
                 .iter()
                 .filter_map(|zone| said(Some(zone)))
                 .collect(),

@@ -5,7 +5,10 @@ use std::time::Duration;
 use causeway::api::labels;
 use serde_json::json;
 
-use super::preferences::{derived_standings, exported, native, source, standings};
+use super::preferences::{
+    MEMBERS, annotated, derived_standings, exported, foo, native, source, standings, three,
+};
+use crate::fixtures::objects::export;
 use causeway::domain::Unreachable;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -115,6 +118,24 @@ fn where_standby_endpoints_are_not_used_the_last_ones_stay_ready() {
     );
     env.lose("member3").pass(MINUTE * 2);
     assert_eq!(standings(&env, "member1"), "member2: ready, member3: ready");
+}
+
+#[test]
+fn what_is_headless_keeps_its_endpoints_for_dns_shows_ready_ones_alone() {
+    let mut env = native(json!({labels::UNREACHABLE: "standby"}));
+    env.on_hub(foo().headless()).settle();
+    env.lose("member3").pass(MINUTE * 2);
+    let kept = "member2: ready, member3: ready";
+    assert_eq!(standings(&env, "member1"), kept);
+    let mut env = three();
+    for member in MEMBERS {
+        env.on(member, foo().headless());
+        let standby = json!({labels::UNREACHABLE: "standby"});
+        env.on(member, annotated(export("foo"), standby));
+    }
+    env.settle().lose("member3").pass(MINUTE * 2);
+    let kept = "member1: ready, member2: ready, member3: ready";
+    assert_eq!(derived_standings(&env, "member1"), kept);
 }
 
 #[test]
