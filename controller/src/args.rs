@@ -132,7 +132,7 @@ struct ServiceArgs {
     #[arg(long, env = "CAUSEWAY_PROVIDER_TTL", value_name = "DURATION")]
     provider_ttl: Option<String>,
     /// What becomes of the endpoints of a member that cannot be reached, where a service does not say it by annotation: keep, standby
-    /// (after a minute: used where no other is ready) or withdraw-after=DURATION
+    /// (after about a minute: used where no other is ready) or withdraw-after=DURATION
     #[arg(
         long,
         env = "CAUSEWAY_UNREACHABLE",

@@ -10,9 +10,9 @@ use super::settings::Settings;
 use crate::index::{Index, Unused};
 use crate::model::{MemberState, TimePoint};
 
-/// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for. It takes up to 15 s until that
-/// is noticed: together it is little more than a minute.
-pub const STANDBY_AFTER: Duration = Duration::from_secs(55);
+/// How long a provider is out of reach before its endpoints are standby endpoints, where that is asked for. One that falls silent is seen
+/// to be so after two probes, within 30 s: together it is little more than a minute.
+pub const STANDBY_AFTER: Duration = Duration::from_secs(40);
 
 /// The providers of one service that cannot be reached, and what that means for it.
 #[derive(Clone, Debug, Default, PartialEq)]

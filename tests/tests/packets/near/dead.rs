@@ -11,10 +11,9 @@ use super::{copied, url_in};
 use crate::client::{Client, Request, seconds_between, seen};
 use crate::packets;
 
-/// After the death of a provider that is noticed at once, for connections are refused: a minute passes, and kube-proxy syncs.
-const REFUSED: Duration = Duration::from_secs(75);
-/// Of one that refuses nothing, as a machine without power: two probes in a row have to fail before.
-const SILENT: Duration = Duration::from_secs(75 + 30);
+/// After the death of a provider, whether it refuses connections or falls silent, as a machine without power: then two probes in a row
+/// have to fail first.
+const OVER: Duration = Duration::from_secs(75);
 /// How long requests are looked at after that.
 const LONGER: Duration = Duration::from_secs(20);
 /// Failed requests are counted by windows of that length.
@@ -59,7 +58,6 @@ async fn a_dead_provider_costs_no_request_after_75_s_and_one_without_its_api_ser
     }
     // The long form is about the death that is harder to notice.
     let is_silent = soak().is_some();
-    let over = if is_silent { SILENT } else { REFUSED };
     let env = Environment::start(Fleet::builder().members(4).packets()).await;
     let fleet = &env.fleet;
     let space = fleet.space("dead").await;
@@ -91,12 +89,12 @@ async fn a_dead_provider_costs_no_request_after_75_s_and_one_without_its_api_ser
     silent.pause();
     eventually(
         "they have gone on for long enough",
-        over + LONGER + SOON,
+        OVER + LONGER + SOON,
         || async {
             let requests = of_beside.so_far();
             requests
                 .last()
-                .is_some_and(|last| last.begun > death + over + LONGER)
+                .is_some_and(|last| last.begun > death + OVER + LONGER)
         },
     )
     .await;
@@ -105,7 +103,7 @@ async fn a_dead_provider_costs_no_request_after_75_s_and_one_without_its_api_ser
     for client in clients {
         requests.extend(client.stop().await);
     }
-    report(&requests, death, over);
+    report(&requests, death);
     let [of_alone, of_beside] = [of_alone.stop().await, of_beside.stop().await];
     for (name, requests) in [("alone", &of_alone), ("beside", &of_beside)] {
         eprintln!(
@@ -118,15 +116,15 @@ async fn a_dead_provider_costs_no_request_after_75_s_and_one_without_its_api_ser
     let [ready, standby] = copied(&space, consumer, "alone").await;
     assert_eq!([ready, standby], [0, 1], "and it is standby by now");
 
-    let is_late = |request: &&Request| request.begun > death + over;
+    let is_late = |request: &&Request| request.begun > death + OVER;
     let late: Vec<_> = requests.iter().filter(is_late).cloned().collect();
     assert!(late.len() > 100, "{} requests after that", late.len());
     let failed: Vec<_> = late.iter().filter(|one| one.failed()).collect();
-    assert!(failed.is_empty(), "after {over:?}: {failed:#?}");
+    assert!(failed.is_empty(), "after {OVER:?}: {failed:#?}");
 }
 
 /// Prints how many requests failed, window by window, and when the last that did began.
-fn report(requests: &[Request], death: SystemTime, over: Duration) {
+fn report(requests: &[Request], death: SystemTime) {
     let before: Vec<_> = requests
         .iter()
         .filter(|one| one.begun < death)
@@ -134,7 +132,7 @@ fn report(requests: &[Request], death: SystemTime, over: Duration) {
         .collect();
     eprintln!("before the death: {}", seen(&before));
     let mut begin = death;
-    while begin < death + over + LONGER {
+    while begin < death + OVER + LONGER {
         let end = begin + WINDOW;
         let window = requests
             .iter()
