@@ -1,5 +1,8 @@
+use causeway::api::labels;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use serde_json::json;
 
 use super::*;
 use crate::fixtures::objects::{Object, mcs, service, slice};
@@ -68,5 +71,34 @@ fn a_preview_shows_what_the_controller_then_does() {
                 "{name} of {providers:?} to {consumers:?}"
             );
         }
+    }
+}
+
+/// The copies whose endpoints are standby endpoints.
+fn standby(slices: &[EndpointSlice]) -> Vec<Option<String>> {
+    let marked = |slice: &&EndpointSlice| {
+        let annotations = slice.metadata.annotations.as_ref();
+        annotations.is_some_and(|all| all.contains_key(labels::STANDBY))
+    };
+    let marked = slices.iter().filter(marked);
+    marked.map(|slice| slice.metadata.name.clone()).collect()
+}
+
+#[test]
+fn a_preview_shows_which_copies_come_to_be_standby() {
+    let mut env = provided();
+    let everybody = ["member1", "member2"];
+    env.on_hub(exposure(&everybody, &everybody)).settle();
+    let annotations = json!({"metadata": {"annotations": {labels::PREFER: "local, any"}}});
+    let wanted = exposure(&everybody, &everybody).with(annotations);
+    let (hub, members) = lists(&env, wanted.clone());
+    let settings = Settings::default();
+    let (_, after) = preview(hub, members, &settings, &key("foo"), env.now());
+    env.on_hub(wanted.clone()).pass(HOLD * 2);
+    let (_, then) = lists(&env, wanted);
+    for name in everybody.map(crate::fixtures::name) {
+        let [after, then] = [&after, &then].map(|all| all[&name].as_ref().expect("lists"));
+        assert_eq!(standby(&after.slices), standby(&then.slices), "{name}");
+        assert_eq!(standby(&then.slices).len(), 1, "{name}");
     }
 }

@@ -15,12 +15,12 @@ use super::{Clusterset, DesiredImport, Imports, NotImporting, merge, precedence}
 use crate::index::Index;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
-use crate::index::service::{ServiceKind, ServiceView};
 use crate::model::slice::Path;
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
 use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};
 use crate::plan::copy::Refused;
 use crate::plan::ignored::{self, Ignored};
+use crate::plan::not_followed::not_followed;
 use crate::plan::status::Progress;
 
 /// An exported service, as its exports and imports are to tell of it.
@@ -104,8 +104,9 @@ impl View<'_> {
         if let Some(left_out) = merge::left_out(&export.spec) {
             sentence.push_str(&format!("; not exported: {left_out}"));
         }
-        if let Some(misread) = misread(export, member.service(self.key)) {
-            sentence.push_str(&format!("; not followed: {misread}"));
+        let service = member.service(self.key);
+        if let Some(what) = not_followed(&export.failover, &export.misread, service) {
+            sentence.push_str(&format!("; not followed: {what}"));
         }
         let valid = self.valid(name, validity);
         let of_valid = put(names::VALID, (reason::VALID, &sentence), &valid);
@@ -411,19 +412,6 @@ impl View<'_> {
             conditions,
         }
     }
-}
-
-/// What of an export's annotations is not followed: it stays exported, for a mistake in an annotation is no reason to withdraw
-/// endpoints.
-fn misread(export: &ExportView, service: Option<&ServiceView>) -> Option<String> {
-    let is_headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
-    let headless = (is_headless && export.failover.preference.is_some()).then(|| {
-        let prefer = labels::PREFER;
-        format!("{prefer}, for the Service is headless and no proxy chooses among its endpoints")
-    });
-    let misread = (!export.misread.is_empty()).then(|| export.misread.to_string());
-    let all: Vec<_> = misread.into_iter().chain(headless).collect();
-    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// Whether a member has exports that do not say yet that it is taken out.

@@ -9,12 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::View;
 use crate::index::Unused;
-use crate::index::service::ServiceKind;
 use crate::model::propagation::advice;
 use crate::model::slice::Path;
 use crate::plan::condition_state::{ConditionState, Text};
 use crate::plan::copy::Refused;
 use crate::plan::ignored::{self, Ignored};
+use crate::plan::not_followed::not_followed;
 use crate::plan::reach::is_unused;
 use crate::plan::{Members, Problem};
 
@@ -163,7 +163,12 @@ impl View<'_> {
             let names = names.join(", ");
             message.push_str(&format!("; standby, because out of reach: {names}"));
         }
-        message.push_str(&self.passed_over());
+        let service = self.index.hub.services.get(self.key);
+        let unfollowed = not_followed(&self.mcs.failover, &self.mcs.misread, service);
+        if let Some(what) = unfollowed {
+            message.push_str(&format!("; not followed: {what}"));
+        }
+        message.push_str(&self.without_places());
         for (ignored, clusters) in self.ignored() {
             let clusters = clusters.join(", ");
             message.push_str(&format!(
@@ -180,25 +185,6 @@ impl View<'_> {
             message.push_str("; unknown whether Karmada manages it too (its Works cannot be read)");
         }
         message
-    }
-
-    /// What of the annotations is not followed.
-    fn passed_over(&self) -> String {
-        let misread = &self.mcs.misread;
-        let mut text = match misread.is_empty() {
-            true => String::new(),
-            false => format!("; not followed: {misread}"),
-        };
-        let service = self.index.hub.services.get(self.key);
-        let is_headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
-        if is_headless && self.mcs.failover.preference.is_some() {
-            let prefer = labels::PREFER;
-            text.push_str(&format!(
-                "; not followed: {prefer}, for the Service is headless and no proxy chooses among its endpoints"
-            ));
-        }
-        text.push_str(&self.without_places());
-        text
     }
 
     /// The consumers of which it is not known in which region or zone they are, where the preference names that.

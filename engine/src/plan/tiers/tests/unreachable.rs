@@ -127,6 +127,10 @@ fn what_is_headless_keeps_its_endpoints_for_dns_shows_ready_ones_alone() {
     env.lose("member3").pass(MINUTE * 2);
     let kept = "member2: ready, member3: ready";
     assert_eq!(standings(&env, "member1"), kept);
+    env.list("member3").settle();
+    let said = env.says("foo", "Ready");
+    let expected = "not followed: mcs.causeway.dev/unreachable, for the Service is headless";
+    assert!(said.contains(expected), "{said}");
     let mut env = three();
     for member in MEMBERS {
         env.on(member, foo().headless());

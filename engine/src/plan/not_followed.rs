@@ -1,0 +1,32 @@
+//! What of the annotations of a service is not followed. A mistake in them is no reason to withdraw endpoints: it is said, and all goes on
+//! without them.
+
+use causeway::api::labels;
+use causeway::domain::{Failover, FieldErrors, Unreachable};
+
+use crate::index::service::{ServiceKind, ServiceView};
+
+/// What is not followed, in words: what cannot be read, and what a headless Service cannot have.
+pub(super) fn not_followed(
+    failover: &Failover,
+    misread: &FieldErrors,
+    service: Option<&ServiceView>,
+) -> Option<String> {
+    let is_headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
+    let needs = [
+        (labels::PREFER, failover.preference.is_some()),
+        (
+            labels::UNREACHABLE,
+            failover.unreachable == Some(Unreachable::Standby),
+        ),
+    ];
+    let needs = needs.into_iter().filter(|(_, needs)| *needs && is_headless);
+    let of_headless = needs.map(|(annotation, _)| {
+        format!(
+            "{annotation}, for the Service is headless and no proxy chooses among its endpoints"
+        )
+    });
+    let misread = (!misread.is_empty()).then(|| misread.to_string());
+    let all: Vec<_> = misread.into_iter().chain(of_headless).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
