@@ -6,7 +6,6 @@
 //! the same cluster, and what was known stays known while a member cannot be reached.
 
 pub mod clusterset;
-mod failover;
 pub mod finalizers;
 pub mod gaps;
 pub mod hub;

@@ -61,11 +61,14 @@ pub fn plan(
         publish::publish(index, key, &native, &mut clusterset);
     }
     let ends = [native.again_at, clusterset.again_at];
-    Desired {
-        again_at: ends.into_iter().flatten().min(),
+    let mut desired = Desired {
         clusterset,
         ..native
-    }
+    };
+    let of_tiers = desired.each_tiers();
+    let of_tiers = of_tiers.filter_map(|(_, _, tiers)| tiers.again_at);
+    desired.again_at = ends.into_iter().flatten().chain(of_tiers).min();
+    desired
 }
 
 /// What a MultiClusterService asks for.
@@ -137,13 +140,6 @@ fn untouched(kind: ProblemKind, message: String) -> Desired {
     }
 }
 
-/// What turns up while the members are planned.
-#[derive(Default)]
-struct Found {
-    gaps: BTreeSet<Gap>,
-    again_at: Option<TimePoint>,
-}
-
 /// The hub's Service, the owner, the providers, and the tiers that a consumer makes of them.
 type Parties<'a> = (
     &'a ServiceView,
@@ -174,21 +170,13 @@ impl Native<'_> {
     ) -> Desired {
         let placement = placement::place(self.index, spec);
         let reach = self.reach(&placement, now);
-        let mut found = Found {
-            again_at: self
-                .exposed
-                .again_at
-                .into_iter()
-                .chain(reach.again_at)
-                .min(),
-            ..Found::default()
-        };
+        let mut gaps = BTreeSet::new();
         let members = match &self.exposed.state {
             exposure::State::Held => Members::Untouched,
             exposure::State::Nothing => Members::Wanted(BTreeMap::new()),
             exposure::State::Service(service) => {
                 let parties = (&placement, &reach);
-                let members = self.desired_members(service, parties, now, &mut found, outcomes);
+                let members = self.desired_members(service, parties, now, &mut gaps, outcomes);
                 Members::Wanted(members)
             }
         };
@@ -198,12 +186,15 @@ impl Native<'_> {
             exposed: exposed.map(|shape| shape.port.clone()).collect(),
             problem: self.exposed.problem.clone(),
             placement,
+            again_at: [self.exposed.again_at, reach.again_at]
+                .into_iter()
+                .flatten()
+                .min(),
             reach,
-            again_at: found.again_at,
             ..Desired::default()
         };
         match work {
-            Some(work) => beside::say(self.index, self.key, work, desired, found.gaps, now),
+            Some(work) => beside::say(self.index, self.key, work, desired, gaps, now),
             None => desired,
         }
     }
@@ -213,10 +204,12 @@ impl Native<'_> {
         let answer = self.answer();
         let answer = answer.or_else(|| self.beside_karmada.then_some(Unreachable::Keep));
         let providers = placement.providers();
-        let service = self.index.hub.services.get(self.key);
-        let headless = service.is_some_and(|one| one.shape.kind == ServiceKind::Headless);
-        let asked = (answer, headless);
+        let asked = (answer, self.is_headless());
         Reach::of(self.index, self.settings, asked, providers, now)
+    }
+
+    fn is_headless(&self) -> bool {
+        matches!(&self.exposed.state, exposure::State::Service(one) if one.shape.kind == ServiceKind::Headless)
     }
 
     fn answer(&self) -> Option<Unreachable> {
@@ -231,13 +224,13 @@ impl Native<'_> {
         hub_service: &ServiceView,
         (placement, reach): (&Placement, &Reach),
         now: TimePoint,
-        found: &mut Found,
+        gaps: &mut BTreeSet<Gap>,
         outcomes: &mut Outcomes,
     ) -> BTreeMap<ClusterName, DesiredMember> {
         let owner = format!("{NATIVE_OWNER}{}", self.mcs.uid);
         let providers = self.providers(placement, reach);
         // A headless Service has no proxy that chooses, and beside Karmada its slices are used.
-        let chooses = hub_service.shape.kind != ServiceKind::Headless && !self.beside_karmada;
+        let chooses = !self.is_headless() && !self.beside_karmada;
         let request = tiers::Request {
             index: self.index,
             key: self.key,
@@ -256,14 +249,13 @@ impl Native<'_> {
             let tiers = roles
                 .consumer
                 .then(|| request.of_consumer(name, member, now));
-            let (tiers, again_at) = tiers.flatten().unzip();
-            found.again_at = found.again_at.into_iter().chain(again_at.flatten()).min();
+            let tiers = tiers.flatten();
             let parties = (hub_service, &*owner, &*providers, tiers.as_ref());
             let mut desired = self.desired_member((name, member), *roles, parties, outcomes);
             if self.beside_karmada && roles.consumer {
-                let gaps = beside::give_way(&mut desired, (name, member), self.key, &providers);
+                let found = beside::give_way(&mut desired, (name, member), self.key, &providers);
                 let is_known = self.index.member_state(name) == MemberState::Synced;
-                found.gaps.extend(gaps.into_iter().filter(|_| is_known));
+                gaps.extend(found.into_iter().filter(|_| is_known));
             }
             members.insert(name.clone(), desired);
         }

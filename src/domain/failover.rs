@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::SignedDuration;
 
-use super::field::FieldError;
+use super::field::{FieldError, FieldErrors};
 use super::name::ClusterName;
 use crate::api::labels;
 
@@ -77,6 +78,15 @@ const WITHDRAW_AFTER: &str = "withdraw-after=";
 const ANSWERS: &[&str] = &[KEEP, STANDBY, "withdraw-after=DURATION"];
 
 impl Failover {
+    /// What can be read of an object's annotations, and what is wrong in them.
+    pub fn of(meta: &ObjectMeta) -> (Self, FieldErrors) {
+        let mut errors = FieldErrors::default();
+        let annotations = meta.annotations.as_ref();
+        let annotation = |name: &str| annotations?.get(name).map(String::as_str);
+        let read = Self::read(annotation, &mut |error| errors.push(error));
+        (read, errors)
+    }
+
     /// Reads the annotations of a service; what is wrong in them goes to `report`, and is passed over.
     pub fn read<'a>(
         annotation: impl Fn(&str) -> Option<&'a str>,

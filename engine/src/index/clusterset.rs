@@ -11,7 +11,6 @@ use causeway::domain::{Consumers, Failover, FieldErrors};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 
-use super::failover::failover;
 use crate::model::slice::Path;
 
 /// A ServiceExport of a member.
@@ -78,7 +77,7 @@ impl ExportView {
     /// Reads an export from the wire; `None` for one without an identity, which no API server sends.
     pub fn read(export: &ServiceExport) -> Option<Self> {
         let meta = &export.metadata;
-        let (failover, mut misread) = failover(meta);
+        let (failover, mut misread) = Failover::of(meta);
         let consumers = meta.annotations.as_ref();
         let consumers = consumers.and_then(|all| all.get(labels::CONSUMERS));
         let consumers = consumers.map(String::as_str);

@@ -22,7 +22,6 @@ pub use self::cluster::ClusterView;
 use self::exports::HubExports;
 use self::imports::HubImports;
 use self::works::Works;
-use super::failover::failover;
 use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::evidence::HubEvidence;
@@ -467,7 +466,7 @@ impl McsView {
     fn read(object: &api::MultiClusterService, now: TimePoint) -> Option<Self> {
         let meta = &object.metadata;
         let status = object.status.clone().unwrap_or_default();
-        let (failover, misread) = failover(meta);
+        let (failover, misread) = Failover::of(meta);
         Some(Self {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.into(),

@@ -21,7 +21,7 @@ use causeway::domain::{ClusterName, Consumers, ServiceKey, Unreachable};
 pub use self::desired::{Clusterset, DesiredImport, Imports, NotImporting, Unresolved};
 use self::exports::Exports;
 use self::importer::{Importer, Source};
-use self::merge::{Constituent, Merged};
+use self::merge::{Constituent, ImportShape};
 use super::copy::{Outcomes, Provider};
 use super::reach::Reach;
 use super::settings::Settings;
@@ -62,29 +62,38 @@ pub(super) fn plan(
     let unknown = exports::recorded_and_unknown(index, key, &exports);
     let unsure = unknown.is_some();
     let importer = index.hub.importer(key, now);
-    let answer = match (importer, &merged) {
-        (By::Karmada, _) => Some(Unreachable::Keep),
-        (_, Some(merged)) if !unsure => merged.shape.failover.unreachable,
-        (_, merged) => answer_meanwhile(index, key, merged.as_ref()),
+    let agreed = merged.as_ref().map(|merged| &merged.shape);
+    let asked = Asked {
+        index,
+        key,
+        agreed,
+        unsure,
     };
+    let answer = match importer {
+        By::Karmada => Some(Unreachable::Keep),
+        By::Causeway | By::Unknown(_) => asked.of(
+            |import| import::recorded_failover(import).unreachable,
+            |shape| shape.failover.unreachable,
+        ),
+    };
+    let consumers = asked.of(
+        |import| Some(import::recorded_consumers(import)).filter(|all| *all != Consumers::All),
+        |shape| Some(shape.consumers.clone()),
+    );
     let names = constituents.iter().map(|export| export.cluster);
-    let headless = merged.as_ref().is_some_and(|merged| merged.shape.headless);
+    let headless = agreed.is_some_and(|shape| shape.headless);
     let reach = Reach::of(index, settings, (answer, headless), names, now);
     let source = Source {
-        agreed: merged.as_ref().map(|merged| &merged.shape),
+        agreed,
         unknown: unknown.as_deref(),
         providers: providers(index, &exports, &constituents, answer, &reach),
         reach,
-        consumers: match &merged {
-            Some(merged) if !unsure => merged.shape.consumers.clone(),
-            merged => consumers_meanwhile(index, key, merged.as_ref()),
-        },
+        consumers: consumers.unwrap_or_default(),
         importer,
     };
     let (imports, not_importing) = desired_imports(index, key, &source, now, outcomes);
     let karmadas = karmada::said(index, key, source.importer, &imports);
     let karmada_again_at = karmada::again_at(source.importer, &imports, now);
-    let tiers_again_at = imports.values().filter_map(|import| import.again_at).min();
     exporters.extend(unknown.iter().flatten().cloned());
     let conflicts = merged.as_ref().map(|merged| merged.conflicts.clone());
     Clusterset {
@@ -99,15 +108,10 @@ pub(super) fn plan(
         conflicts: conflicts.unwrap_or_default(),
         unsure,
         karmadas,
-        again_at: [
-            plan.again_at,
-            karmada_again_at,
-            source.reach.again_at,
-            tiers_again_at,
-        ]
-        .into_iter()
-        .flatten()
-        .min(),
+        again_at: [plan.again_at, karmada_again_at, source.reach.again_at]
+            .into_iter()
+            .flatten()
+            .min(),
         reach: source.reach,
         ..plan
     }
@@ -123,31 +127,29 @@ fn concerns(index: &Index, key: &ServiceKey) -> bool {
     })
 }
 
-/// What is to become of exporters that cannot be reached while it is not known what all exports say: what imports record of it, and
-/// what is known where nothing is recorded.
-fn answer_meanwhile(
-    index: &Index,
-    key: &ServiceKey,
-    merged: Option<&Merged<'_>>,
-) -> Option<Unreachable> {
-    let recorded =
-        own_imports(index, key).find_map(|import| import::recorded_failover(import).unreachable);
-    recorded.or_else(|| merged?.shape.failover.unreachable)
+/// What the exports ask for, as far as it is known.
+struct Asked<'a> {
+    index: &'a Index,
+    key: &'a ServiceKey,
+    agreed: Option<&'a ImportShape>,
+    unsure: bool,
 }
 
-/// Who imports the service while it is not known what all exports say: what imports record of it, and what is known where nothing
-/// is recorded.
-fn consumers_meanwhile(index: &Index, key: &ServiceKey, merged: Option<&Merged<'_>>) -> Consumers {
-    let mut recorded = own_imports(index, key).map(import::recorded_consumers);
-    let recorded = recorded.find(|consumers| *consumers != Consumers::All);
-    let known = || merged.map_or(Consumers::All, |merged| merged.shape.consumers.clone());
-    recorded.unwrap_or_else(known)
-}
-
-fn own_imports<'a>(index: &'a Index, key: &'a ServiceKey) -> impl Iterator<Item = &'a ImportView> {
-    let imports = index.members.values();
-    let imports = imports.filter_map(|member| member.import(key));
-    imports.filter(|import| import.path(&index.hub.uid) == Some(Path::Clusterset))
+impl Asked<'_> {
+    /// While it is not known what all exports say, what imports record of it counts, and what is known where nothing is recorded.
+    fn of<T>(
+        &self,
+        recorded: impl Fn(&ImportView) -> Option<T>,
+        known: impl Fn(&ImportShape) -> Option<T>,
+    ) -> Option<T> {
+        let meanwhile = self.unsure || self.agreed.is_none();
+        let hub = &self.index.hub.uid;
+        let imports = self.index.members.values().filter(|_| meanwhile);
+        let imports = imports.filter_map(|member| member.import(self.key));
+        let mut own = imports.filter(|import| import.path(hub) == Some(Path::Clusterset));
+        own.find_map(recorded)
+            .or_else(|| self.agreed.and_then(known))
+    }
 }
 
 /// What each member should hold, and which import nothing.

@@ -201,6 +201,14 @@ impl DesiredCopies {
         }
     }
 
+    /// Nothing of the slice is copied, whatever is exposed.
+    fn leave_out(&mut self, path: Path, provider: &ClusterName, name: &Arc<str>, why: PassedOver) {
+        match why {
+            PassedOver::Redundant => self.pass_over(provider, name, why),
+            why => self.refuse(path, provider, name, why),
+        }
+    }
+
     /// Nothing of the slice can be copied. What was before stays where it cannot be read, or is too much.
     fn refuse(&mut self, path: Path, provider: &ClusterName, name: &Arc<str>, why: PassedOver) {
         if !matches!(why, PassedOver::AddressType) {
@@ -239,11 +247,9 @@ impl DesiredCopies {
             self.held.clusters.insert(provider.name.clone());
             return;
         };
-        let standing = match consumer.tiers {
-            Some(tiers) => tiers.standing(provider.name),
-            None => Some(Standing::Ready),
+        let Some(standing) = consumer.standing(provider.name) else {
+            return;
         };
-        let Some(standing) = standing else { return };
         let recipe = Arc::new(Recipe::new(origin, provider, consumer, standing));
         let fingerprint = recipe.fingerprint();
         let count = member.sources(origin.key).count();
@@ -258,12 +264,8 @@ impl DesiredCopies {
         for (name, source) in candidates(member, origin.key) {
             let source = match source {
                 Ok(source) => source,
-                Err(why @ PassedOver::Redundant) => {
-                    self.pass_over(provider.name, name, why);
-                    continue;
-                }
                 Err(why) => {
-                    self.refuse(origin.path, provider.name, name, why);
+                    self.leave_out(origin.path, provider.name, name, why);
                     continue;
                 }
             };

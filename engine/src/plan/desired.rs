@@ -10,6 +10,7 @@ use super::copy::DesiredCopies;
 use super::placement::Placement;
 use super::reach::Reach;
 use super::service::{DesiredService, ServiceProblem};
+use super::tiers::Tiers;
 use crate::index::gaps::Gap;
 use crate::index::tiers::{NotedTiers, TiersOfService};
 use crate::model::TimePoint;
@@ -113,8 +114,8 @@ pub struct Beside {
 }
 
 impl Desired {
-    /// Which tiers carry the service in its consumers, both ways.
-    pub fn tiers(&self) -> TiersOfService {
+    /// The tiers of all consumers that do not use all providers alike, both ways.
+    pub(super) fn each_tiers(&self) -> impl Iterator<Item = (Path, &ClusterName, &Tiers)> {
         let native = match &self.members {
             Members::Wanted(members) => Some(members.iter()),
             Members::Untouched => None,
@@ -127,13 +128,18 @@ impl Desired {
         };
         let imports = imports.into_iter().flatten();
         let imports = imports.map(|(name, import)| (Path::Clusterset, name, &import.copies));
-        let noted = native.chain(imports).filter_map(|(path, name, copies)| {
-            let tiers = copies.tiers.as_ref()?;
+        let all = native.chain(imports);
+        all.filter_map(|(path, name, copies)| Some((path, name, copies.tiers.as_ref()?)))
+    }
+
+    /// Which tiers carry the service in its consumers, both ways.
+    pub fn tiers(&self) -> TiersOfService {
+        let noted = self.each_tiers().map(|(path, name, tiers)| {
             let noted = NotedTiers {
                 farthest: tiers.carrying().last().and_then(|state| state.tier.clone()),
                 enough_since: tiers.enough_since,
             };
-            Some(((path, name.clone()), noted))
+            ((path, name.clone()), noted)
         });
         noted.collect()
     }

@@ -81,7 +81,6 @@ fn desired_import(
         problem: None,
         unresolved: None,
         karmadas: false,
-        again_at: None,
     })
 }
 

@@ -34,6 +34,8 @@ pub struct Tiers {
     pub carrying: usize,
     /// Since when nearer tiers have had enough ready endpoints without the farthest that carries.
     pub enough_since: Option<TimePoint>,
+    /// When time alone will change them.
+    pub again_at: Option<TimePoint>,
     /// Providers that cannot be reached, whose endpoints are used where no other is ready.
     pub unreachable: BTreeSet<ClusterName>,
     /// Whether the consumer's data plane uses standby endpoints by itself.
@@ -76,13 +78,13 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The tiers of one consumer, and when time alone will change them; none where all its providers are used alike.
+    /// The tiers of one consumer; none where all its providers are used alike.
     pub(super) fn of_consumer(
         &self,
         consumer: &ClusterName,
         member: &Member,
         now: TimePoint,
-    ) -> Option<(Tiers, Option<TimePoint>)> {
+    ) -> Option<Tiers> {
         if self.preference.is_none() && self.unreachable.is_empty() {
             return None;
         }
@@ -97,8 +99,8 @@ impl Request<'_> {
             carrying: self.carrying_now(&tiers, member),
             enough_since: self.index.tiers.enough_since(self.key, self.path, consumer),
         };
-        let again_at = tiers.settle(self.preference, before, now);
-        Some((tiers, again_at))
+        tiers.settle(self.preference, before, now);
+        Some(tiers)
     }
 
     /// Puts every provider into the first tier that takes it.
@@ -196,16 +198,11 @@ impl Tiers {
             .any(|state| state.readiness.ready > 0)
     }
 
-    /// Says how many tiers carry, and when time alone will change that.
+    /// Says how many tiers carry.
     ///
     /// Up to the first that has enough they carry, that is sure; at least up to the first that may have enough. What carries beyond
     /// goes on for [`HOLD`] after the nearer ones have enough.
-    fn settle(
-        &mut self,
-        preference: Option<&Preference>,
-        before: Before,
-        now: TimePoint,
-    ) -> Option<TimePoint> {
+    fn settle(&mut self, preference: Option<&Preference>, before: Before, now: TimePoint) {
         let has_enough = |state: &TierState| {
             let Readiness { ready, total } = state.readiness;
             preference.is_none_or(|preference| preference.carries(ready, total))
@@ -219,7 +216,7 @@ impl Tiers {
         let carrying = before.carrying.unwrap_or(most).max(least);
         if carrying <= most {
             self.carrying = carrying;
-            return None;
+            return;
         }
         let since = before.enough_since.unwrap_or(now);
         let until = since.after(HOLD);
@@ -230,7 +227,7 @@ impl Tiers {
         } else {
             carrying.min(self.all.len())
         };
-        (!is_over).then_some(until)
+        self.again_at = (!is_over).then_some(until);
     }
 }
 

@@ -121,7 +121,22 @@ impl View<'_> {
             ..event
         });
         let ready = self.ready(export, validity);
-        let (because, mut text) = (EXPORTED.0, EXPORTED.1.to_owned());
+        let text = self.exported_text(name);
+        let of_ready = put(names::READY, (EXPORTED.0, &text), &ready);
+        let of_ready = of_ready.filter(|event| event.reason != reason::PENDING);
+        let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
+        let hub = &self.index.hub.uid;
+        match self.clusterset.precedences.get(name) {
+            _ if validity == Validity::Leaving => precedence::put(None, hub, &mut conditions),
+            None => {}
+            written => precedence::put(written.cloned(), hub, &mut conditions),
+        }
+        (conditions, events.collect())
+    }
+
+    /// What Ready says of an export that is imported: also what of it is not.
+    fn exported_text(&self, name: &ClusterName) -> String {
+        let mut text = EXPORTED.1.to_owned();
         if let Some(refused) = self.refused(name) {
             text.push_str(&format!("; not copied: {}", refused.of(name)));
         }
@@ -139,16 +154,7 @@ impl View<'_> {
                 ignored.remedy(&derived, &clusters)
             ));
         }
-        let of_ready = put(names::READY, (because, &text), &ready);
-        let of_ready = of_ready.filter(|event| event.reason != reason::PENDING);
-        let events = of_valid.into_iter().chain(of_conflict).chain(of_ready);
-        let hub = &self.index.hub.uid;
-        match self.clusterset.precedences.get(name) {
-            _ if validity == Validity::Leaving => precedence::put(None, hub, &mut conditions),
-            None => {}
-            written => precedence::put(written.cloned(), hub, &mut conditions),
-        }
-        (conditions, events.collect())
+        text
     }
 
     /// The members that the exports keep the service from.

@@ -103,8 +103,6 @@ pub struct DesiredImport {
     pub unresolved: Option<Unresolved>,
     /// Whether it is left to Karmada's own controllers.
     pub karmadas: bool,
-    /// When time alone will change it.
-    pub again_at: Option<TimePoint>,
 }
 
 /// Why the clusterset's name leads elsewhere in a member.

@@ -162,7 +162,6 @@ impl Importer<'_> {
             problem: None,
             unresolved: None,
             karmadas: false,
-            again_at: None,
         })
     }
 
@@ -197,7 +196,7 @@ impl Importer<'_> {
         let preference = service
             .as_ref()
             .and_then(|service| service.traffic_distribution(observed));
-        let (tiers, again_at) = self.tiers(shape).unzip();
+        let tiers = self.tiers(shape);
         let consumer = Consumer {
             tiers: tiers.as_ref(),
             name: self.name,
@@ -224,12 +223,11 @@ impl Importer<'_> {
             problem,
             unresolved: self.unresolved(shape),
             karmadas: false,
-            again_at: again_at.flatten(),
         }
     }
 
     /// Which of the providers the member uses first; of what Karmada imports Karmada's slices are used.
-    fn tiers(&self, shape: &ImportShape) -> Option<(Tiers, Option<TimePoint>)> {
+    fn tiers(&self, shape: &ImportShape) -> Option<Tiers> {
         let chooses = !shape.headless && self.source.importer != By::Karmada;
         let request = tiers::Request {
             index: self.index,

@@ -57,7 +57,6 @@ impl Importer<'_> {
             copies,
             problem: None,
             unresolved: None,
-            again_at: None,
         })
     }
 

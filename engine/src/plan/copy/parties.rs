@@ -6,7 +6,7 @@ use std::sync::Arc;
 use causeway::domain::{ClusterName, Ranges, ServiceKey, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::candidates;
+use super::{Standing, candidates};
 use crate::index::member::Member;
 use crate::model::slice::Path;
 use crate::plan::release::Release;
@@ -44,6 +44,14 @@ pub struct Consumer<'a> {
     pub release: Release,
     /// Its tiers of providers; none where it uses all of them alike.
     pub tiers: Option<&'a Tiers>,
+}
+
+impl Consumer<'_> {
+    /// How the endpoints of that provider are to stand; none where it is not used.
+    pub(super) fn standing(&self, provider: &ClusterName) -> Option<Standing> {
+        self.tiers
+            .map_or(Some(Standing::Ready), |tiers| tiers.standing(provider))
+    }
 }
 
 /// A provider, as far as copies of its slices are concerned.

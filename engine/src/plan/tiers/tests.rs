@@ -46,7 +46,8 @@ fn settle(
         all: states(text),
         ..Tiers::default()
     };
-    let again_at = tiers.settle(Some(&preference), before, now);
+    tiers.settle(Some(&preference), before, now);
+    let again_at = tiers.again_at;
     (tiers, again_at)
 }
 

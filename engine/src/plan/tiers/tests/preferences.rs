@@ -14,7 +14,7 @@ pub(super) fn foo() -> Object {
     service("foo").port("http", 80)
 }
 
-/// The slice of a member: addresses whose last part is even are ready.
+/// The slice of a member: the last part of each address, and whether it is ready.
 pub(super) fn source(member: &str, endpoints: &[(u8, bool)]) -> Object {
     let number = member.trim_start_matches("member");
     let source = slice("foo-abc", "foo").port("http", 8080);
