@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Without a request for this long, nobody sends any more: two seconds until a kubelet has noticed, with the readiness
 /// probe of the manifests, and five until everybody knows.
@@ -29,57 +29,38 @@ impl Drain {
 
     /// Waits until no request has arrived for seven seconds; for fifteen seconds at most.
     pub async fn completed(self) {
-        self.quiet_for(QUIET, LONGEST).await;
-    }
-
-    async fn quiet_for(&self, quiet: Duration, longest: Duration) {
-        let arriving = async { while timeout(quiet, self.0.notified()).await.is_ok() {} };
-        if timeout(longest, arriving).await.is_err() {
+        let begun = Instant::now();
+        let mut last = begun;
+        while timeout_at(end(begun, last), self.0.notified())
+            .await
+            .is_ok()
+        {
+            last = Instant::now();
+            if last >= begun + LONGEST {
+                break;
+            }
+        }
+        if end(begun, last) == begun + LONGEST {
             tracing::info!("drain ended while requests still arrive");
         }
     }
 }
 
+/// When a drain ends that began then, if the last request of all arrived then.
+fn end(begun: Instant, last: Instant) -> Instant {
+    (last + QUIET).min(begun + LONGEST)
+}
+
 #[cfg(test)]
 mod tests {
-    use tokio::time::{Instant, sleep_until};
-
     use super::*;
 
     #[test]
-    fn a_drain_waits_for_seven_quiet_seconds_and_for_fifteen_at_most() {
-        let second = Duration::from_secs;
-        assert_eq!((QUIET, LONGEST), (second(7), second(15)));
-    }
-
-    #[tokio::test]
-    async fn the_end_is_a_quiet_while_after_the_last_request_and_within_the_longest() {
-        // A tenth of a second stands for one.
-        let second = |seconds: u32| Duration::from_millis(100) * seconds;
-        let cases: [(&[u32], u32); 5] = [
-            (&[], 7),
-            (&[1], 8),
-            (&[6], 13),
-            (&[1, 8], 15),
-            (&[4, 8, 12, 14], 15),
-        ];
-        let ended = cases.map(async |(arrivals, expected)| {
-            let drain = Drain::default();
-            let begun = Instant::now();
-            let arriving = async {
-                for at in arrivals {
-                    sleep_until(begun + second(*at)).await;
-                    drain.request_arrived();
-                }
-            };
-            let ends = async {
-                drain.quiet_for(second(7), second(15)).await;
-                begun.elapsed()
-            };
-            let (ended, ()) = tokio::join!(ends, arriving);
-            assert!(ended >= second(expected), "{arrivals:?}: {ended:?}");
-            assert!(ended < second(expected + 5), "{arrivals:?}: {ended:?}");
-        });
-        futures::future::join_all(ended).await;
+    fn a_drain_ends_seven_seconds_after_the_last_request_and_after_fifteen_at_most() {
+        let begun = Instant::now();
+        let after = |seconds| begun + Duration::from_secs(seconds);
+        for (last, expected) in [(0, 7), (1, 8), (6, 13), (8, 15), (9, 15), (14, 15)] {
+            assert_eq!(end(begun, after(last)), after(expected), "{last}");
+        }
     }
 }
