@@ -3,6 +3,7 @@
 mod lookups;
 mod members;
 mod misplaced;
+mod slow_writes;
 mod writes;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::slow_writes::SlowWrites;
 use crate::clock;
 use crate::event::Event;
 use crate::event_recorder::EventRecorder;
@@ -69,11 +71,12 @@ pub struct Controller {
     events: mpsc::Sender<Event>,
     queue: Queue,
     copy_cache: CopyCache,
-    /// `None` where leadership ended before the answer.
-    writes: JoinSet<Option<WriteResult>>,
+    /// How each write was answered, and after how long; `None` where leadership ended before the answer.
+    writes: JoinSet<Option<(WriteResult, Duration)>>,
     lookups: LookupQueue,
     bindings: LookupQueue,
     sources_changed: HashMap<ServiceKey, SourceChange>,
+    slow_writes: SlowWrites,
     leads: bool,
 }
 
@@ -95,6 +98,7 @@ impl Controller {
             lookups: LookupQueue::default(),
             bindings: LookupQueue::default(),
             sources_changed: HashMap::new(),
+            slow_writes: SlowWrites::default(),
             leads: false,
         }
     }
@@ -136,6 +140,7 @@ impl Controller {
     }
 
     fn turn(&mut self, events: &mut mpsc::Receiver<Event>, leadership: &Leadership) {
+        self.parts.metrics.begins_to_work(Instant::now());
         self.note_leadership(leadership);
         for _ in 0..TURN {
             let Ok(event) = events.try_recv() else { break };
@@ -159,7 +164,7 @@ impl Controller {
             }
         }
         self.send(now.instant);
-        self.measure(now.instant);
+        self.measure();
     }
 
     /// Leadership gates writing, here; each write is checked again when it is sent ([`crate::lease::while_leading`]).
@@ -188,11 +193,15 @@ impl Controller {
             for (cluster, tier, count) in self.parts.index.forget_tiers() {
                 self.parts.metrics.consumer_tier(&cluster, tier, count);
             }
+            for (reason, count) in self.parts.index.forget_unready() {
+                self.parts.metrics.services_not_ready(reason, count);
+            }
         }
     }
 
     fn apply(&mut self, event: Event) {
         let now = clock::now();
+        self.parts.metrics.begins_to_work(now.instant);
         match event {
             Event::Hub(event) => self.apply_hub(event, now),
             Event::Member {
@@ -269,6 +278,9 @@ impl Controller {
         for (cluster, tier, count) in index.note_tiers(key, outcome.tiers) {
             self.parts.metrics.consumer_tier(&cluster, tier, count);
         }
+        for (reason, count) in index.note_readiness(key) {
+            self.parts.metrics.services_not_ready(reason, count);
+        }
         for Ahead { provider, copied } in &outcome.ahead {
             index.suspect_rollback(provider, key, copied, now);
         }
@@ -285,13 +297,8 @@ impl Controller {
         }
     }
 
-    fn measure(&self, now: Instant) {
-        let oldest = self
-            .queue
-            .oldest()
-            .map(|since| now.saturating_duration_since(since));
-        self.parts
-            .metrics
-            .queue(self.queue.len(), oldest.unwrap_or_default());
+    fn measure(&self) {
+        let (keys, oldest) = (self.queue.len(), self.queue.oldest());
+        self.parts.metrics.queue(keys, oldest);
     }
 }

@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use self::leadership::{Leadership, while_leading};
 use crate::failure::{Classify as _, random, spread};
+use crate::metrics::LeaseTransitions;
 
 /// Who stands for election, and how patient it is.
 #[derive(Clone, Debug)]
@@ -42,6 +43,8 @@ pub struct Settings {
     pub look: Duration,
     /// How long a request may take.
     pub request_deadline: Duration,
+    /// What shows how often the Lease changed hands.
+    pub transitions: LeaseTransitions,
 }
 
 impl Default for Settings {
@@ -53,6 +56,7 @@ impl Default for Settings {
             period: Duration::from_secs(4),
             look: Duration::from_secs(2),
             request_deadline: Duration::from_secs(4),
+            transitions: LeaseTransitions::default(),
         }
     }
 }
@@ -249,7 +253,19 @@ impl Election {
                 at: Instant::now(),
             },
         });
+        self.show_transitions();
         Ok(())
+    }
+
+    fn show_transitions(&self) {
+        let spec = self
+            .seen
+            .as_ref()
+            .and_then(|seen| seen.object.spec.as_ref());
+        if let Some(spec) = spec {
+            let count = spec.lease_transitions.unwrap_or_default();
+            self.settings.transitions.read(count);
+        }
     }
 
     /// Creates or replaces the Lease. Whatever fails, it is read again before the next attempt.
@@ -286,6 +302,7 @@ impl Election {
                     object,
                     at: Instant::now(),
                 });
+                self.show_transitions();
                 Ok(())
             }
             Err(failure) => {

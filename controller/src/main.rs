@@ -55,7 +55,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .register(|registry| metrics.register(registry));
     let hub_known = process.readiness.awaits("the hub's API server");
     let reports = Reports::new(&process.readiness, &metrics, &config.secret_namespaces);
-    let election = lease::Settings::default();
+    let election = lease::Settings {
+        transitions: metrics.lease_transitions(),
+        ..lease::Settings::default()
+    };
     let agent = kube_client::replica("causeway-controller", &election.identity)?;
     let access = kube_client::replica_config(&config.hub, agent.clone()).await?;
     let client = Client::try_from(access.clone())?;

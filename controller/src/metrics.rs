@@ -1,11 +1,12 @@
 //! What the controller counts. Labels hold names of clusters, and of resources, never of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use causeway::domain::ClusterName;
+use causeway::process::metrics::ComputedGauge;
 use k8s_openapi::jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -22,15 +23,18 @@ pub struct Metrics {
     propagation: Histogram,
     writes: Family<WriteLabels, Counter>,
     written: Arc<Mutex<BTreeMap<String, BTreeSet<WriteLabels>>>>,
+    write_duration: Family<ClusterLabels, Histogram, fn() -> Histogram>,
     queue_keys: Gauge,
-    queue_oldest: Gauge<f64, AtomicU64>,
+    queue_waiting: Waiting,
     retries: Counter,
     conflicts: Family<ClusterLabels, Counter>,
     member_state: Family<StateLabels, Gauge>,
     member_last_event: Family<ClusterLabels, Gauge<f64, AtomicU64>>,
     deletions_suspended: Family<ClusterLabels, Gauge>,
     consumer_tier: Family<TierLabels, Gauge>,
+    services_not_ready: Family<ReasonLabels, Gauge>,
     leader: Gauge,
+    lease_transitions: LeaseTransitions,
     hub_watch_up: Family<ResourceLabels, Gauge>,
     unreadable: Counter,
 }
@@ -42,19 +46,104 @@ pub enum Connectivity {
     Synced,
     /// It is being listed.
     Syncing,
-    /// It does not answer, or cannot be used.
+    /// It does not answer.
     Unreachable,
+    /// It cannot be used until a person changes something.
+    Refused,
+    /// It takes no part.
+    LeftOut,
 }
 
 impl Connectivity {
-    const ALL: [Self; 3] = [Self::Synced, Self::Syncing, Self::Unreachable];
+    const ALL: [Self; 5] = [
+        Self::Synced,
+        Self::Syncing,
+        Self::Unreachable,
+        Self::Refused,
+        Self::LeftOut,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::Synced => "synced",
             Self::Syncing => "syncing",
             Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::LeftOut => "left_out",
         }
+    }
+}
+
+/// Since when something waits, also for whoever reads the metrics while the loop makes no progress.
+#[derive(Clone, Debug)]
+struct Waiting {
+    epoch: Instant,
+    /// Nanoseconds since the epoch, and one; 0 where nothing waits.
+    since: Arc<AtomicU64>,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            epoch: Instant::now(),
+            since: Arc::default(),
+        }
+    }
+}
+
+impl Waiting {
+    fn encode(&self, since: Instant) -> u64 {
+        let after = since.saturating_duration_since(self.epoch).as_nanos();
+        u64::try_from(after).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    fn set(&self, since: Option<Instant>) {
+        let since = since.map_or(0, |since| self.encode(since));
+        self.since.store(since, Ordering::Relaxed);
+    }
+
+    /// Something begins to wait, unless something waits already.
+    fn begin(&self, now: Instant) {
+        let now = self.encode(now);
+        // Whether it waits already is all that there is to learn.
+        self.since
+            .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed)
+            .ok();
+    }
+
+    fn seconds(&self) -> f64 {
+        match self.since.load(Ordering::Relaxed) {
+            0 => 0.0,
+            since => {
+                let since = self.epoch + Duration::from_nanos(since - 1);
+                since.elapsed().as_secs_f64()
+            }
+        }
+    }
+}
+
+/// How often the Lease changed hands, by its own count; nothing until it was read.
+#[derive(Clone, Debug)]
+pub struct LeaseTransitions(Arc<AtomicI64>);
+
+impl Default for LeaseTransitions {
+    fn default() -> Self {
+        Self(Arc::new(AtomicI64::new(-1)))
+    }
+}
+
+impl LeaseTransitions {
+    /// The Lease was read, and has that count.
+    pub fn read(&self, count: i32) {
+        self.0.store(count.into(), Ordering::Relaxed);
+    }
+
+    fn gauge(&self) -> ComputedGauge {
+        let count = Arc::clone(&self.0);
+        ComputedGauge::new(move || {
+            let count = i32::try_from(count.load(Ordering::Relaxed)).ok()?;
+            (count >= 0).then(|| count.into())
+        })
     }
 }
 
@@ -84,6 +173,11 @@ struct TierLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResourceLabels {
     resource: String,
 }
@@ -93,21 +187,28 @@ const PROPAGATION_BUCKETS: [f64; 16] = [
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0,
 ];
 
+/// Seconds, from a write within a rack to the default of `--member-timeout`.
+const WRITE_BUCKETS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+
 impl Default for Metrics {
     fn default() -> Self {
+        let write_duration: fn() -> Histogram = || Histogram::new(WRITE_BUCKETS);
         Self {
             propagation: Histogram::new(PROPAGATION_BUCKETS),
             writes: Family::default(),
             written: Arc::default(),
+            write_duration: Family::new_with_constructor(write_duration),
             queue_keys: Gauge::default(),
-            queue_oldest: Gauge::default(),
+            queue_waiting: Waiting::default(),
             retries: Counter::default(),
             conflicts: Family::default(),
             member_state: Family::default(),
             member_last_event: Family::default(),
             deletions_suspended: Family::default(),
             consumer_tier: Family::default(),
+            services_not_ready: Family::default(),
             leader: Gauge::default(),
+            lease_transitions: LeaseTransitions::default(),
             hub_watch_up: Family::default(),
             unreadable: Counter::default(),
         }
@@ -117,6 +218,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Has the registry show these metrics.
     pub fn register(&self, registry: &mut Registry) {
+        let waiting = self.queue_waiting.clone();
         let registry = registry.sub_registry_with_prefix("causeway_controller");
         registry.register(
             "propagation_seconds",
@@ -129,14 +231,19 @@ impl Metrics {
             self.writes.clone(),
         );
         registry.register(
+            "write_duration_seconds",
+            "How long writes took to be answered",
+            self.write_duration.clone(),
+        );
+        registry.register(
             "queue_keys",
             "Services that wait to be planned",
             self.queue_keys.clone(),
         );
         registry.register(
             "queue_oldest_seconds",
-            "How long the first of the waiting services has been waiting",
-            self.queue_oldest.clone(),
+            "How long the first of the waiting services has been waiting, or the loop has been at work on one",
+            ComputedGauge::new(move || Some(waiting.seconds())),
         );
         registry.register(
             "retries",
@@ -168,7 +275,17 @@ impl Metrics {
             "Services of which this is the farthest tier that the consumer uses",
             self.consumer_tier.clone(),
         );
+        registry.register(
+            "services_not_ready",
+            "MultiClusterServices that are not Ready, by the reason of that; the leader counts them",
+            self.services_not_ready.clone(),
+        );
         registry.register("leader", "Whether this process writes", self.leader.clone());
+        registry.register(
+            "lease_transitions",
+            "How often the Lease changed hands, by its own count",
+            self.lease_transitions.gauge(),
+        );
         registry.register(
             "hub_watch_up",
             "Whether the watch of this resource of the hub is connected",
@@ -209,6 +326,15 @@ impl Metrics {
             .insert(labels);
     }
 
+    /// A write was under way for so long.
+    pub fn write_took(&self, cluster: &str, taken: Duration) {
+        let labels = ClusterLabels {
+            cluster: cluster.to_owned(),
+        };
+        let duration = self.write_duration.get_or_create(&labels);
+        duration.observe(taken.as_secs_f64());
+    }
+
     /// A write failed and will be tried again.
     pub fn retried(&self) {
         self.retries.inc();
@@ -222,10 +348,15 @@ impl Metrics {
         self.conflicts.get_or_create(&labels).inc();
     }
 
-    /// How many services wait, and for how long the first of them has been waiting.
-    pub fn queue(&self, keys: usize, oldest: Duration) {
+    /// How many services wait, and since when the first of them does.
+    pub fn queue(&self, keys: usize, oldest: Option<Instant>) {
         self.queue_keys.set(i64::try_from(keys).unwrap_or(i64::MAX));
-        self.queue_oldest.set(oldest.as_secs_f64());
+        self.queue_waiting.set(oldest);
+    }
+
+    /// The loop begins to work. Until [`Metrics::queue`] is called next, something waits.
+    pub fn begins_to_work(&self, now: Instant) {
+        self.queue_waiting.begin(now);
     }
 
     /// The member is in that state.
@@ -275,6 +406,13 @@ impl Metrics {
         }
     }
 
+    /// So many MultiClusterServices are not Ready for that reason.
+    pub fn services_not_ready(&self, reason: &'static str, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let labels = ReasonLabels { reason };
+        self.services_not_ready.get_or_create(&labels).set(count);
+    }
+
     /// The watch of a resource of the hub is connected, or is not.
     pub fn hub_watch(&self, resource: &str, up: bool) {
         let labels = ResourceLabels {
@@ -297,6 +435,7 @@ impl Metrics {
         self.member_last_event.remove(&labels);
         self.deletions_suspended.remove(&labels);
         self.conflicts.remove(&labels);
+        self.write_duration.remove(&labels);
         let written = self
             .written
             .lock()
@@ -310,6 +449,11 @@ impl Metrics {
     /// Whether this process writes.
     pub fn leader(&self, leads: bool) {
         self.leader.set(leads.into());
+    }
+
+    /// The gauge of how often the Lease changed hands, for leader election.
+    pub fn lease_transitions(&self) -> LeaseTransitions {
+        self.lease_transitions.clone()
     }
 
     /// The counter of objects that cannot be read, for the watches.
@@ -344,7 +488,10 @@ mod tests {
         metrics.retried();
         metrics.conflicted("member1");
         metrics.propagated(Duration::from_millis(3));
-        metrics.queue(2, Duration::from_millis(1_500));
+        metrics.queue(2, None);
+        metrics.write_took("member1", Duration::from_millis(40));
+        metrics.services_not_ready("NoProviders", 3);
+        metrics.lease_transitions().read(4);
         metrics.member_state(member1, Connectivity::Syncing);
         metrics.member_state(member1, Connectivity::Synced);
         metrics.member_event(member1, Timestamp::from_millisecond(1_500).unwrap());
@@ -361,7 +508,10 @@ mod tests {
             r#"causeway_controller_write_conflicts_total{cluster="member1"} 1"#,
             r#"causeway_controller_propagation_seconds_bucket{le="0.005"} 1"#,
             "causeway_controller_queue_keys 2",
-            "causeway_controller_queue_oldest_seconds 1.5",
+            "causeway_controller_queue_oldest_seconds 0.0",
+            r#"causeway_controller_write_duration_seconds_bucket{le="0.05",cluster="member1"} 1"#,
+            r#"causeway_controller_services_not_ready{reason="NoProviders"} 3"#,
+            "causeway_controller_lease_transitions 4.0",
             r#"causeway_controller_member_state{cluster="member1",state="synced"} 1"#,
             r#"causeway_controller_member_state{cluster="member1",state="syncing"} 0"#,
             r#"causeway_controller_member_last_event_timestamp_seconds{cluster="member1"} 1.5"#,
@@ -380,6 +530,33 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_grows_older_though_nobody_counts_it_again() {
+        let metrics = Metrics::default();
+        let oldest = |metrics: &Metrics| metrics.queue_waiting.seconds();
+        let now = Instant::now();
+        metrics.begins_to_work(now);
+        let first = oldest(&metrics);
+        while oldest(&metrics) <= first {}
+        metrics.queue(1, Some(now + Duration::from_secs(3600)));
+        metrics.begins_to_work(now);
+        assert_eq!(oldest(&metrics), 0.0);
+        metrics.queue(0, None);
+        assert_eq!(oldest(&metrics), 0.0);
+    }
+
+    #[test]
+    fn how_often_the_lease_changed_hands_is_not_shown_before_it_was_read() {
+        let metrics = Metrics::default();
+        assert!(!shown(&metrics).contains("lease_transitions"));
+        metrics.lease_transitions().read(0);
+        let text = shown(&metrics);
+        assert!(
+            text.contains("causeway_controller_lease_transitions 0.0\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn nothing_is_shown_of_a_member_that_is_gone() {
         let metrics = Metrics::default();
         for cluster in ["member1", "member2"] {
@@ -388,6 +565,7 @@ mod tests {
             metrics.member_event(&member(cluster), Timestamp::UNIX_EPOCH);
             metrics.deletions_suspended(cluster, 12);
             metrics.conflicted(cluster);
+            metrics.write_took(cluster, Duration::from_millis(1));
         }
         metrics.forget_member(&member("member1"));
         let text = shown(&metrics);

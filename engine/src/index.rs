@@ -16,6 +16,7 @@ pub mod quota;
 mod recorded_sources;
 pub mod service;
 pub mod tiers;
+pub mod unready;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -27,6 +28,7 @@ use self::gaps::Gaps;
 use self::hub::{Hub, McsView};
 use self::member::{Configuration, DerivedRefusal, Member};
 use self::tiers::{TierCount, TierNotes, TiersOfService};
+use self::unready::{ReasonCount, UnreadyNotes, not_ready};
 use crate::evidence::initial_list::CompleteList;
 use crate::model::{
     Ack, Failure, FailureKind, Generation, HubEvent, Item, Lane, MemberEvent, MemberState,
@@ -43,6 +45,7 @@ pub struct Index {
     pub(crate) gaps: Gaps,
     /// Which tiers carry services in their consumers.
     pub(crate) tiers: TierNotes,
+    unready: UnreadyNotes,
     marked: HashMap<Item, Priority>,
     second_lists: HashSet<Lane>,
 }
@@ -68,6 +71,7 @@ impl Index {
             members: BTreeMap::new(),
             gaps: Gaps::default(),
             tiers: TierNotes::default(),
+            unready: UnreadyNotes::default(),
             marked: HashMap::new(),
             second_lists: HashSet::new(),
         }
@@ -102,6 +106,17 @@ impl Index {
     /// Forgets which tiers carry services, as a process does that does not write any more; the counts that changed.
     pub fn forget_tiers(&mut self) -> Vec<TierCount> {
         self.tiers.forget()
+    }
+
+    /// Notes whether a MultiClusterService is Ready; the counts that changed.
+    pub fn note_readiness(&mut self, key: &ServiceKey) -> Vec<ReasonCount> {
+        let mcs = self.hub.multi_cluster_services.get(key);
+        self.unready.note(key, mcs.and_then(not_ready))
+    }
+
+    /// Forgets which MultiClusterServices are not Ready, as a process does that does not write any more; the counts that changed.
+    pub fn forget_unready(&mut self) -> Vec<ReasonCount> {
+        self.unready.forget()
     }
 
     /// Nothing is left of the service.

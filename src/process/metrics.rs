@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use prometheus_client::encoding::text;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 /// The registry of a process, shared: components register their metrics at any time, and the admin server
@@ -29,8 +30,45 @@ impl Metrics {
     }
 }
 
+/// A gauge whose value is computed whenever the metrics are read, so that it is right also where whoever it tells of makes no
+/// progress. Clones are the same gauge.
+#[derive(Clone)]
+pub struct ComputedGauge(Arc<dyn Fn() -> Option<f64> + Send + Sync>);
+
+impl ComputedGauge {
+    /// The gauge that shows what `value` returns; nothing is shown where that is `None`.
+    pub fn new(value: impl Fn() -> Option<f64> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(value))
+    }
+}
+
+impl fmt::Debug for ComputedGauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ComputedGauge").field(&(self.0)()).finish()
+    }
+}
+
+impl EncodeMetric for ComputedGauge {
+    fn encode(&self, mut encoder: MetricEncoder) -> fmt::Result {
+        match (self.0)() {
+            Some(value) => encoder.encode_gauge(&value),
+            None => Ok(()),
+        }
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+
+    fn is_empty(&self) -> bool {
+        (self.0)().is_none()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use prometheus_client::metrics::counter::Counter;
 
     use super::*;
@@ -44,5 +82,18 @@ mod tests {
         counter.inc();
         let text = metrics.encode().expect("it encodes");
         assert!(text.contains("causeway_drops_total 1\n"), "{text}");
+    }
+
+    #[test]
+    fn a_computed_gauge_shows_the_value_of_the_moment_and_nothing_while_there_is_none() {
+        let (metrics, known) = (Metrics::default(), Arc::new(AtomicBool::new(false)));
+        let seen = Arc::clone(&known);
+        let gauge = ComputedGauge::new(move || seen.load(Ordering::Relaxed).then_some(1.5));
+        metrics.register(|registry| registry.register("causeway_age", "Age", gauge));
+        let text = metrics.encode().expect("it encodes");
+        assert!(!text.contains("causeway_age"), "{text}");
+        known.store(true, Ordering::Relaxed);
+        let text = metrics.encode().expect("it encodes");
+        assert!(text.contains("causeway_age 1.5\n"), "{text}");
     }
 }

@@ -18,6 +18,7 @@
 
 pub mod admin;
 pub mod args;
+mod cpu;
 pub mod kube_client;
 pub mod logging;
 pub mod metrics;

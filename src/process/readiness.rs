@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use super::metrics::ComputedGauge;
+
 /// What a process awaits before it is ready. Clones are the same readiness.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<Mutex<State>>);
@@ -77,6 +79,12 @@ impl Readiness {
                 .map(|dependency| dependency.name.clone());
             Err(Unready::Awaits(names.collect()))
         }
+    }
+
+    /// A gauge that is 1 while the process is ready, else 0.
+    pub fn gauge(&self) -> ComputedGauge {
+        let readiness = self.clone();
+        ComputedGauge::new(move || Some(f64::from(readiness.check().is_ok())))
     }
 
     /// Why awaited dependencies are not there, as far as that is known: `name: why`.

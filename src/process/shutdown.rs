@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::admin::{Admin, AdminError};
+use super::cpu;
 use super::metrics::Metrics;
 use super::readiness::{Awaited, Readiness};
 use super::supervise::{TaskFailure, Tasks};
@@ -92,6 +93,7 @@ impl Process {
         let metrics = Metrics::default();
         let (tasks, failures) = Tasks::new();
         metrics.register(|registry| tasks.register(registry));
+        metrics.register(cpu::register);
         let admin = Admin::bind(admin).await?;
         tracing::info!(address = %admin.address(), "admin server listens");
         let admin = tokio::spawn(admin.serve(readiness.clone(), metrics.clone()));

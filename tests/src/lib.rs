@@ -44,6 +44,7 @@ pub mod metrics;
 pub mod network;
 mod paths;
 mod ports;
+pub mod prometheus;
 pub mod proxy;
 pub mod reaper;
 pub mod registry;

@@ -40,6 +40,7 @@ impl Candidate {
             period: Duration::from_millis(400),
             look: Duration::from_millis(400),
             request_deadline: Duration::from_secs(1),
+            ..lease::Settings::default()
         };
         let (lease, leadership) = Lease::new(cluster.client(), namespace, "controller", settings);
         let (shutdown, asked) = oneshot::channel::<()>();

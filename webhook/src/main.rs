@@ -21,6 +21,10 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let process = Process::start(config.admin).await?;
     let tasks = &process.tasks;
     let metrics = process.metrics.register(Metrics::register);
+    let ready = process.readiness.gauge();
+    process
+        .metrics
+        .register(|registry| Metrics::register_readiness(registry, ready));
 
     let client = kube_client::hub_client(&config.hub, "causeway-webhook").await?;
     let hub = Hub::new(client.clone());

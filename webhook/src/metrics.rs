@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use causeway::process::metrics::ComputedGauge;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -9,9 +10,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Upper bounds in seconds: from an answer out of the cache to the hub's deadline for a webhook.
-const DURATIONS: [f64; 14] = [
+/// Upper bounds in seconds: from an answer out of the cache to the longest deadline that a hub can set for a webhook.
+const DURATIONS: [f64; 16] = [
     0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 5.0,
+    10.0, 30.0,
 ];
 
 /// Which of the two webhooks was called.
@@ -30,7 +32,9 @@ pub enum Outcome {
     Allowed,
     /// The object is denied.
     Denied,
-    /// There was no request to answer, or no way to answer it.
+    /// It is rejected before it is validated: its sender can do something about that, or is to try again.
+    Rejected,
+    /// There is no decision, and the answer is a 5xx.
     Error,
 }
 
@@ -59,12 +63,13 @@ impl Call {
 }
 
 impl Outcome {
-    const ALL: [Self; 3] = [Self::Allowed, Self::Denied, Self::Error];
+    const ALL: [Self; 4] = [Self::Allowed, Self::Denied, Self::Rejected, Self::Error];
 
     fn label(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
             Self::Denied => "denied",
+            Self::Rejected => "rejected",
             Self::Error => "error",
         }
     }
@@ -130,13 +135,15 @@ impl RequestRejection {
 #[derive(Clone, Debug)]
 pub struct Metrics {
     /// By [`Call`] and [`Outcome`], so that no request resolves its labels.
-    durations: [[Histogram; 3]; 2],
+    durations: [[Histogram; 4]; 2],
     in_flight: Gauge,
     requests_rejected: Family<ReasonLabels, Counter>,
     connections: Gauge,
     connections_rejected: Family<ReasonLabels, Counter>,
     certificate_expiry: Gauge,
+    certificate_not_before: Gauge,
     certificate_rotations: Counter,
+    certificate_rotation_failures: Counter,
     certificate_repairs: Family<ReasonLabels, Counter>,
 }
 
@@ -154,7 +161,9 @@ impl Metrics {
             connections: Gauge::default(),
             connections_rejected: Family::default(),
             certificate_expiry: Gauge::default(),
+            certificate_not_before: Gauge::default(),
             certificate_rotations: Counter::default(),
+            certificate_rotation_failures: Counter::default(),
             certificate_repairs: Family::default(),
         };
         registry.register(
@@ -188,9 +197,19 @@ impl Metrics {
             metrics.certificate_expiry.clone(),
         );
         registry.register(
+            "causeway_certificate_not_before_timestamp_seconds",
+            "Since when the serving certificate is valid, in Unix time",
+            metrics.certificate_not_before.clone(),
+        );
+        registry.register(
             "causeway_certificate_rotations",
             "How often a new serving certificate was loaded",
             metrics.certificate_rotations.clone(),
+        );
+        registry.register(
+            "causeway_certificate_rotation_failures",
+            "Attempts to renew or load the serving certificate that failed",
+            metrics.certificate_rotation_failures.clone(),
         );
         registry.register(
             "causeway_certificate_repairs",
@@ -198,6 +217,15 @@ impl Metrics {
             metrics.certificate_repairs.clone(),
         );
         metrics
+    }
+
+    /// Registers the gauge of whether the process is ready.
+    pub fn register_readiness(registry: &mut Registry, ready: ComputedGauge) {
+        registry.register(
+            "causeway_webhook_ready",
+            "Whether the webhook is ready to serve",
+            ready,
+        );
     }
 
     /// Counts a request as in flight until the guard is dropped.
@@ -230,8 +258,14 @@ impl Metrics {
         self.connections_rejected.get_or_create(&labels).inc();
     }
 
-    pub(crate) fn certificate_expires(&self, unix_seconds: i64) {
-        self.certificate_expiry.set(unix_seconds);
+    /// The serving certificate is valid from one second of Unix time to another.
+    pub(crate) fn certificate_is_valid(&self, from: i64, to: i64) {
+        self.certificate_not_before.set(from);
+        self.certificate_expiry.set(to);
+    }
+
+    pub(crate) fn certificate_rotation_failed(&self) {
+        self.certificate_rotation_failures.inc();
     }
 
     pub(crate) fn certificate_rotated(&self) {

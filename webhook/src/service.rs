@@ -1,7 +1,7 @@
 //! HTTP: which requests are admission requests at all, and how they are answered.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use causeway::process::supervise::{Tasks, with_causes};
@@ -138,12 +138,12 @@ impl Webhook {
         };
         let begun = Instant::now();
         let _in_flight = self.metrics.in_flight();
-        let handling = self.handle(call, request, progress);
+        let handling = self.handle(call, request, progress, begun);
         let (response, outcome) = match self.tasks.catch_panic("request", handling).await {
             Ok(Ok(answered)) => answered,
             Ok(Err(rejection)) => {
                 self.metrics.request_rejected(rejection.counted_as());
-                (rejection.response(), Outcome::Error)
+                (rejection.response(), Outcome::Rejected)
             }
             Err(_) => (no_decision("", &DecideError::Panicked), Outcome::Error),
         };
@@ -156,6 +156,7 @@ impl Webhook {
         call: Call,
         request: Request<B>,
         progress: &Progress,
+        begun: Instant,
     ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection>
     where
         B: Body<Error: Into<BoxError>>,
@@ -172,7 +173,10 @@ impl Webhook {
             }
         })?;
         progress.enter(Phase::Answer);
-        self.answer(call, &body).await
+        let received = begun.elapsed();
+        let answered = self.answer(call, &body).await;
+        log_slow(call, received, begun.elapsed());
+        answered
     }
 
     /// Admits a request; where there are too many, in place of the one whose body is slowest.
@@ -311,6 +315,17 @@ fn log_outcome(call: Call, uid: &str, namespace: &str, decision: &Decision) -> O
         }
     }
     Outcome::Denied
+}
+
+/// From so long on a request is slow.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Logs a request that took long, and how much of that its sender took for the body.
+fn log_slow(call: Call, received: Duration, took: Duration) {
+    if took >= SLOW {
+        let (seconds, body_seconds) = (took.as_secs_f64(), received.as_secs_f64());
+        tracing::warn!(?call, seconds, body_seconds, "request slow");
+    }
 }
 
 /// Checks what can be checked before the body, and returns its declared length.

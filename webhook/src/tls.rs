@@ -68,6 +68,8 @@ struct Files {
 #[derive(Debug)]
 pub struct Certificate {
     serving: Arc<CertifiedKey>,
+    /// From when it is valid, in seconds of Unix time.
+    begins: i64,
     /// When it ends, in seconds of Unix time.
     ends: i64,
 }
@@ -84,12 +86,15 @@ impl Certificate {
         let leaf = chain.first().ok_or(TlsError::NoCertificate)?;
         let (_, parsed) =
             X509Certificate::from_der(leaf).map_err(|error| TlsError::X509(error.to_string()))?;
-        let ends = parsed.validity().not_after.timestamp();
+        let validity = parsed.validity();
+        let begins = validity.not_before.timestamp();
+        let ends = validity.not_after.timestamp();
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|source| TlsError::Pem { file: KEY, source })?;
         let serving = CertifiedKey::from_der(chain, key, &ring::default_provider())?;
         Ok(Self {
             serving: Arc::new(serving),
+            begins,
             ends,
         })
     }
@@ -138,7 +143,7 @@ impl Resolver {
 
     /// Serves that certificate from now on.
     pub(crate) fn swap(&self, certificate: Certificate, metrics: &Metrics) {
-        metrics.certificate_expires(certificate.ends);
+        metrics.certificate_is_valid(certificate.begins, certificate.ends);
         if self.0.swap(Some(certificate.serving)).is_some() {
             metrics.certificate_rotated();
         }
@@ -184,7 +189,7 @@ pub async fn follow(
     shutdown: CancellationToken,
 ) {
     let mut loaded = read_files(&dir).ok();
-    let load = || -> Result<(), TlsError> {
+    let mut load = || -> Result<(), TlsError> {
         let files = read_files(&dir)?;
         if loaded.as_ref() != Some(&files) {
             let certificate = Certificate::parse(&files.certificate, &files.key)?;
@@ -195,5 +200,6 @@ pub async fn follow(
         }
         Ok(())
     };
+    let load = || load().inspect_err(|_| metrics.certificate_rotation_failed());
     reload("serving certificate", load, shutdown).await;
 }

@@ -59,12 +59,19 @@ impl Controller {
             Outcome::Refused(why) => Configuration::Refused(why),
             Outcome::Disengaged => {
                 self.parts.index.disengage(name);
+                self.show_state(name);
                 return;
             }
         };
         if self.parts.index.note_configuration(name, configuration) {
             self.note_state(name, &stood);
         }
+        self.show_state(name);
+    }
+
+    fn show_state(&self, name: &ClusterName) {
+        let state = connectivity(&self.parts.index.member_state(name));
+        self.parts.metrics.member_state(name, state);
     }
 
     pub(super) fn apply_member(
@@ -112,7 +119,7 @@ impl Controller {
             return;
         }
         tracing::info!(cluster = %name, ?stands, "member state changed");
-        self.parts.metrics.member_state(name, connectivity(&stands));
+        self.show_state(name);
         if stands == MemberState::Synced {
             self.parts.write_queue.reset(&Lane::Member(name.clone()));
         }
@@ -179,8 +186,8 @@ fn connectivity(state: &MemberState) -> Connectivity {
     match state {
         MemberState::Synced => Connectivity::Synced,
         MemberState::Syncing | MemberState::NotJoined => Connectivity::Syncing,
-        MemberState::Unreachable { .. } | MemberState::Refused(_) | MemberState::LeftOut(_) => {
-            Connectivity::Unreachable
-        }
+        MemberState::Unreachable { .. } => Connectivity::Unreachable,
+        MemberState::Refused(_) => Connectivity::Refused,
+        MemberState::LeftOut(_) => Connectivity::LeftOut,
     }
 }

@@ -1,6 +1,6 @@
 //! Writes are sent, and their answers applied.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use causeway::api::condition::reason;
 use causeway_engine::fight::{Fight, conflict_text};
@@ -47,20 +47,37 @@ impl Controller {
             if let Some(client) = client {
                 let (deadline, leadership) = (*write_deadline, leadership.clone());
                 self.writes.spawn(async move {
+                    let begun = Instant::now();
                     let answer = apply(&client, dispatch.write.operation(), deadline);
                     let answer = while_leading(&leadership, answer).await?;
-                    Some(WriteResult { dispatch, answer })
+                    Some((WriteResult { dispatch, answer }, begun.elapsed()))
                 });
             }
         }
     }
 
-    pub(super) fn joined(&mut self, result: Result<Option<WriteResult>, tokio::task::JoinError>) {
+    pub(super) fn joined(
+        &mut self,
+        result: Result<Option<(WriteResult, Duration)>, tokio::task::JoinError>,
+    ) {
         match result {
-            Ok(Some(result)) => self.written(result),
+            Ok(Some((result, taken))) => {
+                self.note_duration(&result.dispatch, taken);
+                self.written(result);
+            }
             Ok(None) => self.lead(false),
             Err(error) if error.is_cancelled() => {}
             Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    fn note_duration(&mut self, dispatch: &Dispatch, taken: Duration) {
+        let cluster = dispatch.lane.name();
+        self.parts.metrics.write_took(cluster, taken);
+        if self.slow_writes.is_news(cluster, taken, Instant::now()) {
+            let kind = dispatch.write.object().kind();
+            let seconds = taken.as_secs_f64();
+            tracing::warn!(cluster, kind, seconds, "write slow");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Builds the testbed where it is not built yet, and says what of the tests this machine will skip.
 
 use causeway_tests::binaries::{self, Testbed};
-use causeway_tests::network;
+use causeway_tests::{network, prometheus};
 
 fn main() {
     let kubectl = Testbed::get().program("kubectl");
@@ -14,5 +14,9 @@ fn main() {
     match network::dig() {
         Ok(()) => println!("names of the clusterset: yes"),
         Err(missing) => println!("names of the clusterset: skipped; {missing}"),
+    }
+    match prometheus::prerequisites() {
+        Ok(_) => println!("alerts in a Prometheus: yes"),
+        Err(missing) => println!("alerts in a Prometheus: skipped; {missing}"),
     }
 }

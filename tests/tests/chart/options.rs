@@ -1,5 +1,6 @@
 //! What the chart has beyond `kubectl mcs install`.
 
+use causeway_tests::repository;
 use serde_json::{Value, json};
 
 use crate::rendered;
@@ -243,11 +244,30 @@ fn prometheus_finds_the_pods_by_annotations_or_by_a_pod_monitor() {
 }
 
 #[test]
+fn the_alerts_come_as_a_prometheus_rule_that_knows_how_long_the_webhook_may_take() {
+    let values = [
+        "metrics.prometheusRule.enabled=true",
+        "metrics.prometheusRule.labels.release=prometheus",
+        "webhook.timeoutSeconds=10",
+    ];
+    let all = rendered(&values);
+    let rule = &all["PrometheusRule causeway-system/causeway"];
+    assert_eq!(rule["metadata"]["labels"]["release"], "prometheus");
+    let plain = repository().join("manifests/monitoring/rules.yaml");
+    let plain = std::fs::read_to_string(plain).unwrap();
+    assert!(plain.contains("> 2.5"), "the rule of timeoutSeconds: 5");
+    let plain: Value = serde_saphyr::from_str(&plain.replace("> 2.5", "> 5")).unwrap();
+    assert_eq!(rule["spec"], plain);
+    assert!(!rendered(&[]).contains_key("PrometheusRule causeway-system/causeway"));
+}
+
+#[test]
 fn common_labels_are_on_every_object_and_pod_and_in_no_selector() {
     let values = [
         "commonLabels.team=a",
         "networkPolicy.enabled=true",
         "metrics.podMonitor.enabled=true",
+        "metrics.prometheusRule.enabled=true",
     ];
     let all = rendered(&values);
     assert!(all.len() > 25);

@@ -134,6 +134,7 @@ impl Rotator {
                 }
                 Err(error) => {
                     tracing::warn!(error = with_causes(&error), "certificate rotation failed");
+                    self.serving.metrics.certificate_rotation_failed();
                     pause = (pause * 2).min(MAX_RETRY);
                     pause
                 }
@@ -181,6 +182,7 @@ impl Rotator {
             return false;
         }
         if let Err(error) = self.serving.serve(&leaf, &evaluation.stored) {
+            self.serving.metrics.certificate_rotation_failed();
             self.warn_once(format!(
                 "the stored certificate cannot be served: {}",
                 with_causes(&error)

@@ -402,9 +402,10 @@ async fn requests_are_counted_by_webhook_and_decision() {
     for line in [
         "causeway_webhook_request_duration_seconds_count{webhook=\"mutate\",decision=\"allowed\"} 1",
         "causeway_webhook_request_duration_seconds_count{webhook=\"validate\",decision=\"denied\"} 1",
-        "causeway_webhook_request_duration_seconds_count{webhook=\"validate\",decision=\"error\"} 1",
+        "causeway_webhook_request_duration_seconds_count{webhook=\"validate\",decision=\"rejected\"} 1",
         "causeway_webhook_requests_in_flight 0",
         "causeway_certificate_rotations_total 0",
+        "causeway_certificate_rotation_failures_total 0",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }

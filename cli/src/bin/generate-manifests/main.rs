@@ -1,4 +1,7 @@
-//! Writes the CustomResourceDefinitions under `manifests/` from the API types; `--check` only compares.
+//! Writes the CustomResourceDefinitions under `manifests/` from the API types, and the alerting rules and dashboards; `--check` only
+//! compares. `--short-rules` prints the rules with short times, for tests.
+
+mod monitoring;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,9 +11,17 @@ use std::{env, fs, io};
 use causeway::api::crds;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use monitoring::Times;
+use serde::Serialize;
+
 /// Where definitions are: those of a hub are in the chart, too, which can hold no file from outside of it.
 const HUB: [&str; 2] = ["crds/hub", "chart/files/crds"];
 const MEMBER: [&str; 1] = ["crds/member"];
+
+/// Where the alerting rules are; the chart wraps them.
+const RULES: [&str; 2] = ["monitoring/rules.yaml", "chart/files/monitoring/rules.yaml"];
+const DASHBOARDS: &str = "monitoring/dashboards";
+const RULES_HEADER: &str = "# Written by `make manifests`; changes made here are lost. docs/troubleshooting.md has the runbooks.\n";
 
 const HEADER: &str =
     "# Generated from the Rust types by `make manifests`; changes made here are lost.\n";
@@ -24,14 +35,22 @@ enum Error {
     },
     #[error("{path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
+    #[error("{name} cannot be written as JSON: {source}")]
+    Json {
+        name: &'static str,
+        source: serde_json::Error,
+    },
 }
 
 fn main() -> ExitCode {
     let check = match env::args().nth(1).as_deref() {
         None => false,
         Some("--check") => true,
+        Some("--short-rules") => return print_short_rules(),
         Some(other) => {
-            eprintln!("error: unknown argument {other:?}; usage: generate-manifests [--check]");
+            eprintln!(
+                "error: unknown argument {other:?}; usage: generate-manifests [--check|--short-rules]"
+            );
             return ExitCode::from(2);
         }
     };
@@ -46,7 +65,7 @@ fn main() -> ExitCode {
         Ok(stale) if stale.is_empty() => ExitCode::SUCCESS,
         Ok(stale) => {
             eprintln!(
-                "error: not as the Rust types say: {}; run `make manifests`",
+                "error: not as the sources say: {}; run `make manifests`",
                 stale.join(", ")
             );
             ExitCode::FAILURE
@@ -64,25 +83,53 @@ fn generated() -> Result<BTreeMap<String, String>, Error> {
     for (directories, definitions) in [(&HUB[..], crds::hub()), (&MEMBER, crds::member())] {
         for definition in definitions {
             let name = definition.metadata.name.as_deref().unwrap_or_default();
-            let text = yaml(&definition)?;
+            let text = definition_yaml(&definition)?;
             let paths = directories.iter().map(|one| format!("{one}/{name}.yaml"));
             files.extend(paths.map(|path| (path, text.clone())));
         }
     }
+    let rules = rules_yaml(Times::REAL)?;
+    files.extend(RULES.map(|path| (path.to_owned(), rules.clone())));
+    for (name, dashboard) in monitoring::dashboards() {
+        let text = serde_json::to_string_pretty(&dashboard);
+        let text = text.map_err(|source| Error::Json { name, source })?;
+        files.insert(format!("{DASHBOARDS}/{name}.json"), format!("{text}\n"));
+    }
     Ok(files)
 }
 
-fn yaml(definition: &CustomResourceDefinition) -> Result<String, Error> {
+fn print_short_rules() -> ExitCode {
+    match rules_yaml(Times::SHORT) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn rules_yaml(times: Times) -> Result<String, Error> {
+    let rules = yaml("the alerting rules", &monitoring::rules(times))?;
+    Ok(format!("{RULES_HEADER}{rules}"))
+}
+
+fn definition_yaml(definition: &CustomResourceDefinition) -> Result<String, Error> {
+    let name = definition.metadata.name.as_deref().unwrap_or_default();
+    Ok(format!("{HEADER}{}", yaml(name, definition)?))
+}
+
+fn yaml(name: &str, value: &impl Serialize) -> Result<String, Error> {
     let options = serde_saphyr::ser_options! {
         compact_list_indent: false,
         prefer_block_scalars: false,
     };
-    serde_saphyr::to_string_with_options(definition, options)
-        .map(|text| format!("{HEADER}{text}"))
-        .map_err(|source| Error::Yaml {
-            name: definition.metadata.name.clone().unwrap_or_default(),
-            source,
-        })
+    serde_saphyr::to_string_with_options(value, options).map_err(|source| Error::Yaml {
+        name: name.to_owned(),
+        source,
+    })
 }
 
 fn write(root: &Path, files: &BTreeMap<String, String>) -> Result<(), Error> {
@@ -104,7 +151,7 @@ fn drift(root: &Path, files: &BTreeMap<String, String>) -> Result<Vec<String>, E
         .filter(|(name, text)| fs::read_to_string(root.join(name)).ok().as_ref() != Some(text))
         .map(|(name, _)| name.clone())
         .collect();
-    for directory in HUB.iter().chain(&MEMBER) {
+    for directory in HUB.iter().chain(&MEMBER).chain([&DASHBOARDS]) {
         let path = root.join(directory);
         let io = |source| Error::Io {
             path: path.clone(),
@@ -132,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_written_definitions_are_those_of_the_rust_types() {
+    fn the_written_files_are_those_of_the_sources() {
         let files = generated().expect("definitions");
         assert_eq!(
             drift(&root(), &files).expect("readable"),
@@ -160,7 +207,8 @@ mod tests {
 
     #[test]
     fn the_yaml_reads_back_as_what_was_written() {
-        for (name, text) in generated().expect("definitions") {
+        let files = generated().expect("definitions").into_iter();
+        for (name, text) in files.filter(|(name, _)| name.contains("crds/")) {
             let read: CustomResourceDefinition = serde_saphyr::from_str(&text).expect(&name);
             let written = crds::hub()
                 .into_iter()

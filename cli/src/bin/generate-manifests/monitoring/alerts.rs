@@ -1,0 +1,228 @@
+//! The alerts. docs/troubleshooting.md has the runbook of each, and why it waits as long as it does.
+//!
+//! Series of replicas are joined, so that an alert fires once, and goes on when a pod is replaced. One Prometheus sees one hub: nothing
+//! tells the series of two apart where a process is gone.
+
+use std::time::Duration;
+
+use super::{MINUTE, Times};
+
+/// Who is concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Severity {
+    /// Somebody is refused something, or nobody keeps things as they should be.
+    Critical,
+    /// What is there goes on, and somebody should look.
+    Warning,
+}
+
+impl Severity {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// An alert.
+pub(super) struct Alert {
+    pub(super) name: &'static str,
+    pub(super) expr: String,
+    /// For how long that has to hold.
+    pub(super) hold: Duration,
+    pub(super) severity: Severity,
+    pub(super) summary: &'static str,
+    /// As Prometheus fills it in.
+    pub(super) description: &'static str,
+}
+
+/// All alerts, in these times.
+pub(super) fn alerts(times: Times) -> Vec<Alert> {
+    let parts = [
+        members(),
+        propagation(times),
+        leadership(times),
+        admission(times),
+        certificates(times),
+        vec![services(), panics()],
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+fn members() -> Vec<Alert> {
+    let state = |which: &str| {
+        format!(
+            "max without (instance, pod) (causeway_controller_member_state{{state{which}}}) == 1"
+        )
+    };
+    vec![
+        Alert {
+            name: "CausewayMemberUnreachable",
+            expr: state("=\"unreachable\""),
+            hold: 5 * MINUTE,
+            severity: Severity::Warning,
+            summary: "A member does not answer",
+            description: "The API server of member {{ $labels.cluster }} cannot be reached. What the member has and what it gave to \
+                          others stays as it was.",
+        },
+        Alert {
+            name: "CausewayMemberNotSynced",
+            expr: state("=~\"syncing|refused\""),
+            hold: 5 * MINUTE,
+            severity: Severity::Warning,
+            summary: "A member is not used as it should be",
+            description: "Member {{ $labels.cluster }} is {{ $labels.state }}: the controller does not know all that it holds.",
+        },
+        Alert {
+            name: "CausewayDeletionsSuspended",
+            expr: "max without (instance, pod) (causeway_controller_deletions_suspended) > 0"
+                .to_owned(),
+            hold: 10 * MINUTE,
+            severity: Severity::Warning,
+            summary: "Deletions are suspended",
+            description: "{{ $value }} objects of {{ $labels.cluster }} disappeared from its lists, and are kept until a list confirms \
+                          that.",
+        },
+    ]
+}
+
+fn propagation(times: Times) -> Vec<Alert> {
+    let window = times.range(5 * MINUTE);
+    let waits = times.seconds(MINUTE);
+    vec![
+        Alert {
+            name: "CausewayPropagationSlow",
+            expr: format!(
+                "histogram_quantile(0.99, sum without (instance, pod) (rate(causeway_controller_propagation_seconds_bucket[{window}]))) > 5"
+            ),
+            hold: 10 * MINUTE,
+            severity: Severity::Warning,
+            summary: "Changes of endpoints arrive late",
+            description: "One change in a hundred reaches the last of its consumers after more than {{ $value | humanizeDuration }}.",
+        },
+        Alert {
+            name: "CausewayQueueStuck",
+            expr: format!(
+                "max without (instance, pod) (causeway_controller_queue_oldest_seconds) > {waits}"
+            ),
+            hold: MINUTE,
+            severity: Severity::Warning,
+            summary: "The controller falls behind",
+            description: "A service has waited for {{ $value | humanizeDuration }} to be planned.",
+        },
+    ]
+}
+
+fn leadership(times: Times) -> Vec<Alert> {
+    let window = times.range(10 * MINUTE);
+    vec![
+        Alert {
+            name: "CausewayNoLeader",
+            expr: "sum without (instance, pod) (causeway_controller_leader) == 0 or absent(causeway_controller_leader)".to_owned(),
+            hold: MINUTE,
+            severity: Severity::Critical,
+            summary: "No controller leads",
+            description: "No causeway-controller holds the Lease: what changes in one cluster is not brought to the others.",
+        },
+        Alert {
+            name: "CausewayLeaderFlapping",
+            expr: format!(
+                "changes((max without (instance, pod) (causeway_controller_lease_transitions))[{window}:]) > 3"
+            ),
+            hold: Duration::ZERO,
+            severity: Severity::Warning,
+            summary: "The leader changes again and again",
+            description: "The Lease of causeway-controller changed hands {{ $value }} times in 10 minutes.",
+        },
+    ]
+}
+
+fn admission(times: Times) -> Vec<Alert> {
+    let window = times.range(5 * MINUTE);
+    vec![
+        Alert {
+            name: "CausewayWebhookErrors",
+            expr: format!(
+                "sum without (instance, pod, webhook) \
+                 (increase(causeway_webhook_request_duration_seconds_count{{decision=\"error\"}}[{window}])) > 0"
+            ),
+            hold: 5 * MINUTE,
+            severity: Severity::Critical,
+            summary: "The webhook answers with errors",
+            description: "{{ $value | humanize }} requests in 5 minutes got no decision, so that failurePolicy decided.",
+        },
+        Alert {
+            name: "CausewayWebhookSlow",
+            expr: format!(
+                "histogram_quantile(0.99, sum without (instance, pod, decision) \
+                 (rate(causeway_webhook_request_duration_seconds_bucket{{decision!=\"rejected\"}}[{window}]))) > 2.5"
+            ),
+            hold: 5 * MINUTE,
+            severity: Severity::Warning,
+            summary: "The webhook is slow",
+            description: "One request in a hundred to {{ $labels.webhook }} takes {{ $value | humanizeDuration }}, more than half of \
+                          timeoutSeconds.",
+        },
+        Alert {
+            name: "CausewayWebhookDown",
+            expr: "sum without (instance, pod) (causeway_webhook_ready) < 1 or absent(causeway_webhook_ready)".to_owned(),
+            hold: MINUTE,
+            severity: Severity::Critical,
+            summary: "No webhook is ready",
+            description: "No causeway-webhook is ready: no MultiClusterService can be created or changed.",
+        },
+    ]
+}
+
+fn certificates(times: Times) -> Vec<Alert> {
+    let window = times.range(5 * MINUTE);
+    vec![
+        Alert {
+            name: "CausewayCertificateExpiring",
+            expr: "min without (instance, pod) ((causeway_certificate_expiry_timestamp_seconds - time()) / \
+                   (causeway_certificate_expiry_timestamp_seconds - causeway_certificate_not_before_timestamp_seconds) \
+                   and causeway_certificate_expiry_timestamp_seconds > 0) < 1 / 3"
+                .to_owned(),
+            hold: 60 * MINUTE,
+            severity: Severity::Warning,
+            summary: "The webhook's certificate is not renewed",
+            description: "{{ $value | humanizePercentage }} of the life of the webhook's serving certificate are left. It should have \
+                          been renewed.",
+        },
+        Alert {
+            name: "CausewayCertificateRotationFailing",
+            expr: format!(
+                "sum without (instance, pod) (increase(causeway_certificate_rotation_failures_total[{window}])) > 0"
+            ),
+            hold: 15 * MINUTE,
+            severity: Severity::Warning,
+            summary: "The webhook's certificate cannot be renewed or loaded",
+            description: "The webhook failed {{ $value | humanize }} times in 5 minutes to renew or to load its certificate. The last \
+                          valid one stays in use.",
+        },
+    ]
+}
+
+fn services() -> Alert {
+    Alert {
+        name: "CausewayServiceNotReady",
+        expr: "sum without (instance, pod) (causeway_controller_services_not_ready{reason!=\"ManagedByKarmada\"}) > 0"
+            .to_owned(),
+        hold: 10 * MINUTE,
+        severity: Severity::Warning,
+        summary: "MultiClusterServices are not Ready",
+        description: "{{ $value }} MultiClusterServices are not Ready: {{ $labels.reason }}.",
+    }
+}
+
+fn panics() -> Alert {
+    Alert {
+        name: "CausewayPanics",
+        expr: "sum without (instance, pod) (causeway_panics_total) > 0".to_owned(),
+        hold: Duration::ZERO,
+        severity: Severity::Warning,
+        summary: "A program has a bug",
+        description: "Task {{ $labels.task }} panicked {{ $value }} times.",
+    }
+}

@@ -1,0 +1,99 @@
+//! How many MultiClusterServices are not Ready, by the reason of that.
+
+use std::collections::{BTreeMap, HashMap};
+
+use causeway::api::condition::{self, TRUE, reason};
+use causeway::domain::ServiceKey;
+
+use super::hub::McsView;
+
+/// What Ready says of MultiClusterServices that are not. A status may hold what somebody else wrote: that counts as [`OTHER`], so that
+/// there are few reasons always.
+const REASONS: [&str; 9] = [
+    reason::PENDING,
+    reason::SERVICE_NOT_FOUND,
+    reason::PORT_NOT_FOUND,
+    reason::SERVICE_APPLIED_FAILED,
+    reason::DISPATCHED_FAILED,
+    reason::APPLIED_FAILED,
+    reason::NO_PROVIDERS,
+    reason::WRITE_CONFLICT,
+    reason::MANAGED_BY_KARMADA,
+];
+
+/// Stands for reasons that causeway does not write.
+pub const OTHER: &str = "Other";
+
+/// So many MultiClusterServices are not Ready for that reason.
+pub type ReasonCount = (&'static str, usize);
+
+/// Why MultiClusterServices are not Ready, per service.
+#[derive(Debug, Default)]
+pub struct UnreadyNotes {
+    services: HashMap<ServiceKey, &'static str>,
+    counts: BTreeMap<&'static str, usize>,
+}
+
+impl UnreadyNotes {
+    /// Notes why a service is not Ready, if it is not; the counts that changed.
+    pub fn note(&mut self, key: &ServiceKey, reason: Option<&'static str>) -> Vec<ReasonCount> {
+        let before = match reason {
+            Some(reason) => self.services.insert(key.clone(), reason),
+            None => self.services.remove(key),
+        };
+        if before == reason {
+            return Vec::new();
+        }
+        let fewer = before.map(|reason| {
+            let count = self.counts.entry(reason).or_default();
+            *count = count.saturating_sub(1);
+            (reason, *count)
+        });
+        let more = reason.map(|reason| {
+            let count = self.counts.entry(reason).or_default();
+            *count += 1;
+            (reason, *count)
+        });
+        fewer.into_iter().chain(more).collect()
+    }
+
+    /// Forgets all; the counts that changed.
+    pub fn forget(&mut self) -> Vec<ReasonCount> {
+        let counts = std::mem::take(self).counts.into_iter();
+        let counted = counts.filter(|(_, count)| *count > 0);
+        counted.map(|(reason, _)| (reason, 0)).collect()
+    }
+}
+
+/// Why a MultiClusterService is not Ready; `None` where it is, or is being deleted.
+pub fn not_ready(mcs: &McsView) -> Option<&'static str> {
+    if mcs.is_deleting() {
+        return None;
+    }
+    let Some(ready) = condition::find(&mcs.conditions, condition::READY) else {
+        return Some(reason::PENDING);
+    };
+    let known = || REASONS.into_iter().find(|known| *known == ready.reason);
+    (ready.status != TRUE).then(|| known().unwrap_or(OTHER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::key;
+
+    #[test]
+    fn services_that_are_not_ready_are_counted_by_reason() {
+        let mut notes = UnreadyNotes::default();
+        let (none, missing) = (reason::NO_PROVIDERS, reason::SERVICE_NOT_FOUND);
+        assert_eq!(notes.note(&key("foo"), None), []);
+        assert_eq!(notes.note(&key("foo"), Some(none)), [(none, 1)]);
+        assert_eq!(notes.note(&key("foo"), Some(none)), []);
+        assert_eq!(notes.note(&key("bar"), Some(none)), [(none, 2)]);
+        let moved = [(none, 1), (missing, 1)];
+        assert_eq!(notes.note(&key("foo"), Some(missing)), moved);
+        assert_eq!(notes.note(&key("bar"), None), [(none, 0)]);
+        assert_eq!(notes.forget(), [(missing, 0)]);
+        assert_eq!(notes.forget(), []);
+    }
+}
