@@ -1,5 +1,6 @@
 //! What a person may type.
 
+mod color;
 mod diff;
 mod dns;
 mod examples;
@@ -14,6 +15,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use k8s_openapi::jiff::SignedDuration;
 
+pub(crate) use self::color::{Color, ColorArgs};
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
 use self::dns::DNS_EXAMPLES;
@@ -326,17 +328,25 @@ pub(crate) struct UnjoinArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(mut_arg("wait", |wait| wait.help("Wait until everything shown is healthy")))]
+#[command(mut_arg("wait", |wait| {
+    wait.help("Wait until everything shown is healthy")
+        .conflicts_with("watch")
+}))]
 pub(crate) struct StatusArgs {
     /// Name of a MultiClusterService or ServiceExport [default: all of the namespace, and the members]
     pub name: Option<String>,
     /// Show all namespaces
     #[arg(short = 'A', long, env = "CAUSEWAY_ALL_NAMESPACES", hide_env = true)]
     pub all_namespaces: bool,
+    /// After showing all, watch for changes and show what changed
+    #[arg(short = 'w', long, env = "CAUSEWAY_WATCH", hide_env = true)]
+    pub watch: bool,
     #[command(flatten)]
     pub waiting: WaitArgs,
     #[command(flatten)]
     pub insecure: InsecureArgs,
+    #[command(flatten)]
+    pub color: ColorArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
@@ -531,6 +541,8 @@ mod tests {
                 ErrorKind::ValueValidation,
             ),
             ("kubectl-mcs status -o xml", ErrorKind::InvalidValue),
+            ("kubectl-mcs status --color red", ErrorKind::InvalidValue),
+            ("kubectl-mcs status -w --wait", ErrorKind::ArgumentConflict),
             (
                 "kubectl-mcs status --timeout soon",
                 ErrorKind::ValueValidation,

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use causeway::api::{Cluster, SyncMode};
 use causeway::target::{Target, TargetError};
-use futures::StreamExt as _;
+use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt as _};
+use tokio::time::sleep_until;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
+use crate::progress::Progress;
 
 /// How long one member may take, all its answers together.
 const READ_WITHIN: Duration = Duration::from_secs(5);
@@ -62,10 +64,29 @@ where
         let answer = tokio::time::timeout(READ_WITHIN, answer).await;
         (cluster.name_any(), answer.unwrap_or_else(|_| Err(late())))
     });
-    futures::stream::iter(answers)
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await
+    let answers: Vec<_> = answers.collect();
+    let mut progress = Progress::new("reading members", answers.len());
+    let answers = futures::stream::iter(answers).buffer_unordered(AT_ONCE);
+    pin_mut!(answers);
+    let mut all = BTreeMap::new();
+    let late = sleep_until(progress.due());
+    pin_mut!(late);
+    let mut is_late = false;
+    loop {
+        tokio::select! {
+            answer = answers.next() => match answer {
+                Some((name, answer)) => {
+                    all.insert(name, answer);
+                    progress.step();
+                }
+                None => return all,
+            },
+            () = &mut late, if !is_late => {
+                is_late = true;
+                progress.show();
+            }
+        }
+    }
 }
 
 /// A member, by the credentials that the hub keeps for it.

@@ -28,6 +28,8 @@ mod member;
 mod misplaced;
 mod objects;
 mod output;
+mod progress;
+mod screen;
 mod snapshot;
 mod status;
 mod table;

@@ -24,6 +24,26 @@ pub(crate) fn result(text: impl Display) -> Result<(), OutputError> {
     unless_nobody_reads(writeln!(io::stdout().lock(), "{text}"))
 }
 
+/// Whether anybody still reads the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Reads,
+    Left,
+}
+
+/// Writes more of a result that goes on, whole lines, at once; says whether anybody reads it.
+pub(crate) fn stream(text: &str) -> Result<Reader, OutputError> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Left),
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(Reader::Reads),
+    }
+}
+
 /// Writes a result in the requested format, or as the text for people; an empty text is not written.
 pub(crate) fn report(
     report: &impl Serialize,

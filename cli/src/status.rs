@@ -8,7 +8,8 @@ mod karmada;
 pub(crate) mod members;
 mod mirror;
 pub(crate) mod report;
-mod text;
+pub(crate) mod text;
+mod watch;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -36,6 +37,7 @@ use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
 use crate::output;
 use crate::output::OutputError;
+use crate::screen::Screen;
 
 /// The status could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +78,9 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
     };
     let deadline = Instant::now() + args.waiting.timeout;
     let mut snapshot = query.look().await?;
+    if args.watch {
+        return watch::run(&query, snapshot).await;
+    }
     if args.waiting.wait {
         query.wait(&mut snapshot, deadline).await?;
         // What was awaited in one member may have come after another was read.
@@ -83,13 +88,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
     }
     let report = query.report(&snapshot);
     query.show(&report)?;
-    if let Some(name) = args.name.as_ref().filter(|_| report.is_empty()) {
-        return Err(StatusError::NotFound {
-            name: name.clone(),
-            place: query.place(),
-            unread: unread(&report),
-        });
-    }
+    query.found(&report)?;
     if args.waiting.wait && !report.ready {
         return Err(StatusError::NotInTime {
             seconds: args.waiting.timeout.as_secs(),
@@ -97,6 +96,15 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
         });
     }
     Ok(report.ready)
+}
+
+/// The status as it is now.
+///
+/// # Errors
+/// Where the hub cannot be asked.
+pub(crate) async fn read(hub: ApiServer, args: &StatusArgs) -> Result<Report, StatusError> {
+    let query = Query { hub, args };
+    Ok(query.report(&query.look().await?))
 }
 
 /// The objects that a status rests on.
@@ -142,6 +150,28 @@ impl Query<'_> {
         format!("in namespace {:?}", self.hub.config.default_namespace)
     }
 
+    /// What is read of members.
+    fn wanted(&self) -> Wanted {
+        let namespace = self.hub.config.default_namespace.clone();
+        Wanted {
+            namespace: (!self.args.all_namespaces).then_some(namespace),
+            name: self.args.name.clone(),
+            allow_insecure: self.args.insecure.allow_insecure_members,
+        }
+    }
+
+    /// Whether there is what was requested by its name.
+    fn found(&self, report: &Report) -> Result<(), StatusError> {
+        match &self.args.name {
+            Some(name) if report.is_empty() => Err(StatusError::NotFound {
+                name: name.clone(),
+                place: self.place(),
+                unread: unread(report),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     async fn look(&self) -> Result<Snapshot, StatusError> {
         let parameters = ListParams {
             field_selector: self.by_name(),
@@ -178,12 +208,7 @@ impl Query<'_> {
         let Some(clusters) = &snapshot.clusters else {
             return;
         };
-        let namespace = self.hub.config.default_namespace.clone();
-        let wanted = Wanted {
-            namespace: (!self.args.all_namespaces).then_some(namespace),
-            name: self.args.name.clone(),
-            allow_insecure: self.args.insecure.allow_insecure_members,
-        };
+        let wanted = self.wanted();
         let (clusters, services) = (clusters.objects(), snapshot.services.objects());
         let (one, insecure) = (self.args.name.is_some(), wanted.allow_insecure);
         let (readings, misplaced, karmadas) = tokio::join!(
@@ -271,12 +296,17 @@ impl Query<'_> {
 
     fn show(&self, report: &Report) -> Result<(), StatusError> {
         let now = Timestamp::now();
+        let screen = Screen::stdout(self.args.color.color);
         output::report(report, self.args.output.format, || {
             match self.args.name.is_some() {
-                true => text::all_details(report, now),
-                false => text::overview(report, now),
+                true => text::all_details(report, now, screen),
+                false => text::overview(report, now, screen),
             }
         })?;
+        self.note_empty(report)
+    }
+
+    fn note_empty(&self, report: &Report) -> Result<(), StatusError> {
         if report.is_empty() && self.args.name.is_none() && self.args.output.format.is_none() {
             output::progress(format_args!(
                 "No MultiClusterServices and no exported services found {}.",

@@ -1,92 +1,209 @@
 //! Aligned columns.
 
+use crate::screen::{Screen, Tone, cut, printable, wrapped};
+
 const GAP: usize = 3;
+/// Columns are not made narrower than this to fit a screen.
+const NARROWEST: usize = 8;
+/// How far what stands below a row is indented.
+const INDENT: &str = "  ";
+
+/// What stands in one place of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl Cell {
+    /// A cell that says by its colour, too, how something is.
+    pub(crate) fn new(text: impl Into<String>, tone: Tone) -> Self {
+        let text = text.into();
+        Self {
+            text: printable(&text).into_owned(),
+            tone,
+        }
+    }
+
+    fn shown(&self) -> &str {
+        if self.text.is_empty() {
+            "-"
+        } else {
+            &self.text
+        }
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::new(text, Tone::Plain)
+    }
+}
+
+/// The cells of a row, and the lines to show below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    cells: Vec<Cell>,
+    notes: Vec<String>,
+}
+
+impl Row {
+    /// One of these cells and lines.
+    pub(crate) fn new<C: Into<Cell>, const N: usize>(
+        cells: [C; N],
+        notes: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let notes = notes.into_iter();
+        Self {
+            cells: cells.into_iter().map(Into::into).collect(),
+            notes: notes.map(|note| printable(&note).into_owned()).collect(),
+        }
+    }
+}
 
 /// Rows of cells under a heading; a row may be followed by lines of text.
 pub(crate) struct Table {
-    heading: Vec<&'static str>,
-    rows: Vec<(Vec<String>, Vec<String>)>,
+    heading: Vec<Cell>,
+    rows: Vec<Row>,
+    /// How many columns, from the first, hold names that a person types: they are cut last.
+    names: usize,
+    /// Whether the last column goes below the row where it has no room beside.
+    drops_last: bool,
 }
 
 impl Table {
     /// An empty one with these columns.
     pub(crate) fn new<const N: usize>(heading: [&'static str; N]) -> Self {
         Self {
-            heading: heading.to_vec(),
+            heading: heading.map(|title| Cell::new(title, Tone::Plain)).to_vec(),
             rows: Vec::new(),
+            names: 1,
+            drops_last: false,
         }
     }
 
-    /// Adds a row, and the lines to show below it.
-    pub(crate) fn row<const N: usize>(
-        &mut self,
-        cells: [String; N],
-        notes: impl IntoIterator<Item = String>,
-    ) {
-        self.rows
-            .push((cells.to_vec(), notes.into_iter().collect()));
+    /// So many columns, from the first, hold names that a person types.
+    pub(crate) fn names(mut self, names: usize) -> Self {
+        self.names = names;
+        self
     }
 
-    /// The text, each line ended; the last column is not padded.
+    /// The last column is a text, which goes below the row where it has no room beside.
+    pub(crate) fn text_last(mut self) -> Self {
+        self.drops_last = true;
+        self
+    }
+
+    /// Adds a row, and the lines to show below it.
+    pub(crate) fn row<C: Into<Cell>, const N: usize>(
+        &mut self,
+        cells: [C; N],
+        notes: impl IntoIterator<Item = String>,
+    ) {
+        self.push(Row::new(cells, notes));
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// The text, each line ended, as long as it is and without colours; the last column is not padded.
     pub(crate) fn render(&self) -> String {
-        let widths = self.widths();
+        self.render_on(Screen::PLAIN)
+    }
+
+    /// The text for this screen.
+    pub(crate) fn render_on(&self, screen: Screen) -> String {
+        let all: Vec<_> = (0..self.rows.len()).collect();
+        self.render_rows(screen, &all, true)
+    }
+
+    /// These of its rows, aligned as in the whole of it, with the heading or without.
+    pub(crate) fn render_rows(&self, screen: Screen, rows: &[usize], heading: bool) -> String {
+        let mut widths = self.widths();
+        let is_too_wide = |widths: &[usize]| screen.width.is_some_and(|room| total(widths) > room);
+        let drops_last = self.drops_last && is_too_wide(&widths);
+        if drops_last {
+            widths.pop();
+        }
+        if let Some(room) = screen.width {
+            narrow(&mut widths, self.names, room);
+        }
         let mut text = String::new();
-        line(&mut text, &widths, self.heading.iter().copied());
-        for (cells, notes) in &self.rows {
-            line(&mut text, &widths, cells.iter().map(|cell| shown(cell)));
-            for note in notes {
-                text.push_str("  ");
-                text.push_str(note);
-                text.push('\n');
+        if heading {
+            line(&mut text, &widths, &self.heading, screen);
+        }
+        for row in rows.iter().filter_map(|index| self.rows.get(*index)) {
+            line(&mut text, &widths, &row.cells, screen);
+            let dropped = row.cells.last().filter(|_| drops_last);
+            let dropped = dropped.filter(|cell| !cell.text.is_empty());
+            let notes = dropped.map(|cell| &cell.text).into_iter();
+            for note in notes.chain(&row.notes) {
+                text.push_str(&wrapped(note, INDENT, screen.width));
             }
         }
         text
     }
 
     fn widths(&self) -> Vec<usize> {
-        let mut widths: Vec<usize> = self
-            .heading
-            .iter()
-            .map(|title| title.chars().count())
-            .collect();
-        for (cells, _) in &self.rows {
+        let mut widths = vec![0; self.heading.len()];
+        let rows = self.rows.iter().map(|row| &row.cells);
+        for cells in std::iter::once(&self.heading).chain(rows) {
             for (width, cell) in widths.iter_mut().zip(cells) {
-                *width = (*width).max(shown(cell).chars().count());
+                *width = (*width).max(cell.shown().chars().count());
             }
         }
         widths
     }
 }
 
-fn shown(cell: &str) -> &str {
-    if cell.is_empty() { "-" } else { cell }
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-fn line<'a>(text: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a str>) {
-    let mut line = String::new();
-    for (cell, width) in cells.zip(widths) {
-        line.push_str(cell);
-        line.extend(std::iter::repeat_n(' ', width + GAP - cell.chars().count()));
+/// Takes from the widest columns until all fit, from names last. What cannot be cut any more stays wider than the screen.
+fn narrow(widths: &mut [usize], names: usize, room: usize) {
+    let names = names.min(widths.len());
+    for columns in [names..widths.len(), 0..names] {
+        while total(widths) > room {
+            let columns = widths.get_mut(columns.clone()).into_iter().flatten();
+            match columns.max() {
+                Some(widest) if *widest > NARROWEST => *widest -= 1,
+                _ => break,
+            }
+        }
     }
-    text.push_str(line.trim_end());
+}
+
+fn line(text: &mut String, widths: &[usize], cells: &[Cell], screen: Screen) {
+    let last = widths.len().saturating_sub(1);
+    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let shown = cut(cell.shown(), screen.width.map(|_| *width));
+        text.push_str(&cell.tone.paint(&shown, screen));
+        if column < last {
+            let padding = (width + GAP).saturating_sub(shown.chars().count());
+            text.extend(std::iter::repeat_n(' ', padding));
+        }
+    }
+    text.truncate(text.trim_end_matches(' ').len());
     text.push('\n');
 }
 
-/// `label: value` lines, the values in one column.
-pub(crate) fn fields<const N: usize>(fields: [(&str, String); N]) -> String {
-    let width = fields
-        .iter()
-        .map(|(label, _)| label.len())
-        .max()
-        .unwrap_or_default()
-        + 1;
-    fields
-        .iter()
-        .fold(String::new(), |mut text, (label, value)| {
-            let padded = format!("{label}:");
-            text.push_str(&format!("{padded:width$}   {}\n", shown(value)));
-            text
-        })
+/// `label: value` lines, the values in one column, as wide as the screen lets them.
+pub(crate) fn fields<const N: usize>(fields: [(&str, Cell); N], screen: Screen) -> String {
+    let labels = fields.iter().map(|(label, _)| label.len());
+    let width = labels.max().unwrap_or_default() + 1;
+    let indent = " ".repeat(width + GAP);
+    let mut text = String::new();
+    for (label, cell) in &fields {
+        let value = wrapped(cell.shown(), &indent, screen.width);
+        let value = value.trim_start_matches(' ').trim_end_matches('\n');
+        let padded = format!("{label}:");
+        let value = cell.tone.paint(value, screen);
+        text.push_str(&format!("{padded:width$}   {value}\n"));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -107,10 +224,99 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_in_one_column() {
+    fn on_a_screen_the_widest_columns_are_cut_and_names_last() {
+        let mut table = Table::new(["NAME", "CLUSTERS", "REASON"]);
+        let cells = ["a-rather-long-name", "member1,member2,member3", "Ready"];
+        let note = "member3 does not answer, and has not for five minutes";
+        table.row(cells.map(str::to_owned), [note.to_owned()]);
+        let on = |width| {
+            table.render_on(Screen {
+                width: Some(width),
+                color: false,
+            })
+        };
         assert_eq!(
-            fields([("A", "1".to_owned()), ("Long", String::new())]),
-            "A:      1\nLong:   -\n"
+            on(45),
+            "NAME                 CLUSTERS          REASON\n\
+             a-rather-long-name   member1,member…   Ready\n  \
+             member3 does not answer, and has not for\n  \
+             five minutes\n"
+        );
+        assert_eq!(on(30).lines().nth(1), Some("a-rather-…   member1…   Ready"));
+        assert_eq!(on(200), table.render());
+    }
+
+    #[test]
+    fn a_text_goes_below_its_row_where_it_has_no_room_beside() {
+        let mut table = Table::new(["CONDITION", "MESSAGE"]).text_last();
+        table.row(
+            ["Ready", "everything is as it should be"].map(str::to_owned),
+            [],
+        );
+        table.row(["Applied", ""].map(str::to_owned), []);
+        let screen = |width| Screen {
+            width: Some(width),
+            color: false,
+        };
+        assert_eq!(
+            table.render_on(screen(30)),
+            "CONDITION\nReady\n  everything is as it should\n  be\nApplied\n"
+        );
+        assert_eq!(table.render_on(screen(60)), table.render());
+    }
+
+    #[test]
+    fn colours_take_no_room_and_some_rows_are_aligned_as_all_are() {
+        let mut table = Table::new(["NAME", "READY", "AGE"]);
+        let row = |name: &str, ready: &str, tone| {
+            let plain = |text: &str| Cell::new(text, Tone::Plain);
+            Row::new([plain(name), Cell::new(ready, tone), plain("1m")], None)
+        };
+        table.push(row("a", "True", Tone::Good));
+        table.push(row("long-name", "False", Tone::Bad));
+        let screen = Screen {
+            width: None,
+            color: true,
+        };
+        assert_eq!(
+            table.render_rows(screen, &[0], false),
+            "a           \u{1b}[32mTrue\u{1b}[0m    1m\n"
+        );
+        assert_eq!(
+            table.render_rows(Screen::PLAIN, &[1], true),
+            "NAME        READY   AGE\nlong-name   False   1m\n"
+        );
+    }
+
+    #[test]
+    fn a_cell_cannot_write_to_the_terminal() {
+        let mut table = Table::new(["NAME", "MESSAGE"]);
+        let cells = ["a\u{1b}[2J", "one\ntwo\u{202e}"].map(str::to_owned);
+        table.row(cells, ["\u{7}".to_owned()]);
+        let text = table.render();
+        assert!(
+            text.lines().nth(1) == Some(r"a\u{1b}[2J   one two\u{202e}"),
+            "{text}"
+        );
+        assert!(text.ends_with("\n  \\u{7}\n"), "{text}");
+    }
+
+    #[test]
+    fn values_stand_in_one_column() {
+        let all = |text: &str| {
+            [
+                ("A", Cell::from("1".to_owned())),
+                ("Long", Cell::from(text.to_owned())),
+            ]
+        };
+        assert_eq!(fields(all(""), Screen::PLAIN), "A:      1\nLong:   -\n");
+        let screen = Screen {
+            width: Some(30),
+            color: false,
+        };
+        assert_eq!(
+            fields(all("some words more and more words"), screen),
+            "A:      1\nLong:   some words more and\n        more words\n"
         );
     }
 }

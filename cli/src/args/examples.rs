@@ -27,9 +27,18 @@ pub(super) const STATUS_EXAMPLES: &str = "Examples:
   # In a script: wait until Service shop/foo can be reached, at most two minutes
   kubectl mcs status foo -n shop --wait --timeout 2m
 
+  # Watch what changes
+  kubectl mcs status -A -w
+
+  # As a stream of objects: the services that are not ready any more
+  kubectl mcs status -A -w -o json | jq 'select(.kind == \"Service\" and .object.ready == false)'
+
 Exports and imports are read from the members, with the credentials that the hub stores for each. Members that do not \
 answer are named. Exports that disagree (CONFLICT) are served by the rules of the Multi-Cluster Services API, so they count as healthy. \
-A service that Karmada's own controllers manage (ManagedByKarmada) is healthy if the members hold every ready endpoint.";
+A service that Karmada's own controllers manage (ManagedByKarmada) is healthy if the members hold every ready endpoint.
+
+Required rights on the hub: list MultiClusterServices; to show members, list Clusters; to show exports, get the Secrets of the members. With \
+--watch, watch the first two, too.";
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "Examples:
   # Show which endpoints of Service shop/foo reach which clusters, and how to fix those that do not

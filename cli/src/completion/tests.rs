@@ -96,6 +96,7 @@ fn flags_are_those_that_may_be_given_now() {
         ),
         ("drain a --undo --", "--timeout", "--wait --undo"),
         ("adopt foo --", "--dry-run", "--all"),
+        ("status -A -w --", "--color --output", "--wait --watch"),
         ("diff -f a --", "--filename", "--wait"),
     ] {
         let all = offered(line);
@@ -130,6 +131,7 @@ fn a_value_is_completed_beside_its_flag_and_behind_an_equals_sign() {
         ("status --output y", "yaml"),
         ("status --output=", "json yaml"),
         ("status -A -o=j", "json"),
+        ("status --color ", "auto always never"),
         ("status -Ao ", "json yaml"),
         ("status -oyaml -A --wai", "--wait"),
         ("install --dry-run=", "client server"),

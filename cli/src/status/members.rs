@@ -51,7 +51,7 @@ pub(crate) async fn read(hub: &ApiServer, clusters: &[Cluster], wanted: &Wanted)
 }
 
 /// Whether a member may export or import: it is reached from the hub, and is not known to serve neither kind.
-fn takes_part(cluster: &Cluster) -> bool {
+pub(crate) fn takes_part(cluster: &Cluster) -> bool {
     let conditions = cluster.status.as_ref().map(|status| &status.conditions);
     let serves_neither = conditions
         .and_then(|conditions| condition::find(conditions, condition::CLUSTERSET_API))

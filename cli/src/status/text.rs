@@ -1,21 +1,24 @@
 //! The report as a person reads it.
 
-mod clusterset;
+pub(crate) mod clusterset;
+
+use std::collections::BTreeMap;
 
 use causeway::api::condition::reason;
 use k8s_openapi::jiff::Timestamp;
 
 use super::condition::ConditionReport;
-use super::report::{MemberReport, PartReport, Presence, Report, ServiceReport};
+use super::report::{MemberReport, PartReport, Presence, Report, ServiceReport, UnreadReport};
 use crate::age;
 use crate::explain;
 use crate::misplaced::Misplaced;
-use crate::table::{Table, fields};
+use crate::screen::{Screen, Tone, printable, wrapped};
+use crate::table::{Cell, Row, Table, fields};
 
 const NAMES_SHOWN: usize = 3;
 
 /// The members, the services, then the exported services.
-pub(crate) fn overview(report: &Report, now: Timestamp) -> String {
+pub(crate) fn overview(report: &Report, now: Timestamp, screen: Screen) -> String {
     let mut blocks = Vec::new();
     match &report.members {
         Some(members) if members.is_empty() => {
@@ -23,53 +26,80 @@ pub(crate) fn overview(report: &Report, now: Timestamp) -> String {
                 "No members. Join one: kubectl mcs join NAME --member-kubeconfig FILE\n".to_owned(),
             );
         }
-        Some(members) => blocks.push(member_table(members, now)),
-        None => blocks.push(
-            "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.\n"
-                .to_owned(),
-        ),
+        Some(members) => blocks.push(member_table(members.iter(), now).render_on(screen)),
+        None => blocks.push(wrapped(
+            "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.",
+            "",
+            screen.width,
+        )),
     }
     if !report.services.is_empty() {
-        blocks.push(service_table(&report.services, now));
+        blocks.push(service_table(report.services.iter(), now).render_on(screen));
     }
     if !report.exports.is_empty() {
-        blocks.push(clusterset::overview(&report.exports));
+        blocks.push(clusterset::table(report.exports.iter()).render_on(screen));
     }
-    blocks.extend(asides(report));
+    blocks.extend(asides(report, screen));
     blocks.join("\n")
 }
 
 /// All that is known of the services of one name.
-pub(crate) fn all_details(report: &Report, now: Timestamp) -> String {
+pub(crate) fn all_details(report: &Report, now: Timestamp, screen: Screen) -> String {
     let services = report.services.iter();
-    let mut blocks: Vec<_> = services.map(|service| details(service, now)).collect();
+    let mut blocks: Vec<_> = services
+        .map(|service| details(service, now, screen))
+        .collect();
     let exports = report.exports.iter();
-    blocks.extend(exports.map(|service| clusterset::details(service, now)));
+    blocks.extend(exports.map(|service| clusterset::details(service, now, screen)));
     let serving = report.serving.iter();
     blocks.extend(serving.filter_map(|one| {
         let table = explain::text::tiers(&one.consumers)?;
         Some(format!("{}:\n{table}", one.address))
     }));
-    blocks.extend(asides(report));
+    blocks.extend(asides(report, screen));
     blocks.join("\n")
 }
 
 /// What is said below the services: the members that were not read, and what is in the wrong place.
-fn asides(report: &Report) -> impl Iterator<Item = String> {
-    let unread = (!report.unread.is_empty()).then(|| clusterset::unread(&report.unread));
-    let misplaced = (!report.misplaced.is_empty()).then(|| misplaced(&report.misplaced));
+fn asides(report: &Report, screen: Screen) -> impl Iterator<Item = String> {
+    let unread: Vec<_> = report.unread.iter().collect();
+    let unread = (!unread.is_empty()).then(|| self::unread(&unread, screen));
+    let misplaced: Vec<_> = report.misplaced.iter().collect();
+    let misplaced = (!misplaced.is_empty()).then(|| self::misplaced(&misplaced, screen));
     unread.into_iter().chain(misplaced)
 }
 
-/// What is on the hub and does nothing there, each with what to type.
-fn misplaced(all: &[Misplaced]) -> String {
-    let lines = all
-        .iter()
-        .map(|one| format!("{}.\n-> {}\n", one.message, one.remedy));
+/// The members of which nothing is shown, a line for each cause.
+pub(crate) fn unread(members: &[&UnreadReport], screen: Screen) -> String {
+    let mut causes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for member in members {
+        causes
+            .entry(&member.message)
+            .or_default()
+            .push(&member.name);
+    }
+    let lines = causes.iter().map(|(why, names)| {
+        let names = names.join(", ");
+        let line = format!("Exports and imports of {names} are not shown: {why}");
+        wrapped(&printable(&line), "", screen.width)
+    });
     lines.collect()
 }
 
-fn member_table(members: &[MemberReport], now: Timestamp) -> String {
+/// What is on the hub and does nothing there, each with what to type.
+pub(crate) fn misplaced(all: &[&Misplaced], screen: Screen) -> String {
+    let lines = all.iter().map(|one| {
+        let message = wrapped(&format!("{}.", one.message), "", screen.width);
+        format!("{message}-> {}\n", one.remedy)
+    });
+    lines.collect()
+}
+
+/// The members, a row each.
+pub(crate) fn member_table<'a>(
+    members: impl Iterator<Item = &'a MemberReport>,
+    now: Timestamp,
+) -> Table {
     let mut table = Table::new([
         "MEMBER",
         "VERSION",
@@ -79,25 +109,47 @@ fn member_table(members: &[MemberReport], now: Timestamp) -> String {
         "ENDPOINT",
     ]);
     for member in members {
-        let clusterset = member.clusterset.as_ref();
-        let cells = [
-            member.name.clone(),
-            member.kubernetes_version.clone(),
-            state(&member.state, member.drained),
-            ago(member.since, now),
-            clusterset.map(|one| one.reason.clone()).unwrap_or_default(),
-            member.api_endpoint.clone(),
-        ];
-        let refused = clusterset.filter(|one| one.reason != reason::NOT_SERVED);
-        let refused = refused.and_then(|one| note(one.ready, &one.message));
-        table.row(
-            cells,
-            note(member.ready, &member.message)
-                .into_iter()
-                .chain(refused),
-        );
+        table.push(member_row(member, now));
     }
-    table.render()
+    table
+}
+
+/// The row of a member.
+pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
+    let clusterset = member.clusterset.as_ref();
+    let plain = |text: &str| Cell::new(text, Tone::Plain);
+    let refused = clusterset.filter(|one| one.reason != reason::NOT_SERVED);
+    let clusterset = clusterset.map_or(plain(""), |one| {
+        let tone = if refused.is_some_and(|one| !one.ready) {
+            Tone::Bad
+        } else {
+            Tone::Plain
+        };
+        Cell::new(one.reason.as_str(), tone)
+    });
+    let cells = [
+        plain(&member.name),
+        plain(&member.kubernetes_version),
+        Cell::new(
+            state(&member.state, member.drained),
+            tone(member.is_healthy() && !member.drained, &member.state),
+        ),
+        ago(member.since, now).into(),
+        clusterset,
+        plain(&member.api_endpoint),
+    ];
+    let refused = refused.and_then(|one| note(one.ready, &one.message));
+    let problem = note(member.ready, &member.message);
+    Row::new(cells, problem.into_iter().chain(refused))
+}
+
+/// The colour of a state, by what it says: what is not decided yet, or what a person asked for, is not bad.
+pub(crate) fn tone(ready: bool, reason: &str) -> Tone {
+    match reason {
+        _ if ready => Tone::Good,
+        "Pending" | "Syncing" | "Synced" | "Unknown" | "Deleting" | "Deleted" => Tone::Unsure,
+        _ => Tone::Bad,
+    }
 }
 
 /// As kubectl shows a node that is cordoned.
@@ -109,8 +161,12 @@ fn state(state: &str, drained: bool) -> String {
     }
 }
 
-fn service_table(services: &[ServiceReport], now: Timestamp) -> String {
-    let mut table = Table::new([
+/// The services, a row each.
+pub(crate) fn service_table<'a>(
+    services: impl Iterator<Item = &'a ServiceReport>,
+    now: Timestamp,
+) -> Table {
+    let table = Table::new([
         "NAMESPACE",
         "NAME",
         "TYPES",
@@ -120,24 +176,32 @@ fn service_table(services: &[ServiceReport], now: Timestamp) -> String {
         "REASON",
         "AGE",
     ]);
+    let mut table = table.names(2);
     for service in services {
-        let cells = [
-            service.namespace.clone(),
-            service.name.clone(),
-            service.types.join(","),
-            abridged(&service.providers),
-            abridged(&service.consumers),
-            truth(service.ready),
-            service.reason.clone(),
-            ago(service.created, now),
-        ];
-        table.row(cells, note(service.ready, &service.message));
+        table.push(service_row(service, now));
     }
-    table.render()
+    table
+}
+
+/// The row of a service.
+pub(crate) fn service_row(service: &ServiceReport, now: Timestamp) -> Row {
+    let plain = |text: String| Cell::new(text, Tone::Plain);
+    let tone = tone(service.ready, &service.reason);
+    let cells = [
+        plain(service.namespace.clone()),
+        plain(service.name.clone()),
+        plain(service.types.join(",")),
+        plain(abridged(&service.providers)),
+        plain(abridged(&service.consumers)),
+        Cell::new(truth(service.ready), tone),
+        Cell::new(service.reason.as_str(), tone),
+        plain(ago(service.created, now)),
+    ];
+    Row::new(cells, note(service.ready, &service.message))
 }
 
 /// All that is known of one service.
-fn details(service: &ServiceReport, now: Timestamp) -> String {
+fn details(service: &ServiceReport, now: Timestamp, screen: Screen) -> String {
     let or_all = |names: &[String], all: &str| {
         if names.is_empty() {
             all.to_owned()
@@ -145,19 +209,28 @@ fn details(service: &ServiceReport, now: Timestamp) -> String {
             names.join(", ")
         }
     };
-    let mut text = fields([
-        ("Name", format!("{}/{}", service.namespace, service.name)),
-        ("Types", service.types.join(", ")),
-        ("Ports", or_all(&service.ports, "all of the Service")),
-        ("Providers", or_all(&service.providers, "every member")),
-        ("Consumers", or_all(&service.consumers, "every member")),
+    let ready = format!("{} ({})", truth(service.ready), service.reason);
+    let ready = Cell::new(ready, tone(service.ready, &service.reason));
+    let all = [
         (
-            "Ready",
-            format!("{} ({})", truth(service.ready), service.reason),
+            "Name",
+            format!("{}/{}", service.namespace, service.name).into(),
         ),
-        ("Message", service.message.clone()),
-        ("Age", ago(service.created, now)),
-    ]);
+        ("Types", service.types.join(", ").into()),
+        ("Ports", or_all(&service.ports, "all of the Service").into()),
+        (
+            "Providers",
+            or_all(&service.providers, "every member").into(),
+        ),
+        (
+            "Consumers",
+            or_all(&service.consumers, "every member").into(),
+        ),
+        ("Ready", ready),
+        ("Message", service.message.clone().into()),
+        ("Age", ago(service.created, now).into()),
+    ];
+    let mut text = fields(all, screen);
     if !service.load_balancers.is_empty() {
         text.push_str(&format!(
             "Load balancers: {}\n",
@@ -166,35 +239,42 @@ fn details(service: &ServiceReport, now: Timestamp) -> String {
     }
     if let Some(propagation) = &service.propagation {
         let (message, remedy) = (&propagation.message, &propagation.remedy);
-        text.push_str(&format!("\n{message}.\n-> {remedy}\n"));
+        let message = wrapped(&printable(&format!("{message}.")), "", screen.width);
+        text.push_str(&format!("\n{message}-> {remedy}\n"));
     }
     if !service.conditions.is_empty() {
         text.push('\n');
-        text.push_str(&condition_table(&service.conditions, now));
+        text.push_str(&condition_table(&service.conditions, now).render_on(screen));
     }
     if !service.members.is_empty() {
         text.push('\n');
-        text.push_str(&part_table(&service.members));
+        text.push_str(&part_table(&service.members).render_on(screen));
     }
     text
 }
 
-fn condition_table(conditions: &[ConditionReport], now: Timestamp) -> String {
-    let mut table = Table::new(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"]);
+fn condition_table(conditions: &[ConditionReport], now: Timestamp) -> Table {
+    let table = Table::new(["CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"]);
+    let mut table = table.text_last();
     for condition in conditions {
+        let tone = match condition.status.as_str() {
+            "True" => Tone::Good,
+            "False" => Tone::Bad,
+            _ => Tone::Unsure,
+        };
         let cells = [
-            condition.type_.clone(),
-            condition.status.clone(),
-            condition.reason.clone(),
-            ago(Some(condition.since), now),
-            condition.message.clone(),
+            condition.type_.clone().into(),
+            Cell::new(condition.status.as_str(), tone),
+            condition.reason.clone().into(),
+            ago(Some(condition.since), now).into(),
+            condition.message.clone().into(),
         ];
         table.row(cells, None);
     }
-    table.render()
+    table
 }
 
-fn part_table(parts: &[PartReport]) -> String {
+fn part_table(parts: &[PartReport]) -> Table {
     let mut table = Table::new(["MEMBER", "ROLE", "STATE", "SERVICE"]);
     for part in parts {
         let role = match (part.provider, part.consumer) {
@@ -202,22 +282,24 @@ fn part_table(parts: &[PartReport]) -> String {
             (true, false) => "provider",
             (false, _) => "consumer",
         };
-        let service = match part.service {
-            Presence::Yes => "there",
-            Presence::No => "missing",
-            Presence::Unknown => "unknown",
+        let (service, presence) = match part.service {
+            Presence::Yes => ("there", Tone::Good),
+            Presence::No => ("missing", Tone::Bad),
+            Presence::Unknown => ("unknown", Tone::Unsure),
         };
-        table.row(
-            [
-                part.name.clone(),
-                role.to_owned(),
+        let is_synced = part.state == "Synced" && !part.drained;
+        let cells = [
+            part.name.clone().into(),
+            role.to_owned().into(),
+            Cell::new(
                 state(&part.state, part.drained),
-                service.to_owned(),
-            ],
-            None,
-        );
+                tone(is_synced, &part.state),
+            ),
+            Cell::new(service, presence),
+        ];
+        table.row(cells, None);
     }
-    table.render()
+    table
 }
 
 fn note(ready: bool, message: &str) -> Option<String> {
@@ -296,7 +378,7 @@ shop        bar    CrossCluster   all         a,b,c,+2    False   ServiceNotFoun
   the hub has no Service shop/bar
 shop        foo    CrossCluster   member1     m2          True    Ready             60m
 ";
-        assert_eq!(overview(&report, now()), expected);
+        assert_eq!(overview(&report, now(), Screen::PLAIN), expected);
     }
 
     #[test]
@@ -321,7 +403,7 @@ c        v1.36.3   Synced   5m      Refused      https://c:6443
   cannot be watched (forbidden)
 ";
         let report = Report::new(Scope::All, Some(&clusters), &[]);
-        assert_eq!(overview(&report, now()), expected);
+        assert_eq!(overview(&report, now(), Screen::PLAIN), expected);
     }
 
     #[test]
@@ -331,7 +413,7 @@ c        v1.36.3   Synced   5m      Refused      https://c:6443
             Some([("mcs.causeway.dev/withdraw".to_owned(), "true".to_owned())].into());
         let clusters = [drained, synced("m2")];
         let report = Report::new(Scope::All, Some(&clusters), &[]);
-        let text = overview(&report, now());
+        let text = overview(&report, now(), Screen::PLAIN);
         assert!(
             text.contains("member1   v1.36.3   Synced,Drained "),
             "{text}"
@@ -342,7 +424,7 @@ c        v1.36.3   Synced   5m      Refused      https://c:6443
         assert!(report.ready, "a person asked for it");
         let service = service("foo", cross(&["member1"], &["m2"]), json!([]));
         let report = Report::new(Scope::One, Some(&clusters), &[service]);
-        let text = details(&report.services[0], now());
+        let text = details(&report.services[0], now(), Screen::PLAIN);
         assert!(
             text.contains("member1   provider   Synced,Drained"),
             "{text}"
@@ -351,9 +433,13 @@ c        v1.36.3   Synced   5m      Refused      https://c:6443
 
     #[test]
     fn without_members_it_says_how_to_join_one() {
-        let text = overview(&Report::new(Scope::All, Some(&[]), &[]), now());
+        let text = overview(
+            &Report::new(Scope::All, Some(&[]), &[]),
+            now(),
+            Screen::PLAIN,
+        );
         assert!(text.contains("kubectl mcs join"), "{text}");
-        let text = overview(&Report::new(Scope::All, None, &[]), now());
+        let text = overview(&Report::new(Scope::All, None, &[]), now(), Screen::PLAIN);
         assert!(text.contains("may not list"), "{text}");
     }
 
@@ -395,6 +481,6 @@ MEMBER    ROLE       STATE    SERVICE
 m2        consumer   Synced   there
 member1   provider   Synced   there
 ";
-        assert_eq!(details(&report.services[0], now()), expected);
+        assert_eq!(details(&report.services[0], now(), Screen::PLAIN), expected);
     }
 }

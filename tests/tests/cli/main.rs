@@ -20,7 +20,9 @@ mod joining_from_git;
 mod misplaced;
 mod problems;
 mod status;
+mod terminal;
 mod transcripts;
+mod watching;
 
 use causeway_tests::causeway::MEMBERS_NAMESPACE;
 use causeway_tests::kubectl::Output;
@@ -70,6 +72,14 @@ async fn join(installation: &Installation, name: &str, member: &Cluster, more: &
     installation
         .kubectl_mcs(args.into_iter().chain(more.iter().copied()))
         .await
+}
+
+/// Joins these members under their own names.
+async fn join_all(installation: &Installation, fleet: &Fleet, names: &[&str]) {
+    for name in names {
+        let joined = join(installation, name, fleet.member(name), &[]).await;
+        ends(&joined, 0, "");
+    }
 }
 
 /// The kubeconfig of somebody who sees causeway's objects on the hub, but neither Secrets nor ServiceExports and ServiceImports.

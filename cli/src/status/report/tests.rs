@@ -180,7 +180,11 @@ fn what_karmada_manages_is_as_the_members_hold_it_and_what_it_does_not_propagate
             (reported.ready, &*reported.reason, &*reported.message),
             (ready, "ManagedByKarmada", "as it is")
         );
-        let text = super::super::text::all_details(&report, k8s_openapi::jiff::Timestamp::now());
+        let text = super::super::text::all_details(
+            &report,
+            k8s_openapi::jiff::Timestamp::now(),
+            crate::screen::Screen::PLAIN,
+        );
         assert!(
             text.contains("not everywhere.\n-> the policy first"),
             "{text}"

@@ -1,18 +1,16 @@
 //! Exported services as a person reads them.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::jiff::Timestamp;
 
-use super::{ago, note, truth};
+use super::{ago, note, tone, truth};
+use crate::screen::{Screen, Tone};
 use crate::status::clusterset::{ClusterReport, ExportReport, ExportedReport, ImportReport};
 use crate::status::condition::ConditionReport;
-use crate::status::report::UnreadReport;
-use crate::table::{Table, fields};
+use crate::table::{Cell, Row, Table, fields};
 
 /// The exported services, a row each.
-pub(crate) fn overview(exported: &[ExportedReport]) -> String {
-    let mut table = Table::new([
+pub(crate) fn table<'a>(exported: impl Iterator<Item = &'a ExportedReport>) -> Table {
+    let table = Table::new([
         "NAMESPACE",
         "NAME",
         "TYPE",
@@ -22,57 +20,65 @@ pub(crate) fn overview(exported: &[ExportedReport]) -> String {
         "REASON",
         "CONFLICT",
     ]);
+    let mut table = table.names(2);
     for service in exported {
-        let conflict = service.conflict.as_ref();
-        let cells = [
-            service.namespace.clone(),
-            service.name.clone(),
-            service.type_.clone(),
-            abridged(&service.exporters),
-            abridged(&service.importers),
-            truth(service.ready),
-            service.reason.clone(),
-            conflict
-                .map(|conflict| conflict.reason.clone())
-                .unwrap_or_default(),
-        ];
-        let problem = note(service.ready, &service.message);
-        let disagreement = conflict.map(|conflict| conflict.message.clone());
-        table.row(cells, problem.into_iter().chain(disagreement));
+        table.push(row(service));
     }
-    table.render()
+    table
+}
+
+/// The row of an exported service.
+pub(crate) fn row(service: &ExportedReport) -> Row {
+    let conflict = service.conflict.as_ref();
+    let plain = |text: String| Cell::new(text, Tone::Plain);
+    let tone = tone(service.ready, &service.reason);
+    let cells = [
+        plain(service.namespace.clone()),
+        plain(service.name.clone()),
+        plain(service.type_.clone()),
+        plain(abridged(&service.exporters)),
+        plain(abridged(&service.importers)),
+        Cell::new(truth(service.ready), tone),
+        Cell::new(service.reason.as_str(), tone),
+        conflict.map_or(plain(String::new()), |conflict| {
+            Cell::new(conflict.reason.as_str(), Tone::Unsure)
+        }),
+    ];
+    let problem = note(service.ready, &service.message);
+    let disagreement = conflict.map(|conflict| conflict.message.clone());
+    Row::new(cells, problem.into_iter().chain(disagreement))
 }
 
 /// All that is known of one exported service.
-pub(crate) fn details(service: &ExportedReport, now: Timestamp) -> String {
+pub(crate) fn details(service: &ExportedReport, now: Timestamp, screen: Screen) -> String {
     let (namespace, name) = (&service.namespace, &service.name);
     let conflict = match &service.conflict {
         Some(conflict) => format!("{} ({})", conflict.reason, conflict.message),
         None => "none".to_owned(),
     };
-    let mut text = fields([
-        ("Name", format!("{namespace}/{name}")),
-        (
-            "Clusterset",
-            format!("{name}.{namespace}.svc.clusterset.local"),
-        ),
-        ("Type", service.type_.clone()),
-        ("Ports", service.ports.join(", ")),
-        ("Exported by", service.exporters.join(", ")),
-        ("Imported by", service.importers.join(", ")),
+    let ready = format!("{} ({})", truth(service.ready), service.reason);
+    let clusterset = format!("{name}.{namespace}.svc.clusterset.local");
+    let all = [
+        ("Name", format!("{namespace}/{name}").into()),
+        ("Clusterset", clusterset.into()),
+        ("Type", service.type_.clone().into()),
+        ("Ports", service.ports.join(", ").into()),
+        ("Exported by", service.exporters.join(", ").into()),
+        ("Imported by", service.importers.join(", ").into()),
         (
             "Ready",
-            format!("{} ({})", truth(service.ready), service.reason),
+            Cell::new(ready, tone(service.ready, &service.reason)),
         ),
-        ("Message", service.message.clone()),
-        ("Conflict", conflict),
-    ]);
+        ("Message", service.message.clone().into()),
+        ("Conflict", conflict.into()),
+    ];
+    let mut text = fields(all, screen);
     for table in [exports(&service.clusters, now), imports(&service.clusters)]
         .into_iter()
         .flatten()
     {
         text.push('\n');
-        text.push_str(&table.render());
+        text.push_str(&table.render_on(screen));
     }
     text
 }
@@ -168,22 +174,6 @@ fn import_notes(cluster: &ClusterReport, import: &ImportReport) -> Vec<String> {
     let unmet = import.conditions.iter().filter(|one| one.status == "False");
     notes.extend(unmet.map(|one| format!("{}: {}", one.reason, one.message)));
     notes
-}
-
-/// The members of which nothing is shown, a line for each cause.
-pub(crate) fn unread(members: &[UnreadReport]) -> String {
-    let mut causes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for member in members {
-        causes
-            .entry(&member.message)
-            .or_default()
-            .push(&member.name);
-    }
-    let lines = causes.iter().map(|(why, names)| {
-        let names = names.join(", ");
-        format!("Exports and imports of {names} are not shown: {why}\n")
-    });
-    lines.collect()
 }
 
 /// The names, or the first few and how many more.

@@ -1,5 +1,6 @@
 use serde_json::json;
 
+use crate::screen::Screen;
 use crate::status::fixtures::{
     condition, export, exporting, import, importing, readings, ready, synced,
 };
@@ -50,7 +51,7 @@ shop        foo    ClusterSetIP   m2,member1    m2,member1    False   Failed   P
 
 Exports and imports of m3, m4 are not shown: no answer within 5 s
 ";
-    assert_eq!(text::overview(&report, now()), expected);
+    assert_eq!(text::overview(&report, now(), Screen::PLAIN), expected);
 }
 
 #[test]
@@ -78,7 +79,7 @@ member1     ClusterSetIP   10.9.0.1    member1,m2   derived-foo   m2 1/2, member
 
 Exports and imports of m3, m4 are not shown: no answer within 5 s
 ";
-    assert_eq!(text::all_details(&report, now()), expected);
+    assert_eq!(text::all_details(&report, now(), Screen::PLAIN), expected);
 }
 
 #[test]
@@ -94,7 +95,11 @@ fn a_foreign_import_and_one_that_does_not_fit_say_so() {
         ..Holdings::default()
     };
     let readings = readings([("a", Ok(by_person)), ("b", Ok(unfit))]);
-    let text = text::all_details(&Report::new(Scope::One, None, &[]).with(&readings), now());
+    let text = text::all_details(
+        &Report::new(Scope::One, None, &[]).with(&readings),
+        now(),
+        Screen::PLAIN,
+    );
     for said in [
         "foreign; causeway does not change it",
         "derived-foo has 10.9.0.1; the clusterset's name leads to the import's spec.ips alone",
@@ -111,7 +116,11 @@ fn a_published_export_is_reported_from_a_persons() {
     let mut held = exporting("10.9.0.1", &["a"]);
     let shown = |held: &Holdings| {
         let readings = readings([("a", Ok(held.clone()))]);
-        text::all_details(&Report::new(Scope::One, None, &[]).with(&readings), now())
+        text::all_details(
+            &Report::new(Scope::One, None, &[]).with(&readings),
+            now(),
+            Screen::PLAIN,
+        )
     };
     assert!(!shown(&held).contains("published"), "{}", shown(&held));
     held.exports[0].metadata.labels =

@@ -1,0 +1,26 @@
+//! Colours.
+
+use clap::{Args, ValueEnum};
+
+/// When colours are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Whether the result is coloured.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ColorArgs {
+    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true,
+        env = "CAUSEWAY_COLOR",
+        hide_env = true
+    )]
+    pub color: Color,
+}
