@@ -1,5 +1,7 @@
 //! What a person may type.
 
+mod admin_url;
+mod bug_report;
 mod color;
 mod diff;
 mod dns;
@@ -15,6 +17,9 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use k8s_openapi::jiff::SignedDuration;
 
+pub(crate) use self::admin_url::AdminUrlArgs;
+use self::bug_report::BUG_REPORT_EXAMPLES;
+pub(crate) use self::bug_report::BugReportArgs;
 pub(crate) use self::color::{Color, ColorArgs};
 use self::diff::DIFF_EXAMPLES;
 pub(crate) use self::diff::DiffArgs;
@@ -121,6 +126,9 @@ pub(crate) enum Command {
     /// Check that causeway is installed correctly and running
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// Gather what is needed to find out what is wrong, without secrets
+    #[command(after_help = BUG_REPORT_EXAMPLES)]
+    BugReport(BugReportArgs),
     /// Check or set up the DNS of a member for clusterset.local
     #[command(after_help = DNS_EXAMPLES)]
     Dns(DnsArgs),
@@ -543,6 +551,10 @@ mod tests {
             ("kubectl-mcs status -o xml", ErrorKind::InvalidValue),
             ("kubectl-mcs status --color red", ErrorKind::InvalidValue),
             ("kubectl-mcs status -w --wait", ErrorKind::ArgumentConflict),
+            (
+                "kubectl-mcs bug-report --tail -1",
+                ErrorKind::UnknownArgument,
+            ),
             (
                 "kubectl-mcs status --timeout soon",
                 ErrorKind::ValueValidation,

@@ -55,10 +55,18 @@ pub(crate) struct Report {
 /// Checks an installation; says whether nothing is known to be wrong.
 pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<bool, CheckError> {
     let hub = ApiServer::hub(hub).await?;
-    let installation = gather::read(&hub, args).await?;
-    let report = Report::new(diagnosis::diagnose(&installation));
+    let report = examine(&hub, args).await?;
     output::report(&report, args.output.format, || report.render())?;
     Ok(report.healthy)
+}
+
+/// Checks an installation.
+///
+/// # Errors
+/// Where the hub cannot be asked.
+pub(crate) async fn examine(hub: &ApiServer, args: &CheckArgs) -> Result<Report, CheckError> {
+    let installation = gather::read(hub, args).await?;
+    Ok(Report::new(diagnosis::diagnose(&installation)))
 }
 
 impl Report {

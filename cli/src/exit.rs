@@ -1,6 +1,7 @@
 //! Exit codes: 0 success, 1 a problem was found or the command failed, 2 wrong usage, 3 the API server cannot be reached.
 
 use crate::api_server::RequestError;
+use crate::bug_report::BugReportError;
 use crate::check::CheckError;
 use crate::confirm_deletions::ConfirmDeletionsError;
 use crate::definitions::DefinitionError;
@@ -45,6 +46,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Check(#[from] CheckError),
     #[error(transparent)]
+    BugReport(#[from] BugReportError),
+    #[error(transparent)]
     Diff(#[from] DiffError),
     #[error(transparent)]
     Dns(#[from] DnsError),
@@ -80,8 +83,13 @@ impl Failure {
                 ExplainError::Request(error) | ExplainError::Gather(GatherError::Request(error)),
             )
             | Self::Check(CheckError::Request(error))
+            | Self::BugReport(BugReportError::Request(error))
             | Self::Version(VersionError::Request(error)) => request(error),
-            Self::Status(_) | Self::Explain(_) | Self::Check(_) | Self::Version(_) => PROBLEM,
+            Self::Status(_)
+            | Self::Explain(_)
+            | Self::Check(_)
+            | Self::BugReport(_)
+            | Self::Version(_) => PROBLEM,
             Self::Runtime(_) | Self::Cryptography => NO_ANSWER,
         }
     }
@@ -317,6 +325,7 @@ mod tests {
                 ConfirmDeletionsError::from(cause()).into(),
                 ConfirmDeletionsError::from(HubError::from(cause())).into(),
                 VersionError::from(cause()).into(),
+                BugReportError::from(cause()).into(),
             ];
             for end in ends {
                 assert_eq!(end.code(), code, "{end:?}");

@@ -77,16 +77,29 @@ pub(crate) struct Serving {
 pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
-    let snapshot = gather::read(&hub, &key, args.insecure.allow_insecure_members).await?;
-    let controller = Controller::read(&hub, &args.controller.lease).await?;
-    let mut explanation = explained(&snapshot);
-    if let Some(problem) = controller.problem(Timestamp::now()) {
-        explanation.add(Diagnosis::new(Reason::ControllerNotRunning, problem).fix(lease::REMEDY));
-    }
+    let explanation = examine(&hub, &key, args).await?;
     output::report(&explanation, args.output.format, || {
         text::render(&explanation, args.endpoints)
     })?;
     Ok(explanation.ready)
+}
+
+/// What is so of a service, the controller of that Lease included.
+///
+/// # Errors
+/// Where the hub cannot be asked.
+pub(crate) async fn examine(
+    hub: &ApiServer,
+    key: &ServiceKey,
+    args: &ExplainArgs,
+) -> Result<Explanation, ExplainError> {
+    let snapshot = gather::read(hub, key, args.insecure.allow_insecure_members).await?;
+    let controller = Controller::read(hub, &args.controller.lease).await?;
+    let mut explanation = explained(&snapshot);
+    if let Some(problem) = controller.problem(Timestamp::now()) {
+        explanation.add(Diagnosis::new(Reason::ControllerNotRunning, problem).fix(lease::REMEDY));
+    }
+    Ok(explanation)
 }
 
 /// Which providers the consumers of a service use first: for each exposure in which they do not use all alike, its address and its

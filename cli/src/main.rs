@@ -1,9 +1,11 @@
 //! `kubectl mcs`: sets up a hub, joins clusters to it, and shows which services reach across them.
 
+mod admin_endpoint;
 mod adopt;
 mod age;
 mod api_server;
 mod args;
+mod bug_report;
 mod bundle;
 mod check;
 mod completion;
@@ -29,6 +31,7 @@ mod misplaced;
 mod objects;
 mod output;
 mod progress;
+mod redact;
 mod screen;
 mod snapshot;
 mod status;
@@ -91,6 +94,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
             Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
+            Command::BugReport(args) => bug_report::run(&line.hub, args).await?,
             Command::Dns(args) => return Ok(dns::run(&line.hub, args).await?),
             Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
             Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),

@@ -97,6 +97,7 @@ fn flags_are_those_that_may_be_given_now() {
         ("drain a --undo --", "--timeout", "--wait --undo"),
         ("adopt foo --", "--dry-run", "--all"),
         ("status -A -w --", "--color --output", "--wait --watch"),
+        ("bug-report -o a --", "--tail --lease", "--output-file"),
         ("diff -f a --", "--filename", "--wait"),
     ] {
         let all = offered(line);

@@ -10,7 +10,7 @@ use causeway_engine::explain::{
 use causeway_engine::model::slice::Path;
 
 /// Endpoints in the same state are one line, unless all are to be listed; below it what is to be said of them, and what fixes it.
-pub(super) fn render(explanation: &Explanation, endpoints: bool) -> String {
+pub(crate) fn render(explanation: &Explanation, endpoints: bool) -> String {
     let mut blocks = Vec::new();
     let summary = match (explanation.ready, all_are_present(explanation)) {
         (true, _) => "every ready endpoint is in every consumer",

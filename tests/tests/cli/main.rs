@@ -7,6 +7,7 @@
 )]
 
 mod adopt;
+mod bug_report;
 mod check;
 mod clusterset;
 mod completion;
@@ -18,6 +19,7 @@ mod installing;
 mod joining;
 mod joining_from_git;
 mod misplaced;
+mod pods;
 mod problems;
 mod status;
 mod terminal;

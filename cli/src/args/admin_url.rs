@@ -1,0 +1,20 @@
+//! Where admin endpoints are, if not in pods of the hub.
+
+use clap::Args;
+use http::Uri;
+
+use crate::admin_endpoint;
+
+/// How admin endpoints are reached.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AdminUrlArgs {
+    /// Admin address (--admin-bind) of a process that runs elsewhere; repeatable [default: the pods in the namespace of the Lease]
+    #[arg(
+        long = "admin-url",
+        value_name = "URL",
+        value_parser = admin_endpoint::address,
+        env = "CAUSEWAY_ADMIN_URL",
+        hide_env = true
+    )]
+    pub urls: Vec<Uri>,
+}

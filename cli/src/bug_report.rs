@@ -1,0 +1,95 @@
+//! `kubectl mcs bug-report`: one archive with what is needed to find out what is wrong, without secrets.
+//!
+//! Whatever cannot be read is named, in the archive and at the end; it never stops the rest. Everything goes through one
+//! [`Redactor`] on its way into the archive.
+
+mod analysis;
+mod archive;
+mod hub;
+mod listing;
+mod members;
+mod processes;
+mod summary;
+
+use std::path::PathBuf;
+
+use causeway::domain::protected::DEFAULT_NAMESPACE;
+use k8s_openapi::jiff::Timestamp;
+
+use self::archive::Archive;
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::{BugReportArgs, HubArgs};
+use crate::output::{self, OutputError};
+use crate::redact::Redactor;
+
+/// A bug report could not be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BugReportError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("a pattern of secrets makes no sense: {0}")]
+    Pattern(#[from] regex::Error),
+    #[error("{} cannot be written: {source}", file.display())]
+    File {
+        file: PathBuf,
+        source: std::io::Error,
+    },
+}
+
+/// What is gathered, and from where.
+struct Request<'a> {
+    hub: ApiServer,
+    /// The namespace of the services that are looked at; all where there is none.
+    namespace: Option<String>,
+    /// The namespace of causeway's processes.
+    own_namespace: String,
+    args: &'a BugReportArgs,
+}
+
+async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), OutputError> {
+    output::progress("gathering: versions and objects of the hub")?;
+    if !hub::versions(request, archive).await {
+        return Ok(());
+    }
+    // What is secret has to be known before anything is written down.
+    let secrets = hub::know_secrets(request, archive).await;
+    let found = hub::gather(request, archive).await;
+    hub::add_secrets(archive, secrets);
+    output::progress("gathering: logs and metrics of webhook and controller")?;
+    processes::gather(request, archive).await;
+    output::progress(format_args!("gathering: {} members", found.clusters.len()))?;
+    members::gather(request, &found, archive).await;
+    output::progress("gathering: check, status, and explain of what is not ready")?;
+    analysis::gather(request, archive).await;
+    Ok(())
+}
+
+/// Writes the archive, and says what is in it, what was left out and what could not be read.
+pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<(), BugReportError> {
+    let request = Request {
+        namespace: hub.namespace.clone(),
+        hub: ApiServer::hub(hub).await?,
+        own_namespace: match &args.controller.lease.0 {
+            Some((namespace, _)) => namespace.clone(),
+            None => DEFAULT_NAMESPACE.to_owned(),
+        },
+        args,
+    };
+    let now = Timestamp::now();
+    let title = format!("causeway-bug-report-{}", now.strftime("%Y%m%dT%H%M%SZ"));
+    let mut archive = Archive::new(Redactor::new()?);
+    archive.know_credentials(&request.hub.config);
+    gather(&request, &mut archive).await?;
+    let file = args.output_file.clone();
+    let file = file.unwrap_or_else(|| PathBuf::from(format!("{title}.tar.gz")));
+    summary::add(&mut archive, now);
+    let size = archive.write(&file, &title, now).map_err(|source| {
+        let file = file.clone();
+        BugReportError::File { file, source }
+    })?;
+    Ok(output::result(
+        summary::closing(&archive, &file, size).trim_end(),
+    )?)
+}

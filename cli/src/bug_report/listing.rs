@@ -1,0 +1,162 @@
+//! Objects of any kind, as they are stored, and how many of them are taken.
+
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use serde_json::Value;
+
+use super::archive::Archive;
+use crate::api_server::{ApiServer, RequestError};
+
+/// The group of the Multi-Cluster Services API.
+pub(super) const CLUSTERSET: &str = "multicluster.x-k8s.io";
+/// More objects of a kind help nobody to read them.
+pub(super) const MOST: usize = 1000;
+
+/// Which objects are listed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listing {
+    group: &'static str,
+    version: &'static str,
+    /// What is read where that version is not served.
+    older: Option<&'static str>,
+    kind: &'static str,
+    namespace: Option<String>,
+    labels: Option<String>,
+    fields: Option<String>,
+}
+
+/// What was listed.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    pub objects: Vec<Value>,
+    /// How many more there are, as far as the server says.
+    pub more: usize,
+}
+
+impl Listing {
+    /// All objects of a kind.
+    pub(super) fn of(group: &'static str, version: &'static str, kind: &'static str) -> Self {
+        Self {
+            group,
+            version,
+            kind,
+            ..Self::default()
+        }
+    }
+
+    /// This version where the other is not served.
+    pub(super) fn or(mut self, older: &'static str) -> Self {
+        self.older = Some(older);
+        self
+    }
+
+    /// Those of a namespace; of all where there is none.
+    pub(super) fn within(mut self, namespace: Option<&str>) -> Self {
+        self.namespace = namespace.map(ToOwned::to_owned);
+        self
+    }
+
+    /// Those that this selector of labels finds.
+    pub(super) fn labelled(mut self, labels: impl Into<String>) -> Self {
+        self.labels = Some(labels.into());
+        self
+    }
+
+    /// Those that this selector of fields finds.
+    pub(super) fn with_fields(mut self, fields: impl Into<String>) -> Self {
+        self.fields = Some(fields.into());
+        self
+    }
+
+    /// What it is called: `events of namespace shop`.
+    pub(super) fn title(&self) -> String {
+        let resource = self.resource().plural;
+        match &self.namespace {
+            Some(namespace) => format!("{resource} of namespace {namespace}"),
+            None => resource,
+        }
+    }
+
+    /// The name of the file for it: `multiclusterservices.yaml`.
+    pub(super) fn file(&self) -> String {
+        format!("{}.yaml", self.resource().plural)
+    }
+
+    fn resource(&self) -> ApiResource {
+        let kind = GroupVersionKind::gvk(self.group, self.version, self.kind);
+        ApiResource::from_gvk(&kind)
+    }
+
+    fn api(&self, server: &ApiServer) -> Api<DynamicObject> {
+        let (client, resource) = (server.client.clone(), self.resource());
+        match &self.namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &resource),
+            None => Api::all_with(client, &resource),
+        }
+    }
+
+    fn parameters(&self) -> ListParams {
+        ListParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            limit: u32::try_from(MOST).ok(),
+            ..ListParams::default()
+        }
+    }
+
+    /// The first thousand; none where the kind is not served.
+    pub(super) async fn read(&self, server: &ApiServer) -> Result<Listed, RequestError> {
+        let list = match server
+            .request(self.api(server).list(&self.parameters()))
+            .await
+        {
+            Ok(list) => list,
+            Err(RequestError::NotFound { .. }) => {
+                let Some(version) = self.older else {
+                    return Ok(Listed::default());
+                };
+                let older = Self {
+                    version,
+                    older: None,
+                    ..self.clone()
+                };
+                return Box::pin(older.read(server)).await;
+            }
+            Err(error) => return Err(error),
+        };
+        let more = list.metadata.remaining_item_count.unwrap_or_default();
+        let objects = list.items.into_iter().filter_map(|mut object| {
+            object.types = None;
+            Some(self.typed(serde_json::to_value(object).ok()?))
+        });
+        Ok(Listed {
+            objects: objects.collect(),
+            more: usize::try_from(more).unwrap_or_default(),
+        })
+    }
+
+    /// Lists leave out what each of their items is.
+    fn typed(&self, mut object: Value) -> Value {
+        if let Some(fields) = object.as_object_mut() {
+            let version = match self.group {
+                "" => self.version.to_owned(),
+                group => format!("{group}/{}", self.version),
+            };
+            fields.insert("apiVersion".to_owned(), version.into());
+            fields.insert("kind".to_owned(), self.kind.into());
+        }
+        object
+    }
+}
+
+/// Notes what of a list is not in the archive.
+pub(super) fn note_more(archive: &mut Archive, what: &str, listed: &Listed) {
+    if listed.more > 0 {
+        let first = listed.objects.len();
+        let more = listed.more;
+        archive.missing(
+            what,
+            format!("only the first {first} are there, {more} are not"),
+        );
+    }
+}

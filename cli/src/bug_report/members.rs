@@ -1,0 +1,118 @@
+//! What each member holds of causeway's, read with the credentials on the hub.
+
+use causeway::api::{Cluster, SyncMode, labels};
+use futures::StreamExt as _;
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use super::Request;
+use super::archive::Archive;
+use super::hub::Found;
+use super::listing::{CLUSTERSET, Listed, Listing, note_more};
+use crate::api_server::{ApiServer, RequestError};
+use crate::connectivity::{self, ConnectError};
+use crate::progress::Progress;
+
+/// How many members are read at once.
+const AT_ONCE: usize = 8;
+
+/// What was read of a member: its version, and objects by file.
+struct Member {
+    version: Result<String, RequestError>,
+    lists: Vec<(Listing, Result<Listed, RequestError>)>,
+}
+
+/// Gathers the exports and imports of each member, and what causeway wrote there.
+pub(super) async fn gather(request: &Request<'_>, found: &Found, archive: &mut Archive) {
+    let clusters = found.clusters.iter();
+    let pushed = clusters.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
+    let reads: Vec<_> = pushed
+        .map(|cluster| async move { (cluster.name_any(), read(request, found, cluster).await) })
+        .collect();
+    let mut progress = Progress::new("reading members", reads.len());
+    let reads = futures::stream::iter(reads).buffer_unordered(AT_ONCE);
+    futures::pin_mut!(reads);
+    let mut versions = Vec::new();
+    while let Some((name, member)) = reads.next().await {
+        progress.step();
+        match member {
+            Ok(member) => add(archive, &name, member, &mut versions),
+            Err(error) => archive.missing(format!("member {name}"), error),
+        }
+    }
+    versions.sort();
+    archive.text("members/versions.txt", &versions.concat());
+}
+
+fn add(archive: &mut Archive, name: &str, member: Member, versions: &mut Vec<String>) {
+    match member.version {
+        Ok(version) => versions.push(format!("{name}: {version}\n")),
+        Err(error) => archive.missing(format!("version of member {name}"), error),
+    }
+    for (listing, listed) in member.lists {
+        let what = format!("{} of member {name}", listing.title());
+        match listed {
+            Ok(listed) => {
+                note_more(archive, &what, &listed);
+                let objects: Vec<Value> = listed.objects;
+                archive.objects(format!("members/{name}/{}", listing.file()), objects);
+            }
+            Err(error) => archive.missing(what, ConnectError::from(error)),
+        }
+    }
+}
+
+async fn read(
+    request: &Request<'_>,
+    found: &Found,
+    cluster: &Cluster,
+) -> Result<Member, ConnectError> {
+    let insecure = request.args.insecure.allow_insecure_members;
+    let member = connectivity::connect(&request.hub, cluster, insecure).await?;
+    // One that does not answer at all is not asked for each kind.
+    let version = version(&member).await;
+    if let Err(RequestError::Unreachable { why, .. }) = version {
+        return Err(ConnectError::Failed(why));
+    }
+    let mut lists = Vec::new();
+    for listing in listings(request.namespace.as_deref(), found.uid.as_deref()) {
+        let listed = listing.read(&member).await;
+        lists.push((listing, listed));
+    }
+    Ok(Member { version, lists })
+}
+
+async fn version(member: &ApiServer) -> Result<String, RequestError> {
+    let version = member.request(member.client.apiserver_version()).await?;
+    Ok(format!(
+        "{} ({}) at {}",
+        version.git_version,
+        version.platform,
+        member.url()
+    ))
+}
+
+/// What is read in a member: the clusterset's objects, and what this hub's causeway wrote; any hub's where this one's identity may not be seen.
+fn listings(namespace: Option<&str>, uid: Option<&str>) -> Vec<Listing> {
+    let written = match uid {
+        Some(uid) => format!("{}={uid}", labels::HUB),
+        None => labels::HUB.to_owned(),
+    };
+    vec![
+        Listing::of(CLUSTERSET, "v1beta1", "ServiceExport")
+            .or("v1alpha1")
+            .within(namespace),
+        Listing::of(CLUSTERSET, "v1beta1", "ServiceImport")
+            .or("v1alpha1")
+            .within(namespace),
+        Listing::of("", "v1", "Service")
+            .within(namespace)
+            .labelled(&written),
+        Listing::of("discovery.k8s.io", "v1", "EndpointSlice")
+            .within(namespace)
+            .labelled(&written),
+        Listing::of("", "v1", "Event")
+            .within(namespace)
+            .with_fields("reportingComponent=causeway-controller"),
+    ]
+}

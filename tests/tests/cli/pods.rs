@@ -1,0 +1,187 @@
+//! Pods of a hub that stand for processes of this machine: what the hub's API server proxies to them reaches these, and a kubelet has logs.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::{Cluster, Fleet, Installation};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+const NODE: &str = "node";
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The logs that the kubelet has, by `pod/container`, with `?previous` behind it for the container before.
+type Logs = Arc<Mutex<HashMap<String, String>>>;
+
+/// A node of the hub on which such pods are.
+pub(crate) struct Pods<'a> {
+    hub: &'a Cluster,
+    address: IpAddr,
+    logs: Logs,
+}
+
+impl<'a> Pods<'a> {
+    /// The node, and its kubelet.
+    ///
+    /// # Errors
+    /// What is missing on this machine: for a line that says what is skipped.
+    pub(crate) async fn start(
+        fleet: &'a Fleet,
+        installation: &Installation,
+    ) -> Result<Self, String> {
+        let address = fleet.endpoint_address()?;
+        let hub = fleet.hub();
+        let logs = Logs::default();
+        let listener = TcpListener::bind((address, 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(serve(listener, acceptor(installation), Arc::clone(&logs)));
+        let nodes = Api::<Node>::all(hub.client());
+        let node = json!({"metadata": {"name": NODE}});
+        let node: Node = serde_json::from_value(node).expect("a node");
+        nodes
+            .create(&PostParams::default(), &node)
+            .await
+            .expect("a node");
+        let status = json!({"status": {
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        }});
+        let (how, status) = (PatchParams::default(), Patch::Merge(status));
+        let patched = nodes.patch_status(NODE, &how, &status).await;
+        patched.expect("a node");
+        Ok(Self { hub, address, logs })
+    }
+
+    /// A pod that stands for the process with this admin address; `container` is what its only container has beside its name and image.
+    pub(crate) async fn add(&self, name: &str, component: &str, admin: &str, container: Value) {
+        let listener = TcpListener::bind((self.address, 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        tokio::spawn(forward(listener, admin.parse().expect("an address")));
+        let mut spec = json!({
+            "name": component,
+            "image": format!("causeway/causeway-{component}:1"),
+            "ports": [{"name": "admin", "containerPort": port}],
+            // As the namespace demands it.
+            "securityContext": {
+                "allowPrivilegeEscalation": false, "runAsNonRoot": true,
+                "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        });
+        let (fields, more) = (spec.as_object_mut(), container.as_object());
+        fields.expect("a map").extend(more.expect("a map").clone());
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": NAMESPACE, "labels": {
+                "app.kubernetes.io/name": "causeway", "app.kubernetes.io/component": component,
+            }},
+            "spec": {"nodeName": NODE, "containers": [spec]},
+        }))
+        .expect("a pod");
+        let pods = Api::<Pod>::namespaced(self.hub.client(), NAMESPACE);
+        pods.create(&PostParams::default(), &pod)
+            .await
+            .expect("a pod");
+        let terminated =
+            json!({"exitCode": 137, "reason": "Error", "containerID": "containerd://0"});
+        let status = json!({"status": {
+            "phase": "Running", "podIP": self.address, "podIPs": [{"ip": self.address}],
+            "containerStatuses": [{
+                "name": component, "ready": true, "restartCount": 1,
+                "image": format!("causeway/causeway-{component}:1"), "imageID": "sha256:0",
+                "state": {"running": {}}, "lastState": {"terminated": terminated},
+            }],
+        }});
+        let (how, status) = (PatchParams::default(), Patch::Merge(status));
+        let patched = pods.patch_status(name, &how, &status).await;
+        patched.expect("a pod");
+    }
+
+    /// What the container of a pod logged; `previous` is of the one before.
+    pub(crate) fn log(&self, pod: &str, component: &str, previous: bool, text: &str) {
+        let key = key(pod, component, previous);
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.insert(key, text.to_owned());
+    }
+}
+
+fn key(pod: &str, container: &str, previous: bool) -> String {
+    let previous = if previous { "?previous" } else { "" };
+    format!("{pod}/{container}{previous}")
+}
+
+/// As kubelets serve: TLS, with a certificate that API servers do not verify unless they have an authority for it.
+fn acceptor(installation: &Installation) -> TlsAcceptor {
+    let credentials = installation.certificate(DAY);
+    let chain = CertificateDer::pem_slice_iter(credentials.certificate.as_bytes());
+    let chain = chain.collect::<Result<Vec<_>, _>>().expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(credentials.key.as_bytes()).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("TLS")
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .expect("a certificate that fits its key");
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn serve(listener: TcpListener, tls: TlsAcceptor, logs: Logs) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let (tls, logs) = (tls.clone(), Arc::clone(&logs));
+        // A connection that breaks is the API server's to make again.
+        tokio::spawn(async move { answer(stream, tls, &logs).await.ok() });
+    }
+}
+
+async fn answer(stream: TcpStream, tls: TlsAcceptor, logs: &Logs) -> std::io::Result<()> {
+    let mut stream = tls.accept(stream).await?;
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        request.push(stream.read_u8().await?);
+    }
+    let request = String::from_utf8_lossy(&request).into_owned();
+    let target = request.split(' ').nth(1).unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    // /containerLogs/NAMESPACE/POD/CONTAINER
+    let mut parts = path.split('/').skip(3);
+    let (pod, container) = (parts.next(), parts.next());
+    let key = key(
+        pod.unwrap_or_default(),
+        container.unwrap_or_default(),
+        query.contains("previous=true"),
+    );
+    let log = {
+        let logs = logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.get(&key).cloned()
+    };
+    let (status, text) = match log {
+        Some(log) => ("200 OK", log),
+        None => ("404 Not Found", format!("no log {key}\n")),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        text.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(text.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+async fn forward(listener: TcpListener, to: SocketAddr) {
+    while let Ok((mut from, _)) = listener.accept().await {
+        tokio::spawn(async move {
+            let mut to = TcpStream::connect(to).await?;
+            tokio::io::copy_bidirectional(&mut from, &mut to).await
+        });
+    }
+}
