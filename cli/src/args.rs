@@ -8,6 +8,7 @@ mod dns;
 mod examples;
 mod install;
 mod moving;
+mod top;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -35,6 +36,8 @@ pub(crate) use self::install::{
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
 pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
+use self::top::TOP_EXAMPLES;
+pub(crate) use self::top::{SortBy, TopArgs};
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -105,6 +108,9 @@ pub(crate) enum Command {
     /// Show members, services and exports, and their problems
     #[command(after_help = STATUS_EXAMPLES)]
     Status(StatusArgs),
+    /// Show which members and services change most, and how long changes take
+    #[command(after_help = TOP_EXAMPLES)]
+    Top(TopArgs),
     /// Explain where each endpoint of a service is, or why it is missing
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
@@ -551,6 +557,12 @@ mod tests {
             ("kubectl-mcs status -o xml", ErrorKind::InvalidValue),
             ("kubectl-mcs status --color red", ErrorKind::InvalidValue),
             ("kubectl-mcs status -w --wait", ErrorKind::ArgumentConflict),
+            ("kubectl-mcs top --sort-by age", ErrorKind::InvalidValue),
+            ("kubectl-mcs top --interval 0s", ErrorKind::ValueValidation),
+            (
+                "kubectl-mcs top --admin-url http://",
+                ErrorKind::ValueValidation,
+            ),
             (
                 "kubectl-mcs bug-report --tail -1",
                 ErrorKind::UnknownArgument,

@@ -17,6 +17,7 @@ use crate::member::MemberError;
 use crate::objects::ObjectError;
 use crate::snapshot::gather::GatherError;
 use crate::status::StatusError;
+use crate::top::TopError;
 use crate::uninstall::UninstallError;
 use crate::unjoin::UnjoinError;
 use crate::version::VersionError;
@@ -58,6 +59,8 @@ pub(crate) enum Failure {
     #[error(transparent)]
     ConfirmDeletions(#[from] ConfirmDeletionsError),
     #[error(transparent)]
+    Top(#[from] TopError),
+    #[error(transparent)]
     Version(#[from] VersionError),
     #[error("cannot start: {0}")]
     Runtime(std::io::Error),
@@ -84,11 +87,13 @@ impl Failure {
             )
             | Self::Check(CheckError::Request(error))
             | Self::BugReport(BugReportError::Request(error))
+            | Self::Top(TopError::Request(error))
             | Self::Version(VersionError::Request(error)) => request(error),
             Self::Status(_)
             | Self::Explain(_)
             | Self::Check(_)
             | Self::BugReport(_)
+            | Self::Top(_)
             | Self::Version(_) => PROBLEM,
             Self::Runtime(_) | Self::Cryptography => NO_ANSWER,
         }
@@ -326,6 +331,7 @@ mod tests {
                 ConfirmDeletionsError::from(HubError::from(cause())).into(),
                 VersionError::from(cause()).into(),
                 BugReportError::from(cause()).into(),
+                TopError::from(cause()).into(),
             ];
             for end in ends {
                 assert_eq!(end.code(), code, "{end:?}");

@@ -36,6 +36,7 @@ mod screen;
 mod snapshot;
 mod status;
 mod table;
+mod top;
 mod uninstall;
 mod unjoin;
 mod version;
@@ -91,6 +92,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Join(args) => join::run(&line.hub, args).await?,
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
+            Command::Top(args) => top::run(&line.hub, args).await?,
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
             Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),

@@ -211,13 +211,7 @@ impl Held {
         &'a self,
         service: &'a str,
     ) -> impl Iterator<Item = &'a EndpointSlice> {
-        self.slices_of(service).filter(|slice| {
-            let value = |all: &'a BTreeMap<String, String>| {
-                move |name: &str| all.get(name).map(String::as_str)
-            };
-            let by = imported_by(value(slice.labels()), value(slice.annotations()));
-            by.is_none()
-        })
+        self.slices_of(service).filter(|slice| is_source(slice))
     }
 }
 
@@ -239,6 +233,14 @@ pub(crate) fn is_ready(endpoint: &Endpoint) -> bool {
 pub(crate) fn has(slice: &EndpointSlice, endpoint: &Endpoint) -> bool {
     let mut all = slice.endpoints.iter();
     all.any(|one| one.addresses == endpoint.addresses)
+}
+
+/// Whether the slice is of its cluster's own endpoints: no multi-cluster controller imported it.
+pub(crate) fn is_source(slice: &EndpointSlice) -> bool {
+    fn value<'a>(all: &'a BTreeMap<String, String>) -> impl Fn(&str) -> Option<&'a str> {
+        move |name| all.get(name).map(String::as_str)
+    }
+    imported_by(value(slice.labels()), value(slice.annotations())).is_none()
 }
 
 /// Whether the slice is managed as copies are.

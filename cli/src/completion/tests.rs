@@ -97,6 +97,11 @@ fn flags_are_those_that_may_be_given_now() {
         ("drain a --undo --", "--timeout", "--wait --undo"),
         ("adopt foo --", "--dry-run", "--all"),
         ("status -A -w --", "--color --output", "--wait --watch"),
+        (
+            "top --admin-url a --",
+            "--admin-url --sort-by --interval",
+            "--wait",
+        ),
         ("bug-report -o a --", "--tail --lease", "--output-file"),
         ("diff -f a --", "--filename", "--wait"),
     ] {
@@ -133,6 +138,7 @@ fn a_value_is_completed_beside_its_flag_and_behind_an_equals_sign() {
         ("status --output=", "json yaml"),
         ("status -A -o=j", "json"),
         ("status --color ", "auto always never"),
+        ("top --sort-by ", "changes writes endpoints lag name"),
         ("status -Ao ", "json yaml"),
         ("status -oyaml -A --wai", "--wait"),
         ("install --dry-run=", "client server"),

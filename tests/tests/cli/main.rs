@@ -23,6 +23,7 @@ mod pods;
 mod problems;
 mod status;
 mod terminal;
+mod top;
 mod transcripts;
 mod watching;
 

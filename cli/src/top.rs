@@ -1,0 +1,128 @@
+//! `kubectl mcs top`: which members and services keep causeway busy, and how long changes take.
+//!
+//! Services are seen in watches of the members, for as long as the command measures: no metric names them, for their number has no bound.
+//! The rest is in the metrics of the controller that leads. `docs/decisions/0029` says why.
+
+mod activity;
+mod metrics;
+mod report;
+mod scrape;
+mod text;
+mod watches;
+
+use std::collections::BTreeSet;
+
+use causeway::api::{Cluster, MultiClusterService};
+use causeway::domain::ServiceKey;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt as _};
+
+use self::report::Report;
+use self::scrape::Controller;
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::{HubArgs, TopArgs};
+use crate::hub::DEFINE;
+use crate::output::{self, OutputError};
+use crate::screen::Screen;
+use crate::status::members::{self, Wanted};
+
+/// Nothing could be measured.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TopError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("the hub serves no Cluster; install the CRD: {DEFINE}")]
+    NoApi,
+    #[error("nothing can be measured: {0}")]
+    Nothing(String),
+}
+
+/// Measures, and shows what it measured.
+pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<(), TopError> {
+    let hub = ApiServer::hub(hub).await?;
+    let clusters = clusters(&hub).await?;
+    let insecure = args.insecure.allow_insecure_members;
+    let mut notes = Vec::new();
+    let (known, uid, controller) = tokio::join!(
+        known(&hub, &clusters, insecure),
+        hub.uid(),
+        Controller::find(&hub, args)
+    );
+    let controller = controller
+        .map_err(|error| notes.push(error.to_string()))
+        .ok();
+    let watches = match &uid {
+        Ok(_) => watches::start(&hub, &clusters, insecure).await,
+        Err(error) => {
+            notes.push(format!(
+                "what is written into members is not known: {error}"
+            ));
+            watches::Watches::default()
+        }
+    };
+    notes.extend(watches.notes());
+    if watches.is_empty() && controller.is_none() {
+        return Err(TopError::Nothing(notes.join("; ")));
+    }
+    let begun = std::time::Instant::now();
+    let (activity, broken) = watches
+        .observe(&uid.unwrap_or_default(), args.interval)
+        .await;
+    let seconds = begun.elapsed().as_secs_f64();
+    notes.extend(broken);
+    let rates = match controller {
+        Some(controller) => {
+            let rates = controller.rates(&hub, Timestamp::now()).await;
+            rates.map_err(|error| notes.push(error.to_string())).ok()
+        }
+        None => None,
+    };
+    let namespace = (!args.all_namespaces).then_some(hub.config.default_namespace.as_str());
+    let names: Vec<_> = clusters.iter().map(Cluster::name_any).collect();
+    let mut report = Report::new(&names, &activity, rates, seconds);
+    report.keep(&known, namespace);
+    report.sort(args.sort_by);
+    report.notes = notes;
+    let screen = Screen::stdout(args.color.color);
+    Ok(output::report(&report, args.output.format, || {
+        text::render(&report, screen)
+    })?)
+}
+
+async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, TopError> {
+    let api: Api<Cluster> = Api::all(hub.client.clone());
+    match hub.request(api.list(&ListParams::default())).await {
+        Ok(list) => Ok(list.items),
+        Err(RequestError::NotFound { .. }) => Err(TopError::NoApi),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The services that have a MultiClusterService or a ServiceExport, as far as they can be read: changes of others are nobody's business here.
+async fn known(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> BTreeSet<ServiceKey> {
+    let services: Api<MultiClusterService> = Api::all(hub.client.clone());
+    let all = ListParams::default();
+    let wanted = Wanted {
+        namespace: None,
+        name: None,
+        allow_insecure: insecure,
+    };
+    let (services, readings) = tokio::join!(
+        hub.request(services.list_metadata(&all)),
+        members::read(hub, clusters, &wanted)
+    );
+    let services = services.map(|list| list.items).unwrap_or_default();
+    let key = |namespace: Option<String>, name: String| {
+        ServiceKey::new(namespace.unwrap_or_default().as_str(), name.as_str())
+    };
+    let services = services
+        .iter()
+        .map(|one| key(one.namespace(), one.name_any()));
+    let held = readings.values().flatten();
+    let exports = held.flat_map(|held| &held.exports);
+    let exports = exports.map(|one| key(one.namespace(), one.name_any()));
+    services.chain(exports).collect()
+}

@@ -1,0 +1,180 @@
+//! What was measured, as rates; also the form that programs read, so names of fields stay as they are. Pure.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use causeway::domain::ServiceKey;
+use serde::Serialize;
+
+use super::activity::{Activity, Counts};
+use super::scrape::{ControllerRates, MemberRates};
+use crate::args::SortBy;
+
+/// What was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Report {
+    /// For how long.
+    pub seconds: f64,
+    /// The controller that leads; absent where its metrics are not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerRates>,
+    pub members: Vec<MemberReport>,
+    /// The services that changed, or were written.
+    pub services: Vec<ServiceReport>,
+    /// What could not be measured, and what to type.
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    counts: BTreeMap<(String, ServiceKey), Counts>,
+}
+
+/// A member.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct MemberReport {
+    pub name: String,
+    /// synced, syncing or unreachable; empty where the metrics are not read.
+    pub state: String,
+    #[serde(flatten)]
+    pub rates: Rates,
+    /// Absent where the metrics are not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_writes_per_second: Option<f64>,
+    /// How long ago its last event was received; absent where the metrics are not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silent_seconds: Option<f64>,
+}
+
+/// A service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServiceReport {
+    pub namespace: String,
+    pub name: String,
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// How much happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Rates {
+    /// Changes of the EndpointSlices of providers.
+    pub changes_per_second: f64,
+    /// Copies written; of a member all writes, where the metrics are read.
+    pub writes_per_second: f64,
+    /// Endpoints in these copies.
+    pub endpoints_per_second: f64,
+    /// The longest time from a change in its provider until its copy was in a consumer; absent where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_seconds: Option<f64>,
+}
+
+impl Rates {
+    fn new(counts: &Counts, seconds: f64) -> Self {
+        let rate = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from) / seconds;
+        Self {
+            changes_per_second: rate(counts.changes),
+            writes_per_second: rate(counts.writes),
+            endpoints_per_second: rate(counts.endpoints),
+            lag_seconds: counts.lag.as_ref().map(Duration::as_secs_f64),
+        }
+    }
+}
+
+impl Report {
+    /// The report of what was seen in so many seconds in these members.
+    pub(super) fn new(
+        members: &[String],
+        activity: &Activity,
+        controller: Option<ControllerRates>,
+        seconds: f64,
+    ) -> Self {
+        let counts = activity.counts();
+        let counts =
+            counts.map(|(member, key, counts)| ((member.to_owned(), key.clone()), *counts));
+        let members = members.iter().map(|name| MemberReport {
+            name: name.clone(),
+            ..MemberReport::default()
+        });
+        Self {
+            seconds,
+            controller,
+            members: members.collect(),
+            counts: counts.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds up what was counted: of known services, and those that have copies. Services of another namespace than this are not shown; in members they
+    /// count.
+    pub(super) fn keep(&mut self, known: &BTreeSet<ServiceKey>, namespace: Option<&str>) {
+        let written = self.counts.iter().filter(|(_, counts)| counts.writes > 0);
+        let written: BTreeSet<_> = written.map(|((_, key), _)| key.clone()).collect();
+        self.counts
+            .retain(|(_, key), _| known.contains(key) || written.contains(key));
+        let mut of_members: BTreeMap<&str, Counts> = BTreeMap::new();
+        let mut of_services: BTreeMap<&ServiceKey, Counts> = BTreeMap::new();
+        for ((member, key), counts) in &self.counts {
+            of_members.entry(member).or_default().add(counts);
+            of_services.entry(key).or_default().add(counts);
+        }
+        let is_shown =
+            |key: &ServiceKey| namespace.is_none_or(|one| key.namespace.to_string() == one);
+        let services = of_services.into_iter().filter(|(key, _)| is_shown(key));
+        let services = services.map(|(key, counts)| ServiceReport {
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+            rates: Rates::new(&counts, self.seconds),
+        });
+        self.services = services.collect();
+        let metrics = self
+            .controller
+            .as_ref()
+            .map(|controller| &controller.members);
+        for member in &mut self.members {
+            let counts = of_members.get(member.name.as_str()).copied();
+            member.rates = Rates::new(&counts.unwrap_or_default(), self.seconds);
+            if let Some(rates) = metrics.and_then(|members| members.get(&member.name)) {
+                member.take(rates);
+            }
+        }
+    }
+
+    /// Sorts members and services, the most first; those that are equal by their names.
+    pub(super) fn sort(&mut self, by: SortBy) {
+        self.members
+            .sort_by(|a, b| (order(&a.rates, by), &a.name).cmp(&(order(&b.rates, by), &b.name)));
+        self.services.sort_by(|a, b| {
+            let (a, b) = (
+                (&a.rates, &a.namespace, &a.name),
+                (&b.rates, &b.namespace, &b.name),
+            );
+            (order(a.0, by), a.1, a.2).cmp(&(order(b.0, by), b.1, b.2))
+        });
+    }
+}
+
+impl MemberReport {
+    fn take(&mut self, rates: &MemberRates) {
+        self.state.clone_from(&rates.state);
+        self.rates.writes_per_second = rates.writes_per_second;
+        self.failed_writes_per_second = Some(rates.failed_writes_per_second);
+        self.silent_seconds = rates.silent_seconds;
+    }
+}
+
+/// The most first, in millionths.
+fn order(rates: &Rates, by: SortBy) -> Reverse<u64> {
+    let value = match by {
+        SortBy::Changes => rates.changes_per_second,
+        SortBy::Writes => rates.writes_per_second,
+        SortBy::Endpoints => rates.endpoints_per_second,
+        SortBy::Lag => rates.lag_seconds.unwrap_or_default(),
+        SortBy::Name => 0.0,
+    };
+    Reverse((value * 1e6) as u64)
+}
+
+#[cfg(test)]
+pub(super) mod tests;

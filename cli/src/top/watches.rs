@@ -1,0 +1,98 @@
+//! Watches of the EndpointSlices of all members, for as long as is measured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use causeway::api::Cluster;
+use futures::stream::{BoxStream, StreamExt as _, select_all};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use tokio::time::{Instant, interval_at, sleep_until};
+
+use super::activity::Activity;
+use crate::api_server::{ApiServer, RequestError};
+use crate::connectivity::{self, ConnectError};
+use crate::progress::Progress;
+
+type Events = BoxStream<'static, kube::Result<WatchEvent<EndpointSlice>>>;
+
+/// The watches that began, and why others did not, by member.
+#[derive(Default)]
+pub(super) struct Watches(BTreeMap<String, Result<Events, ConnectError>>);
+
+/// Begins to watch all members at once, from now on: nothing is listed but one slice, for its list's version.
+pub(super) async fn start(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> Watches {
+    Watches(connectivity::read_each(hub, clusters.iter(), insecure, watch).await)
+}
+
+async fn watch(member: ApiServer) -> Result<Events, RequestError> {
+    let slices: Api<EndpointSlice> = Api::all(member.client.clone());
+    let one = ListParams::default().limit(1);
+    let list = member.request(slices.list(&one)).await?;
+    let version = list.metadata.resource_version.unwrap_or_default();
+    let parameters = WatchParams::default();
+    let events = member.request(slices.watch(&parameters, &version)).await?;
+    Ok(events.boxed())
+}
+
+impl Watches {
+    /// Whether no member is watched.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.values().all(Result::is_err)
+    }
+
+    /// The members that are not watched, a line for each cause.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut causes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (name, watch) in &self.0 {
+            if let Err(why) = watch {
+                causes.entry(why.to_string()).or_default().push(name);
+            }
+        }
+        let causes = causes.into_iter();
+        causes
+            .map(|(why, names)| format!("{} not watched: {why}", names.join(", ")))
+            .collect()
+    }
+
+    /// What happens in the members for so long, and the members whose watch broke meanwhile.
+    pub(super) async fn observe(self, hub: &str, interval: Duration) -> (Activity, Vec<String>) {
+        let until = Instant::now() + interval;
+        let second = Duration::from_secs(1);
+        let seconds = usize::try_from(interval.as_secs()).unwrap_or(usize::MAX);
+        let mut progress = Progress::new("measuring, seconds", seconds);
+        let mut ticks = interval_at(Instant::now() + second, second);
+        let begun = self.0.into_iter();
+        let events = begun.filter_map(|(name, events)| Some((name, events.ok()?)));
+        let events = events.map(|(name, events)| {
+            let end = futures::stream::iter([None]);
+            let events = events.map(Some).chain(end);
+            events.map(move |event| (name.clone(), event)).boxed()
+        });
+        let mut events = select_all(events);
+        let mut activity = Activity::default();
+        let mut broken = Vec::new();
+        loop {
+            tokio::select! {
+                Some((name, event)) = events.next() => match event {
+                    Some(Ok(
+                        WatchEvent::Added(slice)
+                        | WatchEvent::Modified(slice)
+                        | WatchEvent::Deleted(slice),
+                    )) => activity.see(hub, &name, &slice, std::time::Instant::now()),
+                    Some(Ok(WatchEvent::Bookmark(_))) => {}
+                    Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => broken.push(name),
+                },
+                _ = ticks.tick() => progress.step(),
+                () = sleep_until(until) => break,
+            }
+        }
+        broken.sort();
+        broken.dedup();
+        let broken = broken.iter();
+        let broken =
+            broken.map(|name| format!("{name} was not watched to the end: its watch broke"));
+        (activity, broken.collect())
+    }
+}
