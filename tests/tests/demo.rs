@@ -21,6 +21,10 @@ fn the_demo_ends_with_demo_ok() {
     let (text, last) = last_lines(&output);
     assert!(output.status.success(), "{text}");
     assert_eq!(last, "demo: ok", "{text}");
+    assert!(
+        text.contains("make demo KEEP=1 leaves it running"),
+        "{text}"
+    );
 }
 
 #[test]

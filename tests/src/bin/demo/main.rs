@@ -33,10 +33,13 @@ async fn main() -> ExitCode {
     let reported = AssertUnwindSafe(story.tell(args.keep)).catch_unwind().await;
     let failure = match reported {
         Ok(Ok(())) => {
-            println!(
-                "\nAll of it took {} s.\ndemo: ok",
-                begun.elapsed().as_secs()
-            );
+            println!("\nAll of it took {} s.", begun.elapsed().as_secs());
+            if !args.keep {
+                println!(
+                    "To look at it yourself: make demo KEEP=1 leaves it running, and says what to type."
+                );
+            }
+            println!("demo: ok");
             return ExitCode::SUCCESS;
         }
         Ok(Err(error)) => format!("{error:#}"),

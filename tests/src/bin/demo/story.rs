@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use causeway_tests::kubelet::Kubelet;
-use causeway_tests::{Cluster, Fleet};
+use causeway_tests::{Cluster, Fleet, Running};
 
 use crate::shell::{Shell, show_command};
 use crate::stage::{self, CONSUMER, PROVIDER};
@@ -79,7 +79,7 @@ impl Story {
         self.removal(shell, consumer).await?;
         clusterset::play(self, shell, consumer).await?;
         if keep {
-            self.keep(shell, fleet).await?;
+            self.keep(shell, fleet, &causeway.controller).await?;
         }
         self.begin("Both processes end as they should");
         for (name, running) in [
@@ -201,7 +201,7 @@ impl Story {
         Ok(())
     }
 
-    async fn keep(&self, shell: &Shell, fleet: &Fleet) -> anyhow::Result<()> {
+    async fn keep(&self, shell: &Shell, fleet: &Fleet, controller: &Running) -> anyhow::Result<()> {
         self.begin("It is left running, for you");
         shell.run("kubectl apply -f tests/demo/mcs.yaml").await?;
         shell.run("kubectl mcs status foo --wait").await?;
@@ -211,9 +211,10 @@ impl Story {
         for line in shell.environment() {
             println!("  {line}");
         }
-        println!(
-            "  kubectl mcs status\n  kubectl --context {PROVIDER} scale deployment/foo --replicas=5"
-        );
+        for line in looks(controller) {
+            println!("  {line}");
+        }
+        println!("  kubectl --context {PROVIDER} scale deployment/foo --replicas=5");
         if let Some(curl) = curl(fleet.member(CONSUMER)) {
             println!("  {curl}");
         }
@@ -227,6 +228,18 @@ impl Story {
         );
         tokio::signal::ctrl_c().await.context("waiting for Ctrl-C")
     }
+}
+
+/// What shows how it is, each command with what it shows.
+fn looks(controller: &Running) -> [String; 4] {
+    let admin = format!("--admin-url http://{}", controller.admin());
+    [
+        "kubectl mcs status -A -w                              # what is so, and what changes"
+            .to_owned(),
+        "kubectl mcs explain foo                               # where each endpoint is".to_owned(),
+        format!("kubectl mcs top -A {admin}   # what is busy"),
+        format!("kubectl mcs bug-report {admin}   # all of it, for somebody else to look at"),
+    ]
 }
 
 /// The command that asks the service from the consumer, where there are packets.
