@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use auditable_serde::{DependencyKind, Source, VersionInfo};
+use serde::Deserialize;
 
 use crate::packages::{Package, Packages, PackagesError};
 use crate::roots;
@@ -33,6 +34,19 @@ causeway's programs hold what others wrote, under these licences. The numbers ar
 below. Where a licence leaves a choice, each of its texts is here.
 ";
 
+/// What others wrote of the page that kubectl-mcs embeds; `cli/ui/build.mjs` writes it beside the page.
+const PAGE: &str = "cli/ui/dist/licenses.json";
+
+/// A package of npm's that the page holds.
+#[derive(Deserialize)]
+struct PagePackage {
+    name: String,
+    version: String,
+    license: String,
+    source: String,
+    text: String,
+}
+
 /// Something that others wrote and a program holds.
 #[derive(Clone, Debug)]
 struct Work {
@@ -59,6 +73,14 @@ pub(crate) enum LicensesError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// What is to be read is not what was expected.
+    #[error("cannot read {path}: {source}")]
+    Json {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
     },
     /// There is no text.
     #[error("{name} is under {license}, and no text of that is to be had")]
@@ -93,6 +115,7 @@ pub(crate) fn document<'a>(
         )?);
     }
     works.push(Work::of_package(packages.named(roots::PACKAGE)?, &apache)?);
+    works.extend(page(&packages.workspace_root.join(PAGE))?);
     works.push(standard_library(rust, &apache));
     if let Some(library) = c_library {
         works.push(Work::of_c_library(library)?);
@@ -142,6 +165,22 @@ fn standard_library(rust: &Rust, apache: &str) -> Work {
         source: Some("https://github.com/rust-lang/rust".to_owned()),
         texts: vec![apache.to_owned()],
     }
+}
+
+/// The packages that a page holds.
+fn page(path: &Path) -> Result<Vec<Work>, LicensesError> {
+    let packages: Vec<PagePackage> =
+        serde_json::from_str(&read(path)?).map_err(|source| LicensesError::Json {
+            path: path.to_path_buf(),
+            source,
+        })?;
+    let works = packages.into_iter().map(|package| Work {
+        name: format!("{} {}", package.name, package.version),
+        license: package.license,
+        source: Some(package.source),
+        texts: vec![package.text],
+    });
+    Ok(works.collect())
 }
 
 /// Whether a file of this name holds a licence and no program.
@@ -222,6 +261,10 @@ mod tests {
     fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().expect("a directory");
         fs::write(directory.path().join("LICENSE"), "Apache\n").expect("a licence");
+        let page = directory.path().join(PAGE);
+        fs::create_dir_all(page.parent().expect("a directory")).expect("a directory");
+        let preact = r#"[{"name": "preact", "version": "11.0.0", "license": "MIT", "source": "https://preact.example", "text": "MIT of preact"}]"#;
+        fs::write(page, preact).expect("what the page holds");
         let packages = ["causeway-webhook", "itoa", "ring", "webpki-root-certs"];
         let packages = packages.map(|name| directory.path().join(name));
         for package in packages {
@@ -260,6 +303,10 @@ itoa 1.0.0
 webpki-root-certs 1.0.0
   CDLA-Permissive-2.0: 4
 
+preact 11.0.0
+  MIT: 5
+  https://preact.example
+
 Rust's standard library 1.95.0
   MIT OR Apache-2.0: 1
   https://github.com/rust-lang/rust
@@ -267,7 +314,8 @@ Rust's standard library 1.95.0
 {line}\n1\n\nApache\n
 {line}\n2\n\nMIT of itoa\n
 {line}\n3\n\nMIT of others\n
-{line}\n4\n\nCDLA\n"
+{line}\n4\n\nCDLA\n
+{line}\n5\n\nMIT of preact\n"
         );
         assert_eq!(text.expect("licences"), expected);
     }

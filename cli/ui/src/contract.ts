@@ -1,0 +1,176 @@
+/** What the server of `kubectl mcs ui` sends, as it sends it. Every string may come from a member: it is only ever shown as text. */
+
+export interface Server {
+  version: string;
+  /** The kubeconfig's context, or empty. */
+  context: string;
+  /** The URL of the hub. */
+  hub: string;
+  /** Where only one namespace is shown. */
+  namespace?: string;
+  /** Whether everything was read once. */
+  synced: boolean;
+  /** Whether the hub's watches stand. */
+  connected: boolean;
+  /** RFC 3339. */
+  disconnectedSince?: string;
+  disconnectedWhy?: string;
+  /** What is wrong with causeway itself. */
+  problem?: string;
+  remedy?: string;
+}
+
+export interface Condition {
+  type: string;
+  status: string;
+  reason: string;
+  message: string;
+  /** RFC 3339. */
+  since?: string;
+}
+
+/** Something that is wrong, and what to type. */
+export interface Problem {
+  reason: string;
+  message: string;
+  remedy?: string;
+}
+
+export interface Cluster {
+  name: string;
+  /** What the hub says: `Ready`, `NotReady`, `Pending` or `Deleting`. */
+  state: string;
+  reason: string;
+  message: string;
+  /** RFC 3339. */
+  since?: string;
+  region?: string;
+  zones: string[];
+  version: string;
+  apiEndpoint: string;
+  syncMode: string;
+  /** Whether nothing that it provides is used. */
+  drained: boolean;
+  /** Whether the watches of the program itself stand. */
+  connected: boolean;
+  /** RFC 3339; absent until it was tried. */
+  disconnectedSince?: string;
+  disconnectedWhy?: string;
+  conditions: Condition[];
+}
+
+export interface Provider {
+  cluster: string;
+  endpoints: number;
+  ready: number;
+  problem?: Problem;
+}
+
+export interface Consumer {
+  cluster: string;
+  /** Those of all providers that are in it. */
+  endpoints: number;
+  /** Those of them that are ready. */
+  ready: number;
+  /** Ready endpoints that should be in it and are not. */
+  missing: number;
+  /** Those that get traffic only when nearer ones fail. */
+  standby: number;
+  /** Which providers serve it, in words. */
+  serving?: string;
+  standbyFrom?: string;
+  problem?: Problem;
+}
+
+export interface Service {
+  /** `MultiClusterService/shop/foo` or `ServiceExport/shop/foo`. */
+  key: string;
+  kind: string;
+  namespace: string;
+  name: string;
+  /** `Ready`, `NotReady`, `Pending` or `Deleting`. */
+  state: string;
+  reason: string;
+  message: string;
+  /** The name by which clients reach it, or empty. */
+  address: string;
+  /** RFC 3339. */
+  created?: string;
+  ports: string[];
+  conditions: Condition[];
+  providers: Provider[];
+  consumers: Consumer[];
+  /** Of the service as a whole. */
+  problems: Problem[];
+}
+
+export interface Snapshot {
+  server: Server;
+  clusters: Cluster[];
+  services: Service[];
+}
+
+/** Whole new values, by name or key. */
+export interface Change {
+  server?: Server;
+  clusters?: Cluster[];
+  services?: Service[];
+  removedClusters?: string[];
+  removedServices?: string[];
+}
+
+/** As `kubectl mcs explain NAME -o json` prints it. */
+export interface Explanation {
+  namespace: string;
+  name: string;
+  ready: boolean;
+  diagnoses: Problem[];
+  exposures: Exposure[];
+}
+
+export interface Exposure {
+  /** `Native` or `ClusterSet`. */
+  exposure: string;
+  address: string;
+  diagnoses: Problem[];
+  consumers: ExposureConsumer[];
+  providers: ExposureProvider[];
+}
+
+export interface Tier {
+  tier: string;
+  clusters: string[];
+  ready: number;
+  endpoints: number;
+}
+
+export interface ExposureConsumer {
+  cluster: string;
+  servingFrom?: Tier[];
+  standby?: Tier[];
+  diagnoses: Problem[];
+}
+
+export interface ExposureProvider {
+  cluster: string;
+  diagnoses: Problem[];
+  endpoints: Endpoint[];
+}
+
+export interface Endpoint {
+  addresses: string[];
+  slice?: string;
+  node?: string;
+  zone?: string;
+  ready: boolean;
+  serving: boolean;
+  terminating: boolean;
+  consumers: EndpointConsumer[];
+}
+
+export interface EndpointConsumer extends Problem {
+  cluster: string;
+  /** `Present` or `Missing`. */
+  state: string;
+  slice?: string;
+}

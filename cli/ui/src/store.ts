@@ -1,0 +1,106 @@
+/** What the server has said so far, and whether it can still be reached. */
+import type { Change, Cluster, Server, Service, Snapshot } from "./contract";
+
+export interface State {
+  /** Absent until the first snapshot. */
+  server?: Server;
+  clusters: ReadonlyMap<string, Cluster>;
+  services: ReadonlyMap<string, Service>;
+  /** When the connection to the server was lost; absent while it is there. */
+  lostSince?: Date;
+}
+
+type Listener = (state: State, before: State) => void;
+
+/** How long to wait before a connection that the browser gave up is made again. */
+const AGAIN_MS = 1_000;
+
+export class Store {
+  state: State = { clusters: new Map(), services: new Map() };
+  private readonly listeners = new Set<Listener>();
+
+  /** Calls the listener with each new state; the result ends that. */
+  subscribe(listener: Listener): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Listens to the server, for as long as the page is open. */
+  connect(): void {
+    const handlers = {
+      snapshot: (data: unknown) => this.snapshot(data as Snapshot),
+      change: (data: unknown) => this.change(data as Change),
+    };
+    listen("api/events", handlers, (lost) => this.lost(lost));
+  }
+
+  private set(state: State): void {
+    const before = this.state;
+    this.state = state;
+    for (const listener of this.listeners) listener(state, before);
+  }
+
+  private snapshot({ server, clusters, services }: Snapshot): void {
+    const before = this.state;
+    this.set({
+      server,
+      clusters: new Map(clusters.map((one) => [one.name, unchanged(before.clusters.get(one.name), one)])),
+      services: new Map(services.map((one) => [one.key, unchanged(before.services.get(one.key), one)])),
+    });
+  }
+
+  private change(change: Change): void {
+    const clusters = new Map(this.state.clusters);
+    const services = new Map(this.state.services);
+    for (const one of change.clusters ?? []) clusters.set(one.name, one);
+    for (const one of change.services ?? []) services.set(one.key, one);
+    for (const name of change.removedClusters ?? []) clusters.delete(name);
+    for (const key of change.removedServices ?? []) services.delete(key);
+    this.set({ ...this.state, server: change.server ?? this.state.server, clusters, services });
+  }
+
+  private lost(lost: boolean): void {
+    const { lostSince, ...rest } = this.state;
+    if (lost === (lostSince !== undefined)) return;
+    this.set(lost ? { ...rest, lostSince: new Date() } : rest);
+  }
+}
+
+/** The value of before where the new one says the same: what did not change is not drawn again. */
+function unchanged<T>(before: T | undefined, now: T): T {
+  return before !== undefined && JSON.stringify(before) === JSON.stringify(now) ? before : now;
+}
+
+/**
+ * Listens to server-sent events at an address; the result ends that. The browser connects again by itself, unless the server
+ * answered with an error: then this does.
+ */
+export function listen(
+  url: string,
+  handlers: Record<string, (data: unknown) => void>,
+  onLost: (lost: boolean) => void = () => {},
+): () => void {
+  let source: EventSource;
+  let timer: number | undefined;
+  const open = (): void => {
+    source = new EventSource(url);
+    source.onopen = () => onLost(false);
+    source.onerror = () => {
+      onLost(true);
+      if (source.readyState === EventSource.CLOSED) timer = window.setTimeout(open, AGAIN_MS);
+    };
+    for (const [name, handle] of Object.entries(handlers)) {
+      source.addEventListener(name, (event) => {
+        const { data } = event as MessageEvent<string>;
+        handle(data ? JSON.parse(data) : undefined);
+      });
+    }
+  };
+  open();
+  return () => {
+    window.clearTimeout(timer);
+    source.close();
+  };
+}
+
+export const store = new Store();

@@ -1,0 +1,329 @@
+// What the page promises, a part each.
+import assert from "node:assert/strict";
+import { NARROW, WIDE, Watched } from "./browser.mjs";
+import * as data from "./data.mjs";
+
+/** Places of the page, and a text that is there once it is drawn. */
+const PLACES = [
+  ["map", "#/", "Overview"],
+  ["map-cluster", "#/?sel=cluster%2Fmember1", "Gives to"],
+  ["map-arc", "#/?sel=cluster%2Fmember4&to=cluster%2Fmember1", "From a provider"],
+  ["map-list", "#/?as=list", "Ready endpoints"],
+  ["map-filtered", "#/?q=nothing-of-the-name", "No service matches"],
+  ["table", "#/table", "Members"],
+  ["table-filtered", "#/table?ns=shop&state=not-ready&sort=-age", "1 service found"],
+  ["service", "#/shop/foo", "foo.shop.svc.clusterset.local"],
+  ["service-not-ready", "#/shop/cart", "ForeignService"],
+  ["service-tiers", "#/shop/checkout", "Serving from"],
+  ["service-gone", "#/shop/nothing", "Nothing exposes"],
+  ["cluster", "#/clusters/member3", "Conditions"],
+  ["cluster-unknown", "#/clusters/nobody", "No cluster is called"],
+  ["unknown", "#/a/b/c/d", "no such view"],
+];
+
+async function shown(browser, fixture, options, visit) {
+  const watched = await Watched.open(browser, fixture.url, options);
+  await visit(watched);
+  watched.assertClean("a page without an error");
+  await watched.close();
+}
+
+export async function every_view_dark_and_light_wide_and_narrow_without_a_violation(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [size, viewport] of [["wide", WIDE], ["narrow", NARROW]]) {
+      await shown(browser, fixture, { colorScheme, viewport }, async (watched) => {
+        for (const [name, hash, text] of PLACES) {
+          await watched.go(hash);
+          await watched.says(text);
+          await watched.assertFits(`${name}, ${size}`);
+          // Colours do not change with the width.
+          if (size === "wide" || colorScheme === "light") await watched.axe(`${name}, ${colorScheme}, ${size}`);
+          await watched.picture(`${name}-${colorScheme}-${size}`);
+        }
+      });
+    }
+  }
+}
+
+export async function nothing_there_says_what_to_do(browser, fixture) {
+  fixture.state = data.nothing();
+  await fixture.start();
+  for (const colorScheme of ["light", "dark"]) {
+    await shown(browser, fixture, { colorScheme }, async (watched) => {
+      for (const [name, hash] of [["map", "#/"], ["table", "#/table"]]) {
+        await watched.go(hash);
+        await watched.says("kubectl mcs join NAME");
+        await watched.axe(`empty ${name}, ${colorScheme}`);
+        await watched.picture(`empty-${name}-${colorScheme}`);
+      }
+      fixture.reset({ ...data.nothing(), clusters: data.small().clusters });
+      await watched.go("#/");
+      await watched.says("No service is exposed");
+      await watched.picture(`empty-services-${colorScheme}`);
+      fixture.reset(data.nothing());
+    });
+  }
+}
+
+export async function what_is_lost_is_said_and_what_is_back_too(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    await watched.go("#/table");
+    await watched.says("shop/foo");
+    const [member1, member2] = fixture.state.clusters;
+    fixture.change({ clusters: [data.disconnected(member1)] });
+    await watched.says("is disconnected since");
+    await watched.axe("a cluster is disconnected");
+    await watched.picture("banner-cluster-light-wide");
+    await watched.page.waitForFunction(() => document.querySelector("[role=status]")?.textContent.includes("cluster member1: disconnected"));
+    fixture.change({ clusters: [data.disconnected(member2)] });
+    await watched.says("2 clusters are disconnected");
+    fixture.change({ clusters: [member1, member2] });
+    await watched.saysNoMore("disconnected");
+    watched.expected = /net::ERR_/;
+    await fixture.stop();
+    await watched.says("Connection to kubectl mcs ui lost since");
+    await watched.axe("the server is lost");
+    await watched.picture("banner-server-light-wide");
+    fixture.state = { ...data.small(), services: data.small().services.slice(0, 2) };
+    await fixture.start();
+    await watched.saysNoMore("Connection to kubectl mcs ui lost");
+    await watched.saysNoMore("data/kafka");
+  });
+}
+
+export async function a_service_is_followed_until_it_is_gone_and_back(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    await watched.go("#/shop/foo");
+    await watched.says("Every ready endpoint is in every consumer");
+    const [foo] = fixture.state.services;
+    const more = data.service("shop", "foo", [["member1", 5]], ["member2", "member3"]);
+    const painted = await watched.whenPainted("main", "5 of 5 ready");
+    const sent = fixture.explain("shop/foo", data.explanation(more));
+    console.log(`  from an event of a service to the changed page: ${(await painted.at()) - sent} ms`);
+    fixture.explain("shop/foo", undefined);
+    fixture.change({ removedServices: fixture.state.services.filter((one) => one.name === "foo").map((one) => one.key) });
+    await watched.says("Nothing exposes shop/foo");
+    fixture.change({ services: [foo] });
+    fixture.explain("shop/foo", data.explanation(foo));
+    await watched.says("Every ready endpoint is in every consumer");
+  });
+}
+
+export async function commands_are_copied_without_the_words_around_them(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  const options = { permissions: ["clipboard-read", "clipboard-write"] };
+  await shown(browser, fixture, options, async (watched) => {
+    await watched.go("#/shop/cart");
+    await watched.says("ForeignService");
+    const copies = watched.page.getByRole("button", { name: /^Copy command/ });
+    assert.equal(await copies.count(), 2);
+    const copied = [];
+    for (const at of [0, 1]) {
+      await copies.nth(at).click();
+      copied.push(await watched.page.evaluate(() => navigator.clipboard.readText()));
+    }
+    assert.deepEqual(copied, ["kubectl -n shop edit service cart", "kubectl -n shop delete service cart"]);
+    await watched.says("Copied");
+  });
+}
+
+/** What can be used in the view, by a name. */
+function usable() {
+  const all = document.querySelectorAll("a[href], button, input, select, [tabindex='0']");
+  const name = (one, at) => {
+    one.dataset.tour = `${at}`;
+    return one.dataset.tour;
+  };
+  return [...all].filter((one) => one.checkVisibility()).map(name);
+}
+
+export async function the_keyboard_alone_reaches_everything(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    const { page } = watched;
+    for (const [name, hash, text] of PLACES) {
+      await watched.go(hash);
+      await watched.says(text);
+      const left = new Set(await page.evaluate(usable));
+      const count = left.size;
+      await page.evaluate(() => document.activeElement?.blur());
+      for (let at = 0; at < count + 5 && left.size > 0; at += 1) {
+        await page.keyboard.press("Tab");
+        left.delete(await page.evaluate(() => document.activeElement?.dataset.tour));
+      }
+      const missed = await page.evaluate((all) => all.map((one) => document.querySelector(`[data-tour="${one}"]`)?.outerHTML), [...left]);
+      assert.deepEqual(missed, [], `${name}: not reached by Tab`);
+    }
+    await watched.go("#/");
+    await page.getByRole("button", { name: /^Cluster member1/ }).focus();
+    await page.keyboard.press("Enter");
+    await watched.says("Gives to");
+    const before = await page.evaluate(() => document.querySelector(".plane").style.transform);
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("+");
+    assert.notEqual(await page.evaluate(() => document.querySelector(".plane").style.transform), before);
+    await page.keyboard.press("0");
+    assert.equal(await page.evaluate(() => document.querySelector(".plane").style.transform), before);
+    await page.keyboard.press("Escape");
+    await watched.says("Overview");
+    await page.getByRole("button", { name: /^Cluster member1/ }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("region", { name: "Details" }).getByRole("link", { name: "member1" }).focus();
+    await page.keyboard.press("Enter");
+    await watched.says("Conditions");
+    assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
+  });
+}
+
+export async function places_can_be_shared_and_filters_are_part_of_them(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, {}, async (watched) => {
+    const { page } = watched;
+    await watched.go("#/table");
+    await page.getByRole("searchbox").fill("Kafka");
+    await watched.says("1 service found");
+    await page.getByRole("link", { name: "Map" }).click();
+    await watched.says("1 service found");
+    await page.getByLabel("Namespace").selectOption("data");
+    const url = page.url();
+    assert.match(url, /#\/\?q=Kafka&ns=data$/);
+    const other = await Watched.open(browser, url);
+    await other.says("1 service found");
+    await other.close();
+    await page.getByRole("button", { name: "Clear" }).first().click();
+    assert.match(page.url(), /#\/$/);
+  });
+}
+
+export async function dark_and_light_can_be_chosen_and_motion_left_out(browser, fixture) {
+  fixture.state = data.small();
+  await fixture.start();
+  await shown(browser, fixture, { colorScheme: "light", reducedMotion: "reduce" }, async (watched) => {
+    const { page } = watched;
+    const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const light = await ground();
+    await page.getByLabel("Colours").selectOption("dark");
+    assert.notEqual(await ground(), light);
+    await page.reload();
+    await watched.says("Overview");
+    assert.notEqual(await ground(), light);
+    await page.getByLabel("Colours").selectOption("light");
+    assert.equal(await ground(), light);
+    await watched.go("#/table");
+    await watched.says("data/kafka");
+    fixture.change({ services: fixture.state.services.map((one) => ({ ...one, ports: ["https 443"], reason: "Changed" })) });
+    await watched.says("Changed");
+    assert.equal(await page.evaluate(() => document.getAnimations().length), 0);
+  });
+}
+
+export async function hostile_names_are_text(browser, fixture) {
+  fixture.state = data.hostile();
+  await fixture.start();
+  const { clusters, services } = fixture.state;
+  const [service] = services;
+  const places = [
+    "#/", "#/?as=list", "#/table", `#/?sel=${encodeURIComponent(`cluster/${clusters[0].name}`)}`,
+    `#/${encodeURIComponent(service.namespace)}/${encodeURIComponent(service.name)}`,
+    `#/${encodeURIComponent(services[1].namespace)}/${encodeURIComponent(services[1].name)}`,
+    `#/clusters/${encodeURIComponent(clusters.at(-1).name)}`,
+    `#/clusters/${encodeURIComponent(data.HOSTILE)}`,
+    `#/?q=${encodeURIComponent(data.HOSTILE)}&ns=${encodeURIComponent(data.HOSTILE)}&sel=${encodeURIComponent(data.HOSTILE)}&open=%25E0%25A4%25A&sort=constructor`,
+  ];
+  for (const viewport of [WIDE, NARROW]) {
+    await shown(browser, fixture, { viewport }, async (watched) => {
+      for (const hash of places) {
+        await watched.go(hash);
+        await watched.says("<img src=x onerror");
+        const made = await watched.page.evaluate(
+          () => document.querySelectorAll("img, iframe, form, object, body script, [onerror], [style*=url], a[href]:not([href^='#'])").length,
+        );
+        assert.equal(made, 0, `elements that nobody wrote, at ${hash}`);
+        await watched.assertFits(hash);
+        if (viewport === WIDE) await watched.axe(`hostile names, ${hash}`);
+      }
+      await watched.go(places[4]);
+      await watched.says("<img src=x onerror");
+      await watched.picture(`hostile-${viewport.width}`);
+    });
+  }
+}
+
+/** The frames that were drawn while something happened. */
+async function frames(page, during) {
+  await page.evaluate(() => {
+    window.frames_ = [];
+    const next = (now) => {
+      window.frames_.push(now);
+      window.frame = requestAnimationFrame(next);
+    };
+    window.frame = requestAnimationFrame(next);
+  });
+  await during();
+  const times = await page.evaluate(() => {
+    cancelAnimationFrame(window.frame);
+    return window.frames_;
+  });
+  const gaps = times.slice(1).map((one, at) => one - times[at]).sort((a, b) => a - b);
+  const rate = (1_000 * gaps.length) / gaps.reduce((sum, one) => sum + one, 0);
+  return `${rate.toFixed(0)} frames a second, 95 of 100 within ${gaps[Math.floor(gaps.length * 0.95)].toFixed(0)} ms`;
+}
+
+async function dragged(page) {
+  const { x, y, width, height } = await page.locator(".frame").boundingBox();
+  await page.mouse.move(x + width * 0.5, y + 12);
+  await page.mouse.down();
+  for (let step = 0; step <= 120; step += 1) {
+    const angle = (step / 120) * 4 * Math.PI;
+    await page.mouse.move(x + width * (0.5 + 0.2 * Math.sin(angle)), y + 12 + height * 0.25 * (1 - Math.cos(angle)));
+  }
+  await page.mouse.up();
+}
+
+export async function a_hundred_clusters_and_a_thousand_services_stay_fluid(browser, fixture) {
+  fixture.state = data.large();
+  await fixture.start();
+  for (const colorScheme of ["light", "dark"]) {
+    await shown(browser, fixture, { colorScheme }, async (watched) => {
+      const { page } = watched;
+      for (const [name, hash] of [["regions", "#/"], ["opened", "#/?open=eu-west"], ["clusters", "#/?group=clusters"]]) {
+        await watched.go(hash);
+        await watched.says("1,000");
+        await watched.picture(`large-${name}-${colorScheme}`);
+        if (colorScheme === "dark") continue;
+        await watched.axe(`large map, ${name}`);
+        const rate = await frames(page, () => dragged(page));
+        await page.mouse.move(2, 2);
+        console.log(`  100 clusters, 1,000 services, ${name}: dragging the map, ${rate}`);
+      }
+      await watched.go("#/?group=clusters&sel=cluster%2Fmember5");
+      await watched.says("Gives to");
+      await watched.picture(`large-chosen-${colorScheme}`);
+    });
+  }
+  await shown(browser, fixture, {}, async (watched) => {
+    for (const [name, hash, where] of [["map", "#/?group=clusters&state=not-ready", "#details"], ["table", "#/table", "main"]]) {
+      await watched.go(hash);
+      const times = [];
+      for (let round = 0; round < 5; round += 1) {
+        const text = `Changed${name}${round}`;
+        const painted = await watched.whenPainted(where, text);
+        const changed = { ...fixture.state.services[0], state: "NotReady", reason: text };
+        const sent = fixture.change({ services: [changed] });
+        times.push((await painted.at()) - sent);
+      }
+      console.log(`  100 clusters, 1,000 services, ${name}: from an event to the changed page ${times.join(", ")} ms`);
+      assert.ok(Math.min(...times) < 1_000 * 30, "within a generous deadline");
+    }
+    await watched.picture("large-table");
+  });
+}
