@@ -9,6 +9,9 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # The same flags as the testbed is built with, so that nothing is compiled twice.
 GO := cd tests/testbed && CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-trimpath go
 
+# What the page of `kubectl mcs ui` is built and tested with.
+UI := npm --silent --prefix cli/ui
+
 # KEEP=1 leaves the demo running.
 KEEP ?=
 # ONLY=webhook measures that part, ONLY="controller start" a group of one.
@@ -33,7 +36,7 @@ TRIPLE ?=
 # The commands that must be there, and how to get them: $(call need,command,how)
 need = command -v $(1) >/dev/null || { echo "$(1) is missing: $(2)" >&2; exit 1; }
 
-.PHONY: help demo unit test e2e soak upgrade long bench fuzz image image-check image-tools push release lint deny pure manifests krew testbed rust go
+.PHONY: help demo unit test e2e soak upgrade long bench fuzz image image-check image-tools push release lint deny pure page manifests ui ui-packages krew testbed rust go
 
 help: ## List the commands
 	@echo "causeway: one Service, reachable from many clusters"; echo
@@ -81,7 +84,7 @@ long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or
 	$(MAKE) e2e
 
 bench: rust go testbed ## Measure everything beside a floor (ONLY=webhook for a part), on a quiet machine
-	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller
+	$(CARGO) build --release --workspace --bin causeway-bench --bin causeway-webhook --bin causeway-controller --bin kubectl-mcs
 	$(TARGET)/release/causeway-bench $(ONLY)
 
 fuzz: rust ## Look for inputs that break a promise (T=60 seconds a target, ONLY=envelope for one)
@@ -113,7 +116,7 @@ release: rust go ## Make everything that a release publishes in DIST=dist, with 
 	@$(call need,git,install git; on Debian: apt-get install git)
 	@CARGO=$(CARGO) DIST=$(DIST) DRAFT=$(DRAFT) TRIPLE=$(TRIPLE) release/make
 
-lint: rust go pure ## Check formats, lints, generated files, licences and sources
+lint: rust go pure page ## Check formats, lints, generated files, licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) build --workspace --bin generate-manifests
@@ -133,6 +136,18 @@ pure: rust
 	@all=$$($(CARGO) tree --quiet --package causeway-engine --edges normal,no-proc-macro --prefix none --format '{p}' | cut -d' ' -f1 | sort -u); \
 	io=$$(grep -xE '$(IO)' <<< "$$all" | paste -sd' ' || true); \
 	[ -z "$$io" ] || { echo "causeway-engine must not depend on what does IO: $$io (see cargo tree -p causeway-engine -i CRATE)" >&2; exit 1; }
+
+# What is built of the page is committed, so that Cargo needs no npm: it must be what the sources give.
+page:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory ui-packages && $(UI) run check; \
+	else echo "skipped, the page of kubectl mcs ui: npm is missing; on Debian: apt-get install nodejs npm"; fi
+
+ui: ui-packages ## Build the page of kubectl mcs ui again from cli/ui/src
+	@$(UI) run build
+
+ui-packages:
+	@$(call need,npm,on Debian: apt-get install nodejs npm)
+	@[ cli/ui/node_modules/.package-lock.json -nt cli/ui/package-lock.json ] || $(UI) ci --ignore-scripts --no-audit --no-fund
 
 manifests: rust go ## Write the manifests again from the Rust types and the chart
 	$(CARGO) build --workspace --bin generate-manifests --bin render-manifests

@@ -7,6 +7,7 @@ mod controller;
 mod cores;
 mod proc;
 mod report;
+mod ui;
 mod webhook;
 
 use clap::{Parser, Subcommand};
@@ -29,6 +30,8 @@ enum Part {
     Webhook(webhook::Args),
     /// The controller, beside a program that makes one write for each event
     Controller(controller::Args),
+    /// `kubectl mcs ui`, from a change in a member to the event that the page is sent
+    Ui(ui::Args),
     /// The program that makes one write for each event, which `controller` starts
     #[command(hide = true)]
     Relay(controller::relay::Args),
@@ -42,9 +45,11 @@ fn main() -> anyhow::Result<()> {
     match Args::parse().part {
         None => {
             webhook::run(&webhook::Args::default())?;
-            controller::run(&controller::Args::default())
+            controller::run(&controller::Args::default())?;
+            ui::run(&ui::Args::default())
         }
         Some(Part::Controller(args)) => controller::run(&args),
+        Some(Part::Ui(args)) => ui::run(&args),
         Some(Part::Relay(args)) => controller::relay::run(&args),
         Some(Part::Webhook(args)) => webhook::run(&args),
         Some(Part::Noop(args)) => webhook::noop::run(&args),

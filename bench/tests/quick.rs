@@ -54,6 +54,13 @@ fn a_quick_run_measures_every_scenario_and_writes_its_report() {
 }
 
 #[test]
+fn the_page_is_measured_from_a_change_to_its_event() {
+    let run = Run::of("ui", &[]);
+    let row = run.row("ui, 6 clusters, 20 services: from a change to its event, p99");
+    assert!(row["value"].is_f64() && row["goal"].is_string(), "{row}");
+}
+
+#[test]
 fn a_controller_among_imitated_api_servers_writes_what_changes_and_nothing_else() {
     let run = Run::of("controller", &["propagation", "start", "growth"]);
     for (words, value) in [

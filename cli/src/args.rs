@@ -9,6 +9,7 @@ mod examples;
 mod install;
 mod moving;
 mod top;
+mod ui;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
 use self::top::TOP_EXAMPLES;
 pub(crate) use self::top::{SortBy, TopArgs};
+use self::ui::UI_EXAMPLES;
+pub(crate) use self::ui::UiArgs;
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -114,6 +117,9 @@ pub(crate) enum Command {
     /// Explain where each endpoint of a service is, or why it is missing
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
+    /// Show clusters and services in the browser, live
+    #[command(after_help = UI_EXAMPLES)]
+    Ui(UiArgs),
     /// Show what applying a MultiClusterService would change
     #[command(after_help = DIFF_EXAMPLES)]
     Diff(DiffArgs),
@@ -575,6 +581,7 @@ mod tests {
                 "kubectl-mcs status --timeout=-5s",
                 ErrorKind::ValueValidation,
             ),
+            ("kubectl-mcs ui --port http", ErrorKind::ValueValidation),
             ("kubectl-mcs drain", ErrorKind::MissingRequiredArgument),
             (
                 "kubectl-mcs confirm-deletions",

@@ -18,6 +18,7 @@ use crate::objects::ObjectError;
 use crate::snapshot::gather::GatherError;
 use crate::status::StatusError;
 use crate::top::TopError;
+use crate::ui::{RightsError, UiError};
 use crate::uninstall::UninstallError;
 use crate::unjoin::UnjoinError;
 use crate::version::VersionError;
@@ -44,6 +45,8 @@ pub(crate) enum Failure {
     Status(#[from] StatusError),
     #[error(transparent)]
     Explain(#[from] ExplainError),
+    #[error(transparent)]
+    Ui(#[from] UiError),
     #[error(transparent)]
     Check(#[from] CheckError),
     #[error(transparent)]
@@ -77,6 +80,7 @@ impl Failure {
             Self::Join(error) => join(error),
             Self::Unjoin(error) => unjoin(error),
             Self::Diff(error) => diff(error),
+            Self::Ui(error) => ui(error),
             Self::Dns(error) => dns(error),
             Self::Drain(error) => drain(error),
             Self::Move(error) => moving(error),
@@ -232,6 +236,14 @@ fn diff(error: &DiffError) -> u8 {
     }
 }
 
+fn ui(error: &UiError) -> u8 {
+    match error {
+        UiError::Request(error) | UiError::Rights(RightsError::Request(error)) => request(error),
+        UiError::Rights(RightsError::Forbidden { .. }) => NO_ANSWER,
+        _ => PROBLEM,
+    }
+}
+
 fn dns(error: &DnsError) -> u8 {
     match error {
         DnsError::NotConfirmed => USAGE,
@@ -322,6 +334,8 @@ mod tests {
                 UnjoinError::from(cause()).into(),
                 UnjoinError::from(MemberError::from(cause())).into(),
                 StatusError::from(cause()).into(),
+                UiError::from(cause()).into(),
+                UiError::from(RightsError::Request(cause())).into(),
                 ExplainError::from(cause()).into(),
                 DnsError::from(cause()).into(),
                 DnsError::from(ObjectError::from(cause())).into(),

@@ -44,24 +44,28 @@ pub(crate) struct Health {
 ///
 /// # Errors
 /// Where the hub cannot be asked.
-pub(crate) async fn health(
+pub(crate) async fn read_health(
     hub: &ApiServer,
     key: &ServiceKey,
     allow_insecure: bool,
 ) -> Result<Health, ExplainError> {
     let snapshot = gather::read(hub, key, allow_insecure).await?;
-    let explanation = explained(&snapshot);
+    Ok(health(&snapshot, &explained(&snapshot)))
+}
+
+/// The same of what was read and explained already.
+pub(crate) fn health(snapshot: &Snapshot, explanation: &Explanation) -> Health {
     let state = match explanation.unhealthy().as_slice() {
         [] => ", and every ready endpoint is in every consumer".to_owned(),
         unhealthy => format!(": {}", unhealthy.join("; ")),
     };
-    Ok(Health {
+    Health {
         ready: explanation.ready,
         message: format!(
             "Karmada's own controllers carry it{state}; for causeway to carry it: {}",
             snapshot.adopt()
         ),
-    })
+    }
 }
 
 /// Which providers the consumers of a service use first, by one of its names.
@@ -124,7 +128,7 @@ pub(crate) async fn serving(
 }
 
 /// What the engine says of what was read, and what Karmada says of its own propagation.
-fn explained(snapshot: &Snapshot) -> Explanation {
+pub(crate) fn explained(snapshot: &Snapshot) -> Explanation {
     let (hub, members) = snapshot.lists();
     let settings = Settings::reported(&hub, &members, &snapshot.key);
     let mut explanation = explain(&hub, &members, &settings, &snapshot.key, snapshot::now());

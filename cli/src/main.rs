@@ -37,6 +37,7 @@ mod snapshot;
 mod status;
 mod table;
 mod top;
+mod ui;
 mod uninstall;
 mod unjoin;
 mod version;
@@ -45,6 +46,7 @@ mod wait;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use tokio::runtime::Builder;
 
 use self::args::{Command, CommandLine};
 use self::exit::Failure;
@@ -81,10 +83,12 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
     {
         return Err(Failure::Cryptography);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::Runtime)?;
+    let mut runtime = match line.command {
+        // It reads many clusters at once, for as long as it runs.
+        Command::Ui(_) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    let runtime = runtime.enable_all().build().map_err(Failure::Runtime)?;
     runtime.block_on(async {
         match &line.command {
             Command::Install(args) => install::run(&line.hub, args).await?,
@@ -94,6 +98,7 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
             Command::Top(args) => top::run(&line.hub, args).await?,
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
+            Command::Ui(args) => ui::run(&line.hub, args).await?,
             Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
             Command::BugReport(args) => bug_report::run(&line.hub, args).await?,

@@ -75,7 +75,8 @@ impl Misplaced {
     }
 }
 
-async fn is_karmadas(hub: &ApiServer) -> Result<bool, RequestError> {
+/// Whether the hub is Karmada's control plane.
+pub(crate) async fn is_karmadas(hub: &ApiServer) -> Result<bool, RequestError> {
     match hub
         .request(hub.client.list_api_group_resources(OF_KARMADA))
         .await

@@ -1,10 +1,10 @@
 //! `kubectl mcs status`: the members and the services, and their problems.
 
-mod clusterset;
-mod condition;
+pub(crate) mod clusterset;
+pub(crate) mod condition;
 #[cfg(test)]
 pub(crate) mod fixtures;
-mod karmada;
+pub(crate) mod karmada;
 pub(crate) mod members;
 mod mirror;
 pub(crate) mod report;

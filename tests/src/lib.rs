@@ -54,6 +54,7 @@ pub mod seen;
 pub mod soak;
 pub mod space;
 pub mod store;
+pub mod ui;
 
 pub use causeway::{Environment, Installation, Running};
 pub use cluster::Cluster;
@@ -67,3 +68,4 @@ pub use proxy::{Fault, Proxy};
 pub use release::Release;
 pub use soak::soak;
 pub use space::Space;
+pub use ui::Ui;

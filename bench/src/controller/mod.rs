@@ -9,7 +9,7 @@ mod load;
 mod propagation;
 mod real;
 pub(crate) mod relay;
-mod sim;
+pub(crate) mod sim;
 mod start;
 
 use std::path::PathBuf;

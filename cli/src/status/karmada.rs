@@ -42,7 +42,7 @@ pub(crate) async fn read(
         let key = ServiceKey::new(namespace.as_str(), name.as_str());
         let mut known = Observed::default();
         if is_karmadas(service) {
-            known.health = explain::health(hub, &key, allow_insecure).await.ok();
+            known.health = explain::read_health(hub, &key, allow_insecure).await.ok();
         }
         if one {
             known.unapplied = binding::unapplied(hub, &key).await.unwrap_or_default();
@@ -56,7 +56,7 @@ pub(crate) async fn read(
 }
 
 /// Whether the controller says that Karmada manages it.
-fn is_karmadas(service: &MultiClusterService) -> bool {
+pub(crate) fn is_karmadas(service: &MultiClusterService) -> bool {
     let status = service.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_deref());
     let ready = condition::find(conditions.unwrap_or_default(), condition::READY);

@@ -231,10 +231,12 @@ impl Story {
 }
 
 /// What shows how it is, each command with what it shows.
-fn looks(controller: &Running) -> [String; 4] {
+fn looks(controller: &Running) -> [String; 5] {
     let admin = format!("--admin-url http://{}", controller.admin());
     [
         "kubectl mcs status -A -w                              # what is so, and what changes"
+            .to_owned(),
+        "kubectl mcs ui                                        # the same in the browser"
             .to_owned(),
         "kubectl mcs explain foo                               # where each endpoint is".to_owned(),
         format!("kubectl mcs top -A {admin}   # what is busy"),

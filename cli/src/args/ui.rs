@@ -1,0 +1,44 @@
+//! The arguments of `ui`.
+
+use clap::Args;
+
+use super::{InsecureArgs, LeaseArgs};
+
+pub(crate) const UI_EXAMPLES: &str = "Examples:
+  # Show clusters and services in the browser
+  kubectl mcs ui
+
+  # Show one namespace, where you may not list all
+  kubectl mcs ui -n shop
+
+  # On a machine without a browser: print the address, to be reached through ssh -L 8001:127.0.0.1:8001
+  kubectl mcs ui --no-browser --port 8001
+
+Serves a page on 127.0.0.1 until Ctrl-C. Its address holds a random token: whoever has it sees what you may see. Nothing is installed in a \
+cluster, and nothing is changed. Reads the hub with your rights, and the members with the credentials that the hub stores for each.
+
+Required rights on the hub: list and watch MultiClusterServices, Services and Clusters. To see what members hold, get their Secrets; members of \
+which you may not are said to be disconnected. Optional: get namespace kube-system and the Lease of the controller; on Karmada list and watch \
+Works and get ResourceBindings.
+
+Exit code: 0 ended by Ctrl-C; 1 the port is taken, or the command failed; 2 wrong usage; 3 the hub cannot be reached, or a right is missing.";
+
+#[derive(Args, Debug)]
+pub(crate) struct UiArgs {
+    /// Port to serve on; 0 takes a free one
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        env = "CAUSEWAY_PORT",
+        hide_env = true
+    )]
+    pub port: u16,
+    /// Only print the address
+    #[arg(long, env = "CAUSEWAY_NO_BROWSER", hide_env = true)]
+    pub no_browser: bool,
+    #[command(flatten)]
+    pub controller: LeaseArgs,
+    #[command(flatten)]
+    pub insecure: InsecureArgs,
+}

@@ -1,0 +1,169 @@
+//! `kubectl mcs ui`: a page on 127.0.0.1 that shows clusters and services, and follows them.
+//!
+//! The watches of the hub and of the members (`hub_watches.rs`, `member_watches.rs`) tell one loop (`live.rs`) what happens. It keeps
+//! what they show (`state.rs`), reports on the services that change as `status` and `explain` do, and hands that to the streams of the
+//! page (`feed.rs`, `server.rs`).
+
+mod applied;
+mod assets;
+mod browser;
+mod cache;
+mod change;
+mod connection;
+mod engagement;
+mod feed;
+mod guard;
+mod hub_watches;
+mod live;
+mod member_watches;
+mod queue;
+mod rights;
+mod row;
+mod server;
+mod state;
+mod watches;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use kube::config::Kubeconfig;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use self::feed::Feed;
+use self::guard::{Guard, NoRandom, Token};
+use self::hub_watches::Hub;
+use self::live::Live;
+use self::member_watches::MemberSettings;
+pub(crate) use self::rights::RightsError;
+use self::row::ServerRow;
+use crate::api_server::{ApiServer, RequestError};
+use crate::args::{HubArgs, UiArgs};
+use crate::output;
+use crate::output::OutputError;
+
+/// Changes of the watches that wait until they are applied; more wait at their API servers.
+const CHANGES: usize = 1024;
+
+/// The page could not be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UiError {
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Rights(#[from] RightsError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(
+        "cannot serve on {address}: {source}; choose another port with --port, or leave it out"
+    )]
+    Bind {
+        address: SocketAddr,
+        source: std::io::Error,
+    },
+    #[error("the page can no longer be served: {0}")]
+    Serve(std::io::Error),
+    #[error(transparent)]
+    Random(#[from] NoRandom),
+    #[error("what is shown cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("cannot wait for Ctrl-C: {0}")]
+    Signal(std::io::Error),
+    #[error("the watches have ended: {0}")]
+    Watches(#[from] tokio::task::JoinError),
+}
+
+/// Serves the page until Ctrl-C.
+pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
+    let hub = ApiServer::hub(args).await?;
+    let namespace = args.namespace.clone();
+    rights::check(&hub, namespace.as_deref()).await?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ui.port));
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let port = listener.local_addr()?.port();
+        Ok((listener, port))
+    };
+    let bound = bound.await;
+    let (listener, port) = bound.map_err(|source| UiError::Bind { address, source })?;
+    let token = Token::random()?;
+    let url = format!("http://127.0.0.1:{port}/{}/", token.as_str());
+    let (feed, requests) = Feed::new();
+    let feed = Arc::new(feed);
+    let router = server::router(Guard::new(token, port), feed.clone());
+    let row = ServerRow {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        context: context(args).unwrap_or_default(),
+        hub: hub.url(),
+        namespace: namespace.clone(),
+        ..ServerRow::default()
+    };
+    greet(ui, &url)?;
+    let (changes, applied) = mpsc::channel(CHANGES);
+    let settings = MemberSettings {
+        hub: hub.clone(),
+        allow_insecure: ui.insecure.allow_insecure_members,
+        namespace: namespace.clone(),
+        changes: changes.clone(),
+    };
+    let live = Live::new(row, settings, feed);
+    let watches = Hub {
+        server: hub.clone(),
+        namespace,
+        changes: changes.clone(),
+    };
+    let lease = ui.controller.lease.clone();
+    // They end when this is dropped.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(watches.run());
+    tasks.spawn(hub_watches::follow_controller(hub, lease, changes));
+    tokio::select! {
+        ended = live.run(applied, requests) => Ok(ended?),
+        ended = axum::serve(listener, router) => ended.map_err(UiError::Serve),
+        Some(ended) = tasks.join_next() => Ok(ended?),
+        ended = interrupted() => ended.map_err(UiError::Signal),
+    }
+}
+
+/// Says where the page is, and opens it.
+fn greet(ui: &UiArgs, url: &str) -> Result<(), UiError> {
+    output::result(url)?;
+    output::progress("Serving until Ctrl-C. Whoever has this address sees what you may see.")?;
+    if !ui.no_browser
+        && browser::is_there()
+        && let Err(error) = browser::open(url)
+    {
+        output::progress(format_args!(
+            "No browser opened ({error}); open the address yourself."
+        ))?;
+    }
+    Ok(())
+}
+
+/// The name of the context that is used, where a kubeconfig has one.
+fn context(args: &HubArgs) -> Option<String> {
+    if args.context.is_some() {
+        return args.context.clone();
+    }
+    let kubeconfig = match &args.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    kubeconfig.ok()?.current_context
+}
+
+/// Until a person, or whoever started this, wants it to end.
+async fn interrupted() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            pressed = tokio::signal::ctrl_c() => pressed,
+            _ = terminate.recv() => Ok(()),
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
+}

@@ -1,0 +1,206 @@
+//! Objects of one kind in one cluster, as a watch shows them, by what they belong to.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
+
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt as _};
+
+/// Namespace and name of an object.
+type Id = (String, String);
+
+/// Objects of one kind, by the key of what they belong to.
+#[derive(Debug)]
+pub(super) struct Cache<Key, K> {
+    key: fn(&K) -> Option<Key>,
+    /// By key, and there by their names.
+    objects: HashMap<Key, BTreeMap<String, K>>,
+    /// Under which key each object is.
+    keys: HashMap<Id, Key>,
+    /// A list that is being received: it replaces the objects only once it is complete.
+    next: Option<Vec<K>>,
+}
+
+impl<Key, K> Cache<Key, K>
+where
+    Key: Clone + Eq + Hash + Ord,
+    K: Resource,
+{
+    /// An empty one; what has no `key` is not kept.
+    pub(super) fn new(key: fn(&K) -> Option<Key>) -> Self {
+        Self {
+            key,
+            objects: HashMap::new(),
+            keys: HashMap::new(),
+            next: None,
+        }
+    }
+
+    /// The objects of a key.
+    pub(super) fn of(&self, key: &Key) -> impl Iterator<Item = &K> {
+        self.objects.get(key).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Whether there is an object of a key.
+    pub(super) fn has(&self, key: &Key) -> bool {
+        self.objects.contains_key(key)
+    }
+
+    /// All keys of which there are objects.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.objects.keys()
+    }
+
+    /// All objects, in the order of their keys.
+    pub(super) fn all(&self) -> impl Iterator<Item = &K> {
+        let sorted: BTreeMap<_, _> = self.objects.iter().collect();
+        sorted.into_values().flat_map(BTreeMap::values)
+    }
+
+    /// Applies one event; the keys of which objects have changed since.
+    pub(super) fn apply(&mut self, event: Event<K>) -> BTreeSet<Key> {
+        match event {
+            Event::Init => {
+                self.next = Some(Vec::new());
+                BTreeSet::new()
+            }
+            Event::InitApply(object) => {
+                self.next.get_or_insert_default().push(object);
+                BTreeSet::new()
+            }
+            Event::InitDone => {
+                let objects = self.next.take().unwrap_or_default();
+                self.replace(objects)
+            }
+            Event::Apply(object) => self.put(object),
+            Event::Delete(object) => self.take(&id(&object)).into_iter().collect(),
+        }
+    }
+
+    /// There are these objects, and no others.
+    pub(super) fn replace(&mut self, objects: Vec<K>) -> BTreeSet<Key> {
+        let mut gone: Vec<Id> = self.keys.keys().cloned().collect();
+        if !gone.is_empty() {
+            let listed: BTreeSet<_> = objects.iter().map(id).collect();
+            gone.retain(|id| !listed.contains(id));
+        }
+        let gone = gone.iter().filter_map(|id| self.take(id));
+        let mut changed: BTreeSet<_> = gone.collect();
+        for object in objects {
+            changed.extend(self.put(object));
+        }
+        changed
+    }
+
+    fn put(&mut self, object: K) -> BTreeSet<Key> {
+        let id = id(&object);
+        let key = (self.key)(&object);
+        if let (Some(known), Some(key)) = (self.keys.get(&id), &key)
+            && known == key
+            && self.version(known, &id.1) == object.resource_version()
+        {
+            return BTreeSet::new();
+        }
+        let mut changed: BTreeSet<_> = self.take(&id).into_iter().collect();
+        if let Some(key) = key {
+            let name = id.1.clone();
+            self.keys.insert(id, key.clone());
+            let objects = self.objects.entry(key.clone()).or_default();
+            objects.insert(name, object);
+            changed.insert(key);
+        }
+        changed
+    }
+
+    fn version(&self, key: &Key, name: &str) -> Option<String> {
+        self.objects.get(key)?.get(name)?.resource_version()
+    }
+
+    fn take(&mut self, id: &Id) -> Option<Key> {
+        let key = self.keys.remove(id)?;
+        if let Some(objects) = self.objects.get_mut(&key) {
+            objects.remove(&id.1);
+            if objects.is_empty() {
+                self.objects.remove(&key);
+            }
+        }
+        Some(key)
+    }
+}
+
+fn id<K: Resource>(object: &K) -> Id {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Service;
+    use serde_json::json;
+
+    use super::*;
+
+    fn service(name: &str, of: &str, version: &str) -> Service {
+        let labels = match of {
+            "" => json!({}),
+            of => json!({ "of": of }),
+        };
+        serde_json::from_value(json!({ "metadata": {
+            "name": name, "namespace": "shop", "resourceVersion": version, "labels": labels,
+        }}))
+        .expect("a Service")
+    }
+
+    fn cache() -> Cache<String, Service> {
+        Cache::new(|service| service.labels().get("of").cloned())
+    }
+
+    fn names(cache: &Cache<String, Service>, key: &str) -> Vec<String> {
+        cache.of(&key.to_owned()).map(Service::name_any).collect()
+    }
+
+    fn changed<const N: usize>(keys: [&str; N]) -> BTreeSet<String> {
+        keys.into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn an_object_that_belongs_elsewhere_now_changes_both() {
+        let mut cache = cache();
+        assert_eq!(
+            cache.apply(Event::Apply(service("x", "a", "1"))),
+            changed(["a"])
+        );
+        assert_eq!(
+            cache.apply(Event::Apply(service("x", "a", "1"))),
+            changed([])
+        );
+        assert_eq!(
+            cache.apply(Event::Apply(service("x", "b", "2"))),
+            changed(["a", "b"])
+        );
+        assert_eq!(
+            (names(&cache, "a"), names(&cache, "b")),
+            (vec![], vec!["x".to_owned()])
+        );
+        assert_eq!(
+            cache.apply(Event::Apply(service("x", "", "3"))),
+            changed(["b"])
+        );
+        assert_eq!(cache.keys().count(), 0);
+    }
+
+    #[test]
+    fn a_list_changes_only_what_differs_from_it() {
+        let mut cache = cache();
+        for name in ["x", "y", "z"] {
+            cache.apply(Event::Apply(service(name, name, "1")));
+        }
+        cache.apply(Event::Init);
+        cache.apply(Event::InitApply(service("x", "x", "1")));
+        cache.apply(Event::InitApply(service("y", "y", "2")));
+        assert_eq!(names(&cache, "z"), ["z"], "the list is not complete");
+        assert_eq!(cache.apply(Event::InitDone), changed(["y", "z"]));
+        assert_eq!(cache.all().count(), 2);
+        let gone = service("x", "x", "9");
+        assert_eq!(cache.apply(Event::Delete(gone)), changed(["x"]));
+    }
+}

@@ -1,0 +1,101 @@
+//! Whether the watches of one cluster stand.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::row::ConnectionRow;
+
+/// A kind of objects that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    MultiClusterService,
+    Service,
+    Cluster,
+    Work,
+    Namespace,
+    EndpointSlice,
+    ServiceExport,
+    ServiceImport,
+}
+
+/// The watches of one cluster: connected once each has shown a complete list.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    /// The kinds that are still being listed; `None` while nobody is connected.
+    listed: Option<BTreeSet<Kind>>,
+    row: ConnectionRow,
+    tried: bool,
+}
+
+impl Connection {
+    /// A connection begins, which is to list these.
+    pub(super) fn begin<const N: usize>(&mut self, kinds: [Kind; N]) {
+        self.listed = Some(kinds.into());
+    }
+
+    /// One kind is listed, or is not to be listed; whether that was the last.
+    pub(super) fn listed(&mut self, kind: Kind) -> bool {
+        let Some(awaited) = &mut self.listed else {
+            return false;
+        };
+        let was_connected = self.row.connected;
+        awaited.remove(&kind);
+        if awaited.is_empty() {
+            self.tried = true;
+            self.row = ConnectionRow {
+                connected: true,
+                ..ConnectionRow::default()
+            };
+        }
+        self.row.connected && !was_connected
+    }
+
+    /// The connection has ended, or could not be made; whether that is news.
+    pub(super) fn end(&mut self, why: String, now: Timestamp) -> bool {
+        self.listed = None;
+        self.tried = true;
+        let row = ConnectionRow {
+            connected: false,
+            disconnected_since: self.row.disconnected_since.or(Some(now)),
+            disconnected_why: Some(why),
+        };
+        let is_news = row != self.row;
+        self.row = row;
+        is_news
+    }
+
+    pub(super) fn row(&self) -> &ConnectionRow {
+        &self.row
+    }
+
+    /// Whether it is known if the cluster can be read: it was, or it failed.
+    pub(super) fn is_tried(&self) -> bool {
+        self.tried
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_connected_once_all_is_listed_and_disconnected_since_the_first_failure() {
+        let times = ["2026-11-23T00:00:00Z", "2026-11-23T00:00:05Z"];
+        let [first, second] = times.map(|time| time.parse().expect("a time"));
+        let mut connection = Connection::default();
+        assert!(!connection.is_tried());
+        connection.begin([Kind::Service, Kind::EndpointSlice]);
+        assert!(!connection.listed(Kind::Service));
+        assert!(connection.listed(Kind::EndpointSlice));
+        assert!(!connection.listed(Kind::EndpointSlice), "listed again");
+        assert!(connection.end("refused".to_owned(), first));
+        assert!(!connection.end("refused".to_owned(), second));
+        assert!(connection.end("no answer".to_owned(), second));
+        assert_eq!(connection.row().disconnected_since, Some(first));
+        connection.begin([Kind::Service]);
+        assert!(!connection.row().connected, "nothing is listed yet");
+        assert!(connection.listed(Kind::Service));
+        assert_eq!(connection.row().disconnected_since, None);
+    }
+}

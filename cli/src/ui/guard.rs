@@ -1,0 +1,263 @@
+//! Who is answered: the page itself, and a person who opens its address. Other pages in the same browser, names that lead to
+//! 127.0.0.1 (DNS rebinding) and other users of the machine are not.
+
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, ORIGIN, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+/// Nothing from elsewhere, nothing inline, in nobody's frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+    img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Fetch Metadata Request Headers, section 2.
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// The part of the address that nobody can guess: 128 bits, in 32 hexadecimal digits.
+#[derive(Clone)]
+pub(super) struct Token(String);
+
+/// The system gives no random numbers.
+#[derive(Debug, thiserror::Error)]
+#[error("the system gives no random numbers")]
+pub(crate) struct NoRandom;
+
+impl Token {
+    /// A new one.
+    pub(super) fn random() -> Result<Self, NoRandom> {
+        let mut bytes = [0; 16];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| NoRandom)?;
+        let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+        Ok(Self(digits.collect()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Compares all of both, so that the time does not tell how much is right.
+    fn is(&self, text: &str) -> bool {
+        let (own, other) = (self.0.as_bytes(), text.as_bytes());
+        let differences = own.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
+        own.len() == other.len() && differences == 0
+    }
+}
+
+/// Why a request is refused; nothing of what the page shows is in the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("only GET is served")]
+    Method,
+    #[error("wrong Host; open the address that kubectl mcs ui printed")]
+    Host,
+    #[error("another page may not read this one")]
+    Origin,
+    #[error("wrong or no token; open the whole address that kubectl mcs ui printed")]
+    Token,
+}
+
+impl Refused {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Host | Self::Origin | Self::Token => StatusCode::FORBIDDEN,
+        }
+    }
+}
+
+/// What requests are compared with.
+#[derive(Clone)]
+pub(super) struct Guard {
+    token: Token,
+    hosts: [String; 2],
+}
+
+impl Guard {
+    /// For a server at this port of 127.0.0.1.
+    pub(super) fn new(token: Token, port: u16) -> Self {
+        Self {
+            token,
+            hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
+        }
+    }
+
+    /// The path below the token, without a slash before it.
+    ///
+    /// # Errors
+    /// [`Refused`], by the first thing that is wrong.
+    pub(super) fn admit<'a>(
+        &self,
+        method: &Method,
+        uri: &'a Uri,
+        headers: &HeaderMap,
+    ) -> Result<&'a str, Refused> {
+        if !self.names_this_server(uri, headers) {
+            return Err(Refused::Host);
+        }
+        if !self.is_of_this_page(headers) {
+            return Err(Refused::Origin);
+        }
+        let path = uri.path().strip_prefix('/').unwrap_or_default();
+        let (token, below) = path.split_once('/').ok_or(Refused::Token)?;
+        if !self.token.is(token) {
+            return Err(Refused::Token);
+        }
+        if method != Method::GET {
+            return Err(Refused::Method);
+        }
+        Ok(below)
+    }
+
+    /// A name of somebody else's that resolves to 127.0.0.1 stands in Host: it is refused.
+    fn names_this_server(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let mut hosts = headers.get_all(HOST).iter();
+        let (first, more) = (hosts.next(), hosts.next());
+        let is_own = |text: &str| self.hosts.iter().any(|host| host == text);
+        let host = first.and_then(|host| host.to_str().ok());
+        let authority = uri.authority().map(|authority| authority.as_str());
+        more.is_none() && host.is_some_and(is_own) && authority.is_none_or(is_own)
+    }
+
+    /// Browsers say in Origin and Sec-Fetch-Site which page asks; `none` is a person who opens the address.
+    fn is_of_this_page(&self, headers: &HeaderMap) -> bool {
+        let own = |origin: &HeaderValue| {
+            let host = origin.to_str().ok();
+            let host = host.and_then(|text| text.strip_prefix("http://"));
+            host.is_some_and(|host| self.hosts.iter().any(|own| own == host))
+        };
+        let same = |site: &HeaderValue| matches!(site.as_bytes(), b"same-origin" | b"none");
+        headers.get_all(ORIGIN).iter().all(own) && headers.get_all(SEC_FETCH_SITE).iter().all(same)
+    }
+}
+
+/// Puts on an answer what browsers are to keep to.
+pub(super) fn protect(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, "no-referrer"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (CACHE_CONTROL, "no-store"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST_HERE: (&str, &str) = ("host", "127.0.0.1:8001");
+
+    fn guard() -> Guard {
+        Guard::new(Token("0123456789abcdef0123456789abcdef".to_owned()), 8001)
+    }
+
+    fn admitted(method: &str, uri: &str, headers: &[(&str, &str)]) -> Result<String, Refused> {
+        let uri: Uri = uri.parse().expect("a URI");
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().expect("a name");
+            map.append(name, value.parse().expect("a value"));
+        }
+        let method = method.parse().expect("a method");
+        guard().admit(&method, &uri, &map).map(str::to_owned)
+    }
+
+    fn page(headers: &[(&str, &str)]) -> Result<String, Refused> {
+        admitted(
+            "GET",
+            "/0123456789abcdef0123456789abcdef/api/events",
+            headers,
+        )
+    }
+
+    #[test]
+    fn tokens_are_random_and_of_32_digits() {
+        let (one, two) = (Token::random().expect("one"), Token::random().expect("two"));
+        assert_ne!(one.as_str(), two.as_str());
+        assert_eq!(one.as_str().len(), 32);
+        assert!(one.as_str().bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert!(one.is(one.as_str()) && !one.is(&one.as_str()[..31]) && !one.is(two.as_str()));
+    }
+
+    #[test]
+    fn without_the_token_nothing_is_answered() {
+        for uri in [
+            "/",
+            "/api/events",
+            "/0123456789abcdef0123456789abcdee/",
+            "/0123456789abcdef0123456789abcdef",
+            "//0123456789abcdef0123456789abcdef/",
+            "/0123456789ABCDEF0123456789ABCDEF/",
+            "/x/0123456789abcdef0123456789abcdef/",
+            "/?0123456789abcdef0123456789abcdef/",
+        ] {
+            assert_eq!(
+                admitted("GET", uri, &[HOST_HERE]),
+                Err(Refused::Token),
+                "{uri}"
+            );
+        }
+        assert_eq!(page(&[HOST_HERE]), Ok("api/events".to_owned()));
+    }
+
+    #[test]
+    fn a_name_that_leads_here_is_not_this_server() {
+        for host in [
+            "evil.example:8001",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "127.0.0.1:8001.evil.example",
+            "",
+        ] {
+            assert_eq!(page(&[("host", host)]), Err(Refused::Host), "{host}");
+        }
+        assert_eq!(page(&[]), Err(Refused::Host));
+        assert_eq!(page(&[HOST_HERE, HOST_HERE]), Err(Refused::Host));
+        assert!(page(&[("host", "localhost:8001")]).is_ok());
+        let elsewhere = "http://evil.example:8001/0123456789abcdef0123456789abcdef/";
+        assert_eq!(admitted("GET", elsewhere, &[HOST_HERE]), Err(Refused::Host));
+    }
+
+    #[test]
+    fn other_pages_are_refused() {
+        for (name, value) in [
+            ("origin", "http://evil.example"),
+            ("origin", "null"),
+            ("origin", "https://127.0.0.1:8001"),
+            ("origin", "http://127.0.0.1:8002"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            let refused = page(&[HOST_HERE, (name, value)]);
+            assert_eq!(refused, Err(Refused::Origin), "{name}: {value}");
+        }
+        for (name, value) in [
+            ("origin", "http://127.0.0.1:8001"),
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-site", "none"),
+        ] {
+            assert!(page(&[HOST_HERE, (name, value)]).is_ok(), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn only_get_is_served() {
+        for method in ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"] {
+            let uri = "/0123456789abcdef0123456789abcdef/";
+            let refused = admitted(method, uri, &[HOST_HERE]);
+            assert_eq!(refused, Err(Refused::Method), "{method}");
+        }
+    }
+}

@@ -1,0 +1,449 @@
+//! The one loop: applies what the watches tell, and shows what that changes.
+//!
+//! Only services that something happened to are reported on again; when a cluster changes, those that may have changed with it
+//! come after them. What comes within a tenth of a second is sent at once.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use causeway::domain::ServiceKey;
+use causeway_engine::explain::{Diagnosis, Explanation, Reason};
+use causeway_engine::model::slice::Path;
+use k8s_openapi::jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use super::applied::{apply, is_done};
+use super::change::{Change, HubChange, MemberChange};
+use super::connection::Kind;
+use super::engagement::{Engagements, Facts};
+use super::feed::{self, Feed, Update};
+use super::member_watches::MemberSettings;
+use super::queue::Queue;
+use super::row::{ClusterRow, ConnectionRow, ServerRow, ServiceRow, row_key};
+use super::state::{MemberView, State, is_pushed, works};
+use crate::explain::{explained, health};
+use crate::karmada::binding::{self, Unapplied};
+use crate::lease;
+use crate::snapshot::Snapshot;
+use crate::status::clusterset;
+use crate::status::karmada::{Observations, Observed, is_karmadas};
+use crate::status::report::{Report, Scope};
+
+/// How long changes are gathered, at most.
+const GATHER: Duration = Duration::from_millis(100);
+/// How long changes are gathered that come after nothing did for a while: a change seldom comes alone.
+const SETTLE: Duration = Duration::from_millis(10);
+/// How long services are reported on before what was found is sent.
+const BUDGET: Duration = Duration::from_millis(40);
+/// So many services that change at once come from a list: others that change go first.
+const BULK: usize = 32;
+/// How long members are waited for before services are reported on without them.
+const MEMBERS_WITHIN: Duration = Duration::from_secs(5);
+/// How often Karmada is asked of its propagation of a Service that somebody looks at.
+const PROPAGATION_EVERY: Duration = Duration::from_secs(5);
+
+/// All that is known, and what of it is still to be shown.
+pub(super) struct Live {
+    state: State,
+    queue: Queue,
+    feed: Arc<Feed>,
+    settings: MemberSettings,
+    engagements: Engagements,
+    server: ServerRow,
+    /// The clusters whose rows may have changed.
+    clusters: BTreeSet<String>,
+    /// When Karmada was asked of a service, and what it said.
+    propagation: HashMap<ServiceKey, (Instant, Option<Unapplied>)>,
+    begun: Instant,
+    shown: Instant,
+    due: Option<Instant>,
+}
+
+impl Live {
+    pub(super) fn new(server: ServerRow, settings: MemberSettings, feed: Arc<Feed>) -> Self {
+        let now = Instant::now();
+        Self {
+            state: State::new(),
+            queue: Queue::default(),
+            feed,
+            settings,
+            engagements: Engagements::default(),
+            server,
+            clusters: BTreeSet::new(),
+            propagation: HashMap::new(),
+            begun: now,
+            shown: now,
+            due: Some(now),
+        }
+    }
+
+    /// Shows what changes, for as long as the watches tell it.
+    ///
+    /// # Errors
+    /// What cannot be written as JSON; nothing of what is shown is of that kind.
+    pub(super) async fn run(
+        mut self,
+        mut changes: mpsc::Receiver<Change>,
+        mut requests: mpsc::Receiver<ServiceKey>,
+    ) -> Result<(), serde_json::Error> {
+        loop {
+            let due = self.due.unwrap_or(self.shown);
+            tokio::select! {
+                biased;
+                () = sleep_until(due), if self.due.is_some() => {
+                    // What waits already is shown with it.
+                    while let Ok(change) = changes.try_recv() {
+                        self.apply(change);
+                    }
+                    while let Ok(key) = requests.try_recv() {
+                        self.explain(key);
+                    }
+                    self.show()?;
+                }
+                Some(change) = changes.recv() => self.apply(change),
+                Some(key) = requests.recv() => self.explain(key),
+                else => return Ok(()),
+            }
+            // Whoever sends changes and reads events has their turn, too.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Somebody looks at the explanation of a service.
+    fn explain(&mut self, key: ServiceKey) {
+        self.ask_propagation(&key);
+        self.queue.soon(key);
+        self.schedule();
+    }
+
+    fn schedule(&mut self) {
+        let next = (self.shown + GATHER).max(Instant::now() + SETTLE);
+        self.due.get_or_insert(next);
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Hub(change) => self.apply_hub(change),
+            Change::Member {
+                name,
+                engagement,
+                change,
+            } => self.apply_member(&name, engagement, change),
+            Change::Controller(problem) => {
+                let remedy = problem.as_ref().map(|_| lease::REMEDY.to_owned());
+                (self.server.problem, self.server.remedy) = (problem, remedy);
+                for key in self.feed.explained() {
+                    self.queue.soon(key);
+                }
+                self.schedule();
+            }
+            Change::Propagation(key, unapplied) => {
+                let now = Instant::now();
+                let last = self
+                    .propagation
+                    .insert(key.clone(), (now, unapplied.clone()));
+                if last.is_none_or(|(_, last)| last != unapplied) {
+                    self.queue.soon(key);
+                    self.schedule();
+                }
+            }
+        }
+    }
+
+    fn apply_hub(&mut self, change: HubChange) {
+        match change {
+            HubChange::Identified { uid, karmada } => self.hub_identified(uid, karmada),
+            HubChange::MultiClusterServices(event) => {
+                let done = is_done(&event);
+                let keys = self.state.mcs.apply(event);
+                self.services_changed(keys);
+                self.hub_listed(done, Kind::MultiClusterService);
+            }
+            HubChange::Services(event) => {
+                let done = is_done(&event);
+                let keys = self.state.services.apply(event);
+                self.services_changed(keys);
+                self.hub_listed(done, Kind::Service);
+            }
+            HubChange::Clusters(event) => {
+                let done = is_done(&event);
+                for name in self.state.clusters.apply(event) {
+                    self.cluster_changed(name);
+                }
+                self.hub_listed(done, Kind::Cluster);
+            }
+            HubChange::ImportsServed(version) => {
+                if version.is_none() {
+                    let keys = self.state.imports.replace(Vec::new());
+                    self.services_changed(keys);
+                    self.hub_listed(true, Kind::ServiceImport);
+                }
+            }
+            HubChange::Imports(event) => {
+                let done = is_done(&event);
+                let keys = self.state.imports.apply(event);
+                self.services_changed(keys);
+                self.hub_listed(done, Kind::ServiceImport);
+            }
+            HubChange::WorksForbidden => {
+                if self.state.works.take().is_some() {
+                    self.all_later();
+                }
+                self.hub_listed(true, Kind::Work);
+            }
+            HubChange::Works(event) => {
+                let done = is_done(&event);
+                let works = self.state.works.get_or_insert_with(works);
+                let keys = works.apply(event);
+                self.services_changed(keys);
+                self.hub_listed(done, Kind::Work);
+            }
+            HubChange::Disconnected(why) => {
+                self.state.connection.end(why, Timestamp::now());
+                self.schedule();
+            }
+        }
+    }
+
+    fn hub_identified(&mut self, uid: Option<String>, karmada: bool) {
+        self.state.connection.begin([
+            Kind::MultiClusterService,
+            Kind::Service,
+            Kind::Cluster,
+            Kind::ServiceImport,
+            Kind::Work,
+        ]);
+        let is_same = self.state.hub_uid == uid && self.state.karmada == karmada;
+        (self.state.hub_uid, self.state.karmada) = (uid, karmada);
+        self.state.works.get_or_insert_with(works);
+        if !is_same {
+            self.all_later();
+        }
+    }
+
+    fn hub_listed(&mut self, done: bool, kind: Kind) {
+        if done && self.state.connection.listed(kind) {
+            self.schedule();
+        }
+    }
+
+    /// A Cluster was made, changed or deleted: its member is watched as it says now.
+    fn cluster_changed(&mut self, name: String) {
+        let cluster = self.state.clusters.of(&name).next();
+        let facts = cluster.map(Facts::of);
+        if self.engagements.note(&name, facts) {
+            self.all_later();
+        }
+        match self
+            .state
+            .clusters
+            .of(&name)
+            .next()
+            .filter(|one| is_pushed(one))
+        {
+            Some(cluster) => {
+                if let Some(engagement) = self.engagements.engage(&self.settings, cluster) {
+                    let view = MemberView::new(engagement);
+                    self.state.members.insert(name.clone(), view);
+                }
+            }
+            None => {
+                self.engagements.disengage(&name);
+                self.state.members.remove(&name);
+            }
+        }
+        self.clusters.insert(name);
+        self.schedule();
+    }
+
+    fn apply_member(&mut self, name: &str, engagement: u64, change: MemberChange) {
+        let Some(member) = self.state.members.get_mut(name) else {
+            return;
+        };
+        if member.engagement != engagement {
+            return;
+        }
+        let applied = apply(member, change);
+        if applied.stands_otherwise {
+            self.clusters.insert(name.to_owned());
+            for key in self.state.services_of(name) {
+                self.queue.later(key);
+            }
+            self.schedule();
+        }
+        if !applied.namespaces.is_empty() {
+            let exposed = self.state.exposed().into_iter();
+            for key in exposed.filter(|key| applied.namespaces.contains(&*key.namespace)) {
+                self.queue.later(key);
+            }
+            self.schedule();
+        }
+        self.services_changed(applied.services);
+    }
+
+    /// Something of these Services, or of these names, has changed.
+    fn services_changed(&mut self, services: BTreeSet<ServiceKey>) {
+        if services.is_empty() {
+            return;
+        }
+        let is_bulk = services.len() > BULK;
+        for service in services {
+            for key in self.state.concerned(service) {
+                match is_bulk {
+                    true => self.queue.later(key),
+                    false => self.queue.soon(key),
+                }
+            }
+        }
+        self.schedule();
+    }
+
+    /// Any service may have changed.
+    fn all_later(&mut self) {
+        for key in self.state.exposed() {
+            self.queue.later(key);
+        }
+        self.schedule();
+    }
+
+    /// Whether services can be reported on: the hub was read, and so was each member, or it takes too long.
+    fn is_open(&self) -> bool {
+        let is_late = self.begun.elapsed() > MEMBERS_WITHIN;
+        let mut members = self.state.members.values();
+        self.server.synced
+            || self.state.connection.is_tried()
+                && self.state.connection.row().connected
+                && (is_late || members.all(|member| member.connection.is_tried()))
+    }
+
+    /// Sends what has changed, as far as it is found within the budget.
+    fn show(&mut self) -> Result<(), serde_json::Error> {
+        let begun = Instant::now();
+        (self.due, self.shown) = (None, begun);
+        let mut update = Update::default();
+        for name in std::mem::take(&mut self.clusters) {
+            let row = self.cluster_row(&name);
+            let row = row.as_ref().map(feed::json).transpose()?;
+            update.clusters.insert(name, row);
+        }
+        let is_open = self.is_open();
+        while is_open && begun.elapsed() < BUDGET {
+            let Some(key) = self.queue.next() else {
+                self.server.synced = true;
+                break;
+            };
+            self.report(&key, &mut update)?;
+        }
+        self.server.connection = self.state.connection.row().clone();
+        update.server = Some(feed::json(&self.server)?);
+        self.feed.publish(update)?;
+        if !is_open {
+            self.due = Some(begun + GATHER);
+        } else if !self.queue.is_empty() {
+            self.due = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn cluster_row(&self, name: &String) -> Option<ClusterRow> {
+        let cluster = self.state.clusters.of(name).next()?;
+        let report = Report::new(Scope::All, Some(std::slice::from_ref(cluster)), &[]);
+        let report = report.members.into_iter().flatten().next()?;
+        let connection = match self.state.members.get(name) {
+            Some(member) => member.connection.row().clone(),
+            // Nobody watches those in Pull mode.
+            None => ConnectionRow {
+                connected: true,
+                ..ConnectionRow::default()
+            },
+        };
+        Some(ClusterRow::new(cluster, report, connection))
+    }
+
+    /// Reports on a service: its rows, and its explanation where somebody looks at it.
+    fn report(&mut self, key: &ServiceKey, update: &mut Update) -> Result<(), serde_json::Error> {
+        let rows =
+            [Path::Native, Path::Clusterset].map(|path| row_key(path, &key.namespace, &key.name));
+        let [native, exported] = rows;
+        if !self.state.exposes(key) {
+            update.services.extend([(native, None), (exported, None)]);
+            self.feed.show(key, feed::event("gone", "{}"));
+            return Ok(());
+        }
+        let snapshot = self.snapshot(key);
+        let mut explanation = explained(&snapshot);
+        let row = native_row(&snapshot, &explanation);
+        let row = row.as_ref().map(feed::json).transpose()?;
+        update.services.insert(native, row);
+        let row = self.exported_row(key, &explanation);
+        let row = row.as_ref().map(feed::json).transpose()?;
+        update.services.insert(exported, row);
+        if self.feed.is_explained(key) {
+            if let Some(problem) = &self.server.problem {
+                let problem = Diagnosis::new(Reason::ControllerNotRunning, problem.as_str());
+                explanation.add(problem.fix(lease::REMEDY));
+            }
+            let data = serde_json::to_string(&explanation)?;
+            self.feed.show(key, feed::event("explain", &data));
+            self.ask_propagation(key);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self, key: &ServiceKey) -> Snapshot {
+        let propagation = self.propagation.get(key);
+        Snapshot {
+            unapplied: propagation.and_then(|(_, unapplied)| unapplied.clone()),
+            ..self.state.snapshot(key)
+        }
+    }
+
+    fn exported_row(&self, key: &ServiceKey, explanation: &Explanation) -> Option<ServiceRow> {
+        if !self.state.is_exported(key) {
+            return None;
+        }
+        let exported = clusterset::exported(&self.state.readings(key));
+        let report = exported.into_iter().next()?;
+        Some(ServiceRow::exported(report, explanation))
+    }
+
+    /// Asks Karmada how far its propagation of the Service is, where it runs and was not asked lately.
+    fn ask_propagation(&mut self, key: &ServiceKey) {
+        let last = self.propagation.get(key);
+        let is_recent = last.is_some_and(|(at, _)| at.elapsed() < PROPAGATION_EVERY);
+        if !self.state.karmada || is_recent {
+            return;
+        }
+        let known = last.and_then(|(_, known)| known.clone());
+        self.propagation
+            .insert(key.clone(), (Instant::now(), known));
+        let (hub, changes) = (self.settings.hub.clone(), self.settings.changes.clone());
+        let key = key.clone();
+        tokio::spawn(async move {
+            if let Ok(unapplied) = binding::unapplied(&hub, &key).await {
+                let change = Change::Propagation(key, unapplied);
+                changes.send(change).await.ok();
+            }
+        });
+    }
+}
+
+fn native_row(snapshot: &Snapshot, explanation: &Explanation) -> Option<ServiceRow> {
+    let mcs = snapshot.mcs.as_ref()?;
+    let mut observations = Observations::new();
+    if is_karmadas(mcs) {
+        let key = &snapshot.key;
+        let observed = Observed {
+            health: Some(health(snapshot, explanation)),
+            unapplied: None,
+        };
+        observations.insert((key.namespace.to_string(), key.name.to_string()), observed);
+    }
+    // Who takes part is in the explanation.
+    let report = Report::new(Scope::One, None, std::slice::from_ref(mcs));
+    let services = report.with_karmadas(&observations).services;
+    let report = services.into_iter().next()?;
+    Some(ServiceRow::native(report, explanation))
+}

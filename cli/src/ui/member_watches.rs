@@ -1,0 +1,151 @@
+//! The watches of one member, with the credentials that the hub keeps for it.
+
+use std::time::Duration;
+
+use causeway::api::Cluster;
+use causeway::domain::KubernetesVersion;
+use causeway_engine::model::Identity;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt as _};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+
+use super::change::{Change, MemberChange};
+use super::watches::{Pauses, Watched};
+use crate::api_server::{ApiServer, RequestError};
+use crate::connectivity::{self, ConnectError};
+
+/// How long a member may take to say who it is.
+const IDENTIFIED_WITHIN: Duration = Duration::from_secs(5);
+/// A connection that stood for so long is taken up again at once.
+const STOOD: Duration = Duration::from_secs(10);
+
+/// How members are read.
+#[derive(Clone)]
+pub(super) struct MemberSettings {
+    pub hub: ApiServer,
+    pub allow_insecure: bool,
+    pub namespace: Option<String>,
+    pub changes: mpsc::Sender<Change>,
+}
+
+/// A member that is watched until this is dropped.
+#[derive(Debug)]
+pub(super) struct Engaged(AbortHandle);
+
+impl Drop for Engaged {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Watches the member of that Cluster; its changes bear the number of the engagement.
+pub(super) fn engage(settings: &MemberSettings, cluster: &Cluster, engagement: u64) -> Engaged {
+    let member = Member {
+        settings: settings.clone(),
+        cluster: cluster.clone(),
+        engagement,
+    };
+    Engaged(tokio::spawn(member.run()).abort_handle())
+}
+
+struct Member {
+    settings: MemberSettings,
+    cluster: Cluster,
+    engagement: u64,
+}
+
+impl Member {
+    /// Connects, follows, and connects again when that ends. The Secret is read each time: its token may be another.
+    async fn run(self) {
+        let mut pauses = Pauses::new();
+        loop {
+            let begun = Instant::now();
+            let why = match self.connect().await {
+                Ok((server, identity)) => self.follow(&server, identity).await.into(),
+                Err(why) => why,
+            };
+            let ended = self.change(MemberChange::Disconnected(why));
+            self.settings.changes.send(ended).await.ok();
+            if begun.elapsed() > STOOD {
+                pauses.reset();
+            }
+            tokio::time::sleep(pauses.next()).await;
+        }
+    }
+
+    fn change(&self, change: MemberChange) -> Change {
+        Change::Member {
+            name: self.cluster.name_any(),
+            engagement: self.engagement,
+            change,
+        }
+    }
+
+    async fn connect(&self) -> Result<(ApiServer, Identity), ConnectError> {
+        let connected = async {
+            let settings = &self.settings;
+            let server =
+                connectivity::connect(&settings.hub, &self.cluster, settings.allow_insecure)
+                    .await?;
+            let identity = identify(&server).await?;
+            Ok((server, identity))
+        };
+        let late = || ConnectError::Timeout(IDENTIFIED_WITHIN.as_secs());
+        let connected = timeout(IDENTIFIED_WITHIN, connected).await;
+        connected.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Whether the same cluster answers still.
+    async fn is_still(&self, watched: &Watched<'_>, uid: &str) -> Result<(), RequestError> {
+        match watched.server.uid().await? {
+            same if same == uid => Ok(()),
+            _ => Err(watched.unreachable("another cluster answers at its address".to_owned())),
+        }
+    }
+
+    /// Tells all that the member shows, until one of its watches breaks, it does not answer, or another cluster does.
+    async fn follow(&self, server: &ApiServer, identity: Identity) -> RequestError {
+        let watched = Watched {
+            server,
+            changes: &self.settings.changes,
+            namespace: self.settings.namespace.as_deref(),
+        };
+        let uid = identity.uid.clone();
+        watched
+            .tell(self.change(MemberChange::Identified(identity)))
+            .await;
+        let namespaces: Api<Namespace> = Api::all(server.client.clone());
+        let mut one = watcher::Config::default();
+        if let Some(namespace) = &self.settings.namespace {
+            one = one.fields(&format!("metadata.name={namespace}"));
+        }
+        let all = watcher::Config::default;
+        tokio::select! {
+            why = watched.follow(namespaces, one, |event| self.change(MemberChange::Namespaces(event))) => why,
+            why = watched.follow(watched.api(), all(), |event| self.change(MemberChange::Services(event))) => why,
+            why = watched.follow(watched.api(), all(), |event| self.change(MemberChange::Slices(event))) => why,
+            why = watched.follow_served(
+                |version| self.change(MemberChange::ExportsServed(version)),
+                |event| self.change(MemberChange::Exports(event)),
+            ) => why,
+            why = watched.follow_served(
+                |version| self.change(MemberChange::ImportsServed(version)),
+                |event| self.change(MemberChange::Imports(event)),
+            ) => why,
+            why = watched.probe(|| self.is_still(&watched, &uid)) => why,
+        }
+    }
+}
+
+async fn identify(server: &ApiServer) -> Result<Identity, RequestError> {
+    let version = server.request(server.client.apiserver_version());
+    let (uid, version) = tokio::try_join!(server.uid(), version)?;
+    Ok(Identity {
+        uid,
+        release: KubernetesVersion::of(&version).unwrap_or_default(),
+        version: version.git_version,
+    })
+}

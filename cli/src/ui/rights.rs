@@ -1,0 +1,79 @@
+//! Whether the person may see what the page shows.
+
+use std::fmt::Debug;
+
+use causeway::api::{Cluster, MultiClusterService};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::ListParams;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use crate::api_server::{ApiServer, RequestError};
+use crate::hub::DEFINE;
+
+/// The page would show nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RightsError {
+    #[error(transparent)]
+    Request(RequestError),
+    #[error("the hub serves no {0}; install the CRD: {DEFINE}")]
+    NoApi(&'static str),
+    #[error(
+        "you may not list {kind} on the hub ({why}); ask for the rights to list and watch MultiClusterServices, Services and \
+         Clusters there (docs/ui.md){hint}"
+    )]
+    Forbidden {
+        kind: &'static str,
+        why: String,
+        hint: &'static str,
+    },
+}
+
+const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n NAMESPACE";
+
+/// Checks that the hub lists what the page shows of it.
+///
+/// # Errors
+/// [`RightsError`] says what is missing and what to do.
+pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), RightsError> {
+    let client = || hub.client.clone();
+    let (services, own): (Api<MultiClusterService>, Api<Service>) = match namespace {
+        Some(namespace) => (
+            Api::namespaced(client(), namespace),
+            Api::namespaced(client(), namespace),
+        ),
+        None => (Api::all(client()), Api::all(client())),
+    };
+    let hint = match namespace {
+        Some(_) => "",
+        None => ONE_NAMESPACE,
+    };
+    tokio::try_join!(
+        lists(hub, services, "MultiClusterServices", hint),
+        lists(hub, own, "Services", hint),
+        lists::<Cluster>(hub, Api::all(client()), "Clusters", ""),
+    )?;
+    Ok(())
+}
+
+async fn lists<K>(
+    hub: &ApiServer,
+    api: Api<K>,
+    kind: &'static str,
+    hint: &'static str,
+) -> Result<(), RightsError>
+where
+    K: Resource + Clone + Debug + DeserializeOwned,
+{
+    let one = ListParams::default().limit(1);
+    match hub.request(api.list_metadata(&one)).await {
+        Ok(_) => Ok(()),
+        Err(RequestError::NotFound { .. }) => Err(RightsError::NoApi(kind)),
+        Err(RequestError::NotAllowed { message, .. }) => Err(RightsError::Forbidden {
+            kind,
+            why: message,
+            hint,
+        }),
+        Err(error) => Err(RightsError::Request(error)),
+    }
+}

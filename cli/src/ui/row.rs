@@ -1,0 +1,386 @@
+//! What the page shows of a cluster and of a service: what `status` reports and `explain` finds, counted.
+
+use std::collections::HashMap;
+
+use causeway::api::Cluster;
+use causeway_engine::explain::{
+    ConsumerReport, Diagnosis, EndpointState, Explanation, ExposureReport, ProviderReport, Reason,
+    TierReport,
+};
+use causeway_engine::model::slice::Path;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+use serde::Serialize;
+
+use crate::status::clusterset::ExportedReport;
+use crate::status::condition::ConditionReport;
+use crate::status::report::{MemberReport, ServiceReport};
+
+/// Whether this program's own watches of a cluster stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConnectionRow {
+    pub connected: bool,
+    /// Since when they do not; absent while they were never tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disconnected_since: Option<Timestamp>,
+    /// Why they do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disconnected_why: Option<String>,
+}
+
+/// The hub, and what is read of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServerRow {
+    pub version: String,
+    pub context: String,
+    pub hub: String,
+    /// The namespace that is shown, if not all are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Whether everything was read once.
+    pub synced: bool,
+    #[serde(flatten)]
+    pub connection: ConnectionRow,
+    /// Why the controller seems not to run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// A cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClusterRow {
+    pub name: String,
+    pub state: State,
+    pub reason: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    pub zones: Vec<String>,
+    pub version: String,
+    pub api_endpoint: String,
+    pub sync_mode: String,
+    pub drained: bool,
+    #[serde(flatten)]
+    pub connection: ConnectionRow,
+    pub conditions: Vec<ConditionReport>,
+}
+
+/// What a condition Ready comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) enum State {
+    Ready,
+    NotReady,
+    Pending,
+    Deleting,
+}
+
+impl State {
+    fn of(ready: bool, reason: &str) -> Self {
+        match (ready, reason) {
+            (true, _) => Self::Ready,
+            (false, "Pending") => Self::Pending,
+            (false, "Deleting") => Self::Deleting,
+            (false, _) => Self::NotReady,
+        }
+    }
+}
+
+/// A MultiClusterService, or what members export under one name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServiceRow {
+    pub key: String,
+    pub kind: &'static str,
+    pub namespace: String,
+    pub name: String,
+    pub state: State,
+    pub reason: String,
+    pub message: String,
+    /// The name by which clients reach it.
+    pub address: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    pub ports: Vec<String>,
+    pub conditions: Vec<ConditionReport>,
+    pub providers: Vec<ProviderRow>,
+    pub consumers: Vec<ConsumerRow>,
+    /// What is wrong with the service as a whole.
+    pub problems: Vec<Diagnosis>,
+}
+
+/// A cluster whose pods back a service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ProviderRow {
+    pub cluster: String,
+    pub endpoints: usize,
+    pub ready: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Diagnosis>,
+}
+
+/// A cluster whose clients may reach a service.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConsumerRow {
+    pub cluster: String,
+    #[serde(flatten)]
+    pub counts: Counts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standby_from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Diagnosis>,
+}
+
+/// How many endpoints of a service a consumer holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Counts {
+    endpoints: usize,
+    /// Of these.
+    ready: usize,
+    /// Ready endpoints that should be there and are not.
+    missing: usize,
+    /// Of the endpoints, those that get traffic only where nearer ones fail.
+    standby: usize,
+}
+
+/// The key of a service's row.
+pub(super) fn row_key(path: Path, namespace: &str, name: &str) -> String {
+    format!("{}/{namespace}/{name}", kind(path))
+}
+
+fn kind(path: Path) -> &'static str {
+    match path {
+        Path::Native => "MultiClusterService",
+        Path::Clusterset => "ServiceExport",
+    }
+}
+
+impl ClusterRow {
+    pub(super) fn new(cluster: &Cluster, report: MemberReport, connection: ConnectionRow) -> Self {
+        let conditions = cluster.status.as_ref();
+        let conditions = conditions.map(|status| status.conditions.clone());
+        let conditions = conditions.unwrap_or_default().into_iter();
+        Self {
+            name: cluster.name_any(),
+            state: State::of(report.ready, &report.state),
+            reason: report.state,
+            message: report.message,
+            since: report.since,
+            region: report.region,
+            zones: report.zones,
+            version: report.kubernetes_version,
+            api_endpoint: report.api_endpoint,
+            sync_mode: report.sync_mode,
+            drained: report.drained,
+            connection,
+            conditions: conditions.map(ConditionReport::from).collect(),
+        }
+    }
+}
+
+impl ServiceRow {
+    /// The row of a MultiClusterService.
+    pub(super) fn native(report: ServiceReport, explanation: &Explanation) -> Self {
+        let found = Found::of(explanation, Path::Native);
+        Self {
+            key: row_key(Path::Native, &report.namespace, &report.name),
+            kind: kind(Path::Native),
+            state: State::of(report.ready, &report.reason),
+            namespace: report.namespace,
+            name: report.name,
+            reason: report.reason,
+            message: report.message,
+            address: found.address,
+            created: report.created,
+            ports: report.ports,
+            conditions: report.conditions,
+            providers: found.providers,
+            consumers: found.consumers,
+            problems: found.problems,
+        }
+    }
+
+    /// The row of what members export.
+    pub(super) fn exported(report: ExportedReport, explanation: &Explanation) -> Self {
+        let found = Found::of(explanation, Path::Clusterset);
+        let exports = report.clusters.iter();
+        let exports = exports.filter_map(|cluster| cluster.export.as_ref()?.created);
+        Self {
+            key: row_key(Path::Clusterset, &report.namespace, &report.name),
+            kind: kind(Path::Clusterset),
+            state: State::of(report.ready, &report.reason),
+            created: exports.min(),
+            namespace: report.namespace,
+            name: report.name,
+            reason: report.reason,
+            message: report.message,
+            address: found.address,
+            ports: report.ports,
+            conditions: Vec::new(),
+            providers: found.providers,
+            consumers: found.consumers,
+            problems: found.problems,
+        }
+    }
+}
+
+/// What an explanation says of one exposure.
+#[derive(Default)]
+struct Found {
+    address: String,
+    providers: Vec<ProviderRow>,
+    consumers: Vec<ConsumerRow>,
+    problems: Vec<Diagnosis>,
+}
+
+impl Found {
+    fn of(explanation: &Explanation, path: Path) -> Self {
+        let mut exposures = explanation.exposures.iter();
+        let exposure = exposures.find(|exposure| exposure.exposure == path);
+        let of_exposure = exposure.map(|exposure| exposure.diagnoses.as_slice());
+        let problems = explanation
+            .diagnoses
+            .iter()
+            .chain(of_exposure.unwrap_or_default());
+        let problems = problems.filter(|one| !one.is_healthy()).cloned().collect();
+        let Some(exposure) = exposure else {
+            return Self {
+                problems,
+                ..Self::default()
+            };
+        };
+        let states = states(exposure);
+        let consumers = exposure.consumers.iter().map(|consumer| {
+            let state = states.get(consumer.cluster.as_str());
+            consumer_row(consumer, state.copied().unwrap_or_default())
+        });
+        Self {
+            address: exposure.address.clone(),
+            providers: exposure.providers.iter().map(provider_row).collect(),
+            consumers: consumers.collect(),
+            problems,
+        }
+    }
+}
+
+/// What became of the endpoints in a consumer, and what is wrong with the first that something is wrong with.
+#[derive(Clone, Copy, Default)]
+struct Outcome<'a> {
+    counts: Counts,
+    problem: Option<&'a Diagnosis>,
+}
+
+fn states(exposure: &ExposureReport) -> HashMap<&str, Outcome<'_>> {
+    let mut states: HashMap<&str, Outcome<'_>> = HashMap::new();
+    let endpoints = exposure.providers.iter().flat_map(|one| &one.endpoints);
+    for endpoint in endpoints {
+        for state in &endpoint.consumers {
+            let outcome = states.entry(state.cluster.as_str()).or_default();
+            let counts = &mut outcome.counts;
+            let is_healthy = state.diagnosis.is_healthy();
+            match state.state {
+                EndpointState::Present => {
+                    counts.endpoints += 1;
+                    counts.ready += usize::from(endpoint.ready);
+                    counts.standby += usize::from(state.diagnosis.reason == Reason::Standby);
+                }
+                EndpointState::Missing => {
+                    counts.missing += usize::from(endpoint.ready && !is_healthy);
+                }
+            }
+            if endpoint.ready && !is_healthy {
+                outcome.problem.get_or_insert(&state.diagnosis);
+            }
+        }
+    }
+    states
+}
+
+fn provider_row(provider: &ProviderReport) -> ProviderRow {
+    let ready = provider.endpoints.iter().filter(|one| one.ready);
+    ProviderRow {
+        cluster: provider.cluster.clone(),
+        endpoints: provider.endpoints.len(),
+        ready: ready.count(),
+        problem: first_problem(&provider.diagnoses).cloned(),
+    }
+}
+
+fn consumer_row(consumer: &ConsumerReport, outcome: Outcome<'_>) -> ConsumerRow {
+    let text = |tiers: &[TierReport]| {
+        let tiers: Vec<_> = tiers.iter().map(ToString::to_string).collect();
+        (!tiers.is_empty()).then(|| tiers.join("; "))
+    };
+    let tiers = consumer.tiers.as_ref();
+    let problem = first_problem(&consumer.diagnoses).or(outcome.problem);
+    ConsumerRow {
+        cluster: consumer.cluster.clone(),
+        counts: outcome.counts,
+        serving: tiers.and_then(|tiers| text(&tiers.serving_from)),
+        standby_from: tiers.and_then(|tiers| text(&tiers.standby)),
+        problem: problem.cloned(),
+    }
+}
+
+fn first_problem(diagnoses: &[Diagnosis]) -> Option<&Diagnosis> {
+    diagnoses.iter().find(|one| !one.is_healthy())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::explain::explained;
+    use crate::snapshot::Snapshot;
+    use crate::snapshot::fixtures::healthy;
+    use crate::status::report::{Report, Scope};
+
+    fn row(snapshot: &Snapshot) -> serde_json::Value {
+        let services: Vec<_> = snapshot.mcs.iter().cloned().collect();
+        let report = Report::new(Scope::One, Some(&snapshot.clusters), &services);
+        let report = report.services.into_iter().next().expect("one");
+        let row = ServiceRow::native(report, &explained(snapshot));
+        serde_json::to_value(row).expect("JSON")
+    }
+
+    #[test]
+    fn endpoints_are_counted_where_they_are() {
+        let row = row(&healthy());
+        assert_eq!(row["key"], "MultiClusterService/shop/foo");
+        assert_eq!(row["state"], "Ready");
+        assert_eq!(row["address"], "foo.shop.svc");
+        assert_eq!(
+            row["providers"],
+            json!([{ "cluster": "a", "endpoints": 2, "ready": 2 }])
+        );
+        let consumer =
+            json!({ "cluster": "b", "endpoints": 2, "ready": 2, "missing": 0, "standby": 0 });
+        assert_eq!(row["consumers"], json!([consumer]));
+        assert_eq!(row["problems"], json!([]));
+    }
+
+    #[test]
+    fn what_a_consumer_lacks_is_counted_with_the_reason() {
+        let mut snapshot = healthy();
+        snapshot.without_copies();
+        let row = row(&snapshot);
+        let consumer = &row["consumers"][0];
+        assert_eq!(
+            (&consumer["endpoints"], &consumer["missing"]),
+            (&json!(0), &json!(2)),
+            "{row}"
+        );
+        assert!(consumer["problem"]["reason"].is_string(), "{row}");
+        assert!(consumer["problem"]["message"].is_string(), "{row}");
+    }
+}

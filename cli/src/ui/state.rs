@@ -1,0 +1,271 @@
+//! What the hub and the members hold, as their watches show it, and what of it belongs to one service.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
+use causeway::domain::{self, ClusterName, KubernetesVersion, ServiceKey};
+use causeway_engine::model::Identity;
+use causeway_engine::model::served::{ImportFields, Served, ServedImports};
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::{Resource, ResourceExt as _};
+
+use super::cache::Cache;
+use super::change::WorkMeta;
+use super::connection::Connection;
+use crate::connectivity::ConnectError;
+use crate::karmada::{self, Work};
+use crate::snapshot::{Held, Snapshot};
+use crate::status::members::{Holdings, Readings};
+
+/// What all clusters hold.
+pub(super) struct State {
+    pub connection: Connection,
+    pub hub_uid: Option<String>,
+    pub karmada: bool,
+    pub mcs: Cache<ServiceKey, MultiClusterService>,
+    pub services: Cache<ServiceKey, Service>,
+    pub clusters: Cache<String, Cluster>,
+    pub imports: Cache<ServiceKey, ServiceImport>,
+    /// `None` where the person may not see them.
+    pub works: Option<Cache<ServiceKey, WorkMeta>>,
+    pub members: BTreeMap<String, MemberView>,
+}
+
+/// What a member holds.
+pub(super) struct MemberView {
+    pub engagement: u64,
+    pub connection: Connection,
+    /// Why it cannot be read, while it cannot.
+    pub failure: ConnectError,
+    pub identity: Identity,
+    pub exports_served: Option<Version>,
+    pub imports_served: Option<Version>,
+    pub namespaces: Cache<String, Namespace>,
+    pub services: Cache<ServiceKey, Service>,
+    /// By the Service that they are labelled with.
+    pub slices: Cache<ServiceKey, EndpointSlice>,
+    pub exports: Cache<ServiceKey, ServiceExport>,
+    pub imports: Cache<ServiceKey, ServiceImport>,
+}
+
+fn key_of<K: Resource>(object: &K) -> Option<ServiceKey> {
+    let meta = object.meta();
+    let (namespace, name) = (meta.namespace.as_deref()?, meta.name.as_deref()?);
+    Some(ServiceKey::new(namespace, name))
+}
+
+fn name_of<K: Resource>(object: &K) -> Option<String> {
+    object.meta().name.clone()
+}
+
+fn service_of(slice: &EndpointSlice) -> Option<ServiceKey> {
+    let service = slice.labels().get(labels::SERVICE_NAME)?;
+    let namespace = slice.metadata.namespace.as_deref()?;
+    Some(ServiceKey::new(namespace, service.as_str()))
+}
+
+/// Whether the hub reaches the member: those in Pull mode are not watched.
+pub(super) fn is_pushed(cluster: &Cluster) -> bool {
+    cluster.spec.sync_mode != Some(SyncMode::Pull)
+}
+
+/// Works by the service that they belong to; others may be anybody's.
+pub(super) fn works() -> Cache<ServiceKey, WorkMeta> {
+    Cache::new(|work| {
+        let work = Work(work.metadata.clone());
+        work.service().filter(|_| karmada::is_executed(&work))
+    })
+}
+
+impl State {
+    /// Nothing is known.
+    pub(super) fn new() -> Self {
+        Self {
+            connection: Connection::default(),
+            hub_uid: None,
+            karmada: false,
+            mcs: Cache::new(key_of),
+            services: Cache::new(key_of),
+            clusters: Cache::new(name_of),
+            imports: Cache::new(key_of),
+            works: Some(works()),
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// Whether something exposes the service: a MultiClusterService, or what a member exports or imports.
+    pub(super) fn exposes(&self, key: &ServiceKey) -> bool {
+        self.mcs.has(key) || self.is_exported(key)
+    }
+
+    /// Whether a member exports or imports the service.
+    pub(super) fn is_exported(&self, key: &ServiceKey) -> bool {
+        let mut members = self.members.values();
+        members.any(|member| member.exports.has(key) || member.imports.has(key))
+    }
+
+    /// Every service that something exposes.
+    pub(super) fn exposed(&self) -> BTreeSet<ServiceKey> {
+        let members = self.members.values();
+        let exported =
+            members.flat_map(|member| member.exports.keys().chain(member.imports.keys()));
+        self.mcs.keys().chain(exported).cloned().collect()
+    }
+
+    /// The services whose report may change with the Service of that name: its own, and the imported one that it stands for.
+    pub(super) fn concerned(&self, service: ServiceKey) -> Vec<ServiceKey> {
+        let derived_from = match service.is_cut() {
+            true => {
+                let mut exposed = self.exposed().into_iter();
+                exposed.find(|key| key.derived() == service)
+            }
+            false => service.underived(),
+        };
+        let all = derived_from.into_iter().chain([service]);
+        all.collect()
+    }
+
+    /// What the clusters that take part in a service hold of it.
+    pub(super) fn snapshot(&self, key: &ServiceKey) -> Snapshot {
+        let works = self.works.as_ref().map(|works| {
+            let works = works.of(key).map(|work| Work(work.metadata.clone()));
+            works.collect()
+        });
+        let part = self.part_in(key);
+        let members = self
+            .read()
+            .filter(|(name, _)| part.is_of(name, &self.members))
+            .map(|(name, member)| (name.clone(), member.map(|member| member.held(key))));
+        Snapshot {
+            key: key.clone(),
+            hub_uid: self.hub_uid.clone(),
+            mcs: self.mcs.of(key).next().cloned(),
+            service: self.services.of(key).next().cloned(),
+            derived: self.services.of(&key.derived()).next().cloned(),
+            imports: self.imports.of(key).map(|_| key.clone()).collect(),
+            clusters: self.clusters.all().cloned().collect(),
+            works,
+            unapplied: None,
+            members: members.collect(),
+        }
+    }
+
+    /// The services in which a member takes part.
+    pub(super) fn services_of(&self, name: &str) -> Vec<ServiceKey> {
+        let mut services: Vec<_> = self.exposed().into_iter().collect();
+        services.retain(|key| self.part_in(key).is_of(name, &self.members));
+        services
+    }
+
+    /// Who takes part in a service: of what is exported, every member.
+    fn part_in(&self, key: &ServiceKey) -> Part {
+        let mcs = self.mcs.of(key).next();
+        let desired = mcs.and_then(|mcs| domain::MultiClusterService::try_from(mcs).ok());
+        Part {
+            services: [key.clone(), key.derived()],
+            desired: desired.filter(|_| !self.is_exported(key)),
+        }
+    }
+
+    /// What the members export and import of one service.
+    pub(super) fn readings(&self, key: &ServiceKey) -> Readings {
+        let readings = self.read().map(|(name, member)| {
+            let held = member.map(|member| Holdings {
+                exports: member.exports.of(key).cloned().collect(),
+                imports: member.imports.of(key).cloned().collect(),
+                ..Holdings::default()
+            });
+            (name.clone(), held)
+        });
+        readings.collect()
+    }
+
+    /// The members that the hub reaches; one that cannot be read with the reason.
+    fn read(&self) -> impl Iterator<Item = (&String, Result<&MemberView, ConnectError>)> {
+        self.members.iter().map(|(name, member)| {
+            let is_read = member.connection.row().connected;
+            let member = match is_read {
+                true => Ok(member),
+                false => Err(member.failure.clone()),
+            };
+            (name, member)
+        })
+    }
+}
+
+/// Who takes part in a service.
+struct Part {
+    /// The Service of its name, and the one that stands for the imported one.
+    services: [ServiceKey; 2],
+    /// What names its providers and consumers; every member takes part without it.
+    desired: Option<domain::MultiClusterService>,
+}
+
+impl Part {
+    /// Whether that member does: it is named, or holds something of the service.
+    fn is_of(&self, name: &str, members: &BTreeMap<String, MemberView>) -> bool {
+        let Some(desired) = &self.desired else {
+            return true;
+        };
+        let named = ClusterName::try_from(name).is_ok_and(|name| {
+            desired.providers.includes(&name) || desired.consumers.includes(&name)
+        });
+        named
+            || members
+                .get(name)
+                .is_some_and(|member| member.holds(&self.services))
+    }
+}
+
+impl MemberView {
+    /// A member of which nothing is known.
+    pub(super) fn new(engagement: u64) -> Self {
+        Self {
+            engagement,
+            connection: Connection::default(),
+            failure: ConnectError::Failed("it is being read for the first time".to_owned()),
+            identity: Identity {
+                uid: String::new(),
+                version: String::new(),
+                release: KubernetesVersion::default(),
+            },
+            exports_served: None,
+            imports_served: None,
+            namespaces: Cache::new(name_of),
+            services: Cache::new(key_of),
+            slices: Cache::new(service_of),
+            exports: Cache::new(key_of),
+            imports: Cache::new(key_of),
+        }
+    }
+
+    /// Whether it has one of these Services, or slices of one.
+    fn holds(&self, services: &[ServiceKey]) -> bool {
+        let mut services = services.iter();
+        services.any(|key| self.services.has(key) || self.slices.has(key))
+    }
+
+    fn held(&self, key: &ServiceKey) -> Held {
+        let derived = key.derived();
+        let services = self.services.of(key).chain(self.services.of(&derived));
+        let slices = self.slices.of(key).chain(self.slices.of(&derived));
+        let namespace = String::from(&*key.namespace);
+        Held {
+            identity: self.identity.clone(),
+            served: Served {
+                exports: self.exports_served,
+                imports: self.imports_served.map(|version| ServedImports {
+                    version,
+                    fields: ImportFields::ALL,
+                }),
+            },
+            namespace: self.namespaces.of(&namespace).next().cloned(),
+            services: services.cloned().collect(),
+            slices: slices.cloned().collect(),
+            exports: self.exports.of(key).cloned().collect(),
+            imports: self.imports.of(key).cloned().collect(),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+use causeway_tests::ui::Page;
+use causeway_tests::{Fault, Fleet, Installation, Proxy, service};
+use kube::Api;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use crate::{Environment, LONG, env, expose, expose_again, is_copied};
+
+#[tokio::test]
+async fn the_page_is_sent_what_changes_without_being_asked() {
+    let env = env().await;
+    let ui = env.ui(&[]).await;
+    let mut page = ui.page().await;
+    all_are_connected(env, &mut page).await;
+    let space = env.fleet.space("live").await;
+    let backends = space.backends("foo").count(2);
+    let pods = backends.create(env.fleet.member("a")).await;
+    expose(&space).await;
+    let namespace = space.name();
+    page.until("the service appears, and its endpoints", LONG, |page| {
+        is_copied(page.service(namespace, "foo"), 2)
+    })
+    .await;
+    let row = page.service(namespace, "foo").clone();
+    assert_eq!(row["address"], format!("foo.{namespace}.svc"), "{row:#}");
+    let provider = json!([{ "cluster": "a", "endpoints": 2, "ready": 2 }]);
+    assert_eq!(row["providers"], provider, "{row:#}");
+
+    let mut explanation = ui
+        .events(&format!("api/services/{namespace}/foo/events"))
+        .await;
+    let printed = explanation
+        .until("explain", LONG, |explanation| explanation["ready"] == true)
+        .await;
+    assert_eq!(printed, explained(env, namespace).await);
+
+    pods[0].set_ready(false).await;
+    page.until("one endpoint is not ready", LONG, |page| {
+        is_copied(page.service(namespace, "foo"), 1)
+    })
+    .await;
+    explanation
+        .until("explain", LONG, |explanation| {
+            reasons(explanation) == ["Copied", "NotReady"]
+        })
+        .await;
+    assert_eq!(page.snapshots, 1, "only what changed was sent");
+
+    let services: Api<causeway::api::MultiClusterService> = space.api(env.fleet.hub());
+    services
+        .delete("foo", &DeleteParams::default())
+        .await
+        .expect("it is deleted");
+    page.until("the service disappears", LONG, |page| {
+        page.service(namespace, "foo").is_null()
+    })
+    .await;
+    explanation.until("gone", LONG, |_| true).await;
+    expose_again(&space).await;
+    explanation
+        .until("explain", LONG, |explanation| explanation["ready"] == true)
+        .await;
+}
+
+async fn all_are_connected(env: &Environment, page: &mut Page) {
+    page.until("both clusters are connected", LONG, |page| {
+        let is_ready = |name| {
+            let row = page.cluster(name);
+            row["state"] == "Ready" && row["reason"] == "Synced" && row["connected"] == true
+        };
+        page.server["synced"] == true && ["a", "b"].into_iter().all(is_ready)
+    })
+    .await;
+    assert_eq!(page.server["hub"], env.fleet.hub().url(), "{page:?}");
+    assert_eq!(page.server["connected"], true, "{page:?}");
+}
+
+/// What `kubectl mcs explain -o json` prints.
+async fn explained(env: &Environment, namespace: &str) -> Value {
+    let args = ["explain", "foo", "-n", namespace, "-o", "json"];
+    let output = env.installation.kubectl_mcs(args).await;
+    serde_json::from_str(&output.stdout).expect("JSON")
+}
+
+fn reasons(explanation: &Value) -> Vec<&str> {
+    let endpoints = explanation["exposures"][0]["providers"][0]["endpoints"].as_array();
+    let endpoints = endpoints.into_iter().flatten();
+    let reasons = endpoints.filter_map(|one| one["consumers"][0]["reason"].as_str());
+    let mut reasons: Vec<_> = reasons.collect();
+    reasons.sort_unstable();
+    reasons
+}
+
+#[tokio::test]
+async fn one_namespace_is_shown_where_one_is_named() {
+    let env = env().await;
+    let (shown, other) = tokio::join!(env.service("shown"), env.service("other"));
+    let ui = env.ui(&["-n", shown.name()]).await;
+    let mut page = ui.page().await;
+    page.until("the service of the namespace", LONG, |page| {
+        is_copied(page.service(shown.name(), "foo"), 2) && page.server["synced"] == true
+    })
+    .await;
+    assert_eq!(page.server["namespace"], shown.name());
+    assert!(page.service(other.name(), "foo").is_null(), "{page:?}");
+}
+
+#[tokio::test]
+async fn what_members_export_has_a_row_of_its_own() {
+    let env = env().await;
+    let space = env.fleet.space("exported").await;
+    let provider = env.fleet.member("a");
+    let backends = space.backends("foo").count(1);
+    backends.create(provider).await;
+    service("foo")
+        .port("http", 80)
+        .create(provider, &space)
+        .await;
+    let export = json!({
+        "apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceExport",
+        "metadata": { "name": "foo", "namespace": space.name() },
+    });
+    let file = env.fleet.directory().join("ui-export.json");
+    std::fs::write(&file, export.to_string()).unwrap();
+    let apply = ["apply", "-f", file.to_str().unwrap()];
+    provider.kubectl(apply).await.ok();
+    let key = format!("ServiceExport/{}/foo", space.name());
+    let ui = env.ui(&[]).await;
+    let mut page = ui.page().await;
+    page.until("the export is ready, and imported by b", LONG, |page| {
+        let row = page.services.get(&key).unwrap_or(&Value::Null);
+        let mut consumers = row["consumers"].as_array().into_iter().flatten();
+        row["state"] == "Ready" && consumers.any(|one| one["cluster"] == "b" && one["ready"] == 1)
+    })
+    .await;
+    let address = format!("foo.{}.svc.clusterset.local", space.name());
+    assert_eq!(page.services[&key]["address"], address);
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_lost_is_said_to_be_disconnected_since_when_and_comes_back() {
+    let fleet = Fleet::builder().named_members(["a", "b"]).start().await;
+    let proxy = Proxy::before(fleet.member("a")).await;
+    let installation = Installation::new(&fleet).await;
+    let controller = installation.controller().start().await;
+    installation.join_at(fleet.member("a"), &proxy.url()).await;
+    installation.join(fleet.member("b")).await;
+    let env = Environment {
+        fleet,
+        installation,
+        _controller: controller,
+    };
+    let space = env.service("lost").await;
+    let ui = env.ui(&[]).await;
+    let mut page = ui.page().await;
+    let name = space.name();
+    page.until("all is well", LONG, |page| {
+        is_copied(page.service(name, "foo"), 2)
+    })
+    .await;
+    for fault in [Fault::Refused, Fault::Silent, Fault::Answers(503)] {
+        proxy.set(fault);
+        page.until("the provider is disconnected", LONG, |page| {
+            is_disconnected(page, "a")
+        })
+        .await;
+        let b = page.cluster("b").clone();
+        assert_eq!(b["connected"], true, "{b:#}");
+        page.until("it is said what b keeps", LONG, |page| {
+            let row = page.service(name, "foo");
+            let provider = &row["providers"][0];
+            provider["problem"]["reason"].is_string() && row["consumers"][0]["ready"] == 2
+        })
+        .await;
+        proxy.set(Fault::None);
+        page.until("it is back", LONG, |page| {
+            page.cluster("a")["connected"] == true
+                && page.cluster("a")["disconnectedSince"].is_null()
+                && is_copied(page.service(name, "foo"), 2)
+        })
+        .await;
+    }
+    assert_eq!(page.snapshots, 1, "only what changed was sent");
+    the_hub_is_lost(&env, &mut page).await;
+}
+
+fn is_disconnected(page: &Page, name: &str) -> bool {
+    let row = page.cluster(name);
+    row["connected"] == false
+        && row["disconnectedSince"].is_string()
+        && row["disconnectedWhy"].is_string()
+}
+
+async fn the_hub_is_lost(env: &Environment, page: &mut Page) {
+    env.fleet.hub().stop().await;
+    page.until("the hub is disconnected", LONG, |page| {
+        page.server["connected"] == false && page.server["disconnectedSince"].is_string()
+    })
+    .await;
+    env.fleet.hub().start().await;
+    page.until("the hub is back", LONG, |page| {
+        page.server["connected"] == true && page.server["disconnectedSince"].is_null()
+    })
+    .await;
+}
