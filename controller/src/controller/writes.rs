@@ -62,6 +62,7 @@ impl Controller {
     ) {
         match result {
             Ok(Some((result, taken))) => {
+                self.parts.metrics.begins_to_work(Instant::now());
                 self.note_duration(&result.dispatch, taken);
                 self.written(result);
             }
