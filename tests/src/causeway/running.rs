@@ -53,6 +53,13 @@ impl Launch {
         self
     }
 
+    /// Has its log go to this file, which may be a pipe.
+    #[must_use]
+    pub fn log_to(mut self, file: impl Into<PathBuf>) -> Self {
+        self.program = self.program.stderr(file);
+        self
+    }
+
     /// Runs it on this core only.
     #[must_use]
     pub fn on_core(mut self, core: usize) -> Self {

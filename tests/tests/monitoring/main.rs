@@ -1,4 +1,4 @@
-//! The alerts, the dashboards and the runbooks, as promtool plays the rules.
+//! The alerts, the dashboards and the runbooks: as promtool plays the rules, and with a Prometheus that scrapes real processes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,5 +7,10 @@
 )]
 
 mod dashboards;
+mod faults;
+mod log_pipe;
 mod rules;
 mod runbooks;
+mod slow_link;
+mod stage;
+mod story;

@@ -24,7 +24,7 @@ pub(crate) fn rules() -> BTreeMap<String, Value> {
 }
 
 /// The rules with short times.
-fn short_rules() -> String {
+pub(crate) fn short_rules() -> String {
     let output = Command::new(binaries::causeway("generate-manifests"))
         .arg("--short-rules")
         .output()
@@ -47,7 +47,7 @@ fn promtool(args: &[&str], input: &str) -> Option<()> {
 }
 
 /// Runs promtool, which must find nothing.
-fn check(programs: &Path, args: &[&str], input: &str) {
+pub(crate) fn check(programs: &Path, args: &[&str], input: &str) {
     let mut running = Command::new(programs.join("promtool"))
         .args(args)
         .current_dir(repository())

@@ -1,5 +1,9 @@
 //! The runbooks of docs/troubleshooting.md, and their first commands.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use causeway_tests::binaries::{self, Testbed};
 use causeway_tests::repository;
 
 use crate::rules::rules;
@@ -17,13 +21,84 @@ fn runbook(alert: &str) -> String {
 }
 
 /// The first command of a runbook.
-fn first_command(alert: &str) -> String {
+pub(crate) fn first_command(alert: &str) -> String {
     let runbook = runbook(alert);
     let (_, block) = runbook
         .split_once("```bash\n")
         .unwrap_or_else(|| panic!("the runbook of {alert} has no command"));
     let (command, _) = block.split_once("\n```").expect("the end of the block");
     command.to_owned()
+}
+
+/// What stands for the pods of which kubectl would read logs and metrics: the testbed has none.
+pub(crate) struct Pods {
+    pub(crate) controller_log: PathBuf,
+    pub(crate) webhook_log: PathBuf,
+    /// The log of another program of causeway.
+    pub(crate) other_log: PathBuf,
+    /// Where the leader's metrics are.
+    pub(crate) leader: String,
+}
+
+/// A person's terminal on the hub.
+pub(crate) struct Terminal {
+    programs: PathBuf,
+    kubeconfig: PathBuf,
+}
+
+impl Terminal {
+    /// In that directory.
+    pub(crate) fn open(directory: &Path, kubeconfig: PathBuf, pods: &Pods) -> Self {
+        let programs = directory.join("terminal");
+        std::fs::create_dir_all(&programs).expect("a directory");
+        std::os::unix::fs::symlink(
+            binaries::causeway("kubectl-mcs"),
+            programs.join("kubectl-mcs"),
+        )
+        .expect("a link");
+        let kubectl = programs.join("kubectl");
+        std::fs::write(&kubectl, pods.kubectl()).expect("a script");
+        std::fs::set_permissions(&kubectl, PermissionsExt::from_mode(0o755)).expect("a script");
+        Self {
+            programs,
+            kubeconfig,
+        }
+    }
+
+    /// Types a command: what it prints, both its outputs as one.
+    pub(crate) async fn run(&self, command: &str) -> String {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = tokio::process::Command::new("bash")
+            .args(["-c", &format!("exec 2>&1\n{command}")])
+            .env("PATH", format!("{}:{path}", self.programs.display()))
+            .env("KUBECONFIG", &self.kubeconfig)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .expect("bash");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Pods {
+    /// kubectl, which reads the logs and the metrics of processes for those of pods.
+    fn kubectl(&self) -> String {
+        let kubectl = Testbed::get().program("kubectl");
+        let (kubectl, webhook) = (kubectl.display(), self.webhook_log.display());
+        let (controller, other) = (self.controller_log.display(), self.other_log.display());
+        let leader = &self.leader;
+        format!(
+            "#!/usr/bin/env bash\n\
+             case \" $* \" in\n\
+             *' logs '*component=controller*) exec cat {controller} ;;\n\
+             *' logs '*component=webhook*) exec cat {webhook} ;;\n\
+             *' logs '*) exec cat {controller} {webhook} {other} ;;\n\
+             *' get --raw '*/proxy/metrics*)\n\
+                 exec {kubectl} --kubeconfig=/dev/null --server=http://{leader} get --raw /metrics ;;\n\
+             *) exec {kubectl} \"$@\" ;;\n\
+             esac\n"
+        )
+    }
 }
 
 #[test]

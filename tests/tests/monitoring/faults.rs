@@ -1,0 +1,180 @@
+//! What goes wrong, each for one alert.
+
+use std::time::{Duration, SystemTime};
+
+use causeway::api::MultiClusterService;
+use causeway_certs::Leaf;
+use causeway_tests::causeway::NAMESPACE;
+use causeway_tests::fixtures::RunningPod;
+use causeway_tests::{Fault, SOON, eventually, multi_cluster_service, service};
+use kube::Api;
+use kube::api::PostParams;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+use crate::slow_link::{LABEL, LARGE, SlowLink};
+use crate::stage::{MOVING, Stage};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Less than a probe's deadline. Two changes in a row take twice as long, and more than the five seconds of the rule.
+const LATE: Duration = Duration::from_secs(3);
+/// So often is the Lease taken over: once more than the rule lets pass.
+const TERMS: usize = 4;
+
+/// Something that goes on until it is dropped.
+pub(crate) struct Activity(AbortHandle);
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Activity {
+    fn start(activity: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(activity).abort_handle())
+    }
+}
+
+impl Stage {
+    /// Writes into a consumer take long, and endpoints change twice while one is under way.
+    pub(crate) fn slow_member(&self, services: Vec<Vec<RunningPod>>) -> Vec<Activity> {
+        self.proxies["member4"].set(Fault::Late(LATE));
+        let pace = LATE * 3;
+        let offset = pace / u32::try_from(MOVING.len()).unwrap_or(1);
+        let changes = services.into_iter().zip(0..).map(|(pods, number)| {
+            Activity::start(async move {
+                sleep(offset * number).await;
+                for turn in 0.. {
+                    for pod in &pods {
+                        pod.set_ready(turn % 2 == 1).await;
+                        sleep(LATE / 2).await;
+                    }
+                    sleep(pace - LATE).await;
+                }
+            })
+        });
+        changes.collect()
+    }
+
+    /// The certificate is one that should have been renewed days ago; it is in the Secret, and mounted.
+    pub(crate) async fn old_certificate(&self) {
+        let leaf = Leaf {
+            common_name: "causeway-webhook".to_owned(),
+            names: vec!["localhost".to_owned()],
+            addresses: vec![[127, 0, 0, 1].into()],
+            validity: 10 * DAY,
+            ..Leaf::default()
+        };
+        let issued = SystemTime::now() - 9 * DAY;
+        let authority = self.installation.authority();
+        let credentials = authority.issue(&leaf, issued).expect("a certificate");
+        let tls = self.webhook.tls();
+        self.installation.write_certificate(tls, &credentials);
+        let (certificate, key) = (tls.join("tls.crt"), tls.join("tls.key"));
+        let create = [
+            "create",
+            "secret",
+            "tls",
+            "causeway-webhook-tls",
+            "-n",
+            NAMESPACE,
+        ];
+        let files = [
+            format!("--cert={}", certificate.display()),
+            format!("--key={}", key.display()),
+        ];
+        let args = create.map(str::to_owned).into_iter().chain(files);
+        self.hub().kubectl(args).await.ok();
+    }
+
+    /// What is mounted now is no certificate.
+    pub(crate) fn broken_certificate(&self) {
+        std::fs::write(self.webhook.tls().join("tls.crt"), "").expect("a file");
+    }
+
+    /// The webhook's requests to the hub fail, and it has to make one: for a MultiClusterService without a Service.
+    pub(crate) fn failing_hub(&self) -> Activity {
+        self.proxies["hub"].set(Fault::Answers(500));
+        let object = multi_cluster_service("without-service").object();
+        // As a trial it would be warned of, with a Service or without.
+        self.applies(object, PostParams::default())
+    }
+
+    /// What the API server sends to the webhook arrives slowly.
+    pub(crate) async fn slow_network(&self) -> (SlowLink, Activity) {
+        let link = SlowLink::to(&self.webhook).await;
+        link.register(self.hub(), &self.installation).await;
+        let object = multi_cluster_service(MOVING[0]).annotation("padding", &"x".repeat(LARGE));
+        let mut object = object.object();
+        let labels = object.metadata.labels.get_or_insert_default();
+        labels.insert(LABEL.to_owned(), "true".to_owned());
+        let trial = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        (link, self.applies(object, trial))
+    }
+
+    /// Somebody creates this again and again.
+    fn applies(&self, object: MultiClusterService, how: PostParams) -> Activity {
+        let all: Api<MultiClusterService> = self.space().api(self.hub());
+        Activity::start(async move {
+            loop {
+                // What comes of it, the alerts say.
+                all.create(&how, &object).await.ok();
+                sleep(Duration::from_millis(500)).await;
+            }
+        })
+    }
+
+    /// A MultiClusterService loses its Service.
+    pub(crate) async fn lost_service(&self) {
+        let space = self.space();
+        let delete = ["delete", "service", "lost", "-n", space.name()];
+        self.hub().kubectl(delete).await.ok();
+    }
+
+    /// A Cluster without credentials.
+    pub(crate) async fn refused_member(&self) {
+        let cluster = "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: ghost}\n\
+             spec: {syncMode: Push, apiEndpoint: \"https://127.0.0.1:1\", secretRef: {namespace: causeway-members, name: ghost}}\n";
+        self.hub().apply(cluster).await.ok();
+    }
+
+    /// What the leader logs is read by nobody, and it has something to log.
+    pub(crate) async fn blocked_log(&self) {
+        self.log.block();
+        let space = self.space();
+        service("stuck")
+            .port("http", 80)
+            .create(self.hub(), &space)
+            .await;
+        multi_cluster_service("stuck")
+            .providers(["member3"])
+            .consumers(["member4"])
+            .create(&space)
+            .await;
+    }
+
+    /// The controller ends and begins again and again, each time as soon as Prometheus has seen that it leads.
+    pub(crate) async fn restarting_controller(&self) {
+        let terms = async || {
+            let query = "max(causeway_controller_lease_transitions)";
+            self.prometheus.number(query).await
+        };
+        for _ in 0..TERMS {
+            let before = terms().await;
+            let process = self.controller.process();
+            process.terminate();
+            process.exited(SOON * 2).await;
+            process.restart().await;
+            eventually("another term is seen", SOON * 2, async || {
+                let now = terms().await;
+                let is_another = now.is_some() && now > before;
+                is_another.then_some(()).ok_or(format!("{now:?}"))
+            })
+            .await;
+        }
+    }
+}
