@@ -29,7 +29,7 @@ impl Times {
     /// Seconds for minutes, but not so few that a busy machine is taken for a fault.
     pub(crate) const SHORT: Self = Self {
         divisor: 20,
-        holds: (Duration::from_secs(6), Duration::from_secs(15)),
+        holds: (Duration::from_secs(6), Duration::from_secs(8)),
     };
 
     /// A duration as PromQL has it.
