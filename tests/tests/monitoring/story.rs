@@ -157,6 +157,9 @@ async fn faults_that_last(
     let alert = "CausewayDeletionsSuspended";
     begun.note(stage, alert).await;
     stage.proxies["member2"].set(Fault::Forgetful);
+    stage.is_active(alert).await;
+    // The second list, which would decide, does not come.
+    stage.proxies["member2"].set(Fault::Silent);
     stage.fires(alert).await;
     shows(
         stage,
