@@ -13,7 +13,7 @@ use kube::{Api, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
@@ -26,6 +26,9 @@ const RBAC: &str = include_str!("../../manifests/member/rbac.yaml");
 const NAMESPACE_CREATION: &str = include_str!("../../manifests/member/namespace-creation.yaml");
 const ACCOUNT: &str = "causeway";
 const TOKEN_WITHIN: Duration = Duration::from_secs(30);
+/// An API server authenticates and authorizes out of caches: what was granted just now counts a moment later.
+const RIGHTS_WITHIN: Duration = Duration::from_secs(10);
+const RIGHTS_EVERY: Duration = Duration::from_millis(250);
 const UID_SHOWN: usize = 8;
 
 /// A member could not be prepared.
@@ -223,7 +226,7 @@ fn pem(certificate: &[u8]) -> String {
     text
 }
 
-/// Uses the credentials as the controller will, at the address of the kubeconfig.
+/// Uses the credentials as the controller will, at the address of the kubeconfig. Waits a while for rights that were granted just now.
 pub(crate) async fn verify(
     member: &ApiServer,
     credentials: &Credentials,
@@ -240,13 +243,19 @@ pub(crate) async fn verify(
     config.auth_info.token = Some(credentials.token.clone().into());
     let as_account = ApiServer::new(Side::Member, config)?;
     let namespaces: Api<Namespace> = Api::all(as_account.client.clone());
-    match as_account
-        .request(namespaces.list_metadata(&ListParams::default().limit(1)))
-        .await
-    {
-        Ok(_) => Ok(()),
-        Err(RequestError::Unreachable { url, why, .. }) => Err(MemberError::Unusable { url, why }),
-        Err(error) => Err(error.into()),
+    let one = ListParams::default().limit(1);
+    let deadline = Instant::now() + RIGHTS_WITHIN;
+    loop {
+        match as_account.request(namespaces.list_metadata(&one)).await {
+            Ok(_) => return Ok(()),
+            Err(RequestError::NotAllowed { .. }) if Instant::now() < deadline => {
+                sleep(RIGHTS_EVERY).await;
+            }
+            Err(RequestError::Unreachable { url, why, .. }) => {
+                return Err(MemberError::Unusable { url, why });
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

@@ -20,7 +20,9 @@ const LONGER: Duration = Duration::from_secs(20);
 const WINDOW: Duration = Duration::from_secs(15);
 /// A request may hang for its three seconds: several clients send them, each from ports of its own.
 const CLIENTS: u16 = 4;
-const PORTS: u16 = 5000;
+/// Below those that the testbed's servers listen on.
+const FIRST_PORT: u16 = 12_000;
+const PORTS: u16 = 2000;
 
 /// A service that these clusters provide to member3, with a pod in each.
 async fn expose<const N: usize>(
@@ -73,7 +75,7 @@ async fn a_dead_provider_costs_no_request_after_75_s_and_one_without_its_api_ser
     let alone = expose(fleet, &space, "alone", ["member4"]).await;
     let beside = expose(fleet, &space, "beside", ["member2", "member4"]).await;
     let clients: Vec<_> = (0..CLIENTS)
-        .map(|number| 10_000 + number * PORTS)
+        .map(|number| FIRST_PORT + number * PORTS)
         .map(|first| Client::start_from(fleet, consumer, &dying, first..first + PORTS))
         .collect();
     let [of_alone, of_beside] = [alone, beside].map(|url| Client::start(fleet, consumer, &url));
