@@ -12,12 +12,19 @@ export interface Group extends Box {
   region: string;
 }
 
+export interface Bounds {
+  left: number;
+  top: number;
+  right: number;
+  bottom: number;
+}
+
 export interface Layout {
   /** The centre and the size of each node, by its id. */
   nodes: ReadonlyMap<string, Box>;
   /** The frames of regions whose clusters are shown. */
   groups: Group[];
-  bounds: { left: number; top: number; right: number; bottom: number };
+  bounds: Bounds;
 }
 
 const NODE_HEIGHT = 38;

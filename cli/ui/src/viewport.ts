@@ -1,18 +1,13 @@
 /** Which part of the map is seen: moved by dragging, wheel, pinch and keys. It changes one transform; what is drawn anew waits. */
 
+import type { Bounds } from "./layout";
+
 export interface Camera {
   /** How many pixels of the screen one of the map is. */
   scale: number;
   /** Where the middle of the map is on the screen. */
   x: number;
   y: number;
-}
-
-interface Bounds {
-  left: number;
-  top: number;
-  right: number;
-  bottom: number;
 }
 
 /** How much more than the window is drawn on each side, as a part of it: so far it can be dragged before arcs are drawn again. */
