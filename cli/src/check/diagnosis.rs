@@ -302,24 +302,22 @@ fn cluster(cluster: &Cluster) -> Check {
         (condition::CLUSTERSET_API, condition::TRUE),
         (condition::DELETIONS_SUSPENDED, condition::FALSE),
     ];
-    let mut unmet = healthy.iter().filter_map(|(type_, status)| {
-        condition::find(conditions, type_).filter(|found| found.status != *status)
-    });
-    match unmet.next() {
-        None => Check::new(
-            name,
-            State::Healthy,
-            format!("{} ({})", ready.reason, ready.message),
-        ),
-        Some(unmet) => {
-            let message = format!(
-                "{} is {}: {} ({})",
-                unmet.type_, unmet.status, unmet.reason, unmet.message
-            );
-            Check::new(name, State::Unhealthy, message)
-                .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced")
-        }
+    let unmet: Vec<_> = healthy
+        .iter()
+        .filter_map(|(type_, status)| {
+            condition::find(conditions, type_).filter(|found| found.status != *status)
+        })
+        .map(|unmet| {
+            let condition = format!("{} is {}", unmet.type_, unmet.status);
+            format!("{condition}: {} ({})", unmet.reason, unmet.message)
+        })
+        .collect();
+    if unmet.is_empty() {
+        let message = format!("{} ({})", ready.reason, ready.message);
+        return Check::new(name, State::Healthy, message);
     }
+    Check::new(name, State::Unhealthy, unmet.join("; "))
+        .remedy("kubectl mcs status; docs/troubleshooting.md#a-member-is-not-synced")
 }
 
 /// So many are shown one by one.

@@ -179,7 +179,7 @@ type Row = (
 
 #[test]
 fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
-    let rows: [Row; 20] = [
+    let rows: [Row; 21] = [
         (
             "an export on the hub",
             |i| i.misplaced = Ok(vec![misplaced("foo")]),
@@ -296,6 +296,24 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             "cluster a",
             State::Unhealthy,
             "Ready is False: Unreachable (refused)",
+        ),
+        (
+            "a member out of reach whose deletions are suspended",
+            |i| {
+                let suspended = condition(
+                    "DeletionsSuspended",
+                    "True",
+                    "DeletionsSuspended",
+                    "deletions of 16 objects are suspended",
+                );
+                i.clusters = Ok(vec![cluster(
+                    "a",
+                    json!([ready("False", "Unreachable", "refused"), suspended]),
+                )]);
+            },
+            "cluster a",
+            State::Unhealthy,
+            "Ready is False: Unreachable (refused); DeletionsSuspended is True: DeletionsSuspended (deletions of 16",
         ),
         (
             "rights that are missing",

@@ -1,7 +1,7 @@
 //! A fleet behind proxies, three services in it, and one case played through.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use causeway_tests::causeway::{Installation, Running};
 use causeway_tests::eventually::{eventually, throughout};
@@ -28,6 +28,8 @@ const CROWD: usize = 16;
 
 /// How long a fault lasts.
 const LASTING: Duration = Duration::from_secs(3);
+/// What is missing from a list is gone when a second list, so much later, lacks it too.
+const CONFIRMATION_INTERVAL: Duration = Duration::from_secs(30);
 /// After a fault: the longest back-off, a probe, and a busy machine.
 const HEALED: Duration = Duration::from_secs(90);
 
@@ -129,6 +131,7 @@ impl Environment {
         let lasting: Vec<_> = (0..self.routes.len())
             .map(|route| self.addresses(route).split_off(1))
             .collect();
+        let begun = Instant::now();
         for (cluster, fault) in &round.faults {
             self.proxies[cluster].set(*fault);
         }
@@ -144,9 +147,16 @@ impl Environment {
             for (route, lasting) in lasting.iter().enumerate() {
                 let there = self.copied(route).await;
                 let is_lost = |address: &&String| !there.contains(address);
-                if let Some(lost) = lasting.iter().find(is_lost) {
-                    let name = &self.routes[route].name;
-                    return Err(format!("{lost} of {name} is gone: {there:?}"));
+                let is_confirmed = begun.elapsed() > CONFIRMATION_INTERVAL;
+                let Some(lost) = lasting.iter().find(is_lost) else {
+                    continue;
+                };
+                if !(is_confirmed && self.is_denied(route, round)) {
+                    let Route { name, provider, .. } = &self.routes[route];
+                    let after = begun.elapsed();
+                    return Err(format!(
+                        "{lost} of {name} in {provider} is gone after {after:?}: {there:?}, {round:?}"
+                    ));
                 }
             }
             Ok(())
@@ -156,6 +166,16 @@ impl Environment {
             self.proxies[cluster].set(Fault::None);
         }
         self.settled(&format!("after {round:?}")).await;
+    }
+
+    /// Whether lists of the service's provider, or of the hub, lack what is there.
+    fn is_denied(&self, route: usize, round: &Round) -> bool {
+        let provider = &self.routes[route].provider;
+        let denies = |(cluster, fault): &(String, Fault)| {
+            let is_concerned = cluster == provider || cluster == "hub";
+            is_concerned && matches!(fault, Fault::Forgetful | Fault::Restored)
+        };
+        round.faults.iter().any(denies)
     }
 
     /// Freezes the connections to clusters, and waits until what changes afterwards is followed, there and elsewhere.

@@ -86,7 +86,7 @@ async fn each_alert_fires_by_its_own_fault_and_its_runbook_shows_the_cause() {
         .filter(|alert| *alert != flapping)
         .collect();
     stage.are_resolved(&lifted).await;
-    nobody_there(&stage, &mut begun).await;
+    fault_of_the_webhook(&stage, &mut begun).await;
 
     let all: Vec<_> = rules().into_keys().collect();
     let fired = eventually("each alert has fired", SOON, async || {
@@ -159,7 +159,7 @@ async fn faults_that_last(
     stage.proxies["member2"].set(Fault::Forgetful);
     stage.is_active(alert).await;
     // The second list, which would decide, does not come.
-    stage.proxies["member2"].set(Fault::Silent);
+    stage.proxies["member2"].set(Fault::Withholds(&["endpointslices"]));
     stage.fires(alert).await;
     shows(
         stage,
@@ -240,9 +240,18 @@ async fn faults_of_the_leader(stage: &Stage, begun: &mut Begun) {
     .await;
     stage.log.unblock();
 
+    let alert = "CausewayNoLeader";
+    begun.note(stage, alert).await;
+    let controller = stage.controller.process();
+    controller.terminate();
+    stage.fires(alert).await;
+    shows(stage, alert, &["controller", "is not running"]).await;
+    controller.exited(SOON).await;
+    controller.restart().await;
+
     let alert = "CausewayLeaderFlapping";
     begun.note(stage, alert).await;
-    stage.restarting_controller().await;
+    stage.restarting_controller(alert).await;
     stage.fires(alert).await;
     shows(
         stage,
@@ -252,26 +261,18 @@ async fn faults_of_the_leader(stage: &Stage, begun: &mut Begun) {
     .await;
 }
 
-/// Neither a controller nor a webhook.
-async fn nobody_there(stage: &Stage, begun: &mut Begun) {
-    let alert = "CausewayNoLeader";
-    begun.note(stage, alert).await;
-    stage.controller.process().terminate();
-    stage.is_active(alert).await;
-
+/// What goes wrong with the webhook alone.
+async fn fault_of_the_webhook(stage: &Stage, begun: &mut Begun) {
     let alert = "CausewayWebhookDown";
     begun.note(stage, alert).await;
     stage.webhook.process().kill().await;
-    for (alert, words) in [
-        ("CausewayNoLeader", &["controller", "is not running"][..]),
-        (
-            "CausewayWebhookDown",
-            &["failed calling webhook", "connection refused"],
-        ),
-    ] {
-        stage.fires(alert).await;
-        shows(stage, alert, words).await;
-    }
+    stage.fires(alert).await;
+    shows(
+        stage,
+        alert,
+        &["failed calling webhook", "connection refused"],
+    )
+    .await;
 }
 
 /// OpenMetrics as the older text format has it, which promtool checks: the name of a counter includes `_total` throughout.

@@ -26,9 +26,9 @@ impl Times {
         divisor: 1,
         holds: (Duration::ZERO, Duration::MAX),
     };
-    /// Seconds for minutes, but not so few that a busy machine is taken for a fault.
+    /// A tenth, and no hold so short that a busy machine is taken for a fault.
     pub(crate) const SHORT: Self = Self {
-        divisor: 20,
+        divisor: 10,
         holds: (Duration::from_secs(6), Duration::from_secs(8)),
     };
 
