@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use kube::config::Kubeconfig;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use self::feed::Feed;
@@ -45,6 +45,8 @@ use crate::output::OutputError;
 
 /// Changes of the watches that wait until they are applied; more wait at their API servers.
 const CHANGES: usize = 1024;
+/// Members that connect at one time.
+const CONNECTING: usize = 16;
 
 /// The page could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +108,7 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
         allow_insecure: ui.insecure.allow_insecure_members,
         namespace: namespace.clone(),
         changes: changes.clone(),
+        connecting: Arc::new(Semaphore::new(CONNECTING)),
     };
     let live = Live::new(row, settings, feed);
     let watches = Hub {

@@ -48,6 +48,7 @@ const PROPAGATION_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Live {
     state: State,
     queue: Queue,
+    stale: Stale,
     feed: Arc<Feed>,
     settings: MemberSettings,
     engagements: Engagements,
@@ -56,9 +57,18 @@ pub(super) struct Live {
     clusters: BTreeSet<String>,
     /// When Karmada was asked of a service, and what it said.
     propagation: HashMap<ServiceKey, (Instant, Option<Unapplied>)>,
-    begun: Instant,
+    /// When the hub was read for the first time.
+    read: Option<Instant>,
     shown: Instant,
     due: Option<Instant>,
+}
+
+/// What happened to clusters with which services may have changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Stale {
+    all: bool,
+    members: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
 }
 
 impl Live {
@@ -67,13 +77,14 @@ impl Live {
         Self {
             state: State::new(),
             queue: Queue::default(),
+            stale: Stale::default(),
             feed,
             settings,
             engagements: Engagements::default(),
             server,
             clusters: BTreeSet::new(),
             propagation: HashMap::new(),
-            begun: now,
+            read: None,
             shown: now,
             due: Some(now),
         }
@@ -157,7 +168,7 @@ impl Live {
             HubChange::Identified { uid, karmada } => self.hub_identified(uid, karmada),
             HubChange::MultiClusterServices(event) => {
                 let done = is_done(&event);
-                let keys = self.state.mcs.apply(event);
+                let keys = self.state.apply_mcs(event);
                 self.services_changed(keys);
                 self.hub_listed(done, Kind::MultiClusterService);
             }
@@ -225,6 +236,7 @@ impl Live {
 
     fn hub_listed(&mut self, done: bool, kind: Kind) {
         if done && self.state.connection.listed(kind) {
+            self.read.get_or_insert_with(Instant::now);
             self.schedule();
         }
     }
@@ -268,16 +280,11 @@ impl Live {
         let applied = apply(member, change);
         if applied.stands_otherwise {
             self.clusters.insert(name.to_owned());
-            for key in self.state.services_of(name) {
-                self.queue.later(key);
-            }
+            self.stale.members.insert(name.to_owned());
             self.schedule();
         }
         if !applied.namespaces.is_empty() {
-            let exposed = self.state.exposed().into_iter();
-            for key in exposed.filter(|key| applied.namespaces.contains(&*key.namespace)) {
-                self.queue.later(key);
-            }
+            self.stale.namespaces.extend(applied.namespaces);
             self.schedule();
         }
         self.services_changed(applied.services);
@@ -302,15 +309,30 @@ impl Live {
 
     /// Any service may have changed.
     fn all_later(&mut self) {
-        for key in self.state.exposed() {
-            self.queue.later(key);
-        }
+        self.stale.all = true;
         self.schedule();
+    }
+
+    /// Queues the services that may have changed with clusters, at one time for all that happened to these.
+    fn queue_stale(&mut self) {
+        let stale = std::mem::take(&mut self.stale);
+        if stale == Stale::default() {
+            return;
+        }
+        for key in self.state.exposed() {
+            if stale.all
+                || stale.namespaces.contains(&*key.namespace)
+                || self.state.takes_part(&key, &stale.members)
+            {
+                self.queue.later(key);
+            }
+        }
     }
 
     /// Whether services can be reported on: the hub was read, and so was each member, or it takes too long.
     fn is_open(&self) -> bool {
-        let is_late = self.begun.elapsed() > MEMBERS_WITHIN;
+        let read = self.read.map(|read| read.elapsed());
+        let is_late = read.is_some_and(|since| since > MEMBERS_WITHIN);
         let mut members = self.state.members.values();
         self.server.synced
             || self.state.connection.is_tried()
@@ -329,6 +351,9 @@ impl Live {
             update.clusters.insert(name, row);
         }
         let is_open = self.is_open();
+        if is_open {
+            self.queue_stale();
+        }
         while is_open && begun.elapsed() < BUDGET {
             let Some(key) = self.queue.next() else {
                 self.server.synced = true;

@@ -1,5 +1,6 @@
 //! The watches of one member, with the credentials that the hub keeps for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::Cluster;
@@ -8,7 +9,7 @@ use causeway_engine::model::Identity;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
@@ -29,6 +30,8 @@ pub(super) struct MemberSettings {
     pub allow_insecure: bool,
     pub namespace: Option<String>,
     pub changes: mpsc::Sender<Change>,
+    /// Those that may connect at one time.
+    pub connecting: Arc<Semaphore>,
 }
 
 /// A member that is watched until this is dropped.
@@ -85,6 +88,8 @@ impl Member {
     }
 
     async fn connect(&self) -> Result<(ApiServer, Identity), ConnectError> {
+        // Its time begins when it has its turn.
+        let _turn = self.settings.connecting.acquire().await.ok();
         let connected = async {
             let settings = &self.settings;
             let server =

@@ -1,6 +1,6 @@
 //! What the hub and the members hold, as their watches show it, and what of it belongs to one service.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
@@ -9,6 +9,7 @@ use causeway_engine::model::Identity;
 use causeway_engine::model::served::{ImportFields, Served, ServedImports};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::watcher::Event;
 use kube::{Resource, ResourceExt as _};
 
 use super::cache::Cache;
@@ -25,6 +26,8 @@ pub(super) struct State {
     pub hub_uid: Option<String>,
     pub karmada: bool,
     pub mcs: Cache<ServiceKey, MultiClusterService>,
+    /// What those of them ask for that can be read.
+    desired: HashMap<ServiceKey, domain::MultiClusterService>,
     pub services: Cache<ServiceKey, Service>,
     pub clusters: Cache<String, Cluster>,
     pub imports: Cache<ServiceKey, ServiceImport>,
@@ -87,12 +90,26 @@ impl State {
             hub_uid: None,
             karmada: false,
             mcs: Cache::new(key_of),
+            desired: HashMap::new(),
             services: Cache::new(key_of),
             clusters: Cache::new(name_of),
             imports: Cache::new(key_of),
             works: Some(works()),
             members: BTreeMap::new(),
         }
+    }
+
+    /// Applies what happened to MultiClusterServices; the services that changed.
+    pub(super) fn apply_mcs(&mut self, event: Event<MultiClusterService>) -> BTreeSet<ServiceKey> {
+        let changed = self.mcs.apply(event);
+        for key in &changed {
+            let mcs = self.mcs.of(key).next();
+            match mcs.and_then(|mcs| domain::MultiClusterService::try_from(mcs).ok()) {
+                Some(desired) => self.desired.insert(key.clone(), desired),
+                None => self.desired.remove(key),
+            };
+        }
+        changed
     }
 
     /// Whether something exposes the service: a MultiClusterService, or what a member exports or imports.
@@ -152,17 +169,16 @@ impl State {
         }
     }
 
-    /// The services in which a member takes part.
-    pub(super) fn services_of(&self, name: &str) -> Vec<ServiceKey> {
-        let mut services: Vec<_> = self.exposed().into_iter().collect();
-        services.retain(|key| self.part_in(key).is_of(name, &self.members));
-        services
+    /// Whether one of these members takes part in a service.
+    pub(super) fn takes_part(&self, key: &ServiceKey, members: &BTreeSet<String>) -> bool {
+        let part = self.part_in(key);
+        let mut members = members.iter();
+        members.any(|name| part.is_of(name, &self.members))
     }
 
     /// Who takes part in a service: of what is exported, every member.
-    fn part_in(&self, key: &ServiceKey) -> Part {
-        let mcs = self.mcs.of(key).next();
-        let desired = mcs.and_then(|mcs| domain::MultiClusterService::try_from(mcs).ok());
+    fn part_in(&self, key: &ServiceKey) -> Part<'_> {
+        let desired = self.desired.get(key);
         Part {
             services: [key.clone(), key.derived()],
             desired: desired.filter(|_| !self.is_exported(key)),
@@ -196,17 +212,17 @@ impl State {
 }
 
 /// Who takes part in a service.
-struct Part {
+struct Part<'a> {
     /// The Service of its name, and the one that stands for the imported one.
     services: [ServiceKey; 2],
     /// What names its providers and consumers; every member takes part without it.
-    desired: Option<domain::MultiClusterService>,
+    desired: Option<&'a domain::MultiClusterService>,
 }
 
-impl Part {
+impl Part<'_> {
     /// Whether that member does: it is named, or holds something of the service.
     fn is_of(&self, name: &str, members: &BTreeMap<String, MemberView>) -> bool {
-        let Some(desired) = &self.desired else {
+        let Some(desired) = self.desired else {
             return true;
         };
         let named = ClusterName::try_from(name).is_ok_and(|name| {
