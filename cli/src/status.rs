@@ -403,10 +403,8 @@ fn problems(report: &Report) -> String {
         .flatten()
         .filter(|member| !member.is_healthy())
         .map(|member| {
-            format!(
-                "member {}: {} ({})",
-                member.name, member.state, member.message
-            )
+            let problem = member.problem().unwrap_or_default();
+            format!("member {}: {} ({problem})", member.name, member.state)
         });
     let exported = report.exports.iter();
     let exports = exported.filter(|service| !service.ready).map(|service| {

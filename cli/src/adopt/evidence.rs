@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use causeway::api::{Cluster, condition, labels};
+use causeway::api::labels;
 use causeway::domain::{self, ClusterName, ExposureType, FieldErrors};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::ResourceExt as _;
 
 use crate::connectivity::ConnectError;
 use crate::snapshot::{Held, Snapshot, has, is_ready};
+use crate::status::condition::deletions_suspended;
 use crate::{drain, karmada};
 
 /// Why a slice of Karmada's is left where it is.
@@ -184,13 +185,6 @@ fn asks_for(desired: &domain::MultiClusterService, provider: &str, consumer: &st
         && desired.providers.includes(&from)
         && desired.consumers.includes(&to)
         && from != to
-}
-
-/// What is kept of the cluster though its last list lacked it.
-fn deletions_suspended(cluster: &Cluster) -> Option<&str> {
-    let conditions = &cluster.status.as_ref()?.conditions;
-    let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;
-    (suspended.status == condition::TRUE).then_some(&*suspended.message)
 }
 
 fn comes_from(copy: &EndpointSlice, uid: &str) -> bool {

@@ -1,6 +1,6 @@
 //! What conditions say.
 
-use causeway::api::condition;
+use causeway::api::{Cluster, condition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
@@ -72,4 +72,11 @@ pub(crate) fn readiness(
         message: ready.message.clone(),
         since: Some(ready.last_transition_time.0),
     }
+}
+
+/// What the controller says of the deletions that it suspends in a cluster, if it suspends any.
+pub(crate) fn deletions_suspended(cluster: &Cluster) -> Option<&str> {
+    let conditions = &cluster.status.as_ref()?.conditions;
+    let suspended = condition::find(conditions, condition::DELETIONS_SUSPENDED)?;
+    (suspended.status == condition::TRUE).then_some(&*suspended.message)
 }

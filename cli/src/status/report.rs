@@ -10,7 +10,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 use super::clusterset::{self, ExportedReport};
-use super::condition::{ConditionReport, readiness};
+use super::condition::{ConditionReport, deletions_suspended, readiness};
 use super::karmada::Observations;
 use super::members::Readings;
 use crate::explain::Serving;
@@ -69,6 +69,9 @@ pub(crate) struct MemberReport {
     pub zones: Vec<String>,
     /// Whether a person said that nothing it provides is to be used (`kubectl mcs drain`).
     pub drained: bool,
+    /// What the controller says of the deletions that it suspends there; absent where it suspends none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletions_suspended: Option<String>,
     /// Push or Pull; what causeway cannot reach by design does not count as a problem.
     pub sync_mode: String,
     /// Whether it takes part in the clusterset; absent where the hub does not tell.
@@ -124,6 +127,8 @@ pub(crate) struct PartReport {
     pub state: String,
     /// As [`MemberReport::drained`].
     pub drained: bool,
+    /// Whether there is a [`MemberReport::deletions_suspended`].
+    pub deletions_suspended: bool,
     /// Whether the member has the Service, as far as the hub knows.
     pub service: Presence,
 }
@@ -234,7 +239,16 @@ impl Report {
 impl MemberReport {
     /// Whether it counts as well: what causeway cannot reach by design does.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.ready || self.sync_mode == "Pull"
+        self.ready && self.deletions_suspended.is_none() || self.sync_mode == "Pull"
+    }
+
+    /// What is wrong with it, if something is: why it is not ready, else what is suspended.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        let message = match self.ready {
+            true => self.deletions_suspended.as_deref(),
+            false => Some(self.message.as_str()),
+        };
+        message.filter(|message| !message.is_empty())
     }
 }
 
@@ -256,6 +270,7 @@ fn member(cluster: &Cluster) -> MemberReport {
         region: cluster.spec.region.clone(),
         zones: cluster.spec.effective_zones().to_vec(),
         drained: drain::is_drained(cluster),
+        deletions_suspended: deletions_suspended(cluster).map(ToOwned::to_owned),
         sync_mode: match cluster.spec.sync_mode {
             Some(SyncMode::Pull) => "Pull".to_owned(),
             Some(SyncMode::Push) | None => "Push".to_owned(),
@@ -387,6 +402,7 @@ fn parts(
             consumer: desired.consumers.includes(name),
             state: state.to_owned(),
             drained: member.is_some_and(|member| member.drained),
+            deletions_suspended: member.is_some_and(|one| one.deletions_suspended.is_some()),
             service: presence(name, member, conditions),
         }
     });

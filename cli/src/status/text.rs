@@ -131,7 +131,11 @@ pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
         plain(&member.name),
         plain(&member.kubernetes_version),
         Cell::new(
-            state(&member.state, member.drained),
+            state(
+                &member.state,
+                member.drained,
+                member.deletions_suspended.is_some(),
+            ),
             tone(member.is_healthy() && !member.drained, &member.state),
         ),
         ago(member.since, now).into(),
@@ -139,7 +143,7 @@ pub(crate) fn member_row(member: &MemberReport, now: Timestamp) -> Row {
         plain(&member.api_endpoint),
     ];
     let refused = refused.and_then(|one| note(one.ready, &one.message));
-    let problem = note(member.ready, &member.message);
+    let problem = member.problem().map(ToOwned::to_owned);
     Row::new(cells, problem.into_iter().chain(refused))
 }
 
@@ -152,13 +156,13 @@ pub(crate) fn tone(ready: bool, reason: &str) -> Tone {
     }
 }
 
-/// As kubectl shows a node that is cordoned.
-fn state(state: &str, drained: bool) -> String {
-    if drained {
-        format!("{state},Drained")
-    } else {
-        state.to_owned()
-    }
+/// With what is so beside, as kubectl shows a node that is cordoned.
+fn state(state: &str, drained: bool, suspended: bool) -> String {
+    let drained = drained.then_some("Drained");
+    let suspended = suspended.then_some(reason::DELETIONS_SUSPENDED);
+    let beside = drained.into_iter().chain(suspended);
+    let words: Vec<_> = std::iter::once(state).chain(beside).collect();
+    words.join(",")
 }
 
 /// The services, a row each.
@@ -287,12 +291,12 @@ fn part_table(parts: &[PartReport]) -> Table {
             Presence::No => ("missing", Tone::Bad),
             Presence::Unknown => ("unknown", Tone::Unsure),
         };
-        let is_synced = part.state == "Synced" && !part.drained;
+        let is_synced = part.state == "Synced" && !part.drained && !part.deletions_suspended;
         let cells = [
             part.name.clone().into(),
             role.to_owned().into(),
             Cell::new(
-                state(&part.state, part.drained),
+                state(&part.state, part.drained, part.deletions_suspended),
                 tone(is_synced, &part.state),
             ),
             Cell::new(service, presence),
@@ -429,6 +433,38 @@ c        v1.36.3   Synced   5m      Refused      https://c:6443
             text.contains("member1   provider   Synced,Drained"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn deletions_that_are_suspended_are_shown_with_what_confirms_them() {
+        let words = "deletions of 40 objects are suspended; to confirm them now: kubectl mcs confirm-deletions a";
+        let suspended = |status: &str| {
+            let synced = condition("Ready", "True", "Synced", "watched");
+            let suspended = condition("DeletionsSuspended", status, "DeletionsSuspended", words);
+            [cluster("a", json!([synced, suspended]))]
+        };
+        let service = service("foo", cross(&["a"], &["a"]), json!([]));
+        let shown = |status: &str| {
+            let clusters = suspended(status);
+            let report = Report::new(Scope::All, Some(&clusters), &[]);
+            let part = Report::new(Scope::One, Some(&clusters), std::slice::from_ref(&service));
+            let part = details(&part.services[0], now(), Screen::PLAIN);
+            let overview = overview(&report, now(), Screen::PLAIN);
+            (report.ready, overview, part)
+        };
+        let (ready, overview, part) = shown("True");
+        assert!(!ready, "{overview}");
+        let row = "a        v1.36.3   Synced,DeletionsSuspended   5m";
+        let note = format!("\n  {words}\n");
+        assert!(
+            overview.contains(row) && overview.contains(&note),
+            "{overview}"
+        );
+        assert!(part.contains("Synced,DeletionsSuspended"), "{part}");
+        let (ready, overview, part) = shown("False");
+        assert!(ready, "{overview}");
+        let both = overview + &part;
+        assert!(!both.contains("uspended"), "{both}");
     }
 
     #[test]

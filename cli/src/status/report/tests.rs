@@ -217,7 +217,8 @@ fn programs_read_stable_names() {
                     "since": "2026-11-20T23:55:00Z",
                 }],
                 "members": [{
-                    "name": "a", "provider": true, "consumer": true, "state": "Synced", "drained": false, "service": "unknown",
+                    "name": "a", "provider": true, "consumer": true, "state": "Synced", "drained": false,
+                    "deletionsSuspended": false, "service": "unknown",
                 }],
             }],
             "exports": [],
