@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use causeway::api::multicluster::Version;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
-use kube::{Api, Client, Config};
+use kube::core::{DynamicResourceScope, NamespaceResourceScope};
+use kube::{Api, Client, Config, Resource};
 
 use crate::args::{HubArgs, Side};
 
 /// How long one request may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// A request failed: no answer, or a refusal.
@@ -134,14 +136,24 @@ impl ApiServer {
     ) -> Result<T, RequestError> {
         match tokio::time::timeout(ANSWER_WITHIN, request).await {
             Ok(answer) => answer.map_err(|error| self.failure(&error)),
-            Err(_) => Err(RequestError::Unreachable {
-                side: self.side,
-                url: self.url(),
-                why: format!(
-                    "no answer within {} s, or only that it is busy",
-                    ANSWER_WITHIN.as_secs()
-                ),
-            }),
+            Err(_) => Err(self.late()),
+        }
+    }
+
+    /// No answer came in time.
+    pub(crate) fn late(&self) -> RequestError {
+        self.unreachable(format!(
+            "no answer within {} s, or only that it is busy",
+            ANSWER_WITHIN.as_secs()
+        ))
+    }
+
+    /// No answer came, for that reason.
+    pub(crate) fn unreachable(&self, why: String) -> RequestError {
+        RequestError::Unreachable {
+            side: self.side,
+            url: self.url(),
+            why,
         }
     }
 
@@ -149,11 +161,7 @@ impl ApiServer {
     pub(crate) fn failure(&self, error: &kube::Error) -> RequestError {
         let side = self.side;
         let kube::Error::Api(status) = error else {
-            return RequestError::Unreachable {
-                side,
-                url: self.url(),
-                why: root_cause(error),
-            };
+            return self.unreachable(root_cause(error));
         };
         let message = status.message.clone();
         match status.code {
@@ -162,6 +170,30 @@ impl ApiServer {
             409 => RequestError::Conflict { side, message },
             429 | 500.. => RequestError::Busy { side, message },
             _ => RequestError::Refused { side, message },
+        }
+    }
+
+    /// A namespaced kind, in that namespace, or in all.
+    pub(crate) fn api<K>(&self, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let client = self.client.clone();
+        match namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        }
+    }
+
+    /// The same of the Multi-Cluster Services API, in that version.
+    pub(crate) fn api_in<K>(&self, version: Version, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>,
+    {
+        let client = self.client.clone();
+        match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &version),
+            None => Api::all_with(client, &version),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::args::Side;
 use crate::progress::Progress;
 
 /// How long one member may take, all its answers together.
-const READ_WITHIN: Duration = Duration::from_secs(5);
+pub(crate) const READ_WITHIN: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 32;
 
 /// Why a member cannot be read or written with the credentials on the hub, in words that do not speak of a kubeconfig.
@@ -60,9 +60,7 @@ where
             let member = connect(hub, cluster, allow_insecure).await?;
             Ok(read(member).await?)
         };
-        let late = || ConnectError::Timeout(READ_WITHIN.as_secs());
-        let answer = tokio::time::timeout(READ_WITHIN, answer).await;
-        (cluster.name_any(), answer.unwrap_or_else(|_| Err(late())))
+        (cluster.name_any(), in_time(answer).await)
     });
     let answers: Vec<_> = answers.collect();
     let mut progress = Progress::new("reading members", answers.len());
@@ -87,6 +85,19 @@ where
             }
         }
     }
+}
+
+/// What a member answers within 5 seconds.
+pub(crate) async fn in_time<T>(
+    answer: impl Future<Output = Result<T, ConnectError>>,
+) -> Result<T, ConnectError> {
+    let answer = tokio::time::timeout(READ_WITHIN, answer).await;
+    answer.unwrap_or_else(|_| Err(late()))
+}
+
+/// It did not answer in time.
+pub(crate) fn late() -> ConnectError {
+    ConnectError::Timeout(READ_WITHIN.as_secs())
 }
 
 /// A member, by the credentials that the hub keeps for it.

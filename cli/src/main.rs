@@ -42,6 +42,7 @@ mod uninstall;
 mod unjoin;
 mod version;
 mod wait;
+mod watches;
 
 use std::process::ExitCode;
 

@@ -39,6 +39,19 @@ pub(crate) async fn read(
         wanted.served::<ServiceExport>(hub),
         wanted.served::<ServiceImport>(hub)
     )?;
+    among(hub, clusters, &exports, &imports).await
+}
+
+/// Those among these of the hub.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn among(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+    exports: &[ServiceExport],
+    imports: &[ServiceImport],
+) -> Result<Vec<Misplaced>, RequestError> {
     let exports = exports.iter().filter_map(of_export);
     let mut found: Vec<_> = exports
         .chain(imports.iter().filter_map(of_import))

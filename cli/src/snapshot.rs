@@ -5,6 +5,7 @@
 pub(crate) mod gather;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Instant;
 
 use causeway::api::condition::{self, reason};
@@ -37,7 +38,7 @@ pub(crate) struct Snapshot {
     pub derived: Option<Service>,
     /// The ServiceImports on the hub itself.
     pub imports: Vec<ServiceKey>,
-    pub clusters: Vec<Cluster>,
+    pub clusters: Arc<Vec<Cluster>>,
     /// Karmada's Works of the service; `None` where the person may not see them.
     pub works: Option<Vec<Work>>,
     /// What Karmada says of its own propagation of the Service, where that fails.

@@ -20,8 +20,7 @@ use futures::{Stream, StreamExt as _, pin_mut};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::Event;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout_at};
@@ -30,7 +29,7 @@ use self::karmada::Observations;
 use self::members::{Readings, Wanted};
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
-use crate::api_server::{ApiServer, RequestError, root_cause};
+use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, StatusArgs};
 use crate::explain::{self, Serving};
 use crate::hub::DEFINE;
@@ -38,6 +37,7 @@ use crate::misplaced::{self, Misplaced};
 use crate::output;
 use crate::output::OutputError;
 use crate::screen::Screen;
+use crate::watches;
 
 /// The status could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -77,10 +77,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
         args,
     };
     let deadline = Instant::now() + args.waiting.timeout;
-    let mut snapshot = query.look().await?;
     if args.watch {
-        return watch::run(&query, snapshot).await;
+        return watch::run(&query).await;
     }
+    let mut snapshot = query.look().await?;
     if args.waiting.wait {
         query.wait(&mut snapshot, deadline).await?;
         // What was awaited in one member may have come after another was read.
@@ -124,23 +124,11 @@ struct Snapshot {
 
 impl Query<'_> {
     fn services(&self) -> Api<MultiClusterService> {
-        let client = self.hub.client.clone();
-        if self.args.all_namespaces {
-            Api::all(client)
-        } else {
-            Api::namespaced(client, &self.hub.config.default_namespace)
-        }
+        self.hub.api(self.wanted().namespace.as_deref())
     }
 
     fn clusters(&self) -> Api<Cluster> {
         Api::all(self.hub.client.clone())
-    }
-
-    fn by_name(&self) -> Option<String> {
-        self.args
-            .name
-            .as_ref()
-            .map(|name| format!("metadata.name={name}"))
     }
 
     fn place(&self) -> String {
@@ -174,7 +162,7 @@ impl Query<'_> {
 
     async fn look(&self) -> Result<Snapshot, StatusError> {
         let parameters = ListParams {
-            field_selector: self.by_name(),
+            field_selector: self.wanted().by_name(),
             ..ListParams::default()
         };
         let services = match self.hub.request(self.services().list(&parameters)).await {
@@ -192,14 +180,7 @@ impl Query<'_> {
             Err(RequestError::NotAllowed { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let mut snapshot = Snapshot {
-            services,
-            clusters,
-            readings: Readings::new(),
-            karmadas: Observations::new(),
-            serving: Vec::new(),
-            misplaced: Vec::new(),
-        };
+        let mut snapshot = Snapshot::new(services, clusters);
         self.read_members(&mut snapshot).await;
         Ok(snapshot)
     }
@@ -252,8 +233,13 @@ impl Query<'_> {
     /// Follows the objects of the hub, and reads the members every 2 seconds, until everything is healthy, what was requested is gone,
     /// or the deadline.
     async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), StatusError> {
-        let services = changes(self.services(), self.by_name(), Change::Service);
-        let clusters = changes(self.clusters(), None, Change::Cluster);
+        let services = changes(
+            &self.hub,
+            self.services(),
+            self.wanted().by_name(),
+            Change::Service,
+        );
+        let clusters = changes(&self.hub, self.clusters(), None, Change::Cluster);
         let may_see_clusters = snapshot.clusters.is_some();
         let changes = futures::stream::select(
             services,
@@ -325,6 +311,18 @@ enum Change {
 }
 
 impl Snapshot {
+    /// What the hub shows; the members are still to be read.
+    fn new(services: Mirror<MultiClusterService>, clusters: Option<Mirror<Cluster>>) -> Self {
+        Self {
+            services,
+            clusters,
+            readings: Readings::new(),
+            karmadas: Observations::new(),
+            serving: Vec::new(),
+            misplaced: Vec::new(),
+        }
+    }
+
     fn take(&mut self, change: Change) {
         match change {
             Change::WatchFailed(_) => {}
@@ -340,21 +338,18 @@ impl Snapshot {
 
 /// The changes of some objects; a watch that breaks is taken up again.
 fn changes<K>(
+    hub: &ApiServer,
     api: Api<K>,
     fields: Option<String>,
-    change: impl Fn(Event<K>) -> Change,
-) -> impl Stream<Item = Change>
+    change: fn(Event<K>) -> Change,
+) -> impl Stream<Item = Change> + use<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let config = watcher::Config {
-        field_selector: fields,
-        ..watcher::Config::default()
-    };
-    let events = watcher(api, config).default_backoff();
+    let events = watches::events(hub, api, watches::selected(fields));
     events.map(move |event| match event {
         Ok(event) => change(event),
-        Err(error) => Change::WatchFailed(root_cause(&error)),
+        Err(broken) => Change::WatchFailed(broken.why.to_string()),
     })
 }
 

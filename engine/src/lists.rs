@@ -1,6 +1,7 @@
 //! Complete lists of what the hub and the members hold of some services, and the index of a process that has read them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService};
@@ -25,8 +26,8 @@ pub struct HubLists {
     pub multi_cluster_services: Vec<MultiClusterService>,
     /// The Services of their names, and those that Karmada derives for imports.
     pub services: Vec<Service>,
-    /// Every Cluster.
-    pub clusters: Vec<Cluster>,
+    /// Every Cluster; who asks often shares them.
+    pub clusters: Arc<Vec<Cluster>>,
     /// Karmada's Works of these services; `None` where the hub serves none.
     pub works: Option<Vec<ServiceWork>>,
     /// The ServiceImports on the hub itself.
@@ -102,7 +103,7 @@ fn hub_events(hub: &HubLists) -> Vec<HubEvent> {
     events.extend([
         HubEvent::Services(Signal::Listed(hub.services.clone())),
         HubEvent::Services(Signal::Confirmed),
-        HubEvent::Clusters(Signal::Listed(hub.clusters.clone())),
+        HubEvent::Clusters(Signal::Listed(hub.clusters.to_vec())),
         HubEvent::Clusters(Signal::Confirmed),
         HubEvent::MultiClusterServices(Signal::Listed(hub.multi_cluster_services.clone())),
         HubEvent::MultiClusterServices(Signal::Confirmed),

@@ -46,6 +46,12 @@ impl RequestCounts {
         self.only(|kind| WRITES.contains(&kind.verb.as_str()))
     }
 
+    /// Only requests of this verb.
+    #[must_use]
+    pub fn with(&self, verb: &str) -> Self {
+        self.only(|kind| kind.verb == verb)
+    }
+
     /// Only requests for this resource.
     #[must_use]
     pub fn of(&self, resource: &str) -> Self {
@@ -129,6 +135,7 @@ apiserver_request_total{code="200",component="apiserver",dry_run="",group="",res
         let counts = RequestCounts::parse(METRICS);
         assert_eq!(counts.of("endpointslices").total(), 4);
         assert_eq!(counts.of("pods").total(), 127);
+        assert_eq!(counts.with("LIST").total(), 120);
         assert_eq!(counts.of("pods").writes().total(), 7);
         assert_eq!(counts.writes().without("pods").total(), 4);
     }

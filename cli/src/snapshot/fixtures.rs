@@ -1,5 +1,8 @@
 //! A service of which all is as it should be, for tests that change one thing.
 
+use std::sync::Arc;
+
+use causeway::api::Cluster;
 use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
 use causeway_engine::model::Identity;
@@ -123,7 +126,7 @@ pub(crate) fn healthy() -> Snapshot {
         service: Some(core_service(false, &[("http", 80)])),
         derived: None,
         imports: Vec::new(),
-        clusters: clusters.into(),
+        clusters: Arc::new(clusters.into()),
         works: Some(Vec::new()),
         unapplied: None,
         members: [
@@ -142,6 +145,10 @@ fn identify(meta: &mut ObjectMeta) {
 }
 
 impl Snapshot {
+    pub(crate) fn clusters_mut(&mut self) -> &mut Vec<Cluster> {
+        Arc::make_mut(&mut self.clusters)
+    }
+
     pub(crate) fn member(&mut self, name: &str) -> &mut Held {
         self.members
             .get_mut(name)
@@ -157,7 +164,7 @@ impl Snapshot {
 
     pub(crate) fn annotate(&mut self, name: &str, key: &str, value: &str) -> &mut Self {
         let cluster = self
-            .clusters
+            .clusters_mut()
             .iter_mut()
             .find(|one| one.metadata.name.as_deref() == Some(name));
         let annotations = &mut cluster.expect("a Cluster").metadata.annotations;

@@ -56,7 +56,7 @@ pub(crate) async fn read(
         service,
         derived,
         imports,
-        clusters,
+        clusters: clusters.into(),
         works,
         unapplied,
         members,

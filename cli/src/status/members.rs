@@ -5,16 +5,19 @@ use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, SyncMode, condition, labels};
+use futures::Stream;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::core::DynamicResourceScope;
+use kube::runtime::watcher::Event;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity;
 use crate::connectivity::ConnectError;
+use crate::watches::{self, Broken};
 
 /// What a member holds.
 #[derive(Clone, Debug, Default)]
@@ -78,8 +81,9 @@ impl Wanted {
         {
             let labelled = format!("{}={name}", labels::MULTICLUSTER_SERVICE_NAME);
             let parameters = ListParams::default().labels(&labelled);
-            let services: Api<Service> = self.api(member);
-            let slices: Api<EndpointSlice> = self.api(member);
+            let namespace = self.namespace.as_deref();
+            let services: Api<Service> = member.api(namespace);
+            let slices: Api<EndpointSlice> = member.api(namespace);
             let both = tokio::try_join!(
                 member.request(services.list(&parameters)),
                 member.request(slices.list(&parameters))
@@ -114,16 +118,12 @@ impl Wanted {
             + Debug
             + DeserializeOwned,
     {
-        let mut parameters = ListParams::default();
-        if let Some(name) = &self.name {
-            parameters = parameters.fields(&format!("metadata.name={name}"));
-        }
+        let parameters = ListParams {
+            field_selector: self.by_name(),
+            ..ListParams::default()
+        };
         for version in Version::ALL {
-            let client = member.client.clone();
-            let api: Api<K> = match &self.namespace {
-                Some(namespace) => Api::namespaced_with(client, namespace, &version),
-                None => Api::all_with(client, &version),
-            };
+            let api = member.api_in::<K>(version, self.namespace.as_deref());
             match member.request(api.list(&parameters)).await {
                 Ok(list) => return Ok(Some((version, list.items))),
                 Err(RequestError::NotFound { .. }) => {}
@@ -133,15 +133,28 @@ impl Wanted {
         Ok(None)
     }
 
-    fn api<K>(&self, member: &ApiServer) -> Api<K>
+    /// What happens to them, from a list on.
+    pub(crate) fn events<K>(
+        &self,
+        server: &ApiServer,
+        version: Version,
+    ) -> impl Stream<Item = Result<Event<K>, Broken>> + Send + use<K>
     where
-        K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
     {
-        let client = member.client.clone();
-        match &self.namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        }
+        let api = server.api_in(version, self.namespace.as_deref());
+        watches::events(server, api, watches::selected(self.by_name()))
+    }
+
+    /// The field selector of that name.
+    pub(crate) fn by_name(&self) -> Option<String> {
+        let name = self.name.as_ref();
+        name.map(|name| format!("metadata.name={name}"))
     }
 }
 

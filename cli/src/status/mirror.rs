@@ -13,6 +13,18 @@ pub(crate) struct Mirror<K> {
     now: BTreeMap<Key, K>,
     /// A list that is being received: it replaces the objects only once it is complete.
     next: BTreeMap<Key, K>,
+    is_listed: bool,
+}
+
+impl<K> Default for Mirror<K> {
+    /// Nothing was listed yet.
+    fn default() -> Self {
+        Self {
+            now: BTreeMap::new(),
+            next: BTreeMap::new(),
+            is_listed: false,
+        }
+    }
 }
 
 impl<K: Resource + Clone> Mirror<K> {
@@ -24,7 +36,13 @@ impl<K: Resource + Clone> Mirror<K> {
                 .map(|object| (key(&object), object))
                 .collect(),
             next: BTreeMap::new(),
+            is_listed: true,
         }
+    }
+
+    /// Whether all objects are known: a list was complete.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
     /// The objects.
@@ -39,7 +57,10 @@ impl<K: Resource + Clone> Mirror<K> {
             Event::InitApply(object) => {
                 self.next.insert(key(&object), object);
             }
-            Event::InitDone => self.now = std::mem::take(&mut self.next),
+            Event::InitDone => {
+                self.now = std::mem::take(&mut self.next);
+                self.is_listed = true;
+            }
             Event::Apply(object) => {
                 self.now.insert(key(&object), object);
             }
@@ -72,7 +93,13 @@ mod tests {
 
     #[test]
     fn a_list_replaces_all_once_it_is_complete() {
-        let mut mirror = Mirror::of(vec![namespace("a"), namespace("b")]);
+        let mut mirror = Mirror::default();
+        mirror.take(Event::Init);
+        assert!(!mirror.is_listed());
+        mirror.take(Event::InitApply(namespace("a")));
+        mirror.take(Event::InitApply(namespace("b")));
+        mirror.take(Event::InitDone);
+        assert!(mirror.is_listed());
         mirror.take(Event::Delete(namespace("a")));
         mirror.take(Event::Apply(namespace("c")));
         assert_eq!(names(&mirror), ["b", "c"]);

@@ -1,55 +1,62 @@
 //! `kubectl mcs status -w`: first all, then what changes, as `kubectl get -w` does it.
 //!
-//! Everything comes from watches: of the hub's MultiClusterServices and Clusters, and of the ServiceExports and ServiceImports in each member.
-//! What no watch shows, how the members hold a service that Karmada manages, is read again when its MultiClusterService changes.
+//! Everything comes from watches: of the hub's MultiClusterServices and Clusters, and of the ServiceExports and ServiceImports there and in
+//! each member; each kind is listed once. What no watch shows, how the members hold a service that Karmada manages, is read when its
+//! MultiClusterService changes.
 
 mod changes;
 mod follower;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
-use causeway::api::multicluster::{ServiceExport, ServiceImport};
+use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, MultiClusterService};
-use futures::{Stream, StreamExt as _};
+use futures::{Stream, StreamExt as _, pin_mut};
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt as _;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::core::DynamicResourceScope;
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use self::changes::Printer;
-use self::follower::{Follower, MemberChange, events_of};
+use self::follower::{Follower, MemberChange};
+use super::mirror::Mirror;
 use super::{Query, Snapshot, StatusError, karmada, members, misplaced};
-use crate::api_server::{RequestError, root_cause};
+use crate::api_server::{ANSWER_WITHIN, RequestError};
+use crate::connectivity::{self, READ_WITHIN};
 use crate::output::{self, Reader};
 use crate::screen::Screen;
+use crate::watches::{self, Broken};
 
 /// Changes that wait to be shown; a watch that has more waits.
 const WAITING: usize = 1024;
 
 /// What a watch says.
 enum Change {
-    Service(Result<Event<MultiClusterService>, watcher::Error>),
-    Cluster(Result<Event<Cluster>, watcher::Error>),
-    /// A ServiceExport or ServiceImport on the hub.
-    OnHub,
+    Service(Result<Event<MultiClusterService>, Broken>),
+    Cluster(Result<Event<Cluster>, Broken>),
+    HubExport(Event<ServiceExport>),
+    HubImport(Event<ServiceImport>),
     /// Of a member, from the follower of this number.
     Member(String, u64, MemberChange),
 }
 
 /// Shows the status and what changes of it, until nobody reads it any more.
-pub(super) async fn run(query: &Query<'_>, snapshot: Snapshot) -> Result<bool, StatusError> {
+pub(super) async fn run(query: &Query<'_>) -> Result<bool, StatusError> {
     let screen = Screen::stdout(query.args.color.color);
     let mut printer = Printer::new(query.args.output.format, screen);
-    let first = query.report(&snapshot);
+    let (sender, mut received) = mpsc::channel(WAITING);
+    let mut live = Live::new(query, sender);
+    let _watches = live.watch_hub();
+    live.read(&mut received).await?;
+    let first = query.report(&live.snapshot);
     query.found(&first)?;
     let mut reader = output::stream(&printer.next(&first, Timestamp::now())?)?;
     query.note_empty(&first)?;
-    let (sender, mut received) = mpsc::channel(WAITING);
-    let mut live = Live::new(query, snapshot, sender);
-    let _watches = live.watch_hub().await;
-    live.engage();
     while reader == Reader::Reads {
         let Some(change) = received.recv().await else {
             break;
@@ -69,7 +76,7 @@ pub(super) async fn run(query: &Query<'_>, snapshot: Snapshot) -> Result<bool, S
 }
 
 /// Tasks that end with their owner.
-struct Watches(Vec<JoinHandle<()>>);
+struct Watches([JoinHandle<()>; 4]);
 
 impl Drop for Watches {
     fn drop(&mut self) {
@@ -81,6 +88,8 @@ impl Drop for Watches {
 struct Live<'a> {
     query: &'a Query<'a>,
     snapshot: Snapshot,
+    hub_exports: Mirror<ServiceExport>,
+    hub_imports: Mirror<ServiceImport>,
     sender: mpsc::Sender<Change>,
     followers: BTreeMap<String, Follower>,
     /// How many followers there have been.
@@ -95,10 +104,12 @@ struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    fn new(query: &'a Query<'a>, snapshot: Snapshot, sender: mpsc::Sender<Change>) -> Self {
+    fn new(query: &'a Query<'a>, sender: mpsc::Sender<Change>) -> Self {
         Self {
             query,
-            snapshot,
+            snapshot: Snapshot::new(Mirror::default(), Some(Mirror::default())),
+            hub_exports: Mirror::default(),
+            hub_imports: Mirror::default(),
             sender,
             followers: BTreeMap::new(),
             numbered: 0,
@@ -110,42 +121,97 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Watches the hub. What somebody exports there is watched where the hub serves it and the person may see it.
-    async fn watch_hub(&self) -> Watches {
-        let config = watcher::Config {
-            field_selector: self.query.by_name(),
-            ..watcher::Config::default()
-        };
-        let services = watcher(self.query.services(), config).default_backoff();
-        let mut watches = vec![self.forward(services.map(Change::Service))];
-        if self.snapshot.clusters.is_none() {
-            return Watches(watches);
-        }
-        let clusters = watcher(self.query.clusters(), watcher::Config::default());
-        let clusters = clusters.default_backoff();
-        watches.push(self.forward(clusters.map(Change::Cluster)));
-        let (hub, wanted) = (&self.query.hub, self.query.wanted());
-        if let Ok(Some((version, _))) = wanted.served_in::<ServiceExport>(hub).await {
-            let exports = events_of::<ServiceExport>(hub, version, &wanted);
-            watches.push(self.forward(exports.map(|_| Change::OnHub)));
-        }
-        if let Ok(Some((version, _))) = wanted.served_in::<ServiceImport>(hub).await {
-            let imports = events_of::<ServiceImport>(hub, version, &wanted);
-            watches.push(self.forward(imports.map(|_| Change::OnHub)));
-        }
-        Watches(watches)
+    fn watch_hub(&self) -> Watches {
+        let (query, hub) = (self.query, &self.query.hub);
+        let by_name = watches::selected(query.wanted().by_name());
+        let services = watches::events(hub, query.services(), by_name);
+        let clusters = watches::events(hub, query.clusters(), watches::selected(None));
+        Watches([
+            self.forward(services.map(Change::Service)),
+            self.forward(clusters.map(Change::Cluster)),
+            self.forward_served(Change::HubExport),
+            self.forward_served(Change::HubImport),
+        ])
     }
 
     fn forward(&self, changes: impl Stream<Item = Change> + Send + 'static) -> JoinHandle<()> {
         let sender = self.sender.clone();
         tokio::spawn(async move {
-            futures::pin_mut!(changes);
+            pin_mut!(changes);
             while let Some(change) = changes.next().await {
                 if sender.send(change).await.is_err() {
                     return;
                 }
             }
         })
+    }
+
+    /// What somebody exports or imports on the hub. Where it serves no such kind, or the person may not see it, there is nothing.
+    fn forward_served<K>(&self, change: fn(Event<K>) -> Change) -> JoinHandle<()>
+    where
+        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned
+            + Send
+            + 'static,
+    {
+        let (hub, wanted) = (self.query.hub.clone(), self.query.wanted());
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            if let Ok(Some(version)) = watches::served::<K>(&hub).await {
+                let events = wanted.events::<K>(&hub, version);
+                pin_mut!(events);
+                while let Some(event) = events.next().await {
+                    match event {
+                        Ok(event) => {
+                            if sender.send(change(event)).await.is_err() {
+                                return;
+                            }
+                        }
+                        Err(broken) if broken.is_refusal() => break,
+                        Err(_) => {}
+                    }
+                }
+            }
+            for event in [Event::Init, Event::InitDone] {
+                sender.send(change(event)).await.ok();
+            }
+        })
+    }
+
+    /// Reads all for the first time: the hub, then the members, as far as they answer within 5 seconds.
+    async fn read(&mut self, received: &mut mpsc::Receiver<Change>) -> Result<(), StatusError> {
+        let by = Instant::now() + ANSWER_WITHIN;
+        while !self.is_listed() {
+            match timeout_at(by, received.recv()).await {
+                Ok(Some(change)) => self.take(change)?,
+                Ok(None) | Err(_) => return Err(self.query.hub.late().into()),
+            }
+        }
+        self.settle().await;
+        let by = Instant::now() + READ_WITHIN;
+        while self.followers.values().any(|one| one.reading().is_none()) {
+            match timeout_at(by, received.recv()).await {
+                Ok(Some(change)) => self.take(change)?,
+                Ok(None) | Err(_) => break,
+            }
+        }
+        for (name, follower) in &self.followers {
+            let reading = follower.reading();
+            let reading = reading.unwrap_or_else(|| Err(connectivity::late()));
+            self.snapshot.readings.insert(name.clone(), reading);
+        }
+        Ok(())
+    }
+
+    /// Whether it is known what the hub holds.
+    fn is_listed(&self) -> bool {
+        let clusters = self.snapshot.clusters.as_ref();
+        self.snapshot.services.is_listed()
+            && clusters.is_none_or(Mirror::is_listed)
+            && self.hub_exports.is_listed()
+            && self.hub_imports.is_listed()
     }
 
     /// Follows the members that take part as their Clusters are now; one whose Cluster changed is connected again.
@@ -185,20 +251,49 @@ impl<'a> Live<'a> {
                 self.services_changed |= !matches!(event, Event::Init | Event::InitApply(_));
                 self.snapshot.services.take(event);
             }
+            Change::Service(Err(broken)) => match broken.why {
+                RequestError::NotFound { .. } => return Err(StatusError::NoApi),
+                why => self.failed(why, self.snapshot.services.is_listed())?,
+            },
             Change::Cluster(Ok(event)) => {
                 self.clusters_changed |= !matches!(event, Event::Init | Event::InitApply(_));
                 if let Some(clusters) = &mut self.snapshot.clusters {
                     clusters.take(event);
                 }
             }
-            Change::Service(Err(error)) | Change::Cluster(Err(error)) => self.failed(&error)?,
-            Change::OnHub => self.hub_changed = true,
+            Change::Cluster(Err(broken)) => self.clusters_failed(broken)?,
+            Change::HubExport(event) => {
+                self.hub_changed |= !matches!(event, Event::Init | Event::InitApply(_));
+                self.hub_exports.take(event);
+            }
+            Change::HubImport(event) => {
+                self.hub_changed |= !matches!(event, Event::Init | Event::InitApply(_));
+                self.hub_imports.take(event);
+            }
             Change::Member(name, number, change) => {
                 let follower = self.followers.get_mut(&name);
                 if let Some(follower) = follower.filter(|one| one.number() == number) {
                     follower.take(change);
                     self.touched.insert(name);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Who may not list Clusters sees none; where the hub serves none, there is none.
+    fn clusters_failed(&mut self, broken: Broken) -> Result<(), StatusError> {
+        let Some(clusters) = &mut self.snapshot.clusters else {
+            return Ok(());
+        };
+        match broken.why {
+            RequestError::NotFound { .. } => *clusters = Mirror::of(Vec::new()),
+            RequestError::NotAllowed { .. } if !clusters.is_listed() => {
+                self.snapshot.clusters = None;
+            }
+            why => {
+                let is_listed = clusters.is_listed();
+                self.failed(why, is_listed)?;
             }
         }
         Ok(())
@@ -226,19 +321,19 @@ impl<'a> Live<'a> {
         if std::mem::take(&mut self.hub_changed)
             && let Some(clusters) = &self.snapshot.clusters
         {
-            let read = misplaced::read(hub, &clusters.objects(), &wanted).await;
+            let (exports, imports) = (self.hub_exports.objects(), self.hub_imports.objects());
+            let read = misplaced::among(hub, &clusters.objects(), &exports, &imports).await;
             self.snapshot.misplaced = read.unwrap_or_default();
         }
     }
 
-    /// A watch of the hub that is refused ends the command; another failure is noted, and the watch begins again.
-    fn failed(&mut self, error: &watcher::Error) -> Result<(), StatusError> {
-        if let Some(refused @ RequestError::NotAllowed { .. }) =
-            follower::failure(&self.query.hub, error)
-        {
-            return Err(refused.into());
+    /// A watch of the hub that is refused, or never listed anything, ends the command; another failure is noted, and the watch begins
+    /// again.
+    fn failed(&mut self, why: RequestError, is_listed: bool) -> Result<(), StatusError> {
+        if !is_listed || matches!(why, RequestError::NotAllowed { .. }) {
+            return Err(why.into());
         }
-        let why = root_cause(error);
+        let why = why.to_string();
         if why != self.failure {
             output::progress(format_args!("a watch failed, trying again: {why}"))?;
             self.failure = why;

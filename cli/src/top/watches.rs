@@ -7,15 +7,15 @@ use causeway::api::Cluster;
 use futures::stream::{BoxStream, StreamExt as _, select_all};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{ListParams, WatchEvent, WatchParams};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use super::activity::Activity;
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
 use crate::progress::Progress;
+use crate::watches;
 
-type Events = BoxStream<'static, kube::Result<WatchEvent<EndpointSlice>>>;
+type Events = BoxStream<'static, Result<EndpointSlice, RequestError>>;
 
 /// The watches that began, and why others did not, by member.
 #[derive(Default)]
@@ -28,12 +28,7 @@ pub(super) async fn start(hub: &ApiServer, clusters: &[Cluster], insecure: bool)
 
 async fn watch(member: ApiServer) -> Result<Events, RequestError> {
     let slices: Api<EndpointSlice> = Api::all(member.client.clone());
-    let one = ListParams::default().limit(1);
-    let list = member.request(slices.list(&one)).await?;
-    let version = list.metadata.resource_version.unwrap_or_default();
-    let parameters = WatchParams::default();
-    let events = member.request(slices.watch(&parameters, &version)).await?;
-    Ok(events.boxed())
+    Ok(watches::from_now(&member, slices).await?.boxed())
 }
 
 impl Watches {
@@ -76,13 +71,10 @@ impl Watches {
         loop {
             tokio::select! {
                 Some((name, event)) = events.next() => match event {
-                    Some(Ok(
-                        WatchEvent::Added(slice)
-                        | WatchEvent::Modified(slice)
-                        | WatchEvent::Deleted(slice),
-                    )) => activity.see(hub, &name, &slice, std::time::Instant::now()),
-                    Some(Ok(WatchEvent::Bookmark(_))) => {}
-                    Some(Ok(WatchEvent::Error(_)) | Err(_)) | None => broken.push(name),
+                    Some(Ok(slice)) => {
+                        activity.see(hub, &name, &slice, std::time::Instant::now());
+                    }
+                    Some(Err(_)) | None => broken.push(name),
                 },
                 _ = ticks.tick() => progress.step(),
                 () = sleep_until(until) => break,

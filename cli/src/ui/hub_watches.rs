@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
 
 use super::change::{Change, HubChange, WorkMeta};
-use super::watches::{Pauses, Watched};
+use super::watches::{Watched, pauses};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Lease;
 use crate::karmada;
@@ -32,7 +32,7 @@ pub(super) struct Hub {
 impl Hub {
     /// Follows the hub, and begins again when that ends.
     pub(super) async fn run(self) {
-        let mut pauses = Pauses::new();
+        let mut pauses = pauses();
         loop {
             let begun = Instant::now();
             let why = match self.identify().await {

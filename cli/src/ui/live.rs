@@ -180,7 +180,7 @@ impl Live {
             }
             HubChange::Clusters(event) => {
                 let done = is_done(&event);
-                for name in self.state.clusters.apply(event) {
+                for name in self.state.apply_clusters(event) {
                     self.cluster_changed(name);
                 }
                 self.hub_listed(done, Kind::Cluster);

@@ -11,15 +11,13 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::change::{Change, MemberChange};
-use super::watches::{Pauses, Watched};
+use super::watches::{Watched, pauses};
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
 
-/// How long a member may take to say who it is.
-const IDENTIFIED_WITHIN: Duration = Duration::from_secs(5);
 /// A connection that stood for so long is taken up again at once.
 const STOOD: Duration = Duration::from_secs(10);
 
@@ -63,7 +61,7 @@ struct Member {
 impl Member {
     /// Connects, follows, and connects again when that ends. The Secret is read each time: its token may be another.
     async fn run(self) {
-        let mut pauses = Pauses::new();
+        let mut pauses = pauses();
         loop {
             let begun = Instant::now();
             let why = match self.connect().await {
@@ -98,16 +96,16 @@ impl Member {
             let identity = identify(&server).await?;
             Ok((server, identity))
         };
-        let late = || ConnectError::Timeout(IDENTIFIED_WITHIN.as_secs());
-        let connected = timeout(IDENTIFIED_WITHIN, connected).await;
-        connected.unwrap_or_else(|_| Err(late()))
+        connectivity::in_time(connected).await
     }
 
     /// Whether the same cluster answers still.
     async fn is_still(&self, watched: &Watched<'_>, uid: &str) -> Result<(), RequestError> {
         match watched.server.uid().await? {
             same if same == uid => Ok(()),
-            _ => Err(watched.unreachable("another cluster answers at its address".to_owned())),
+            _ => Err(watched
+                .server
+                .unreachable("another cluster answers at its address".to_owned())),
         }
     }
 

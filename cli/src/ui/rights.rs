@@ -36,22 +36,14 @@ const ONE_NAMESPACE: &str = ", or show one namespace in which you have them: -n 
 /// # Errors
 /// [`RightsError`] says what is missing and what to do.
 pub(super) async fn check(hub: &ApiServer, namespace: Option<&str>) -> Result<(), RightsError> {
-    let client = || hub.client.clone();
-    let (services, own): (Api<MultiClusterService>, Api<Service>) = match namespace {
-        Some(namespace) => (
-            Api::namespaced(client(), namespace),
-            Api::namespaced(client(), namespace),
-        ),
-        None => (Api::all(client()), Api::all(client())),
-    };
     let hint = match namespace {
         Some(_) => "",
         None => ONE_NAMESPACE,
     };
     tokio::try_join!(
-        lists(hub, services, "MultiClusterServices", hint),
-        lists(hub, own, "Services", hint),
-        lists::<Cluster>(hub, Api::all(client()), "Clusters", ""),
+        lists::<MultiClusterService>(hub, hub.api(namespace), "MultiClusterServices", hint),
+        lists::<Service>(hub, hub.api(namespace), "Services", hint),
+        lists::<Cluster>(hub, Api::all(hub.client.clone()), "Clusters", ""),
     )?;
     Ok(())
 }

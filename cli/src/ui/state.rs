@@ -1,6 +1,7 @@
 //! What the hub and the members hold, as their watches show it, and what of it belongs to one service.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, MultiClusterService, SyncMode, labels};
@@ -30,6 +31,8 @@ pub(super) struct State {
     desired: HashMap<ServiceKey, domain::MultiClusterService>,
     pub services: Cache<ServiceKey, Service>,
     pub clusters: Cache<String, Cluster>,
+    /// The same as a list, which all snapshots share.
+    all_clusters: Arc<Vec<Cluster>>,
     pub imports: Cache<ServiceKey, ServiceImport>,
     /// `None` where the person may not see them.
     pub works: Option<Cache<ServiceKey, WorkMeta>>,
@@ -93,6 +96,7 @@ impl State {
             desired: HashMap::new(),
             services: Cache::new(key_of),
             clusters: Cache::new(name_of),
+            all_clusters: Arc::default(),
             imports: Cache::new(key_of),
             works: Some(works()),
             members: BTreeMap::new(),
@@ -108,6 +112,15 @@ impl State {
                 Some(desired) => self.desired.insert(key.clone(), desired),
                 None => self.desired.remove(key),
             };
+        }
+        changed
+    }
+
+    /// Applies what happened to Clusters; those that changed.
+    pub(super) fn apply_clusters(&mut self, event: Event<Cluster>) -> BTreeSet<String> {
+        let changed = self.clusters.apply(event);
+        if !changed.is_empty() {
+            self.all_clusters = Arc::new(self.clusters.all().cloned().collect());
         }
         changed
     }
@@ -162,7 +175,7 @@ impl State {
             service: self.services.of(key).next().cloned(),
             derived: self.services.of(&key.derived()).next().cloned(),
             imports: self.imports.of(key).map(|_| key.clone()).collect(),
-            clusters: self.clusters.all().cloned().collect(),
+            clusters: self.all_clusters.clone(),
             works,
             unapplied: None,
             members: members.collect(),

@@ -116,6 +116,56 @@ async fn what_changes_on_the_hub_and_in_the_members_is_shown_by_watches() {
 }
 
 #[tokio::test]
+async fn each_kind_is_listed_once_in_each_cluster_and_watched_from_there() {
+    let fleet = Fleet::builder().members(1).start().await;
+    let (hub, member) = (fleet.hub(), fleet.member("member1"));
+    let installation = Installation::new(&fleet).await;
+    let controller = installation.controller().start().await;
+    join_all(&installation, &fleet, &["member1"]).await;
+    // From here on nobody else lists.
+    drop(controller);
+    let space = fleet.space("listed").await;
+    let name = space.name();
+    let listed = async || {
+        let (hub, member) = tokio::join!(hub.request_counts(), member.request_counts());
+        [hub.with("LIST"), member.with("LIST")]
+    };
+    let before = listed().await;
+
+    let overview = Watch::start(&fleet, &["-A", "-w"]);
+    overview.says(&["member1", "Synced"]).await;
+    let mcs = multi_cluster_service("foo").providers(["member1"]);
+    mcs.consumers(["member1"]).create(&space).await;
+    overview.says(&[name, "foo", "Pending"]).await;
+    let export = format!(
+        "apiVersion: multicluster.x-k8s.io/v1beta1\nkind: ServiceExport\nmetadata: {{name: bar, namespace: {name}}}\n"
+    );
+    member.apply(&export).await.ok();
+    overview.says(&[name, "bar", "member1"]).await;
+    // A Cluster that changes has nothing listed again.
+    let drain = [
+        "annotate",
+        "cluster",
+        "member1",
+        "mcs.causeway.dev/withdraw=true",
+    ];
+    hub.kubectl(drain).await.ok();
+    overview.says(&["member1", "Synced,Drained"]).await;
+
+    let [on_hub, in_member] = listed().await;
+    let [on_hub, in_member] = [on_hub.since(&before[0]), in_member.since(&before[1])];
+    for kind in ["serviceexports", "serviceimports"] {
+        assert_eq!(in_member.of(kind).total(), 1, "{kind}: {in_member:?}");
+    }
+    for kind in ["multiclusterservices", "clusters"] {
+        assert_eq!(on_hub.of(kind).total(), 1, "{kind}: {on_hub:?}");
+    }
+    for kind in ["serviceexports", "serviceimports"] {
+        assert!(on_hub.of(kind).total() <= 1, "{kind}: {on_hub:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_watch_of_what_is_not_there_or_may_not_be_watched_ends_at_once() {
     let fleet = Fleet::builder().start().await;
     let hub = fleet.hub();

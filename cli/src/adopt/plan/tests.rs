@@ -223,7 +223,7 @@ fn karmadas_slice_goes_by_evidence_alone() {
         ),
         (
             "the provider is not joined",
-            |s| s.clusters.remove(0).status = None,
+            |s| s.clusters_mut().remove(0).status = None,
             "a is not joined",
         ),
         (
@@ -235,7 +235,7 @@ fn karmadas_slice_goes_by_evidence_alone() {
                     "DeletionsSuspended",
                     "it lacks 12",
                 );
-                s.clusters[0] = cluster("a", json!([ready("True", "Synced", ""), held]));
+                s.clusters_mut()[0] = cluster("a", json!([ready("True", "Synced", ""), held]));
             },
             "deletions in a are not confirmed yet: it lacks 12",
         ),
@@ -359,7 +359,7 @@ fn the_probe_goes_with_karmadas_finalizer_or_alone() {
 fn a_member_in_pull_mode_that_takes_part_is_an_obstacle() {
     let mut snapshot = managed_by_karmada();
     assert_eq!(obstacle(&snapshot), None);
-    snapshot.clusters[1].spec.sync_mode = Some(SyncMode::Pull);
+    snapshot.clusters_mut()[1].spec.sync_mode = Some(SyncMode::Pull);
     let why = obstacle(&snapshot).expect("an obstacle");
     assert!(
         why.starts_with("b takes part in it and is in Pull mode"),

@@ -117,14 +117,16 @@ fn a_provider_that_karmada_passes_over_and_a_member_that_takes_no_part_hold_noth
         "d".to_owned(),
         Err(ConnectError::Failed("no answer".to_owned())),
     );
-    snapshot.clusters.push(crate::status::fixtures::cluster(
-        "c",
-        json!([crate::status::fixtures::ready(
-            "False",
-            "ClusterNotReachable",
-            "down"
-        )]),
-    ));
+    snapshot
+        .clusters_mut()
+        .push(crate::status::fixtures::cluster(
+            "c",
+            json!([crate::status::fixtures::ready(
+                "False",
+                "ClusterNotReachable",
+                "down"
+            )]),
+        ));
     assert_eq!(plan(&snapshot).left, []);
 }
 

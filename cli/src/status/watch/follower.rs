@@ -1,18 +1,14 @@
 //! What one member exports and imports, followed by watches.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, condition};
+use futures::pin_mut;
 use futures::stream::{self, StreamExt as _};
-use futures::{Stream, pin_mut};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::core::DynamicResourceScope;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Resource, ResourceExt as _};
-use serde::de::DeserializeOwned;
+use kube::runtime::watcher::Event;
+use kube::{Resource, ResourceExt as _};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -20,7 +16,9 @@ use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity::{self, ConnectError};
 use crate::status::members::{Holdings, Wanted};
 use crate::status::mirror::Mirror;
+use crate::watches::{self, Pauses};
 
+/// How long it takes until a lost member is tried again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -42,16 +40,9 @@ pub(super) struct Follower {
     number: u64,
     cluster: Cluster,
     task: JoinHandle<()>,
-    exports: Observed<ServiceExport>,
-    imports: Observed<ServiceImport>,
+    exports: Mirror<ServiceExport>,
+    imports: Mirror<ServiceImport>,
     failure: Option<ConnectError>,
-}
-
-/// The objects of one kind.
-struct Observed<K> {
-    mirror: Mirror<K>,
-    /// Whether they are all known.
-    is_listed: bool,
 }
 
 impl Follower {
@@ -76,8 +67,8 @@ impl Follower {
             number,
             cluster,
             task,
-            exports: Observed::of(held.map(|held| held.exports.clone())),
-            imports: Observed::of(held.map(|held| held.imports.clone())),
+            exports: known(held.map(|held| held.exports.clone())),
+            imports: known(held.map(|held| held.imports.clone())),
             failure: None,
         }
     }
@@ -97,15 +88,19 @@ impl Follower {
     pub(super) fn take(&mut self, change: MemberChange) {
         match change {
             MemberChange::Connected { exports, imports } => {
-                self.exports.serve(exports);
-                self.imports.serve(imports);
+                // What is not served is known: there is none.
+                if !exports {
+                    self.exports = known(Some(Vec::new()));
+                }
+                if !imports {
+                    self.imports = known(Some(Vec::new()));
+                }
                 self.failure = None;
             }
             MemberChange::Export(event) => self.exports.take(event),
             MemberChange::Import(event) => self.imports.take(event),
             MemberChange::Failed(why) => {
-                self.exports.is_listed = false;
-                self.imports.is_listed = false;
+                (self.exports, self.imports) = (known(None), known(None));
                 self.failure = Some(why);
             }
         }
@@ -116,11 +111,11 @@ impl Follower {
         if let Some(why) = &self.failure {
             return Some(Err(why.clone()));
         }
-        let is_listed = self.exports.is_listed && self.imports.is_listed;
+        let is_listed = self.exports.is_listed() && self.imports.is_listed();
         is_listed.then(|| {
             Ok(Holdings {
-                exports: self.exports.mirror.objects(),
-                imports: self.imports.mirror.objects(),
+                exports: self.exports.objects(),
+                imports: self.imports.objects(),
                 ..Holdings::default()
             })
         })
@@ -133,25 +128,9 @@ impl Drop for Follower {
     }
 }
 
-impl<K: Resource + Clone> Observed<K> {
-    fn of(known: Option<Vec<K>>) -> Self {
-        Self {
-            is_listed: known.is_some(),
-            mirror: Mirror::of(known.unwrap_or_default()),
-        }
-    }
-
-    /// What is not served is known: there is none.
-    fn serve(&mut self, is_served: bool) {
-        if !is_served {
-            *self = Self::of(Some(Vec::new()));
-        }
-    }
-
-    fn take(&mut self, event: Event<K>) {
-        self.is_listed |= matches!(event, Event::InitDone);
-        self.mirror.take(event);
-    }
+/// What is known already, if something is.
+fn known<K: Resource + Clone>(objects: Option<Vec<K>>) -> Mirror<K> {
+    objects.map_or_else(Mirror::default, Mirror::of)
 }
 
 /// What the controller says of the kinds that the member serves.
@@ -168,11 +147,11 @@ async fn follow<F>(
 ) where
     F: Future<Output = bool>,
 {
-    let mut pause = FIRST_PAUSE;
+    let mut pauses = Pauses::new(FIRST_PAUSE, LONGEST_PAUSE);
     loop {
         let failure = match connect(hub, cluster, wanted).await {
             Ok(member) => {
-                pause = FIRST_PAUSE;
+                pauses.reset();
                 let connected = MemberChange::Connected {
                     exports: member.exports.is_some(),
                     imports: member.imports.is_some(),
@@ -190,8 +169,7 @@ async fn follow<F>(
         if !report(MemberChange::Failed(failure)).await {
             return;
         }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        sleep(pauses.next()).await;
     }
 }
 
@@ -207,24 +185,24 @@ async fn connect(
     cluster: &Cluster,
     wanted: &Wanted,
 ) -> Result<Connected, ConnectError> {
-    let insecure = wanted.allow_insecure;
-    let answers = connectivity::read_each(hub, [cluster].into_iter(), insecure, |server| async {
+    let connected = async {
+        let server = connectivity::connect(hub, cluster, wanted.allow_insecure).await?;
         let (exports, imports) = tokio::try_join!(
-            wanted.served_in::<ServiceExport>(&server),
-            wanted.served_in::<ServiceImport>(&server)
+            watches::served::<ServiceExport>(&server),
+            watches::served::<ServiceImport>(&server)
         )?;
         Ok(Connected {
             server,
-            exports: exports.map(|(version, _)| version),
-            imports: imports.map(|(version, _)| version),
+            exports,
+            imports,
         })
-    });
-    let mut answers = answers.await.into_values();
-    answers.next().unwrap_or(Err(ConnectError::NoReference))
+    };
+    connectivity::in_time(connected).await
 }
 
 impl Connected {
-    /// Watches both kinds until the member refuses the credentials; `None` where nobody takes the changes any more.
+    /// Watches both kinds until what is there is not known, or the member refuses the credentials; `None` where nobody takes the changes
+    /// any more.
     async fn watch<F>(
         self,
         wanted: &Wanted,
@@ -234,70 +212,27 @@ impl Connected {
         F: Future<Output = bool>,
     {
         let exports = stream::iter(self.exports).flat_map(|version| {
-            let events = events_of::<ServiceExport>(&self.server, version, wanted);
+            let events = wanted.events::<ServiceExport>(&self.server, version);
             events.map(|event| event.map(MemberChange::Export))
         });
         let imports = stream::iter(self.imports).flat_map(|version| {
-            let events = events_of::<ServiceImport>(&self.server, version, wanted);
+            let events = wanted.events::<ServiceImport>(&self.server, version);
             events.map(|event| event.map(MemberChange::Import))
         });
         // A member that serves neither is followed until its Cluster says otherwise.
         let changes = stream::select(exports, imports).chain(stream::pending());
         pin_mut!(changes);
         while let Some(change) = changes.next().await {
-            let change = match change {
-                Ok(change) => change,
-                Err(error) => match failure(&self.server, &error) {
-                    Some(refused @ RequestError::NotAllowed { .. }) => return Some(refused),
-                    Some(failed) if matches!(error, watcher::Error::InitialListFailed(_)) => {
-                        return Some(failed);
+            match change {
+                Ok(change) => {
+                    if !report(change).await {
+                        return None;
                     }
-                    _ => continue,
-                },
-            };
-            if !report(change).await {
-                return None;
+                }
+                Err(broken) if broken.unlisted || broken.is_refusal() => return Some(broken.why),
+                Err(_) => {}
             }
         }
         None
     }
-}
-
-/// What a failed watch means, where an API server or the way to it is to blame.
-pub(super) fn failure(server: &ApiServer, error: &watcher::Error) -> Option<RequestError> {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => Some(server.failure(error)),
-        watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => None,
-    }
-}
-
-/// The events of the objects that are wanted, of a kind of the Multi-Cluster Services API; a watch that breaks begins again.
-pub(super) fn events_of<K>(
-    server: &ApiServer,
-    version: Version,
-    wanted: &Wanted,
-) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + use<K>
-where
-    K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
-        + Clone
-        + Debug
-        + DeserializeOwned
-        + Send
-        + 'static,
-{
-    let config = watcher::Config {
-        field_selector: wanted
-            .name
-            .as_ref()
-            .map(|name| format!("metadata.name={name}")),
-        ..watcher::Config::default()
-    };
-    let client = server.client.clone();
-    let api: Api<K> = match &wanted.namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &version),
-        None => Api::all_with(client, &version),
-    };
-    watcher(api, config).default_backoff()
 }

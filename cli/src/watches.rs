@@ -1,0 +1,174 @@
+//! Watches of an API server: what they tell, and why they tell nothing for a while.
+
+use std::fmt::Debug;
+use std::future::ready;
+use std::time::Duration;
+
+use causeway::api::multicluster::Version;
+use futures::{Stream, StreamExt as _};
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Error, Event, watcher};
+use kube::{Api, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+
+use crate::api_server::{ApiServer, RequestError, root_cause};
+
+/// A watch broke.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub why: RequestError,
+    /// Whether a list failed: what is there is not known. Else the watch continues from where it was.
+    pub unlisted: bool,
+}
+
+impl Broken {
+    fn new(server: &ApiServer, error: Error) -> Self {
+        let unlisted = matches!(
+            error,
+            Error::InitialListFailed(_) | Error::NoResourceVersion
+        );
+        let why = match error {
+            Error::InitialListFailed(error)
+            | Error::WatchStartFailed(error)
+            | Error::WatchFailed(error) => server.failure(&error),
+            Error::WatchError(status) => server.failure(&kube::Error::Api(status)),
+            error @ Error::NoResourceVersion => server.unreachable(root_cause(&error)),
+        };
+        Self { why, unlisted }
+    }
+
+    /// Whether the person, or the credentials, may not list or not watch this.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self.why, RequestError::NotAllowed { .. })
+    }
+}
+
+/// Growing pauses between attempts.
+pub(crate) struct Pauses {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Pauses {
+    /// From the first to the longest, each twice the one before.
+    pub(crate) fn new(first: Duration, longest: Duration) -> Self {
+        Self {
+            first,
+            longest,
+            next: first,
+        }
+    }
+
+    /// An attempt has succeeded.
+    pub(crate) fn reset(&mut self) {
+        self.next = self.first;
+    }
+
+    /// The next one.
+    pub(crate) fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.longest);
+        pause
+    }
+}
+
+/// The objects of one kind: first all, then what happens to them. Where a watch broke it begins again, each time later, for as long as
+/// somebody reads on.
+pub(crate) fn events<K>(
+    server: &ApiServer,
+    api: Api<K>,
+    config: watcher::Config,
+) -> impl Stream<Item = Result<Event<K>, Broken>> + Send + use<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let server = server.clone();
+    let events = watcher(api, config).default_backoff();
+    events.filter_map(move |event| {
+        ready(match event {
+            Ok(event) => Some(Ok(
+                event.modify(|object| object.managed_fields_mut().clear())
+            )),
+            // The state that it continued from is no longer kept: it lists again by itself.
+            Err(Error::WatchError(status)) if status.code == 410 => None,
+            Err(error) => Some(Err(Broken::new(&server, error))),
+        })
+    })
+}
+
+/// What is watched where this field selector is given.
+pub(crate) fn selected(fields: Option<String>) -> watcher::Config {
+    watcher::Config {
+        field_selector: fields,
+        ..watcher::Config::default()
+    }
+}
+
+/// The objects of one kind that come, change or go from now on: nothing is listed but one, for its list's version. It ends with the watch.
+///
+/// # Errors
+/// Where the API server does not let it begin.
+pub(crate) async fn from_now<K>(
+    server: &ApiServer,
+    api: Api<K>,
+) -> Result<impl Stream<Item = Result<K, RequestError>> + Send + use<K>, RequestError>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let one = ListParams::default().limit(1);
+    let list = server.request(api.list_metadata(&one)).await?;
+    let version = list.metadata.resource_version.unwrap_or_default();
+    let parameters = WatchParams::default();
+    let events = server.request(api.watch(&parameters, &version)).await?;
+    let server = server.clone();
+    Ok(events.filter_map(move |event| {
+        ready(match event {
+            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))
+            | Ok(WatchEvent::Deleted(object)) => Some(Ok(object)),
+            Ok(WatchEvent::Bookmark(_)) => None,
+            Ok(WatchEvent::Error(status)) => Some(Err(server.failure(&kube::Error::Api(status)))),
+            Err(error) => Some(Err(server.failure(&error))),
+        })
+    }))
+}
+
+/// The newest version of the Multi-Cluster Services API in which the API server serves that kind; `None` where it serves none.
+///
+/// # Errors
+/// Where it does not say.
+pub(crate) async fn served<K>(server: &ApiServer) -> Result<Option<Version>, RequestError>
+where
+    K: Resource<DynamicType = Version>,
+{
+    for version in Version::ALL {
+        let api_version = version.api_version();
+        let resources = server.client.list_api_group_resources(&api_version);
+        match server.request(resources).await {
+            Ok(list) => {
+                let plural = K::plural(&version);
+                if list.resources.iter().any(|one| one.name == plural) {
+                    return Ok(Some(version));
+                }
+            }
+            Err(RequestError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_the_longest_and_begin_again_after_a_success() {
+        let mut pauses = Pauses::new(Duration::from_millis(250), Duration::from_secs(2));
+        let first: Vec<_> = (0..5).map(|_| pauses.next().as_millis()).collect();
+        assert_eq!(first, [250, 500, 1000, 2000, 2000]);
+        pauses.reset();
+        assert_eq!(pauses.next().as_millis(), 250);
+    }
+}
