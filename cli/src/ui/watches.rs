@@ -1,4 +1,4 @@
-//! What is told of one API server, for as long as all of its watches stand.
+//! The watches of one API server, for as long as all of them stand.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -62,7 +62,7 @@ impl Watched<'_> {
         self.follow_lists(api, config, || None, change).await
     }
 
-    /// The same; before a list is complete, what is `listed` is told.
+    /// The same, with `listed` at the end of each list.
     async fn follow_lists<K>(
         &self,
         api: Api<K>,
