@@ -10,6 +10,7 @@ use causeway::process::args::{
 };
 use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
+use causeway::process::traces::{TraceArgs, TraceConfig};
 use causeway_engine::index::quota::Quota;
 use clap::Parser;
 
@@ -31,6 +32,8 @@ pub struct Args {
     rules: ProtectionArgs,
     #[command(flatten)]
     services: ServiceArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -168,6 +171,8 @@ pub struct Config {
     pub hub: HubAccess,
     /// Where the admin endpoints are served.
     pub admin: SocketAddr,
+    /// Where traces are sent.
+    pub traces: TraceConfig,
     /// Namespace and name of the Lease; `None` without election.
     pub lease: Option<(String, String)>,
     /// Writes a second into one member.
@@ -208,6 +213,7 @@ impl Args {
         let log = self.log.check(&mut checks);
         let hub = self.kube.check(&mut checks);
         let admin = self.admin.check(&mut checks);
+        let traces = self.traces.check(&mut checks);
         let lease = self.election.check(&mut checks);
         let member_qps = qps(&mut checks, &self.members.member_qps);
         let member_timeout = checks.duration("--member-timeout", &self.members.member_timeout);
@@ -228,6 +234,7 @@ impl Args {
             let config = Config {
                 hub: hub?,
                 admin: admin?,
+                traces: traces?,
                 lease: lease?,
                 member_qps: member_qps?,
                 member_timeout: member_timeout?,

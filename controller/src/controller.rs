@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use causeway::domain::ServiceKey;
 use causeway::process::supervise::Tasks;
+use causeway::process::traces::{Span, Tracer};
 use causeway_engine::diff::Ahead;
 use causeway_engine::index::Index;
 use causeway_engine::model::{Item, Lane, TimePoint, WriteResult};
@@ -31,6 +32,7 @@ use crate::lease::Leadership;
 use crate::lookup::LookupQueue;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
+use crate::traces::Traces;
 use crate::watch::RelistRequests;
 
 /// Events applied before what they mean is planned.
@@ -61,6 +63,8 @@ pub struct Parts {
     pub event_recorder: EventRecorder,
     /// The metrics.
     pub metrics: Metrics,
+    /// What begins the spans of writes.
+    pub tracer: Tracer,
     /// Whether the hub's Cluster objects are causeway's to keep.
     pub keeps_clusters: bool,
 }
@@ -71,13 +75,21 @@ pub struct Controller {
     events: mpsc::Sender<Event>,
     queue: Queue,
     copy_cache: CopyCache,
-    /// How each write was answered, and after how long; `None` where leadership ended before the answer.
-    writes: JoinSet<Option<(WriteResult, Duration)>>,
+    /// `None` where leadership ended before the answer.
+    writes: JoinSet<Option<Written>>,
     lookups: LookupQueue,
     bindings: LookupQueue,
     sources_changed: HashMap<ServiceKey, SourceChange>,
     slow_writes: SlowWrites,
+    traces: Traces,
     leads: bool,
+}
+
+/// A write that was answered, or was not: after how long, and its span.
+struct Written {
+    result: WriteResult,
+    taken: Duration,
+    span: Option<Span>,
 }
 
 struct SourceChange {
@@ -90,6 +102,7 @@ impl Controller {
     /// A controller of an empty index; the results of its lookups come back by `events`.
     pub fn new(parts: Parts, events: mpsc::Sender<Event>) -> Self {
         Self {
+            traces: Traces::new(parts.tracer.clone()),
             parts,
             events,
             queue: Queue::default(),
@@ -164,6 +177,7 @@ impl Controller {
             }
         }
         self.send(now.instant);
+        self.traces.sweep(now.instant);
         self.measure();
     }
 
@@ -186,6 +200,7 @@ impl Controller {
         self.lookups.clear();
         self.bindings.clear();
         self.sources_changed.clear();
+        self.traces.clear();
         if leads {
             self.parts.index.mark_all_services();
             self.parts.index.mark_all_clusters();
@@ -287,13 +302,22 @@ impl Controller {
         if !index.owns_native(key) {
             index.forget_confirmed_gone(key);
         }
-        if outcome.settled
-            && let Some(change) = self.sources_changed.remove(key)
+        if outcome.settled {
+            self.settled(key);
+        }
+    }
+
+    /// All of a service is written into every member. The status on the hub, where it changes, ends its trace.
+    fn settled(&mut self, key: &ServiceKey) {
+        if let Some(change) = self.sources_changed.remove(key)
             && let Some(written) = change.written
         {
-            self.parts
-                .metrics
-                .propagated(written.saturating_duration_since(change.since));
+            let taken = written.saturating_duration_since(change.since);
+            let exemplar = self.traces.exemplar(key);
+            self.parts.metrics.propagated(taken, exemplar);
+        }
+        if self.traces.is_on() && !self.parts.write_queue.holds(&Item::Service(key.clone())) {
+            self.traces.settled(key);
         }
     }
 

@@ -60,12 +60,12 @@ impl EventRecorder {
     ) {
         tracing::info!(
             cluster = lane.name(),
-            kind = about.kind,
-            object = about.name,
             namespace = about.namespace,
+            name = about.name,
+            kind = about.kind,
             reason = event.reason,
-            "{}",
-            event.note
+            note = event.note,
+            "event recorded"
         );
         let is_current =
             |writer: &Writer| writer.generation == generation && !writer.waiting.is_closed();
@@ -125,7 +125,7 @@ async fn write(
         match while_leading(&leadership, published).await {
             None | Some(Ok(Ok(()))) => {}
             Some(Ok(Err(error))) => {
-                tracing::warn!(failure = %classify(&error), "event write failed");
+                tracing::warn!(error = %classify(&error), "event write failed");
             }
             Some(Err(_)) => tracing::warn!("event write timed out"),
         }

@@ -353,7 +353,7 @@ impl Election {
             FailureKind::Conflict | FailureKind::AlreadyExists
         );
         if !lost && self.reported.as_ref() != Some(&failure) {
-            tracing::warn!(lease = self.place, %failure, "lease unavailable, retrying");
+            tracing::warn!(lease = self.place, error = %failure, "lease unavailable, retrying");
             self.reported = Some(failure);
         }
     }
@@ -371,7 +371,7 @@ impl Election {
             Ok(true) => tracing::info!(lease = self.place, "lease released"),
             Ok(false) => {}
             Err(failure) => {
-                tracing::warn!(lease = self.place, %failure, "lease release failed, it will expire")
+                tracing::warn!(lease = self.place, error = %failure, "lease release failed, it will expire")
             }
         }
     }

@@ -18,4 +18,5 @@ pub mod member;
 pub mod metrics;
 pub mod queue;
 pub mod seal;
+mod traces;
 pub mod watch;

@@ -9,6 +9,7 @@ use causeway::api::ownership;
 use causeway::process::args::own_namespace;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
+use causeway::process::traces::Tracer;
 use causeway::process::{self, Process, kube_client};
 use causeway_controller::args::{Args, Config};
 use causeway_controller::controller::{Controller, Parts};
@@ -48,7 +49,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(config: Config) -> anyhow::Result<()> {
-    let process = Process::start(config.admin).await?;
+    let mut process = Process::start(config.admin).await?;
+    let tracer = process.trace("causeway-controller", &config.traces)?;
     let metrics = Metrics::default();
     process
         .metrics
@@ -75,6 +77,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
                 connect,
                 tasks,
                 metrics,
+                tracer,
             },
             hub_known,
             reports,
@@ -92,6 +95,7 @@ struct Start {
     connect: Connect,
     tasks: Tasks,
     metrics: Metrics,
+    tracer: Tracer,
 }
 
 /// Runs the controller as soon as the hub answers, until the process ends.
@@ -104,6 +108,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         connect,
         tasks,
         metrics,
+        tracer,
     } = with;
     let shutdown = tasks.shutdown();
     let asked = async {
@@ -148,6 +153,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         tasks,
         event_recorder,
         metrics,
+        tracer,
         keeps_clusters: known.keeps_clusters,
     };
     Controller::new(parts, events).run(received, shutdown).await;
@@ -169,9 +175,12 @@ async fn keep_seal(client: &Client, config: &Config) -> anyhow::Result<Option<Se
         Err(error) if is_answer(&error) => {
             let why = with_causes(error.as_ref());
             tracing::warn!(
-                "exports that disagree are put in order by what their clusters say of their age: Secret {namespace}/{} {why}; \
-                 apply the manifests of this version, or let causeway-controller get and update it",
-                seal::SECRET
+                namespace,
+                name = seal::SECRET,
+                kind = "Secret",
+                error = why,
+                "seal not kept: exports that disagree are put in order by what their clusters say of their age; apply the manifests of \
+                 this version, or let causeway-controller get and update the Secret"
             );
             Ok(None)
         }
@@ -260,9 +269,9 @@ where
             Ok(Ok(answer)) => return answer,
             Ok(Err(error)) => {
                 let why = with_causes(error.as_ref());
-                tracing::warn!("hub not usable yet, retrying: {why}");
+                tracing::warn!(cluster = "hub", error = why, "hub not usable yet, retrying");
             }
-            Err(_) => tracing::warn!("hub unreachable, retrying"),
+            Err(_) => tracing::warn!(cluster = "hub", "hub unreachable, retrying"),
         }
         tokio::time::sleep(backoff.pause()).await;
     }

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use causeway::domain::ClusterName;
 use causeway::process::metrics::ComputedGauge;
+use causeway::process::traces::Exemplar;
 use k8s_openapi::jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
@@ -20,7 +22,7 @@ use causeway_engine::model::Failure;
 /// The controller's metrics. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    propagation: Histogram,
+    propagation: HistogramWithExemplars<Exemplar>,
     writes: Family<WriteLabels, Counter>,
     written: Arc<Mutex<BTreeMap<String, BTreeSet<WriteLabels>>>>,
     write_duration: Family<ClusterLabels, Histogram, fn() -> Histogram>,
@@ -194,7 +196,7 @@ impl Default for Metrics {
     fn default() -> Self {
         let write_duration: fn() -> Histogram = || Histogram::new(WRITE_BUCKETS);
         Self {
-            propagation: Histogram::new(PROPAGATION_BUCKETS),
+            propagation: HistogramWithExemplars::new(PROPAGATION_BUCKETS.into_iter()),
             writes: Family::default(),
             written: Arc::default(),
             write_duration: Family::new_with_constructor(write_duration),
@@ -298,9 +300,10 @@ impl Metrics {
         );
     }
 
-    /// A change of a source has reached the last of its consumers.
-    pub fn propagated(&self, taken: Duration) {
-        self.propagation.observe(taken.as_secs_f64());
+    /// A change of a source has reached the last of its consumers; where its trace is sampled, that is known by it.
+    pub fn propagated(&self, taken: Duration, exemplar: Option<Exemplar>) {
+        let at = exemplar.is_some().then(SystemTime::now);
+        self.propagation.observe(taken.as_secs_f64(), exemplar, at);
     }
 
     /// A write was answered, or was not; `cluster` is a member's name, or `hub`.
@@ -487,7 +490,7 @@ mod tests {
         metrics.wrote("member1", "Service", "create", Some(&conflict));
         metrics.retried();
         metrics.conflicted("member1");
-        metrics.propagated(Duration::from_millis(3));
+        metrics.propagated(Duration::from_millis(3), None);
         metrics.queue(2, None);
         metrics.write_took("member1", Duration::from_millis(40));
         metrics.services_not_ready("NoProviders", 3);

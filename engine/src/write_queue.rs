@@ -310,6 +310,12 @@ impl WriteQueue {
         self.busy.contains_key(item)
     }
 
+    /// Whether a write for the item waits or is under way anywhere.
+    pub fn holds(&self, item: &Item) -> bool {
+        let mut lanes = self.lanes.values();
+        self.is_busy_with(item) || lanes.any(|state| state.of_items.contains_key(item))
+    }
+
     /// A member answers again, or is gone: its back-offs are void.
     pub fn reset(&mut self, lane: &Lane) {
         if let Some(state) = self.lanes.get_mut(lane) {

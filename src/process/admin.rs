@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
@@ -14,6 +14,7 @@ use super::metrics::Metrics;
 use super::readiness::{Readiness, Unready};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const OPENMETRICS_TYPE: &str = "application/openmetrics-text";
 
 /// Why the admin server cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -98,8 +99,18 @@ async fn readyz(State(shown): State<Shown>) -> Response {
     }
 }
 
-async fn show_metrics(State(shown): State<Shown>) -> Response {
-    match shown.metrics.encode() {
+/// Who does not ask for OpenMetrics may not know exemplars, and gets none.
+async fn show_metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    let mut accepted = headers.get_all(header::ACCEPT).into_iter();
+    let knows_exemplars = accepted.any(|accept| {
+        let text = accept.to_str().unwrap_or_default();
+        text.to_ascii_lowercase().contains(OPENMETRICS_TYPE)
+    });
+    let text = match knows_exemplars {
+        true => shown.metrics.encode(),
+        false => shown.metrics.encode_without_exemplars(),
+    };
+    match text {
         Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
@@ -107,14 +118,21 @@ async fn show_metrics(State(shown): State<Shown>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use prometheus_client::metrics::exemplar::CounterWithExemplar;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
 
     async fn get(address: SocketAddr, path: &str) -> String {
+        accepting(address, path, "*/*").await
+    }
+
+    async fn accepting(address: SocketAddr, path: &str, accept: &str) -> String {
         let mut stream = TcpStream::connect(address).await.expect("it listens");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: admin\r\nAccept: {accept}\r\nConnection: close\r\n\r\n"
+        );
         stream
             .write_all(request.as_bytes())
             .await
@@ -160,6 +178,31 @@ mod tests {
             answer.contains(OPENMETRICS) && answer.ends_with("# EOF\n"),
             "{answer}"
         );
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn exemplars_are_for_those_who_ask_for_openmetrics() {
+        let metrics = Metrics::default();
+        let counts = CounterWithExemplar::<Vec<(&str, &str)>>::default();
+        metrics.register(|registry| registry.register("counts", "Counts", counts.clone()));
+        counts.inc_by(1, Some(vec![("trace_id", "4bf9")]), None);
+        let admin = Admin::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .await
+            .expect("a port is free");
+        let address = admin.address();
+        let server = tokio::spawn(admin.serve(Readiness::default(), metrics));
+        // As Prometheus asks.
+        let prometheus =
+            "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3,*/*;q=0.1";
+        for (accept, line) in [
+            (prometheus, "counts_total 1 # {trace_id=\"4bf9\"} 1"),
+            ("text/plain; version=0.0.4", "counts_total 1\n"),
+            ("*/*", "counts_total 1\n"),
+        ] {
+            let answer = accepting(address, "/metrics", accept).await;
+            assert!(answer.contains(line), "{accept}: {answer}");
+        }
         server.abort();
     }
 

@@ -28,6 +28,25 @@ impl Metrics {
         text::encode(&mut out, &self.0.lock())?;
         Ok(out)
     }
+
+    /// As [`Metrics::encode`], without what leads from a metric to a trace.
+    ///
+    /// # Errors
+    /// As [`Metrics::encode`].
+    pub fn encode_without_exemplars(&self) -> Result<String, fmt::Error> {
+        let text = self.encode()?;
+        let mut out = String::with_capacity(text.len());
+        for line in text.lines() {
+            // Help texts stand on lines of their own, and no value of a label holds this.
+            let sample = match line.starts_with('#') {
+                true => line,
+                false => line.split(" # {").next().unwrap_or(line),
+            };
+            out.push_str(sample);
+            out.push('\n');
+        }
+        Ok(out)
+    }
 }
 
 /// A gauge whose value is computed whenever the metrics are read, so that it is right also where whoever it tells of makes no

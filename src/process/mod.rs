@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod readiness;
 pub mod shutdown;
 pub mod supervise;
+pub mod traces;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -73,7 +74,7 @@ where
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{}", with_causes(error.as_ref()));
+            tracing::error!(error = with_causes(error.as_ref()), "process failed");
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,7 @@
 //! The life of a process: it serves until a signal or a failed task, then ends in order.
 //!
-//! The order: unready, a short wait so that clients go elsewhere, tasks are cancelled, and awaited. A second
-//! signal does not wait.
+//! The order: unready, a short wait so that clients go elsewhere, tasks are cancelled, and awaited; the last
+//! spans are sent. A second signal does not wait.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,6 +17,7 @@ use super::cpu;
 use super::metrics::Metrics;
 use super::readiness::{Awaited, Readiness};
 use super::supervise::{TaskFailure, Tasks};
+use super::traces::{TraceConfig, TraceError, Tracer, Traces};
 
 /// How long tasks may take to end once they are cancelled.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(20);
@@ -53,6 +54,7 @@ pub struct Process {
     failures: mpsc::UnboundedReceiver<TaskFailure>,
     signals: Signals,
     admin: JoinHandle<Result<(), AdminError>>,
+    traces: Traces,
     /// Awaited until [`Process::run`]: what else there is to await may not be known before.
     start: Option<Awaited>,
 }
@@ -104,8 +106,22 @@ impl Process {
             failures,
             signals,
             admin,
+            traces: Traces::default(),
             start,
         })
+    }
+
+    /// Sends traces where the configuration says, until the process has ended, under the name of that service: what begins spans.
+    ///
+    /// # Errors
+    /// [`TraceError`] where they cannot be sent. That the collector does not answer is none: then they are dropped.
+    pub fn trace(
+        &mut self,
+        service: &'static str,
+        config: &TraceConfig,
+    ) -> Result<Tracer, TraceError> {
+        self.traces = Traces::start(service, config)?;
+        Ok(self.traces.tracer())
     }
 
     /// Is ready once nothing is awaited, and serves until SIGTERM, SIGINT or a failed task, and then ends all tasks; between being unready and the end of
@@ -133,7 +149,9 @@ impl Process {
         self.tasks.begin_termination();
         let drained = async {
             linger.await;
-            timeout(DRAIN_DEADLINE, self.tasks.drain()).await
+            let drained = timeout(DRAIN_DEADLINE, self.tasks.drain()).await;
+            self.traces.shut_down().await;
+            drained
         };
         let drained = tokio::select! {
             _ = self.signals.next() => return Err(ProcessError::Aborted(self.tasks.to_string())),

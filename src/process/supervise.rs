@@ -186,7 +186,7 @@ impl Tasks {
         let ended = AssertUnwindSafe(future).catch_unwind().await;
         ended.map_err(|payload| {
             let failure = self.0.panicked(task, payload.as_ref());
-            tracing::error!("{failure}");
+            tracing::error!(task, error = %failure, "task failed");
             failure
         })
     }
@@ -255,7 +255,7 @@ impl Inner {
             Ok(None) if early => TaskFailure::Ended { task },
             Ok(None) => return,
         };
-        tracing::error!("{failure}");
+        tracing::error!(task, error = %failure, "task failed");
         if self.failures.send(failure).is_err() {
             tracing::debug!(task, "the process is gone already");
         }

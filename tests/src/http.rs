@@ -10,8 +10,20 @@ use tokio::net::TcpStream;
 /// # Errors
 /// Where no HTTP answer comes.
 pub(crate) async fn get(address: &str, path: &str) -> io::Result<(u16, String)> {
+    get_accepting(address, path, "*/*").await
+}
+
+/// As [`get`], for who reads answers of that type.
+///
+/// # Errors
+/// As of [`get`].
+pub(crate) async fn get_accepting(
+    address: &str,
+    path: &str,
+    accept: &str,
+) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.0\r\nhost: {address}\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.0\r\nhost: {address}\r\naccept: {accept}\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;

@@ -42,6 +42,7 @@ pub mod kubelet;
 pub mod machine;
 pub mod metrics;
 pub mod network;
+pub mod otlp;
 mod paths;
 mod ports;
 pub mod prometheus;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use causeway::process::args::{AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs};
 use causeway::process::kube_client::HubAccess;
 use causeway::process::logging::LogConfig;
+use causeway::process::traces::{TraceArgs, TraceConfig};
 use clap::Parser;
 
 use crate::callers::{CallerArgs, Callers};
@@ -35,6 +36,8 @@ pub struct Args {
     protection: ProtectionArgs,
     #[command(flatten)]
     admin: AdminArgs,
+    #[command(flatten)]
+    traces: TraceArgs,
     #[command(flatten)]
     log: LogArgs,
 }
@@ -87,6 +90,8 @@ pub struct Config {
     pub bind: SocketAddr,
     /// Where the admin endpoints are served.
     pub admin: SocketAddr,
+    /// Where traces are sent.
+    pub traces: TraceConfig,
     /// Where the serving certificate comes from.
     pub certificate: CertificateSource,
     /// Who may call; anybody if there is none.
@@ -132,6 +137,7 @@ impl Args {
         let hub = self.kube.check(&mut checks);
         let bind = checks.parse("--bind", &self.serving.bind);
         let admin = self.admin.check(&mut checks);
+        let traces = self.traces.check(&mut checks);
         let certificate = self.serving.check_certificate(&mut checks);
         let own = certificate.as_ref().and_then(CertificateSource::namespace);
         let callers = self.callers.check(&mut checks);
@@ -142,6 +148,7 @@ impl Args {
                 hub: hub?,
                 bind: bind?,
                 admin: admin?,
+                traces: traces?,
                 certificate: certificate?,
                 callers: callers?,
                 limits: limits?,

@@ -18,6 +18,7 @@ mod hub_cache;
 pub mod limits;
 pub mod metrics;
 mod reload;
+mod request_span;
 pub mod review;
 pub mod server;
 pub mod service;

@@ -18,7 +18,8 @@ fn main() -> ExitCode {
 }
 
 async fn run(config: Config) -> anyhow::Result<()> {
-    let process = Process::start(config.admin).await?;
+    let mut process = Process::start(config.admin).await?;
+    let tracer = process.trace("causeway-webhook", &config.traces)?;
     let tasks = &process.tasks;
     let metrics = process.metrics.register(Metrics::register);
     let ready = process.readiness.gauge();
@@ -50,7 +51,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     };
 
     let limits = config.limits.within_open_files();
-    let webhook = Webhook::new(hub, config.policy, &limits, metrics, tasks.clone());
+    let webhook = Webhook::new(hub, config.policy, &limits, metrics, tasks.clone()).traced(tracer);
     if let Some(callers) = &config.callers {
         let following = Arc::clone(callers).follow(tasks.shutdown());
         tasks.spawn("client authorities", following);

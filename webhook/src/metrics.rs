@@ -1,13 +1,14 @@
 //! The metrics of the webhook.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use causeway::process::metrics::ComputedGauge;
+use causeway::process::traces::Exemplar;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::exemplar::HistogramWithExemplars;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 /// Upper bounds in seconds: from an answer out of the cache to the longest deadline that a hub can set for a webhook.
@@ -15,6 +16,9 @@ const DURATIONS: [f64; 16] = [
     0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 5.0,
     10.0, 30.0,
 ];
+
+/// Requests whose trace is sampled leave its id.
+type Durations = HistogramWithExemplars<Exemplar>;
 
 /// Which of the two webhooks was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,7 +58,7 @@ fn labels(webhook: Call, outcome: Outcome) -> RequestLabels {
 impl Call {
     const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
 
-    fn label(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
             Self::Validate => "validate",
@@ -135,7 +139,7 @@ impl RequestRejection {
 #[derive(Clone, Debug)]
 pub struct Metrics {
     /// By [`Call`] and [`Outcome`], so that no request resolves its labels.
-    durations: [[Histogram; 4]; 2],
+    durations: [[Durations; 4]; 2],
     in_flight: Gauge,
     requests_rejected: Family<ReasonLabels, Counter>,
     connections: Gauge,
@@ -150,8 +154,8 @@ pub struct Metrics {
 impl Metrics {
     /// Registers the metrics.
     pub fn register(registry: &mut Registry) -> Self {
-        let new: fn() -> Histogram = || Histogram::new(DURATIONS);
-        let durations = Family::<RequestLabels, Histogram, _>::new_with_constructor(new);
+        let new: fn() -> Durations = || Durations::new(DURATIONS.into_iter());
+        let durations = Family::<RequestLabels, Durations, _>::new_with_constructor(new);
         let metrics = Self {
             durations: Call::ALL.map(|webhook| {
                 Outcome::ALL.map(|outcome| durations.get_or_create_owned(&labels(webhook, outcome)))
@@ -234,8 +238,16 @@ impl Metrics {
         InFlight(self.in_flight.clone())
     }
 
-    pub(crate) fn answered(&self, webhook: Call, outcome: Outcome, took: Duration) {
-        self.durations[webhook as usize][outcome as usize].observe(took.as_secs_f64());
+    pub(crate) fn answered(
+        &self,
+        webhook: Call,
+        outcome: Outcome,
+        took: Duration,
+        exemplar: Option<Exemplar>,
+    ) {
+        let durations = &self.durations[webhook as usize][outcome as usize];
+        let at = exemplar.is_some().then(SystemTime::now);
+        durations.observe(took.as_secs_f64(), exemplar, at);
     }
 
     pub(crate) fn request_rejected(&self, why: RequestRejection) {

@@ -87,8 +87,14 @@ type Whole<'a> = Fields<Envelope<'a, Fields<Wire<'a, Fields<Object>>>>>;
 pub struct Request<'a> {
     /// What the answer has to repeat.
     pub uid: Cow<'a, str>,
+    /// What is done: CREATE, UPDATE, DELETE or CONNECT.
+    pub operation: &'static str,
+    /// The kind of the object.
+    pub kind: Cow<'a, str>,
     /// The namespace, where there is one.
     pub namespace: Cow<'a, str>,
+    /// The name, where there is one yet.
+    pub name: Cow<'a, str>,
     /// What it is about.
     pub subject: Subject,
 }
@@ -153,7 +159,15 @@ fn request<'a>(mut wire: Wire<'a, impl Piece>) -> Result<Request<'a>, EnvelopeEr
     let subject = wire.subject();
     Ok(Request {
         uid: wire.uid,
+        operation: match wire.operation {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+        },
+        kind: wire.kind.kind,
         namespace: wire.namespace.unwrap_or_default(),
+        name: wire.name,
         subject,
     })
 }

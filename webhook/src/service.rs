@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use causeway::process::supervise::{Tasks, with_causes};
+use causeway::process::traces::Tracer;
 use http::header::{
     ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER,
 };
@@ -18,6 +19,7 @@ use crate::decide::{self, Change, Decision, Denial, Impact, Policy, PreparedChan
 use crate::hub::{Hub, HubError};
 use crate::limits::{BODY_MAX, Limiter, Limits, Permit};
 use crate::metrics::{Call, Metrics, Outcome, RequestRejection};
+use crate::request_span::RequestSpan;
 use crate::review::{self, Status, Subject};
 
 /// Why a request gets no decision.
@@ -93,6 +95,7 @@ pub struct Webhook {
     connections: Arc<Connections>,
     metrics: Metrics,
     tasks: Tasks,
+    tracer: Tracer,
 }
 
 impl Webhook {
@@ -105,7 +108,14 @@ impl Webhook {
             connections: Arc::new(Connections::new(limits.connections, metrics.clone())),
             metrics,
             tasks,
+            tracer: Tracer::default(),
         }
+    }
+
+    /// Requests get spans of that tracer.
+    #[must_use]
+    pub fn traced(self, tracer: Tracer) -> Self {
+        Self { tracer, ..self }
     }
 
     pub(crate) fn connections(&self) -> &Arc<Connections> {
@@ -137,17 +147,23 @@ impl Webhook {
             }
         };
         let begun = Instant::now();
+        let mut span = RequestSpan::begin(&self.tracer, call, request.headers());
         let _in_flight = self.metrics.in_flight();
-        let handling = self.handle(call, request, progress, begun);
+        let handling = self.handle(call, request, progress, begun, &mut span);
         let (response, outcome) = match self.tasks.catch_panic("request", handling).await {
             Ok(Ok(answered)) => answered,
             Ok(Err(rejection)) => {
                 self.metrics.request_rejected(rejection.counted_as());
                 (rejection.response(), Outcome::Rejected)
             }
-            Err(_) => (no_decision("", &DecideError::Panicked), Outcome::Error),
+            Err(_) => {
+                span.failed(&DecideError::Panicked);
+                (no_decision("", &DecideError::Panicked), Outcome::Error)
+            }
         };
-        self.metrics.answered(call, outcome, begun.elapsed());
+        let exemplar = span.end(response.status());
+        self.metrics
+            .answered(call, outcome, begun.elapsed(), exemplar);
         response
     }
 
@@ -157,6 +173,7 @@ impl Webhook {
         request: Request<B>,
         progress: &Progress,
         begun: Instant,
+        span: &mut RequestSpan,
     ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection>
     where
         B: Body<Error: Into<BoxError>>,
@@ -174,7 +191,7 @@ impl Webhook {
         })?;
         progress.enter(Phase::Answer);
         let received = begun.elapsed();
-        let answered = self.answer(call, &body).await;
+        let answered = self.answer(call, &body, span).await;
         log_slow(call, received, begun.elapsed());
         answered
     }
@@ -195,19 +212,25 @@ impl Webhook {
         &self,
         call: Call,
         body: &[u8],
+        span: &mut RequestSpan,
     ) -> Result<(Response<Full<Bytes>>, Outcome), Rejection> {
         let request = review::read(body).map_err(|error| {
             Rejection::new(StatusCode::BAD_REQUEST, "BadRequest", error.to_string())
         })?;
+        span.read(&request);
         let uid = request.uid;
         let decided = self.decide(call, request.subject).await;
         let answered = decided.and_then(|decision| {
-            let outcome = log_outcome(call, &uid, &request.namespace, &decision);
+            span.decided(&decision);
+            let outcome = log_outcome(call, &uid, &request.namespace, &request.name, &decision);
             Ok((review::answer(&uid, decision)?, outcome))
         });
         Ok(match answered {
             Ok((text, outcome)) => (json(StatusCode::OK, text), outcome),
-            Err(error) => (no_decision(&uid, &error), Outcome::Error),
+            Err(error) => {
+                span.failed(&error);
+                (no_decision(&uid, &error), Outcome::Error)
+            }
         })
     }
 
@@ -301,17 +324,18 @@ fn deny(message: String) -> Decision {
     }
 }
 
-fn log_outcome(call: Call, uid: &str, namespace: &str, decision: &Decision) -> Outcome {
+fn log_outcome(call: Call, uid: &str, namespace: &str, name: &str, decision: &Decision) -> Outcome {
+    let webhook = call.label();
     let Decision::Deny { denial, .. } = decision else {
-        tracing::debug!(uid, ?call, "request allowed");
+        tracing::debug!(uid, webhook, namespace, name, "request allowed");
         return Outcome::Allowed;
     };
     match denial {
         Denial::Fields { name, errors } => {
-            tracing::info!(uid, ?call, namespace, name, %errors, "request denied");
+            tracing::info!(uid, webhook, namespace, name, error = %errors, "request denied");
         }
-        Denial::Request(message) => {
-            tracing::warn!(uid, ?call, message, "request denied");
+        Denial::Request(error) => {
+            tracing::warn!(uid, webhook, namespace, name, error, "request denied");
         }
     }
     Outcome::Denied
@@ -324,7 +348,8 @@ const SLOW: Duration = Duration::from_secs(1);
 fn log_slow(call: Call, received: Duration, took: Duration) {
     if took >= SLOW {
         let (seconds, body_seconds) = (took.as_secs_f64(), received.as_secs_f64());
-        tracing::warn!(?call, seconds, body_seconds, "request slow");
+        let webhook = call.label();
+        tracing::warn!(webhook, seconds, body_seconds, "request slow");
     }
 }
 

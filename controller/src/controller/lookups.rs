@@ -65,7 +65,7 @@ impl Controller {
         self.begin_lookups();
         self.queue.at(Item::Service(key.clone()), now + pause);
         let Ok(propagation) = outcome.inspect_err(|failure| {
-            tracing::debug!(service = %key, %failure, "ResourceBinding lookup failed");
+            tracing::debug!(namespace = %key.namespace, name = %key.name, error = %failure, "ResourceBinding lookup failed");
         }) else {
             return;
         };
@@ -96,12 +96,12 @@ impl Controller {
         self.begin_lookups();
         match exists {
             Ok(false) if !self.parts.index.hub().exposes(&key) => {
-                tracing::info!(service = %key, "collecting leftovers, MultiClusterService not found");
+                tracing::info!(namespace = %key.namespace, name = %key.name, "collecting leftovers, MultiClusterService not found");
                 self.parts.index.note_confirmed_gone(key);
             }
             Ok(_) => {}
             Err(failure) => {
-                tracing::warn!(service = %key, %failure, "MultiClusterService lookup failed, retrying");
+                tracing::warn!(namespace = %key.namespace, name = %key.name, error = %failure, "MultiClusterService lookup failed, retrying");
                 self.queue.at(Item::Service(key), now + lookup::AGAIN);
             }
         }

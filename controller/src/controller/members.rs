@@ -1,7 +1,7 @@
 //! Members come, say who they are and what they hold, and leave.
 
 use causeway::api;
-use causeway::domain::ClusterName;
+use causeway::domain::{ClusterName, Failover, ServiceKey};
 use causeway_engine::index::member::Configuration;
 use causeway_engine::model::slice::SliceRole;
 use causeway_engine::model::{
@@ -15,6 +15,7 @@ use kube::Resource as _;
 use super::{Controller, Parts, SourceChange};
 use crate::fleet::Outcome;
 use crate::metrics::Connectivity;
+use crate::traces::{Kind, Source};
 use crate::watch::RelistRequests;
 
 impl Controller {
@@ -33,7 +34,17 @@ impl Controller {
             _ => Default::default(),
         };
         let before = self.parts.index.hub().suspended_deletions();
+        let changed = self.multi_cluster_service_of(&event);
+        let stood = changed.as_ref().map(|key| self.asked_for(key));
         self.parts.index.apply_hub(event, now);
+        if let Some(key) = changed
+            && stood != Some(self.asked_for(&key))
+        {
+            self.traces.event(&key, now, || Source {
+                cluster: Lane::Hub.name().to_owned(),
+                kind: Kind::MultiClusterService,
+            });
+        }
         let suspended = self.parts.index.hub().suspended_deletions();
         if suspended != before {
             self.parts.metrics.deletions_suspended("hub", suspended);
@@ -42,6 +53,25 @@ impl Controller {
             self.engage(&name);
             self.confirm_deletions(&name, now);
         }
+    }
+
+    /// The MultiClusterService that an event is about, where its trace may begin.
+    fn multi_cluster_service_of(&self, event: &HubEvent) -> Option<ServiceKey> {
+        match event {
+            HubEvent::MultiClusterServices(Signal::Applied(mcs) | Signal::Deleted(mcs))
+                if self.leads && self.traces.is_on() =>
+            {
+                let namespace = mcs.metadata.namespace.as_deref()?;
+                Some(ServiceKey::new(namespace, mcs.metadata.name.as_deref()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a person says in a MultiClusterService: the controller's own writes into it are no source.
+    fn asked_for(&self, key: &ServiceKey) -> Option<(i64, bool, Failover)> {
+        let mcs = self.parts.index.hub().multi_cluster_service(key)?;
+        Some((mcs.generation, mcs.is_deleting(), mcs.failover.clone()))
     }
 
     /// Engages a member as its Cluster and its Secret are now, and notes what is wrong with them.
@@ -96,6 +126,10 @@ impl Controller {
                 written: None,
             };
             self.sources_changed.entry(key.clone()).or_insert(change);
+            self.traces.event(key, now, || Source {
+                cluster: name.to_string(),
+                kind: Kind::EndpointSlice,
+            });
         }
         let suspended = |controller: &Self| {
             let member = controller.parts.index.member(name);
@@ -118,7 +152,7 @@ impl Controller {
         if stands == *stood {
             return;
         }
-        tracing::info!(cluster = %name, ?stands, "member state changed");
+        tracing::info!(cluster = %name, state = ?stands, "member state changed");
         self.show_state(name);
         if stands == MemberState::Synced {
             self.parts.write_queue.reset(&Lane::Member(name.clone()));
@@ -146,7 +180,7 @@ impl Controller {
     /// The member has left: what it provided is withdrawn elsewhere, and what may be left in it is named.
     pub(super) fn forget(&mut self, name: &ClusterName, left: &Leftovers) {
         if let Some(note) = left.note(name, self.parts.index.hub().uid()) {
-            tracing::warn!(cluster = %name, services = ?left.services, "{note}");
+            tracing::warn!(cluster = %name, services = ?left.services, note, "leftovers remain");
             if self.leads {
                 self.record_leftovers(name, note);
             }

@@ -13,7 +13,7 @@ use causeway_engine::reconcile::path_of;
 use causeway_engine::write_queue::Finished;
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use super::{Controller, Parts};
+use super::{Controller, Parts, Written};
 use crate::apply::apply;
 use crate::clock;
 use crate::lease::while_leading;
@@ -45,26 +45,30 @@ impl Controller {
                 Lane::Member(name) => fleet.client(name).map(|(client, _)| client.clone()),
             };
             if let Some(client) = client {
+                let span = self.traces.write(&dispatch, now);
                 let (deadline, leadership) = (*write_deadline, leadership.clone());
                 self.writes.spawn(async move {
                     let begun = Instant::now();
                     let answer = apply(&client, dispatch.write.operation(), deadline);
                     let answer = while_leading(&leadership, answer).await?;
-                    Some((WriteResult { dispatch, answer }, begun.elapsed()))
+                    let result = WriteResult { dispatch, answer };
+                    let taken = begun.elapsed();
+                    Some(Written {
+                        result,
+                        taken,
+                        span,
+                    })
                 });
             }
         }
     }
 
-    pub(super) fn joined(
-        &mut self,
-        result: Result<Option<(WriteResult, Duration)>, tokio::task::JoinError>,
-    ) {
+    pub(super) fn joined(&mut self, result: Result<Option<Written>, tokio::task::JoinError>) {
         match result {
-            Ok(Some((result, taken))) => {
+            Ok(Some(written)) => {
                 self.parts.metrics.begins_to_work(Instant::now());
-                self.note_duration(&result.dispatch, taken);
-                self.written(result);
+                self.note_duration(&written.result.dispatch, written.taken);
+                self.written(written);
             }
             Ok(None) => self.lead(false),
             Err(error) if error.is_cancelled() => {}
@@ -82,7 +86,7 @@ impl Controller {
         }
     }
 
-    pub(super) fn written(&mut self, result: WriteResult) {
+    fn written(&mut self, Written { result, span, .. }: Written) {
         let now = clock::now();
         let finished = self.parts.write_queue.finished(&result, now.instant);
         let WriteResult {
@@ -97,14 +101,16 @@ impl Controller {
         } = result;
         let cluster = lane.name();
         let (kind, verb) = (write.object().kind(), write.operation().verb());
+        let (namespace, name) = (write.object().namespace(), write.object().name());
         self.parts
             .metrics
             .wrote(cluster, kind, verb, answer.as_ref().err());
+        self.traces.written(&item, span, answer.as_ref().err(), now);
         let is_copy = matches!(write.object(), ObjectId::Slice(_));
         let may_wait = is_copy && answer.is_ok() && finished == Finished::default();
         match answer {
             Ok(ack) => {
-                tracing::debug!(cluster, kind, verb, object = ?write.object(), "written");
+                tracing::debug!(cluster, namespace, name, kind, verb, "written");
                 if let (Item::Service(key), Lane::Member(_)) = (&item, &lane)
                     && let Some(change) = self.sources_changed.get_mut(key)
                 {
@@ -126,7 +132,7 @@ impl Controller {
                 }
             }
             Err(failure) => {
-                tracing::warn!(cluster, kind, verb, object = ?write.object(), %failure, "write failed");
+                tracing::warn!(cluster, namespace, name, kind, verb, error = %failure, "write failed");
                 self.failed(&lane, &item, &write, &failure, finished);
             }
         }
@@ -143,7 +149,15 @@ impl Controller {
         let by = self.parts.index.other_writer(lane, object);
         let text = conflict_text(object, by);
         self.parts.metrics.conflicted(cluster);
-        tracing::warn!(cluster, kind = object.kind(), pause = ?fight.pause, "write conflict: {text}");
+        tracing::warn!(
+            cluster,
+            namespace = object.namespace(),
+            name = object.name(),
+            kind = object.kind(),
+            pause = ?fight.pause,
+            error = text,
+            "write conflict"
+        );
         let Item::Service(key) = item else { return };
         if fight.is_new && path_of(object, key) != Some(Path::Clusterset) {
             let event = ObjectEvent {

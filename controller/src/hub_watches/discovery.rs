@@ -65,7 +65,7 @@ impl Discovery {
 
     fn note_outage(&mut self, failure: Failure) {
         if self.outage.as_ref() != Some(&failure) {
-            tracing::warn!(resource = self.plural, %failure, "hub discovery failed, retrying");
+            tracing::warn!(cluster = "hub", resource = self.plural, error = %failure, "discovery failed, retrying");
             self.outage = Some(failure);
         }
     }

@@ -116,7 +116,7 @@ impl Discovery {
         }
         let path = format!("/openapi/v3/apis/{GROUP}/{version}");
         let document = self.get::<Value>(&path).await.unwrap_or_else(|failure| {
-            tracing::debug!(cluster = %self.name, %failure, "the definition of ServiceImport cannot be read");
+            tracing::debug!(cluster = %self.name, kind = "ServiceImport", error = %failure, "definition not read");
             None
         });
         let read = document.as_ref().and_then(import_fields);
@@ -138,7 +138,7 @@ impl Discovery {
         };
         let is_news = times == 2 && !failure.is_connection();
         if is_news {
-            tracing::warn!(cluster = %self.name, %failure, "discovery of {GROUP} failed, retrying");
+            tracing::warn!(cluster = %self.name, group = GROUP, error = %failure, "discovery failed, retrying");
         }
         self.outage = Some((failure.clone(), times));
         is_news.then_some(failure)

@@ -116,7 +116,7 @@ where
         match connect() {
             Ok(client) => self.source.client = client,
             Err(failure) => {
-                tracing::warn!(cluster = %self.cluster, %failure, "new connection failed")
+                tracing::warn!(cluster = %self.cluster, error = %failure, "new connection failed")
             }
         }
     }

@@ -39,7 +39,7 @@ impl Index {
             return;
         };
         if member.suspect_rollback(key, copied, now) {
-            tracing::warn!(cluster = %provider, service = %key, source = %copied, "rollback suspected, relisting");
+            tracing::warn!(cluster = %provider, namespace = %key.namespace, name = %key.name, source = %copied, "rollback suspected, relisting");
             self.second_lists.insert(Lane::Member(provider.clone()));
         }
     }

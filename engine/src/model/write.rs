@@ -268,6 +268,35 @@ impl ObjectId {
             Self::Cluster(_) | Self::ClusterStatus(_) => "Cluster",
         }
     }
+
+    /// The namespace that it is in, if it is in one.
+    pub fn namespace(&self) -> Option<&str> {
+        self.key().map(|key| &*key.namespace)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Namespace(name) | Self::Slice(SliceId { name, .. }) => name,
+            Self::Cluster(name) | Self::ClusterStatus(name) => name.as_str(),
+            other => other.key().map_or("", |key| &*key.name),
+        }
+    }
+
+    /// The service that it is of.
+    fn key(&self) -> Option<&ServiceKey> {
+        match self {
+            Self::Namespace(_) | Self::Cluster(_) | Self::ClusterStatus(_) => None,
+            Self::Slice(SliceId { service: key, .. })
+            | Self::Service(key)
+            | Self::ServiceExport(_, key)
+            | Self::ServiceExportStatus(_, key)
+            | Self::ServiceImport(_, key)
+            | Self::ServiceImportStatus(_, key)
+            | Self::MultiClusterService(key)
+            | Self::MultiClusterServiceStatus(key) => Some(key),
+        }
+    }
 }
 
 /// The kind and the name, as a person writes them.

@@ -195,6 +195,8 @@ fn one_write_of_an_object_is_under_way_at_a_time() {
         desk.write_queue.is_busy_with(&item("a")) && !desk.write_queue.is_busy_with(&item("b"))
     );
     assert_eq!(desk.finish(&first, fine(&first)), None);
+    assert!(!desk.write_queue.is_busy_with(&item("a")));
+    assert!(desk.write_queue.holds(&item("a")) && !desk.write_queue.holds(&item("b")));
     assert_eq!(desk.enqueue("member1", "a", "second"), Enqueued::Accepted);
 }
 

@@ -88,6 +88,21 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
+{{/* The variables of both programs, for their traces. */}}
+{{- define "causeway.tracingEnv" -}}
+{{- with .Values.tracing.sampler }}
+- name: OTEL_TRACES_SAMPLER
+  value: {{ . }}
+{{- end }}
+{{- with .Values.tracing.samplerArg }}
+- name: OTEL_TRACES_SAMPLER_ARG
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.tracing.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* Whether the hub sends MultiClusterServices to the webhook: the webhook runs there, or is reached at a URL. */}}
 {{- define "causeway.registered" -}}
 {{- if or (not .Values.external.enabled) .Values.external.webhookURL }}true{{ end -}}
@@ -181,14 +196,17 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if and (or .Values.tracing.sampler .Values.tracing.samplerArg) (not .Values.tracing.endpoint) }}
+{{- fail "tracing.sampler and tracing.samplerArg say which traces are sent to tracing.endpoint, which is empty: give it too, or leave them empty" }}
+{{- end }}
 {{- range .Values.webhook.extraArgs }}
-{{- if regexMatch "^--(bind|admin-bind|self-managed-certs|tls-dir|log-format|missing-service)(=|$)" . }}
-{{- fail (printf "webhook.extraArgs has %s, which the chart gives itself: leave it out, and see webhook.certificates and webhook.missingService" .) }}
+{{- if regexMatch "^--(bind|admin-bind|self-managed-certs|tls-dir|log-format|missing-service|otlp-endpoint)(=|$)" . }}
+{{- fail (printf "webhook.extraArgs has %s, which the chart gives itself: leave it out, and see webhook.certificates, webhook.missingService and tracing.endpoint" .) }}
 {{- end }}
 {{- end }}
 {{- range .Values.controller.extraArgs }}
-{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format)(=|$)" . }}
-{{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out" .) }}
+{{- if regexMatch "^--(admin-bind|leader-elect|lease|log-format|otlp-endpoint)(=|$)" . }}
+{{- fail (printf "controller.extraArgs has %s, which the chart gives itself: leave it out, and see tracing.endpoint" .) }}
 {{- end }}
 {{- end }}
 {{- range (list .Values.external.caBundle $certificates.caBundle) }}

@@ -151,6 +151,15 @@ impl Running {
         http::get(&self.admin, path).await
     }
 
+    /// What `/metrics` says to who asks for OpenMetrics, as Prometheus does: with exemplars.
+    pub async fn openmetrics(&self) -> String {
+        let accept = "application/openmetrics-text; version=1.0.0";
+        let answer = http::get_accepting(&self.admin, "/metrics", accept).await;
+        let (status, text) = answer.expect("an answer of /metrics");
+        assert_eq!(status, 200, "{text}");
+        text
+    }
+
     /// What `/metrics` says.
     pub async fn metrics(&self) -> Metrics {
         let (status, text) = self.get("/metrics").await.expect("an answer of /metrics");

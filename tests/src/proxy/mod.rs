@@ -138,7 +138,8 @@ impl Drop for Proxy {
 
 const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn acceptor(authority: &Authority) -> TlsAcceptor {
+/// TLS on the loopback with a certificate of that authority.
+pub(crate) fn acceptor(authority: &Authority) -> TlsAcceptor {
     let leaf = Leaf {
         common_name: "proxy".to_owned(),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],

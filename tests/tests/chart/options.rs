@@ -313,3 +313,33 @@ fn budgets_and_policies_are_left_out_where_they_are_not_wanted() {
         assert!(!kinds(&elsewhere).contains(&kind.to_owned()), "{kind}");
     }
 }
+
+#[test]
+fn both_programs_send_traces_where_the_values_say() {
+    let secret = "tracing.env[0].valueFrom.secretKeyRef";
+    let values = [
+        "tracing.endpoint=http://collector:4318",
+        "tracing.sampler=parentbased_traceidratio",
+        "tracing.env[0].name=OTEL_EXPORTER_OTLP_HEADERS",
+        &format!("{secret}.name=collector"),
+        &format!("{secret}.key=headers"),
+    ];
+    let container = format!("{POD}/containers/0");
+    for program in PROGRAMS {
+        let plain = deployment(&[], program);
+        assert_eq!(plain.pointer(&format!("{container}/env")), None);
+        assert!(!plain.to_string().contains("otlp"), "{plain}");
+        let traced = deployment(&values, program);
+        let args = traced.pointer(&format!("{container}/args")).unwrap();
+        let endpoint = json!("--otlp-endpoint=http://collector:4318");
+        assert!(args.as_array().unwrap().contains(&endpoint), "{args}");
+        let expected = json!([
+            {"name": "OTEL_TRACES_SAMPLER", "value": "parentbased_traceidratio"},
+            {
+                "name": "OTEL_EXPORTER_OTLP_HEADERS",
+                "valueFrom": {"secretKeyRef": {"name": "collector", "key": "headers"}},
+            },
+        ]);
+        assert_eq!(traced.pointer(&format!("{container}/env")), Some(&expected));
+    }
+}

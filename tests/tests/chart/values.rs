@@ -134,6 +134,14 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
             "at '/metrics/podMonitor/interval'",
         ),
         (
+            "tracing.endpoint=collector:4318",
+            "at '/tracing/endpoint': 'collector:4318' does not match pattern",
+        ),
+        (
+            "tracing.sampler=sometimes",
+            "at '/tracing/sampler': value must be one of",
+        ),
+        (
             "webhook.timeoutSeconds=60",
             "at '/webhook/timeoutSeconds': maximum: got 60, want 30",
         ),
@@ -169,6 +177,14 @@ fn a_wrong_value_is_refused_with_a_sentence_that_names_it() {
         (
             "webhook.certificates.source=secret,webhook.certificates.secretName=a,webhook.certificates.caBundle=LS0t",
             "is a certificate in PEM",
+        ),
+        (
+            "tracing.sampler=always_on",
+            "tracing.endpoint, which is empty: give it too",
+        ),
+        (
+            "controller.extraArgs[0]=--otlp-endpoint=http://a",
+            "which the chart gives itself: leave it out, and see tracing.endpoint",
         ),
         (
             "webhook.extraArgs[0]=--tls-dir=/a",

@@ -22,7 +22,21 @@ async fn at_rest_and_over_a_restart_nothing_is_written_but_the_lease() {
     ];
     let counts = env.hub().request_counts().await;
     env.controller.restart().await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    let log = || std::fs::read_to_string(env.controller.process().log()).expect("the log");
+    let logged = log();
+    throughout(
+        "nothing is logged at rest",
+        Duration::from_secs(20),
+        || async {
+            let log = log();
+            match log.strip_prefix(logged.as_str()) {
+                Some("") => Ok(()),
+                _ => Err(log),
+            }
+        },
+    )
+    .await;
     for (cluster, mark) in env.fleet.clusters().zip(marks) {
         let mut writes = cluster.writes_since(mark, "causeway").await;
         writes.retain(|write| write.resource != "leases");

@@ -3,6 +3,7 @@
 mod blocks;
 mod book;
 mod defaults;
+mod logs;
 mod product;
 
 use std::collections::BTreeSet;
@@ -12,10 +13,12 @@ use book::{Kind, Page};
 use causeway_tests::repository;
 
 /// Flags of other programs that the book names by themselves.
-const OTHERS_FLAGS: [&str; 3] = [
+const OTHERS_FLAGS: [&str; 5] = [
     "--admission-control-config-file",
+    "--enable-feature",
     "--force-conflicts",
     "--help",
+    "--tracing-config-file",
 ];
 
 /// Words of others in CamelCase that the sources do not name.

@@ -363,7 +363,7 @@ impl Rotator {
 
     fn warn_once(&mut self, text: String) {
         if !self.warned.contains(&text) {
-            tracing::warn!("{text}");
+            tracing::warn!(error = text, "certificates need attention");
             self.warned.insert(text);
         }
     }

@@ -13,3 +13,4 @@ mod hostile;
 mod leaving;
 mod memory;
 mod running;
+mod traces;

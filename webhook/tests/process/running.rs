@@ -66,7 +66,13 @@ pub(crate) struct Webhook {
 
 impl Webhook {
     pub(crate) fn start(files: &Path, args: &[&str]) -> Self {
+        Self::start_with(files, args, &[])
+    }
+
+    /// With these variables too.
+    pub(crate) fn start_with(files: &Path, args: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = command()
+            .envs(variables.iter().copied())
             .args(["--bind=127.0.0.1:0", "--admin-bind=127.0.0.1:0"])
             .arg(format!("--tls-dir={}", files.display()))
             .args(args)

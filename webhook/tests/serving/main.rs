@@ -11,3 +11,4 @@ mod connections;
 mod envelope;
 mod hub;
 mod lookups;
+mod traces;

@@ -1,0 +1,143 @@
+//! The controller's traces.
+
+use std::collections::BTreeSet;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use causeway_tests::otlp::{Collector, ReceivedSpan};
+use causeway_tests::{
+    Fleet, Installation, Running, SOON, eventually, multi_cluster_service, service,
+};
+
+use super::{exemplars, traced};
+
+const OF_SLICE: &str = "propagate EndpointSlice";
+const OF_SERVICE: &str = "propagate MultiClusterService";
+
+struct Stage {
+    fleet: Fleet,
+    controller: Running,
+    collector: Collector,
+}
+
+impl Stage {
+    async fn start() -> Self {
+        let (fleet, collector) = (
+            Fleet::builder().members(3).start().await,
+            Collector::start().await,
+        );
+        let installation = Installation::new(&fleet).await;
+        let controller = traced(installation.controller(), &collector).start().await;
+        for member in fleet.members() {
+            installation.join(member).await;
+        }
+        Self {
+            fleet,
+            controller,
+            collector,
+        }
+    }
+
+    /// The trace that begins with that span, and all its writes.
+    async fn trace(
+        &self,
+        root: impl Fn(&ReceivedSpan) -> bool,
+    ) -> (ReceivedSpan, Vec<ReceivedSpan>) {
+        let roots = self.collector.received("a trace", 1, root).await;
+        let [root] = roots.as_slice() else {
+            panic!("{roots:#?}");
+        };
+        assert_eq!(
+            (root.service.as_str(), root.get("name")),
+            ("causeway-controller", "foo")
+        );
+        assert_eq!(root.get("settled"), "true", "{root:#?}");
+        // What is within a span ends before it, and arrives before it.
+        let mut writes = self.collector.trace(&root.trace);
+        writes.retain(|span| span.id != root.id);
+        for write in &writes {
+            assert_eq!(
+                (&write.parent, write.get("outcome")),
+                (&root.id, "ok"),
+                "{write:#?}"
+            );
+            let within = root.time.0 <= write.time.0 && write.time.1 <= root.time.1;
+            assert!(within, "{root:#?} {write:#?}");
+        }
+        (root.clone(), writes)
+    }
+}
+
+fn clusters<'a>(writes: &'a [ReceivedSpan], verb: &str, kind: &str) -> BTreeSet<&'a str> {
+    let of_kind = writes
+        .iter()
+        .filter(|span| span.get("verb") == verb && span.get("kind") == kind);
+    of_kind.map(|span| span.get("cluster")).collect()
+}
+
+#[tokio::test]
+async fn a_changed_endpoint_slice_is_one_trace_with_a_span_for_each_consumers_write() {
+    let stage = Stage::start().await;
+    let space = stage.fleet.space("traces").await;
+    let (hub, provider) = (stage.fleet.hub(), stage.fleet.member("member1"));
+    let pods = space.backends("foo").count(1).create(provider).await;
+    service("foo").port("http", 80).create(hub, &space).await;
+    multi_cluster_service("foo")
+        .providers(["member1"])
+        .consumers(["member2", "member3"])
+        .create(&space)
+        .await;
+    let reached = async |count: usize| {
+        for consumer in ["member2", "member3"] {
+            let member = stage.fleet.member(consumer);
+            eventually("the consumers reach the pods", SOON, || async {
+                space.ready_addresses(member, "foo").await.len() == count
+            })
+            .await;
+        }
+    };
+    reached(1).await;
+
+    // What was applied on the hub is a trace, with the Services that came of it.
+    let of_space = |span: &ReceivedSpan| span.get("namespace") == space.name();
+    let roots = |name: &'static str, since: u64| {
+        move |span: &ReceivedSpan| {
+            of_space(span) && span.name == name && span.parent.is_empty() && span.time.0 >= since
+        }
+    };
+    let (root, writes) = stage.trace(roots(OF_SERVICE, 0)).await;
+    assert_eq!(root.get("cluster"), "hub");
+    let made = clusters(&writes, "create", "Service");
+    assert!(
+        made.contains("member2") && made.contains("member3"),
+        "{writes:#?}"
+    );
+
+    // So is a change of the provider's slice.
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970");
+    let since = u64::try_from(since.as_nanos()).expect("before 2500");
+    pods[0].set_ready(false).await;
+    reached(0).await;
+    let (root, writes) = stage.trace(roots(OF_SLICE, since)).await;
+    assert_eq!((root.get("cluster"), root.get("events")), ("member1", "1"));
+    let consumers = BTreeSet::from(["member2", "member3"]);
+    assert_eq!(
+        clusters(&writes, "update", "EndpointSlice"),
+        consumers,
+        "{writes:#?}"
+    );
+    // The rest is the status on the hub, which says that no endpoint is ready.
+    let into_members = writes.iter().filter(|write| write.get("cluster") != "hub");
+    assert_eq!(into_members.count(), 2, "{writes:#?}");
+    let last = writes.iter().map(|write| write.time.1).max();
+    assert_eq!(Some(root.time.1), last, "it ends with the last write");
+
+    let text = stage.controller.openmetrics().await;
+    let wanted = format!("{{trace_id=\"{}\"}}", root.trace);
+    let name = "causeway_controller_propagation_seconds_bucket";
+    assert!(
+        exemplars(&text, name).any(|exemplar| exemplar.starts_with(&wanted)),
+        "{text}"
+    );
+}
