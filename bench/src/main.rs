@@ -5,6 +5,7 @@
 
 mod controller;
 mod cores;
+mod overhead;
 mod proc;
 mod report;
 mod ui;
@@ -32,6 +33,8 @@ enum Part {
     Controller(controller::Args),
     /// `kubectl mcs ui`, from a change in a member to the event that the page is sent
     Ui(ui::Args),
+    /// What scraped metrics and traces cost
+    Overhead(overhead::Args),
     /// The program that makes one write for each event, which `controller` starts
     #[command(hide = true)]
     Relay(controller::relay::Args),
@@ -46,10 +49,12 @@ fn main() -> anyhow::Result<()> {
         None => {
             webhook::run(&webhook::Args::default())?;
             controller::run(&controller::Args::default())?;
-            ui::run(&ui::Args::default())
+            ui::run(&ui::Args::default())?;
+            overhead::run(&overhead::Args::default())
         }
         Some(Part::Controller(args)) => controller::run(&args),
         Some(Part::Ui(args)) => ui::run(&args),
+        Some(Part::Overhead(args)) => overhead::run(&args),
         Some(Part::Relay(args)) => controller::relay::run(&args),
         Some(Part::Webhook(args)) => webhook::run(&args),
         Some(Part::Noop(args)) => webhook::noop::run(&args),

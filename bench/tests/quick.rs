@@ -89,3 +89,17 @@ fn a_controller_among_imitated_api_servers_writes_what_changes_and_nothing_else(
         assert!(row["value"].is_f64() && row["goal"].is_string(), "{row}");
     }
 }
+
+#[test]
+fn what_it_costs_to_be_looked_at_is_measured_beside_what_goes_on_without() {
+    let run = Run::of("overhead", &[]);
+    for words in [
+        "validate, metrics scraped every second: requests",
+        "validate, 1 % of the traces sampled: requests",
+        "20/s, 10 consumers, metrics scraped every second: p50",
+    ] {
+        let row = run.row(words);
+        assert!(row["ratio"].is_f64() && row["met"].is_boolean(), "{row}");
+        assert!(run.row(&format!("{words}: ratio, to"))["value"].is_f64());
+    }
+}

@@ -6,6 +6,7 @@ mod environment;
 mod flood;
 mod growth;
 mod load;
+pub(crate) mod overhead;
 mod propagation;
 mod real;
 pub(crate) mod relay;

@@ -166,7 +166,7 @@ async fn try_create(client: &Client, asked: Asked) -> kube::Result<MultiClusterS
 async fn admitted(env: &Environment) -> anyhow::Result<u64> {
     let target = env.floor();
     let host = target.address.to_string();
-    let request = reviews::request(noop::ADMITTED, &host, b"");
+    let request = reviews::request(noop::ADMITTED, &host, "", b"");
     let load = Load {
         address: target.address,
         tls: env.tls.clone(),

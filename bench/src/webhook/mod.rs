@@ -4,13 +4,14 @@ mod creates;
 mod environment;
 mod load;
 pub(crate) mod noop;
+pub(crate) mod overhead;
 mod reviews;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use causeway_tests::repository;
+use causeway_tests::{Running, repository};
 
 use self::environment::{Environment, Target};
 use self::load::{Load, Round, ask};
@@ -132,7 +133,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.only.is_none() {
         rows.extend(runtime.block_on(creates::measure(&env, &extent))?);
     }
-    runtime.block_on(nothing_was_refused(&env))?;
+    runtime.block_on(nothing_was_refused(&env.webhook))?;
     runtime.block_on(async { drop(env) });
 
     println!("{}", report::table(&rows));
@@ -149,8 +150,8 @@ fn memory(env: &Environment, name: &str) -> anyhow::Result<Row> {
     Ok(Row::new(name, webhook, "MiB").beside(floor).below(MEMORY))
 }
 
-async fn nothing_was_refused(env: &Environment) -> anyhow::Result<()> {
-    let metrics = env.webhook.metrics().await;
+async fn nothing_was_refused(webhook: &Running) -> anyhow::Result<()> {
+    let metrics = webhook.metrics().await;
     let name = "causeway_webhook_request_duration_seconds_count";
     let count = |decision| metrics.get(name, &[("decision", decision)]);
     ensure!(count("allowed").is_some(), "no answer was counted");
@@ -211,7 +212,7 @@ fn measure(env: &Environment, scenario: &Scenario, extent: &Extent) -> anyhow::R
         let host = target.address.to_string();
         let requests: Vec<_> = bodies
             .iter()
-            .map(|body| reviews::request(path, &host, body))
+            .map(|body| reviews::request(path, &host, "", body))
             .collect();
         Load {
             address: target.address,

@@ -79,11 +79,11 @@ pub(crate) fn bodies(call: Call, size: Size, services: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A whole HTTP request, as an API server words it.
-pub(crate) fn request(path: &str, host: &str, body: &[u8]) -> Bytes {
+/// A whole HTTP request, as an API server words it, with further lines in its head.
+pub(crate) fn request(path: &str, host: &str, headers: &str, body: &[u8]) -> Bytes {
     let mut request = format!(
         "POST {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: kube-apiserver-admission\r\nContent-Length: {}\r\n\
-         Accept: application/json, */*\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n",
+         Accept: application/json, */*\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n{headers}\r\n",
         body.len()
     )
     .into_bytes();
