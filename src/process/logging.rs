@@ -30,7 +30,9 @@ pub struct LogConfig {
 pub fn init(config: LogConfig) -> Result<(), TryInitError> {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(config.filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        // Where stderr is gone, it would say so on stderr, and panic.
+        .log_internal_errors(false);
     match config.format {
         LogFormat::Text => lines
             .with_ansi(std::io::stderr().is_terminal())
