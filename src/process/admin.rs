@@ -14,7 +14,7 @@ use super::metrics::Metrics;
 use super::readiness::{Readiness, Unready};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const OPENMETRICS_TYPE: &str = "application/openmetrics-text";
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Why the admin server cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -99,21 +99,35 @@ async fn readyz(State(shown): State<Shown>) -> Response {
     }
 }
 
-/// Who does not ask for OpenMetrics may not know exemplars, and gets none.
 async fn show_metrics(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    let mut accepted = headers.get_all(header::ACCEPT).into_iter();
-    let knows_exemplars = accepted.any(|accept| {
-        let text = accept.to_str().unwrap_or_default();
-        text.to_ascii_lowercase().contains(OPENMETRICS_TYPE)
-    });
-    let text = match knows_exemplars {
-        true => shown.metrics.encode(),
-        false => shown.metrics.encode_without_exemplars(),
+    let (format, text) = match prefers_openmetrics(&headers) {
+        true => (OPENMETRICS, shown.metrics.encode()),
+        false => (TEXT, shown.metrics.encode_text()),
     };
     match text {
-        Ok(text) => ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Ok(text) => ([(header::CONTENT_TYPE, format)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
+}
+
+/// Whether `Accept` names OpenMetrics, with no less [weight](https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2) than the text format.
+/// Prometheus names the formats that it reads. Who names none gets the text format, which all read.
+fn prefers_openmetrics(headers: &HeaderMap) -> bool {
+    let (mut openmetrics, mut text) = (0.0_f32, 0.0_f32);
+    let accepted = headers.get_all(header::ACCEPT).into_iter();
+    let accepted = accepted.filter_map(|value| value.to_str().ok());
+    for range in accepted.flat_map(|value| value.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let weight = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok());
+        let best = match media_type.as_str() {
+            "application/openmetrics-text" => &mut openmetrics,
+            "text/plain" => &mut text,
+            _ => continue,
+        };
+        *best = best.max(weight.unwrap_or(1.0));
+    }
+    openmetrics > 0.0 && openmetrics >= text
 }
 
 #[cfg(test)]
@@ -146,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn readyz_names_what_is_awaited_and_metrics_are_openmetrics() {
+    async fn readyz_names_what_is_awaited_and_metrics_are_served_to_the_end() {
         let readiness = Readiness::default();
         let admin = Admin::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
             .await
@@ -173,16 +187,12 @@ mod tests {
         awaited.ready();
         readiness.shut_down();
         assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 503"));
-        let answer = get(address, "/metrics").await;
-        assert!(
-            answer.contains(OPENMETRICS) && answer.ends_with("# EOF\n"),
-            "{answer}"
-        );
+        assert!(get(address, "/metrics").await.starts_with("HTTP/1.1 200"));
         server.abort();
     }
 
     #[tokio::test]
-    async fn exemplars_are_for_those_who_ask_for_openmetrics() {
+    async fn metrics_come_in_the_format_that_accept_prefers() {
         let metrics = Metrics::default();
         let counts = CounterWithExemplar::<Vec<(&str, &str)>>::default();
         metrics.register(|registry| registry.register("counts", "Counts", counts.clone()));
@@ -192,15 +202,28 @@ mod tests {
             .expect("a port is free");
         let address = admin.address();
         let server = tokio::spawn(admin.serve(Readiness::default(), metrics));
-        // As Prometheus asks.
-        let prometheus =
-            "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3,*/*;q=0.1";
-        for (accept, line) in [
-            (prometheus, "counts_total 1 # {trace_id=\"4bf9\"} 1"),
-            ("text/plain; version=0.0.4", "counts_total 1\n"),
-            ("*/*", "counts_total 1\n"),
+        // As Prometheus asks, by default and where it is set to prefer the text format.
+        let openmetrics = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+                           application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+        let text = "text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.2";
+        for (accept, is_openmetrics) in [
+            (openmetrics, true),
+            ("Application/OpenMetrics-Text", true),
+            (text, false),
+            ("application/openmetrics-text;q=0, text/plain", false),
+            ("text/plain; version=0.0.4", false),
+            ("*/*", false),
+            ("application/json;q=much", false),
         ] {
             let answer = accepting(address, "/metrics", accept).await;
+            let (format, line) = match is_openmetrics {
+                true => (OPENMETRICS, "counts_total 1 # {trace_id=\"4bf9\"} 1"),
+                false => (TEXT, "counts_total 1\n"),
+            };
+            assert!(
+                answer.contains(&format!("content-type: {format}\r\n")),
+                "{accept}: {answer}"
+            );
             assert!(answer.contains(line), "{accept}: {answer}");
         }
         server.abort();

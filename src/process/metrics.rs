@@ -1,6 +1,6 @@
 //! The metrics of a process.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -29,24 +29,39 @@ impl Metrics {
         Ok(out)
     }
 
-    /// As [`Metrics::encode`], without what leads from a metric to a trace.
+    /// The metrics in the [text format](https://prometheus.io/docs/instrumenting/exposition_formats/) of Prometheus, version 0.0.4.
     ///
     /// # Errors
     /// As [`Metrics::encode`].
-    pub fn encode_without_exemplars(&self) -> Result<String, fmt::Error> {
-        let text = self.encode()?;
-        let mut out = String::with_capacity(text.len());
-        for line in text.lines() {
-            // Help texts stand on lines of their own, and no value of a label holds this.
-            let sample = match line.starts_with('#') {
-                true => line,
-                false => line.split(" # {").next().unwrap_or(line),
-            };
-            out.push_str(sample);
-            out.push('\n');
-        }
-        Ok(out)
+    pub fn encode_text(&self) -> Result<String, fmt::Error> {
+        as_text(&self.encode()?)
     }
+}
+
+/// OpenMetrics as the older text format has it: the name of a counter includes `_total` throughout, and there are no exemplars, no units
+/// and no end.
+fn as_text(openmetrics: &str) -> Result<String, fmt::Error> {
+    let mut out = String::with_capacity(openmetrics.len());
+    let mut help = "";
+    for line in openmetrics.lines() {
+        if let Some(text) = line.strip_prefix("# HELP ") {
+            help = text;
+        } else if let Some((name, kind)) = type_of(line) {
+            let suffix = if kind == "counter" { "_total" } else { "" };
+            let text = help.strip_prefix(name).unwrap_or_default();
+            writeln!(out, "# HELP {name}{suffix}{text}")?;
+            writeln!(out, "# TYPE {name}{suffix} {kind}")?;
+        } else if !line.starts_with('#') {
+            // No value of a label holds this.
+            let sample = line.split(" # {").next().unwrap_or(line);
+            writeln!(out, "{sample}")?;
+        }
+    }
+    Ok(out)
+}
+
+fn type_of(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("# TYPE ")?.split_once(' ')
 }
 
 /// A gauge whose value is computed whenever the metrics are read, so that it is right also where whoever it tells of makes no
@@ -89,6 +104,9 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use prometheus_client::metrics::counter::Counter;
+    use prometheus_client::metrics::exemplar::CounterWithExemplar;
+    use prometheus_client::metrics::gauge::Gauge;
+    use prometheus_client::registry::Unit;
 
     use super::*;
 
@@ -101,6 +119,23 @@ mod tests {
         counter.inc();
         let text = metrics.encode().expect("it encodes");
         assert!(text.contains("causeway_drops_total 1\n"), "{text}");
+    }
+
+    #[test]
+    fn the_text_format_has_the_suffix_of_counters_throughout_and_no_exemplars() {
+        let metrics = Metrics::default();
+        let counts = CounterWithExemplar::<Vec<(&str, &str)>>::default();
+        let age = Gauge::<i64>::default();
+        metrics.register(|registry| {
+            registry.register("counts", "Counts", counts.clone());
+            registry.register_with_unit("age", "Age", Unit::Seconds, age.clone());
+        });
+        counts.inc_by(2, Some(vec![("trace_id", "4bf9")]), None);
+        assert_eq!(
+            metrics.encode_text().expect("it encodes"),
+            "# HELP counts_total Counts.\n# TYPE counts_total counter\ncounts_total 2\n\
+             # HELP age_seconds Age.\n# TYPE age_seconds gauge\nage_seconds 0\n"
+        );
     }
 
     #[test]

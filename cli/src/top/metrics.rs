@@ -1,4 +1,4 @@
-//! Metrics as the controller serves them: OpenMetrics text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Pure.
+//! Metrics as the controller serves them: text (<https://prometheus.io/docs/instrumenting/exposition_formats/>). Pure.
 
 use std::collections::BTreeMap;
 
