@@ -298,3 +298,48 @@ impl MemberView {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::status::fixtures::{cross, export, service};
+
+    fn slice_of(service: &str) -> EndpointSlice {
+        let labels = json!({ "kubernetes.io/service-name": service });
+        let metadata = json!({ "name": "foo-1", "namespace": "shop", "labels": labels });
+        serde_json::from_value(json!({
+            "metadata": metadata, "addressType": "IPv4", "endpoints": [],
+        }))
+        .expect("an EndpointSlice")
+    }
+
+    #[test]
+    fn who_is_named_or_holds_something_of_a_service_takes_part_and_in_an_exported_one_everybody() {
+        let mut state = State::new();
+        for name in ["a", "b", "c", "d"] {
+            state.members.insert(name.to_owned(), MemberView::new(1));
+        }
+        let foo = service("foo", cross(&["a"], &["b"]), json!([]));
+        state.apply_mcs(Event::Apply(foo));
+        let key = ServiceKey::new("shop", "foo");
+        let parts = |state: &State| {
+            let names = ["a", "b", "c", "d"].into_iter();
+            let takes_part = |name: &&str| state.takes_part(&key, &[(*name).to_owned()].into());
+            names.filter(takes_part).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(parts(&state), "a b");
+        let held = |state: &mut State, slice| {
+            let member = state.members.get_mut("c").expect("a member");
+            member.slices.apply(slice);
+        };
+        held(&mut state, Event::Apply(slice_of("bar")));
+        assert_eq!(parts(&state), "a b");
+        held(&mut state, Event::Apply(slice_of("foo")));
+        assert_eq!(parts(&state), "a b c");
+        let d = state.members.get_mut("d").expect("a member");
+        d.exports.apply(Event::Apply(export("foo", json!([]))));
+        assert_eq!(parts(&state), "a b c d");
+    }
+}
