@@ -6,7 +6,7 @@ use std::time::Duration;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_engine::model::served::Served;
-use causeway_engine::model::slice::{ObservedSlice, WireSlice};
+use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, WireSlice};
 use causeway_engine::model::{Failure, FailureKind, Generation, Identity, MemberEvent};
 use futures::FutureExt;
 use futures::future::pending;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, tim
 use crate::event::Event;
 use crate::failure::{Backoff, Classify as _};
 use crate::watch as watches;
-use crate::watch::{Connect, RelistRequests, Watch};
+use crate::watch::{Connect, Decoder, Json, RelistRequests, Watch};
 
 mod bounded;
 mod connection;
@@ -224,7 +224,20 @@ impl Member {
     where
         K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
     {
-        Watch::new(api, self.settings.watch.clone())
+        self.watch_by(Json, api, reconnections)
+    }
+
+    fn watch_by<K, D>(
+        &self,
+        decoder: D,
+        api: Api<K>,
+        reconnections: &watch::Receiver<u64>,
+    ) -> Watch<K, D>
+    where
+        K: Resource<DynamicType: Default> + Debug,
+        D: Decoder<K>,
+    {
+        Watch::read_by(decoder, api, self.settings.watch.clone())
             .of_member(&self.name)
             .reconnect_on(reconnections.clone())
             .relist_on(self.relist_requests.clone())
@@ -243,8 +256,9 @@ impl Member {
                 |signal| of(MemberEvent::Services(signal)),
                 self.events.clone(),
             );
+        let slices = Api::<WireSlice>::all(self.client.clone());
         let slices = self
-            .watch_of(Api::<WireSlice>::all(self.client.clone()), &reconnections)
+            .watch_by(SliceDecoder::default(), slices, &reconnections)
             .run(
                 ObservedSlice::from,
                 |signal| of(MemberEvent::Slices(signal)),

@@ -26,6 +26,8 @@ use prometheus_client::metrics::counter::Counter;
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 
+pub use self::decoder::{Decoder, Json};
+pub use self::encoding::Object;
 use self::follow::Follower;
 pub(crate) use self::limits::Counted;
 pub use self::limits::Limits;
@@ -34,6 +36,8 @@ pub use self::settings::Settings;
 use self::source::Source;
 use crate::failure::Backoff;
 
+mod decoder;
+mod encoding;
 mod follow;
 mod limits;
 mod relist_requests;
@@ -41,7 +45,8 @@ mod settings;
 mod source;
 
 /// One kind of object of one API server, to be watched.
-pub struct Watch<K> {
+pub struct Watch<K, D = Json> {
+    decoder: D,
     cluster: Arc<str>,
     api: Api<K>,
     labels: Option<String>,
@@ -59,9 +64,21 @@ impl<K> Watch<K>
 where
     K: Resource<DynamicType: Default> + DeserializeOwned + fmt::Debug,
 {
-    /// A watch of all that `api` covers.
+    /// A watch of all that `api` covers, read as JSON.
     pub fn new(api: Api<K>, settings: Settings) -> Self {
+        Self::read_by(Json, api, settings)
+    }
+}
+
+impl<K, D> Watch<K, D>
+where
+    K: Resource<DynamicType: Default> + fmt::Debug,
+    D: Decoder<K>,
+{
+    /// A watch of all that `api` covers.
+    pub fn read_by(decoder: D, api: Api<K>, settings: Settings) -> Self {
         Self {
+            decoder,
             cluster: "hub".into(),
             api,
             labels: None,
@@ -176,6 +193,7 @@ where
                 metadata_only: self.metadata_only,
                 settings: self.settings,
                 unreadable: self.unreadable,
+                decoder: self.decoder,
                 objects: PhantomData,
             },
             reconnect: self.reconnect,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use causeway::api::Cluster;
 use causeway::domain::ClusterName;
 use causeway_engine::index::Index;
-use causeway_engine::model::slice::{ObservedSlice, WireSlice};
+use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
 use causeway_engine::model::{HubEvent, MemberEvent, Signal, TimePoint};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ fn main() -> Anything<()> {
         .collect::<Result<_, _>>()?;
     index.apply_hub(HubEvent::Clusters(Signal::Listed(clusters)), now);
     let start = resident()?;
+    let mut decoder = SliceDecoder::default();
     let (mut bytes, mut seconds) = (0, 0.0);
     let mut feed = |index: &mut Index,
                     kind: &str,
@@ -55,7 +56,7 @@ fn main() -> Anything<()> {
             for number in 0..count {
                 let line = serde_json::to_string(&text(member, number))?;
                 let begun = Instant::now();
-                let slice: WireSlice = serde_json::from_str(&line)?;
+                let slice = decoder.json(&line)?;
                 let slice = ObservedSlice::from(slice);
                 index.apply_member(&name, MemberEvent::Slices(Signal::Applied(slice)), now);
                 seconds += begun.elapsed().as_secs_f64();

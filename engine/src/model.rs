@@ -8,6 +8,7 @@ mod member_state;
 pub mod object;
 mod priority;
 pub mod propagation;
+pub mod protobuf;
 pub mod served;
 pub mod slice;
 mod time_point;

@@ -6,25 +6,22 @@ use std::time::Duration;
 
 use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObject};
 use causeway_engine::model::{Failure, FailureKind, Signal};
-use futures::io::{AsyncBufReadExt as _, AsyncReadExt as _};
 use kube::Resource;
-use kube::core::Status;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use super::decoder::Decoder;
+use super::encoding::{self, Progress, WatchEvent};
 use super::relist_requests::{Connect, RelistRequests};
-use super::source::{Source, identity};
+use super::source::Source;
 use crate::failure::{Backoff, classify, spread};
 
 /// A watch that lived this long was a good one.
 const STEADY: Duration = Duration::from_secs(5);
-/// The buffer for a line is given back when one longer than this has been read.
+/// The buffer for an event is given back when one longer than this has been read.
 const KEPT_BUFFER: usize = 256 * 1024;
-/// Bytes of a line around the object.
-const ENVELOPE: u64 = 64;
+/// Bytes of an event around the object.
+const ENVELOPE: usize = 128;
 
 /// Nobody listens any more.
 struct Closed;
@@ -45,8 +42,8 @@ enum End {
 }
 
 /// One watch at work.
-pub(super) struct Follower<K, R, W, E> {
-    pub(super) source: Source<K>,
+pub(super) struct Follower<K, D, R, W, E> {
+    pub(super) source: Source<K, D>,
     /// By which it is named in the log: the member, or `hub`.
     pub(super) cluster: Arc<str>,
     pub(super) guard: DeletionGuard,
@@ -65,9 +62,10 @@ pub(super) struct Follower<K, R, W, E> {
     pub(super) events: mpsc::Sender<E>,
 }
 
-impl<K, R, W, T, E> Follower<K, R, W, E>
+impl<K, D, R, W, T, E> Follower<K, D, R, W, E>
 where
-    K: Resource<DynamicType: Default> + DeserializeOwned,
+    K: Resource<DynamicType: Default>,
+    D: Decoder<K>,
     R: Fn(K) -> T,
     W: Fn(Signal<T>) -> E,
 {
@@ -222,13 +220,13 @@ where
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
         let relist_at = self.guard.relist_at().map(Instant::from_std);
         let silence = self.source.settings.silence;
-        let most = self.source.settings.limits.object_bytes as u64 + ENVELOPE;
-        let mut line = Vec::new();
+        let most = self.source.settings.limits.object_bytes + ENVELOPE;
+        let mut event = Vec::new();
         loop {
-            let (arrived, silent_at) = (line.len(), Instant::now() + silence);
-            let mut bounded = stream.as_mut().take(most - arrived as u64);
+            let (arrived, silent_at) = (event.len(), Instant::now() + silence);
+            let reading = encoding::read_event(stream.as_mut(), &mut event, most);
             let read = tokio::select! {
-                read = timeout_at(dead_at.min(silent_at), bounded.read_until(b'\n', &mut line)) => read,
+                read = timeout_at(dead_at.min(silent_at), reading) => read,
                 () = changed(&mut self.reconnect) => return Ok(End::Reconnect),
                 () = at(relist_at) => return Ok(End::Relist),
                 () = changed(&mut self.relist_requests) => {
@@ -237,54 +235,50 @@ where
                 }
             };
             match read {
-                Ok(Ok(0)) => return Ok(End::Over),
-                Ok(Ok(_)) if line.len() as u64 == most && !line.ends_with(b"\n") => {
-                    let excess = self.source.check_object(line.len());
+                Ok(Ok(Progress::Ended)) => return Ok(End::Over),
+                Ok(Ok(Progress::TooLong)) => {
+                    let excess = self.source.check_object(event.len());
                     return Ok(excess.err().map_or(End::Over, End::Broken));
                 }
-                Ok(Ok(_)) => {
-                    if let Some(end) = self.take(&line).await? {
+                Ok(Ok(Progress::Whole)) => {
+                    if let Some(end) = self.take(&event).await? {
                         return Ok(end);
                     }
-                    line.clear();
-                    line.shrink_to(KEPT_BUFFER);
+                    event.clear();
+                    event.shrink_to(KEPT_BUFFER);
                 }
                 Ok(Err(error)) => return Ok(End::Broken(classify(&error))),
-                // A long line is on its way.
-                Err(_) if line.len() > arrived && Instant::now() < dead_at => {}
+                // A long event is on its way.
+                Err(_) if event.len() > arrived && Instant::now() < dead_at => {}
                 Err(_) if Instant::now() < dead_at => return Ok(End::Silent),
                 Err(_) => return Ok(End::Broken(Failure::timeout())),
             }
         }
     }
 
-    /// Takes one line of a watch; some lines end it.
-    async fn take(&mut self, line: &[u8]) -> Result<Option<End>, Closed> {
-        let event = match serde_json::from_slice::<WatchLine<'_>>(line) {
-            Ok(event) => event,
-            // The connection was cut within the line.
-            Err(error) if error.is_eof() => return Ok(Some(End::Over)),
-            Err(error) => return Ok(Some(End::Broken(classify(&error)))),
+    /// Takes one event of a watch; some end it.
+    async fn take(&mut self, bytes: &[u8]) -> Result<Option<End>, Closed> {
+        let WatchEvent { kind, object } = match encoding::event(bytes) {
+            Ok(Some(event)) => event,
+            Ok(None) => return Ok(Some(End::Over)),
+            Err(failure) => return Ok(Some(End::Broken(failure))),
         };
-        if event.kind == "ERROR" {
-            let failure = match serde_json::from_str::<Status>(event.object.get()) {
-                Ok(status) => Failure::from_status(&status),
-                Err(error) => classify(&error),
-            };
-            return Ok(Some(End::Broken(failure)));
+        if kind == "ERROR" {
+            return Ok(Some(End::Broken(object.failure())));
         }
-        if event.kind == "BOOKMARK" {
-            self.move_on(identity(event.object).resource_version);
+        let version = || object.identity().resource_version;
+        if kind == "BOOKMARK" {
+            self.move_on(version());
             return Ok(None);
         }
-        let Some(object) = self.source.decode(event.object) else {
-            self.move_on(identity(event.object).resource_version);
-            return Ok((event.kind == "DELETED").then_some(End::Relist));
+        let Some(object) = self.source.decode(object) else {
+            self.move_on(version());
+            return Ok((kind == "DELETED").then_some(End::Relist));
         };
         let newer = object.meta().resource_version.clone();
-        match event.kind {
+        match kind {
             "ADDED" | "MODIFIED" => {
-                self.guard.observe_applied(object.meta(), line.len());
+                self.guard.observe_applied(object.meta(), bytes.len());
                 let (objects, bytes) = self.guard.size();
                 if let Err(failure) = self.source.check(objects, bytes) {
                     return Ok(Some(End::Broken(failure)));
@@ -375,12 +369,4 @@ async fn changed<T>(value: &mut Option<watch::Receiver<T>>) {
         return;
     }
     std::future::pending().await
-}
-
-#[derive(Deserialize)]
-struct WatchLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
 }

@@ -7,9 +7,9 @@ use causeway_engine::model::{Failure, FailureKind};
 pub struct Limits {
     /// How many objects.
     pub objects: usize,
-    /// Bytes of one object, as JSON.
+    /// Bytes of one object, as it is sent.
     pub object_bytes: usize,
-    /// Bytes of all objects, as JSON.
+    /// Bytes of all objects, as they are sent.
     pub bytes: usize,
 }
 

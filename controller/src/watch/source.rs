@@ -6,20 +6,23 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use causeway_engine::model::{Failure, FailureKind};
+use futures::TryStreamExt as _;
 use futures::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
-use http::HeaderValue;
-use http::header::ACCEPT_ENCODING;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::{HeaderValue, Request as HttpRequest};
+use http_body_util::BodyExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::api::{ListParams, WatchParams};
+use kube::client::Body;
 use kube::core::Request;
 use kube::{Client, Resource};
 use prometheus_client::metrics::counter::Counter;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
+use super::decoder::Decoder;
+use super::encoding::{self, Identity, Object, PROTOBUF_OR_JSON};
 use super::{Counted, Settings};
 use crate::failure::Classify as _;
 
@@ -29,9 +32,11 @@ const FIRST_PAGE: u32 = 50;
 const LAST_PAGE: u32 = 2;
 /// Bytes of a page that are read, where it may be made shorter.
 const PAGE_MOST: usize = 128 * 1024 * 1024;
+/// Bytes of a refusal that are read.
+const REFUSAL_MOST: usize = 64 * 1024;
 
 /// Where the objects come from.
-pub(super) struct Source<K> {
+pub(super) struct Source<K, D> {
     pub(super) request: Request,
     pub(super) client: Client,
     pub(super) labels: Option<String>,
@@ -39,17 +44,19 @@ pub(super) struct Source<K> {
     pub(super) metadata_only: bool,
     pub(super) settings: Settings,
     pub(super) unreadable: Counter,
+    pub(super) decoder: D,
     pub(super) objects: PhantomData<fn() -> K>,
 }
 
-impl<K> Source<K>
+impl<K, D> Source<K, D>
 where
-    K: Resource<DynamicType: Default> + DeserializeOwned,
+    K: Resource<DynamicType: Default>,
+    D: Decoder<K>,
 {
     /// All pages of a list of the most recent state, each object with its bytes. A list whose pages expire is asked for in one
     /// piece.
     pub(super) async fn list<T>(
-        &self,
+        &mut self,
         read: impl Fn(K, usize) -> T,
     ) -> Result<(Vec<T>, String), Failure> {
         let (mut objects, mut token, mut bytes) = (Vec::new(), None, 0);
@@ -59,16 +66,15 @@ where
             let take = |object, bytes| objects.push(read(object, bytes));
             let left = self.settings.limits.bytes.saturating_sub(bytes);
             let most = limit.map_or(left, |_| left.min(PAGE_MOST));
+            let deadline = self.settings.page_deadline;
             let page = self.page(limit, token.as_deref(), most, &mut body, take);
-            let page = timeout(self.settings.page_deadline, page).await;
+            let page = timeout(deadline, page).await;
             match page.map_err(|_| Failure::timeout()).flatten() {
                 Ok(page) => {
                     bytes += page.bytes;
                     self.check(objects.len(), bytes)?;
-                    match page.meta.continue_.filter(|token| !token.is_empty()) {
-                        None => {
-                            return Ok((objects, page.meta.resource_version.unwrap_or_default()));
-                        }
+                    match page.token {
+                        None => return Ok((objects, page.version)),
                         next => {
                             if turn.is_none() {
                                 turn = self.turn().await;
@@ -124,7 +130,7 @@ where
 
     /// A page of the list; `body` is where its text goes, so that pages need not ask for memory again.
     async fn page(
-        &self,
+        &mut self,
         limit: Option<u32>,
         token: Option<&str>,
         most: usize,
@@ -142,23 +148,22 @@ where
             true => self.request.list_metadata(&params),
             false => self.request.list(&params),
         };
-        let mut request = request.map_err(kube::Error::BuildRequest).classified()?;
-        request.extensions_mut().insert(Counted);
-        let stream = self.client.request_stream(request).await.classified()?;
+        let request = request.map_err(kube::Error::BuildRequest).classified()?;
+        let stream = self.send(request).await?;
         let filled = fill(body, pin!(stream.take(most as u64 + 1))).await;
         filled.classified()?;
         if body.len() > most {
             self.check(0, usize::MAX)?;
         }
-        let page: Page<'_> = serde_json::from_slice(body).classified()?;
-        let items = page.items.unwrap_or_default();
+        let page = encoding::page(body)?;
         let taken = Taken {
-            meta: page.metadata,
-            objects: items.len(),
+            version: page.version,
+            token: page.token,
+            objects: page.objects.len(),
             bytes: body.len(),
         };
-        for object in items {
-            let bytes = object.get().len();
+        for object in page.objects {
+            let bytes = object.bytes();
             self.check_object(bytes)?;
             if let Some(object) = self.decode(object) {
                 take(object, bytes);
@@ -182,7 +187,7 @@ where
         &self,
         version: &str,
         lifetime: Duration,
-    ) -> Result<impl futures::io::AsyncBufRead + use<K>, Failure> {
+    ) -> Result<impl AsyncBufRead + use<K, D>, Failure> {
         let params = WatchParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -199,23 +204,44 @@ where
         request
             .headers_mut()
             .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        self.send(request).await
+    }
+
+    /// Sends a request whose answer holds objects: what the answer holds, unless it is a refusal.
+    async fn send(
+        &self,
+        mut request: HttpRequest<Vec<u8>>,
+    ) -> Result<impl AsyncBufRead + use<K, D>, Failure> {
         request.extensions_mut().insert(Counted);
-        self.client.request_stream(request).await.classified()
+        if D::PROTOBUF && !self.metadata_only {
+            request.headers_mut().insert(ACCEPT, PROTOBUF_OR_JSON);
+        }
+        let answer = self.client.send(request.map(Body::from)).await;
+        let (head, body) = answer.classified()?.into_parts();
+        let mut body = body
+            .into_data_stream()
+            .map_err(io::Error::other)
+            .into_async_read();
+        if head.status.is_client_error() || head.status.is_server_error() {
+            let mut refusal = Vec::new();
+            let start = pin!((&mut body).take(REFUSAL_MOST as u64));
+            fill(&mut refusal, start).await.classified()?;
+            return Err(encoding::refusal(head.status, &refusal));
+        }
+        Ok(body)
     }
 
     /// The object, unless it cannot be read; then it is counted and logged.
-    pub(super) fn decode(&self, object: &RawValue) -> Option<K> {
-        serde_json::from_str(object.get())
+    pub(super) fn decode(&mut self, object: Object<'_>) -> Option<K> {
+        let decoded = self.decoder.decode(object);
+        decoded
             .inspect_err(|error| {
                 self.unreadable.inc();
-                let version = K::DynamicType::default();
-                let (
-                    kind,
-                    Identity {
-                        namespace, name, ..
-                    },
-                ) = (K::kind(&version), identity(object));
-                tracing::error!(%kind, namespace, name, %error, "object unreadable, skipped");
+                let Identity {
+                    namespace, name, ..
+                } = object.identity();
+                let kind = kind::<K>();
+                tracing::error!(kind, namespace, name, %error, "object unreadable, skipped");
             })
             .ok()
     }
@@ -241,7 +267,8 @@ fn kind<K: Resource<DynamicType: Default>>() -> String {
 
 /// A page whose objects were taken.
 struct Taken {
-    meta: ListMeta,
+    version: String,
+    token: Option<String>,
     objects: usize,
     bytes: usize,
 }
@@ -249,30 +276,4 @@ struct Taken {
 #[derive(Deserialize)]
 struct Newest {
     metadata: ListMeta,
-}
-
-#[derive(Deserialize)]
-struct Page<'a> {
-    metadata: ListMeta,
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Identity {
-    namespace: Option<String>,
-    name: Option<String>,
-    pub(super) resource_version: Option<String>,
-}
-
-/// What can be known of an object that cannot be read otherwise.
-pub(super) fn identity(object: &RawValue) -> Identity {
-    #[derive(Deserialize)]
-    struct Bearer {
-        metadata: Identity,
-    }
-    serde_json::from_str::<Bearer>(object.get())
-        .map(|bearer| bearer.metadata)
-        .unwrap_or_default()
 }

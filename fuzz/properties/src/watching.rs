@@ -10,12 +10,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::ClusterName;
-use causeway_controller::watch::{Settings, Watch};
-use causeway_engine::model::slice::{ObservedSlice, WireSlice};
+use causeway_controller::watch::{Decoder, Json, Settings, Watch};
+use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
 use causeway_engine::model::{HubEvent, MemberEvent, Signal};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
@@ -42,21 +41,26 @@ pub fn holds(input: &[u8]) {
     let member = |event: MemberEvent| Observed::Member(event);
     let script = Script::read(&document);
     let observed = match document["kind"].as_str() {
-        Some("MultiClusterService") => script.play(it, |s| hub(HubEvent::MultiClusterServices(s))),
-        Some("Cluster") => script.play(it, |s| hub(HubEvent::Clusters(s))),
-        Some("HubService") => script.play(it, |s| hub(HubEvent::Services(s))),
-        Some("Service") => script.play(it, |s| member(MemberEvent::Services(s))),
-        Some("Namespace") => script.play(it, |s| member(MemberEvent::Namespaces(s))),
-        Some("ServiceExport") => {
-            script.play(it::<ServiceExport>, |s| member(MemberEvent::Exports(s)))
+        Some("MultiClusterService") => {
+            script.play(Json, it, |s| hub(HubEvent::MultiClusterServices(s)))
         }
-        Some("ServiceImport") => {
-            script.play(it::<ServiceImport>, |s| member(MemberEvent::Imports(s)))
-        }
+        Some("Cluster") => script.play(Json, it, |s| hub(HubEvent::Clusters(s))),
+        Some("HubService") => script.play(Json, it, |s| hub(HubEvent::Services(s))),
+        Some("Service") => script.play(Json, it, |s| member(MemberEvent::Services(s))),
+        Some("Namespace") => script.play(Json, it, |s| member(MemberEvent::Namespaces(s))),
+        Some("ServiceExport") => script.play(Json, it::<ServiceExport>, |s| {
+            member(MemberEvent::Exports(s))
+        }),
+        Some("ServiceImport") => script.play(Json, it::<ServiceImport>, |s| {
+            member(MemberEvent::Imports(s))
+        }),
         Some("EndpointSlice") => {
             let slices = document["items"].as_array().into_iter().flatten();
             slices.for_each(is_read_alike);
-            script.play::<WireSlice, _>(ObservedSlice::from, |s| member(MemberEvent::Slices(s)))
+            let decoder = SliceDecoder::default();
+            script.play(decoder, ObservedSlice::from, |s| {
+                member(MemberEvent::Slices(s))
+            })
         }
         _ => return,
     };
@@ -104,11 +108,12 @@ impl Script {
     /// Lets a watch follow the script until the last object was reported.
     fn play<K, T>(
         &self,
+        decoder: impl Decoder<K>,
         read: impl Fn(K) -> T,
         wrap: impl Fn(Signal<T>) -> Observed,
     ) -> Vec<Observed>
     where
-        K: Resource<DynamicType: Default> + DeserializeOwned + fmt::Debug + 'static,
+        K: Resource<DynamicType: Default> + fmt::Debug + 'static,
     {
         let settings = Settings {
             first_retry: Duration::ZERO,
@@ -125,7 +130,8 @@ impl Script {
         };
         RUNTIME.with(|runtime| {
             runtime.block_on(async {
-                let watch = Watch::new(Api::<K>::all(client(answer)), settings);
+                let api = Api::<K>::all(client(answer));
+                let watch = Watch::read_by(decoder, api, settings);
                 let (sender, receiver) = mpsc::channel(64);
                 let named = |object: K| (object.meta().name.clone(), read(object));
                 let running = watch.run(named, |signal| signal, sender);
@@ -176,8 +182,8 @@ fn is_read_alike(slice: &Value) {
     }
     let text = slice.to_string();
     if let Ok(typed) = serde_json::from_str::<EndpointSlice>(&text) {
-        let wire =
-            serde_json::from_str::<WireSlice>(&text).expect("it decodes as the typed object does");
+        let wire = SliceDecoder::default().json(&text);
+        let wire = wire.expect("it decodes as the typed object does");
         let (typed, wire) = (ObservedSlice::read(&typed), ObservedSlice::from(wire));
         assert_eq!(format!("{wire:?}"), format!("{typed:?}"));
     }

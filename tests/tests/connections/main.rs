@@ -28,6 +28,7 @@ use tokio::time::{Instant, timeout};
 use self::said::Reported;
 
 mod clusterset;
+mod encodings;
 mod said;
 
 /// Each test that breaks an API server has a member of its own.

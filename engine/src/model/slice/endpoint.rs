@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// What is read of an endpoint.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireEndpoint<'a> {
     #[serde(borrow, default)]
@@ -25,8 +25,8 @@ pub(super) struct WireEndpoint<'a> {
     pub(super) conditions: Option<WireConditions>,
     #[serde(borrow)]
     pub(super) hints: Option<WireHints<'a>>,
-    target_ref: Option<IgnoredAny>,
-    deprecated_topology: Option<IgnoredAny>,
+    pub(super) target_ref: Option<IgnoredAny>,
+    pub(super) deprecated_topology: Option<IgnoredAny>,
 }
 
 /// The addresses of an endpoint: hardly any has more than one.
@@ -39,13 +39,13 @@ pub(super) struct WireAddresses<'a> {
 /// The conditions of an endpoint, as they are given.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct WireConditions {
-    ready: Option<bool>,
-    serving: Option<bool>,
-    terminating: Option<bool>,
+    pub(super) ready: Option<bool>,
+    pub(super) serving: Option<bool>,
+    pub(super) terminating: Option<bool>,
 }
 
 /// For whom an endpoint is meant.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireHints<'a> {
     #[serde(borrow)]
@@ -57,7 +57,7 @@ pub(super) struct WireHints<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct WireTarget<'a> {
     #[serde(borrow)]
-    name: Option<Text<'a>>,
+    pub(super) name: Option<Text<'a>>,
 }
 
 /// Texts are found by what they say.
@@ -75,13 +75,12 @@ impl<'a> From<&'a String> for Text<'a> {
 
 impl<'a> WireEndpoint<'a> {
     pub(super) fn of(endpoint: &'a Endpoint) -> Self {
-        let mut addresses = endpoint.addresses.iter().map(Text::from);
+        let mut addresses = WireAddresses::default();
+        let texts = endpoint.addresses.iter().map(Text::from);
+        texts.for_each(|text| addresses.push(text));
         let conditions = endpoint.conditions.as_ref();
         Self {
-            addresses: WireAddresses {
-                first: addresses.next(),
-                more: addresses.collect(),
-            },
+            addresses,
             hostname: endpoint.hostname.as_ref().map(Text::from),
             zone: endpoint.zone.as_ref().map(Text::from),
             node_name: endpoint.node_name.as_ref().map(Text::from),
@@ -102,7 +101,15 @@ impl<'a> WireEndpoint<'a> {
     }
 }
 
-impl WireAddresses<'_> {
+impl<'a> WireAddresses<'a> {
+    /// Adds the next address.
+    pub(super) fn push(&mut self, address: Text<'a>) {
+        match self.first {
+            None => self.first = Some(address),
+            Some(_) => self.more.push(address),
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Text<'_>> {
         self.first.iter().chain(&self.more)
     }
@@ -142,13 +149,9 @@ pub(super) fn said<'a>(text: &'a Option<Text<'_>>) -> &'a str {
 
 impl<'de: 'a, 'a> Deserialize<'de> for WireAddresses<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (mut first, mut more) = (None, Vec::new());
-        let each = Each::new(|text: Text<'a>| match first {
-            None => first = Some(text),
-            Some(_) => more.push(text),
-        });
-        each.deserialize(deserializer)?;
-        Ok(Self { first, more })
+        let mut addresses = Self::default();
+        Each::new(|text: Text<'a>| addresses.push(text)).deserialize(deserializer)?;
+        Ok(addresses)
     }
 }
 

@@ -10,6 +10,7 @@ use string_cache::DefaultAtom;
 
 use super::content::{ContentHash, content_hash, value};
 use super::endpoint::WireEndpoint;
+use super::place::Places;
 use super::source::{SliceManager, SourceDraft, SourceSlice};
 use super::uid::{SourceVersion, Uid};
 
@@ -127,8 +128,9 @@ impl ObservedSlice {
 /// What a slice holds, which `manager` keeps.
 fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
     let mut draft = SourceDraft::new(&slice.address_type, slice.endpoints.len());
+    let mut places = Places::default();
     for endpoint in &slice.endpoints {
-        draft.add(&WireEndpoint::of(endpoint));
+        draft.add(&WireEndpoint::of(endpoint), &mut places);
     }
     let ports = slice.ports.as_deref().unwrap_or_default();
     draft.finish(&slice.metadata, ports, manager)

@@ -1,6 +1,5 @@
 //! Where endpoints are: a node and its zone.
 
-use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use string_cache::DefaultAtom;
@@ -11,31 +10,22 @@ use super::endpoint::Text;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place(DefaultAtom);
 
-/// The places that a thread met last: slices of a cluster name the same nodes over and over, and to find one among all
-/// of the process takes far longer.
-struct Recent {
-    places: Box<[Place]>,
+/// Finds places. It remembers those that it met last: slices of a cluster name the same nodes over and over, and to find one among
+/// all of the process takes far longer.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    /// None, or [`REMEMBERED`].
+    recent: Vec<Place>,
     /// The text of the place that is looked for.
     wanted: String,
 }
 
-/// The nodes of a few large clusters, that are listed at a time; a power of two.
-const RECENT: usize = 4096;
-
-thread_local! {
-    static PLACES: RefCell<Recent> = RefCell::new(Recent {
-        places: vec![Place(DefaultAtom::default()); RECENT].into(),
-        wanted: String::new(),
-    });
-}
+/// The nodes of a large cluster; a power of two.
+const REMEMBERED: usize = 1024;
 
 impl Place {
     /// In neither part.
     const BETWEEN: char = '\n';
-
-    pub(super) fn of(node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> Self {
-        PLACES.with_borrow_mut(|recent| recent.find(node, zone))
-    }
 
     /// The node and the zone.
     pub(super) fn parts(&self) -> (Option<&str>, Option<&str>) {
@@ -44,17 +34,29 @@ impl Place {
     }
 }
 
-impl Recent {
-    fn find(&mut self, node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> Place {
+impl Places {
+    /// For the slices of a cluster.
+    pub(super) fn remembered() -> Self {
+        Self {
+            recent: vec![Place(DefaultAtom::default()); REMEMBERED],
+            wanted: String::new(),
+        }
+    }
+
+    pub(super) fn find(&mut self, node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> Place {
         self.wanted.clear();
         self.wanted.extend(node.map(|text| &*text.0));
         self.wanted.push(Place::BETWEEN);
         self.wanted.extend(zone.map(|text| &*text.0));
         let mut hasher = DefaultHasher::new();
         self.wanted.hash(&mut hasher);
-        let known = &mut self.places[hasher.finish() as usize % RECENT];
+        let at = hasher.finish() as usize % REMEMBERED;
+        let wanted = || Place(DefaultAtom::from(&*self.wanted));
+        let Some(known) = self.recent.get_mut(at) else {
+            return wanted();
+        };
         if *known.0 != *self.wanted {
-            *known = Place(DefaultAtom::from(&*self.wanted));
+            *known = wanted();
         }
         known.clone()
     }

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
 use super::endpoint::{WireAddresses, WireConditions, WireEndpoint};
-use super::place::{Place, present};
+use super::place::{Place, Places, present};
 use super::uid::SourceVersion;
 
 /// A slice that a provider's own controllers, or a person, wrote.
@@ -216,7 +216,7 @@ impl SourceDraft {
     }
 
     /// Adds the next endpoint. One without an address of the slice's type is passed over, and counted as odd.
-    pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
+    pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>, places: &mut Places) {
         let added = match (self.address_type, &mut self.addresses) {
             (AddressType::Ipv4, Addresses::V4(first)) => {
                 add(&endpoint.addresses, first, &mut self.more)
@@ -236,7 +236,7 @@ impl SourceDraft {
             self.hostnames.push(DefaultAtom::from(&*hostname.0));
         }
         let (node, zone) = (&endpoint.node_name, &endpoint.zone);
-        self.places.push(Place::of(node.as_ref(), zone.as_ref()));
+        self.places.push(places.find(node.as_ref(), zone.as_ref()));
         self.conditions
             .push(Conditions::of(endpoint.conditions.unwrap_or_default()));
     }
@@ -348,9 +348,10 @@ mod tests {
             "ports": [{"name": "http", "port": 8080}],
         }));
         let slice: EndpointSlice = slice.expect("a slice decodes");
+        let mut places = Places::default();
         let mut draft = SourceDraft::new(address_type, slice.endpoints.len());
         for endpoint in &slice.endpoints {
-            draft.add(&WireEndpoint::of(endpoint));
+            draft.add(&WireEndpoint::of(endpoint), &mut places);
         }
         let ports = slice.ports.as_deref().unwrap_or_default();
         let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods);

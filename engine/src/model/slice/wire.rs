@@ -1,4 +1,4 @@
-//! EndpointSlices as they come from a watch: of what they say only what is kept is decoded, and sources go from the text
+//! EndpointSlices as they come from a watch: of what they say only what is kept is decoded, and sources go from the bytes
 //! of the answer straight into their compact form.
 
 use std::borrow::Cow;
@@ -8,17 +8,20 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
-use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use thiserror::Error;
 
 use super::content::{Content, value};
-use super::endpoint::{Text, each_endpoint, said};
+use super::endpoint::{Text, WireEndpoint, each_endpoint, said};
 use super::observed::{Classified, ObservedSlice, SliceRole, Stray, classify, copied};
+use super::place::Places;
+use super::protobuf;
 use super::source::{SliceManager, SourceDraft, SourceSlice};
+use crate::model::protobuf::Malformed;
 
-/// Bytes of JSON that an endpoint is likely to take, at least.
-const ENDPOINT: usize = 128;
+/// Bytes that an endpoint is likely to take, at least: as JSON, and as protobuf.
+const ENDPOINT: [usize; 2] = [128, 64];
 
 /// An EndpointSlice as a watch reports it.
 #[derive(Debug)]
@@ -28,38 +31,123 @@ pub struct WireSlice {
     role: SliceRole,
 }
 
-#[derive(Deserialize)]
+/// Why an EndpointSlice cannot be read.
+#[derive(Debug, Error)]
+pub enum Unreadable {
+    /// As JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// As protobuf.
+    #[error(transparent)]
+    Protobuf(#[from] Malformed),
+    /// As protobuf, for which nobody asked.
+    #[error("it is protobuf, which was not asked for")]
+    NotAskedFor,
+}
+
+/// Reads the EndpointSlices of one cluster: what many of them say, they share.
+#[derive(Debug)]
+pub struct SliceDecoder {
+    places: Places,
+}
+
+impl Default for SliceDecoder {
+    fn default() -> Self {
+        Self {
+            places: Places::remembered(),
+        }
+    }
+}
+
+impl SliceDecoder {
+    /// Reads an object of JSON.
+    ///
+    /// # Errors
+    /// Where it is no EndpointSlice.
+    pub fn json(&mut self, text: &str) -> Result<WireSlice, Unreadable> {
+        serde_json::from_str::<Wire<'_>>(text)?.read(&mut self.places)
+    }
+
+    /// Reads a message `k8s.io.api.discovery.v1.EndpointSlice`.
+    ///
+    /// # Errors
+    /// Where it is malformed.
+    pub fn protobuf(&mut self, message: &[u8]) -> Result<WireSlice, Unreadable> {
+        protobuf::slice(message)?.read(&mut self.places)
+    }
+}
+
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire<'a> {
+pub(super) struct Wire<'a> {
     #[serde(borrow)]
-    metadata: Metadata<'a>,
+    pub(super) metadata: Metadata<'a>,
     #[serde(borrow)]
-    address_type: Option<Text<'a>>,
+    pub(super) address_type: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) endpoints: Endpoints<'a>,
+    pub(super) ports: Option<Vec<EndpointPort>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metadata<'a> {
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) uid: Option<String>,
+    pub(super) resource_version: Option<String>,
+    pub(super) deletion_timestamp: Option<Time>,
     #[serde(borrow)]
-    endpoints: Option<&'a RawValue>,
-    ports: Option<Vec<EndpointPort>>,
+    pub(super) labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
+    #[serde(borrow)]
+    pub(super) annotations: Option<BTreeMap<Text<'a>, Text<'a>>>,
+    #[serde(borrow)]
+    pub(super) owner_references: Option<Vec<Owner<'a>>>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    namespace: Option<String>,
-    name: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-    deletion_timestamp: Option<Time>,
+pub(super) struct Owner<'a> {
     #[serde(borrow)]
-    labels: Option<BTreeMap<Text<'a>, Text<'a>>>,
-    #[serde(borrow)]
-    annotations: Option<BTreeMap<Text<'a>, Text<'a>>>,
-    #[serde(borrow)]
-    owner_references: Option<Vec<Owner<'a>>>,
+    pub(super) uid: Option<Text<'a>>,
 }
 
-#[derive(Deserialize)]
-struct Owner<'a> {
-    #[serde(borrow)]
-    uid: Option<Text<'a>>,
+/// Endpoints that have not been read yet.
+pub(super) enum Endpoints<'a> {
+    /// A list, or `null`.
+    Json(&'a str),
+    /// The message of the slice.
+    Protobuf(&'a [u8]),
+}
+
+impl Default for Endpoints<'_> {
+    fn default() -> Self {
+        Self::Json("null")
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Endpoints<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(deserializer)?;
+        Ok(Self::Json(text.get()))
+    }
+}
+
+impl<'a> Endpoints<'a> {
+    /// How many they are likely to be.
+    fn likely(&self) -> usize {
+        match self {
+            Self::Json(text) => text.len() / ENDPOINT[0],
+            Self::Protobuf(message) => message.len() / ENDPOINT[1],
+        }
+    }
+
+    /// Reads them, one after the other.
+    fn each(&self, take: impl FnMut(WireEndpoint<'a>)) -> Result<(), Unreadable> {
+        match self {
+            Self::Json(text) => Ok(each_endpoint(text, take)?),
+            Self::Protobuf(message) => Ok(protobuf::each_endpoint(message, take)?),
+        }
+    }
 }
 
 impl From<WireSlice> for ObservedSlice {
@@ -72,16 +160,8 @@ impl From<WireSlice> for ObservedSlice {
     }
 }
 
-impl<'de> Deserialize<'de> for WireSlice {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Wire::deserialize(deserializer)?
-            .read()
-            .map_err(D::Error::custom)
-    }
-}
-
 impl Wire<'_> {
-    fn read(self) -> Result<WireSlice, serde_json::Error> {
+    fn read(self, places: &mut Places) -> Result<WireSlice, Unreadable> {
         let metadata = self.metadata;
         let meta = ObjectMeta {
             namespace: metadata.namespace,
@@ -95,12 +175,12 @@ impl Wire<'_> {
         let annotation = |name: &str| value(&metadata.annotations, name);
         let stray = || Stray::of(&meta, annotation);
         let address_type = said(&self.address_type);
-        let endpoints = self.endpoints.map_or("null", RawValue::get);
+        let endpoints = &self.endpoints;
         let ports = self.ports.as_deref().unwrap_or_default();
         let namespace = meta.namespace.as_deref().unwrap_or_default().into();
-        let held = |manager| {
-            let mut draft = SourceDraft::new(address_type, endpoints.len() / ENDPOINT);
-            match each_endpoint(endpoints, |endpoint| draft.add(&endpoint)) {
+        let mut held = |manager| {
+            let mut draft = SourceDraft::new(address_type, endpoints.likely());
+            match endpoints.each(|endpoint| draft.add(&endpoint, places)) {
                 Ok(()) => draft.finish(&meta, ports, manager),
                 Err(_) => SourceSlice::unread(&meta, manager),
             }
@@ -113,7 +193,7 @@ impl Wire<'_> {
             }
             Classified::Copy(key, hub, path) => {
                 let mut content = Content::new(label, annotation, address_type);
-                each_endpoint(endpoints, |endpoint| content.add(&endpoint))?;
+                endpoints.each(|endpoint| content.add(&endpoint))?;
                 let owners = metadata.owner_references.iter().flatten();
                 let owners = owners.map(|owner| said(&owner.uid));
                 let content = content.hash(ports).owned_by(owners);
@@ -208,7 +288,7 @@ mod tests {
         ] {
             for labels in [source.clone(), copy.clone(), json!({}), Value::Null] {
                 let text = slice(labels, rest.clone()).to_string();
-                let wire: WireSlice = serde_json::from_str(&text).expect("a slice");
+                let wire = SliceDecoder::default().json(&text).expect("a slice");
                 let typed: EndpointSlice = serde_json::from_str(&text).expect("a slice");
                 assert_eq!(wire.meta().uid, typed.metadata.uid);
                 let (wire, typed) = (ObservedSlice::from(wire), ObservedSlice::read(&typed));
@@ -220,11 +300,11 @@ mod tests {
     #[test]
     fn what_is_no_slice_is_an_error_and_never_more() {
         for text in ["null", "[]", r#"{"metadata": 1}"#] {
-            assert!(serde_json::from_str::<WireSlice>(text).is_err(), "{text}");
+            assert!(SliceDecoder::default().json(text).is_err(), "{text}");
         }
         let odd = json!({"endpoints": [{"addresses": "x"}]});
         let of_foo = slice(json!({labels::SERVICE_NAME: "foo"}), odd).to_string();
-        let wire: WireSlice = serde_json::from_str(&of_foo).expect("of a service");
+        let wire = SliceDecoder::default().json(&of_foo).expect("of a service");
         let SliceRole::Source(_, source) = wire.role else {
             panic!("no source");
         };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixtures::objects::{Kind, export};
-use crate::model::slice::{ObservedSlice, WireSlice};
+use crate::model::slice::{ObservedSlice, SliceDecoder};
 use crate::model::{MemberEvent, Signal};
 
 const COPIED: &str =
@@ -18,8 +18,8 @@ fn unreadable(env: &Environment) -> ObservedSlice {
     let stored = env.members["member1"].get(Kind::Slice, "shop", "foo-abc");
     let mut stored = stored.expect("a slice").clone();
     stored["endpoints"] = json!([{"addresses": "all"}]);
-    let wire: WireSlice = serde_json::from_value(stored.clone())
-        .or_else(|_| serde_json::from_str(&stored.to_string()))
+    let wire = SliceDecoder::default()
+        .json(&stored.to_string())
         .expect("the slice of a service");
     wire.into()
 }

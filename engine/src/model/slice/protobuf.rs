@@ -1,0 +1,191 @@
+//! EndpointSlices as protobuf: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their numbers.
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::discovery::v1::EndpointPort;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use serde::de::IgnoredAny;
+
+use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget};
+use super::wire::{Endpoints, Metadata, Owner, Wire};
+use crate::model::protobuf::{Fields, Malformed, Value};
+
+const ENDPOINTS: u32 = 2;
+
+/// A slice whose endpoints are read later.
+pub(super) fn slice(message: &[u8]) -> Result<Wire<'_>, Malformed> {
+    let mut slice = Wire {
+        endpoints: Endpoints::Protobuf(message),
+        ..Wire::default()
+    };
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => slice.metadata = metadata(value.bytes())?,
+            (3, value) => {
+                let ports = slice.ports.get_or_insert_default();
+                ports.push(port(value.bytes())?);
+            }
+            (4, value) => slice.address_type = Some(text(value)?),
+            _ => {}
+        }
+    }
+    Ok(slice)
+}
+
+/// Reads the endpoints of a slice, one after the other.
+pub(super) fn each_endpoint<'a>(
+    message: &'a [u8],
+    mut take: impl FnMut(WireEndpoint<'a>),
+) -> Result<(), Malformed> {
+    for field in Fields::of(message) {
+        if let (ENDPOINTS, value) = field? {
+            take(endpoint(value.bytes())?);
+        }
+    }
+    Ok(())
+}
+
+fn text(value: Value<'_>) -> Result<Text<'_>, Malformed> {
+    Ok(Text(Cow::Borrowed(value.text()?)))
+}
+
+fn owned(value: Value<'_>) -> Result<Option<String>, Malformed> {
+    let text = value.text()?;
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+fn metadata(message: &[u8]) -> Result<Metadata<'_>, Malformed> {
+    let mut meta = Metadata::default();
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => meta.name = owned(value)?,
+            (3, value) => meta.namespace = owned(value)?,
+            (5, value) => meta.uid = owned(value)?,
+            (6, value) => meta.resource_version = owned(value)?,
+            (9, value) => meta.deletion_timestamp = Some(time(value.bytes())?),
+            (11, value) => {
+                let (name, value) = entry(value.bytes())?;
+                meta.labels.get_or_insert_default().insert(name, value);
+            }
+            (12, value) => {
+                let (name, value) = entry(value.bytes())?;
+                meta.annotations.get_or_insert_default().insert(name, value);
+            }
+            (13, value) => {
+                let owners = meta.owner_references.get_or_insert_default();
+                owners.push(owner(value.bytes())?);
+            }
+            _ => {}
+        }
+    }
+    Ok(meta)
+}
+
+/// An entry of a map of texts.
+fn entry(message: &[u8]) -> Result<(Text<'_>, Text<'_>), Malformed> {
+    let empty = || Text(Cow::Borrowed(""));
+    let (mut name, mut content) = (empty(), empty());
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => name = text(value)?,
+            (2, value) => content = text(value)?,
+            _ => {}
+        }
+    }
+    Ok((name, content))
+}
+
+/// Seconds of Unix time; beyond what can be shown it is the end of time.
+fn time(message: &[u8]) -> Result<Time, Malformed> {
+    let mut seconds = 0;
+    for field in Fields::of(message) {
+        if let (1, value) = field? {
+            seconds = value.number().unwrap_or_default().cast_signed();
+        }
+    }
+    Ok(Time(
+        Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX),
+    ))
+}
+
+fn owner(message: &[u8]) -> Result<Owner<'_>, Malformed> {
+    let mut uid = None;
+    for field in Fields::of(message) {
+        if let (4, value) = field? {
+            uid = Some(text(value)?);
+        }
+    }
+    Ok(Owner { uid })
+}
+
+fn port(message: &[u8]) -> Result<EndpointPort, Malformed> {
+    let mut port = EndpointPort::default();
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => port.name = Some(value.text()?.to_owned()),
+            (2, value) => port.protocol = Some(value.text()?.to_owned()),
+            (3, value) => {
+                let number = value.number().map(u64::cast_signed);
+                port.port = number.and_then(|number| i32::try_from(number).ok());
+            }
+            (4, value) => port.app_protocol = Some(value.text()?.to_owned()),
+            _ => {}
+        }
+    }
+    Ok(port)
+}
+
+fn endpoint(message: &[u8]) -> Result<WireEndpoint<'_>, Malformed> {
+    let mut endpoint = WireEndpoint::default();
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => endpoint.addresses.push(text(value)?),
+            (2, value) => endpoint.conditions = Some(conditions(value.bytes())?),
+            (3, value) => endpoint.hostname = Some(text(value)?),
+            (4, _) => endpoint.target_ref = Some(IgnoredAny),
+            (5, _) => endpoint.deprecated_topology = Some(IgnoredAny),
+            (6, value) => endpoint.node_name = Some(text(value)?),
+            (7, value) => endpoint.zone = Some(text(value)?),
+            (8, value) => endpoint.hints = Some(hints(value.bytes())?),
+            _ => {}
+        }
+    }
+    Ok(endpoint)
+}
+
+fn conditions(message: &[u8]) -> Result<WireConditions, Malformed> {
+    let mut conditions = WireConditions::default();
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => conditions.ready = Some(value.is_true()),
+            (2, value) => conditions.serving = Some(value.is_true()),
+            (3, value) => conditions.terminating = Some(value.is_true()),
+            _ => {}
+        }
+    }
+    Ok(conditions)
+}
+
+fn hints(message: &[u8]) -> Result<WireHints<'_>, Malformed> {
+    let mut hints = WireHints::default();
+    for field in Fields::of(message) {
+        let (targets, value) = match field? {
+            (1, value) => (&mut hints.for_zones, value),
+            (2, value) => (&mut hints.for_nodes, value),
+            _ => continue,
+        };
+        targets.get_or_insert_default().push(target(value.bytes())?);
+    }
+    Ok(hints)
+}
+
+fn target(message: &[u8]) -> Result<WireTarget<'_>, Malformed> {
+    let mut name = None;
+    for field in Fields::of(message) {
+        if let (1, value) = field? {
+            name = Some(text(value)?);
+        }
+    }
+    Ok(WireTarget { name })
+}

@@ -1,0 +1,224 @@
+//! EndpointSlices as real API servers encode them: protobuf says what JSON says.
+
+use causeway::api::labels;
+use causeway::target::Target;
+use causeway_controller::member;
+use causeway_controller::watch::{Decoder, Object, Watch};
+use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, Unreadable, WireSlice};
+use causeway_engine::model::{FailureKind, Signal};
+use causeway_tests::{Fleet, SOON, Space};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{Ended, cluster_and_secret, config_map, ended, next, patient, reported_failure};
+
+/// What reads protobuf, or is given JSON, and says which of them came.
+struct Noting {
+    decoder: SliceDecoder,
+    came: mpsc::UnboundedSender<&'static str>,
+}
+
+/// The same, where JSON is asked for.
+struct NotingJson(Noting);
+
+impl Decoder<WireSlice> for Noting {
+    const PROTOBUF: bool = true;
+
+    fn decode(&mut self, object: Object<'_>) -> Result<WireSlice, Unreadable> {
+        let came = match object {
+            Object::Json(_) => "JSON",
+            Object::Protobuf(_) => "protobuf",
+        };
+        self.came.send(came).ok();
+        self.decoder.decode(object)
+    }
+}
+
+impl Decoder<WireSlice> for NotingJson {
+    fn decode(&mut self, object: Object<'_>) -> Result<WireSlice, Unreadable> {
+        self.0.decode(object)
+    }
+}
+
+/// A watch, and in which encoding its objects came.
+struct Watching {
+    signals: mpsc::Receiver<Signal<ObservedSlice>>,
+    came: mpsc::UnboundedReceiver<&'static str>,
+    _ended: Ended,
+}
+
+impl Watching {
+    fn begin<D>(slices: Api<WireSlice>, decoder: impl FnOnce(Noting) -> D) -> Self
+    where
+        D: Decoder<WireSlice> + Send + Sync + 'static,
+    {
+        let (note, came) = mpsc::unbounded_channel();
+        let noting = Noting {
+            decoder: SliceDecoder::default(),
+            came: note,
+        };
+        let (tell, signals) = mpsc::channel(64);
+        let watch = Watch::read_by(decoder(noting), slices, patient(2));
+        let running = tokio::spawn(watch.run(ObservedSlice::from, |signal| signal, tell));
+        Self {
+            signals,
+            came,
+            _ended: ended(&running),
+        }
+    }
+
+    /// What is reported until the slice of that name is deleted, as text.
+    async fn until_deleted(&mut self, name: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        loop {
+            let signal = next(&mut self.signals).await;
+            all.push(format!("{signal:?}"));
+            if matches!(&signal, Signal::Deleted(slice) if &*slice.name == name) {
+                return all;
+            }
+        }
+    }
+
+    /// The encodings in which objects came.
+    fn encodings(&mut self) -> Vec<&'static str> {
+        let mut came: Vec<_> = std::iter::from_fn(|| self.came.try_recv().ok()).collect();
+        came.sort_unstable();
+        came.dedup();
+        came
+    }
+}
+
+/// Slices of every kind, with everything that an API server takes, owned by a ConfigMap of that UID.
+fn slices(owner: &str) -> Vec<EndpointSlice> {
+    let slice = |name: &str, labels: Value, rest: Value| {
+        let mut slice = json!({
+            "metadata": {"name": name, "labels": labels},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.1.0.5"]}],
+        });
+        json_patch::merge(&mut slice, &rest);
+        serde_json::from_value(slice).expect("a slice")
+    };
+    let source = json!({labels::SERVICE_NAME: "foo"});
+    let copy = json!({
+        labels::SERVICE_NAME: "foo", labels::SLICE_MANAGED_BY: labels::SLICE_DISPATCHER,
+        labels::HUB: "h", labels::SOURCE_CLUSTER: "member1",
+    });
+    let full = json!({
+        "metadata": {
+            "annotations": {"empty": ""},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "foo", "uid": owner}],
+            "finalizers": ["example.org/kept"],
+        },
+        "endpoints": [
+            {"addresses": ["10.1.0.5", "10.1.0.6"], "nodeName": "n", "zone": "ä\"b", "hostname": "h",
+             "conditions": {"ready": true, "serving": true, "terminating": false},
+             "hints": {"forZones": [{"name": "a"}, {"name": "b"}]}, "targetRef": {"kind": "Pod", "name": "p"}},
+            {"addresses": ["10.1.0.7"], "conditions": {"ready": false}},
+            {"addresses": ["10.1.0.8"]},
+        ],
+        "ports": [
+            {"name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "kubernetes.io/h2c"},
+            {"name": "dns", "port": 53, "protocol": "UDP"},
+        ],
+    });
+    let mut full_copy = full.clone();
+    let of_copy = json!({"metadata": {
+        "annotations": {labels::OWNER: "MultiClusterService/u", labels::SOURCE: "v/3"},
+        "finalizers": null,
+    }});
+    json_patch::merge(&mut full_copy, &of_copy);
+    let v6 =
+        json!({"addressType": "IPv6", "endpoints": [{"addresses": ["fd00::1"], "conditions": {}}]});
+    vec![
+        slice("bare", source.clone(), json!({"endpoints": []})),
+        slice("source", source.clone(), json!({"ports": [{"port": 1}]})),
+        slice("full", source.clone(), full),
+        slice("v6", source.clone(), v6),
+        slice(
+            "names",
+            source,
+            json!({"addressType": "FQDN", "endpoints": [{"addresses": ["foo.example"]}]}),
+        ),
+        slice("copy", copy, full_copy),
+        slice("stray", json!({}), json!({})),
+    ]
+}
+
+#[tokio::test]
+async fn protobuf_says_what_json_says_in_lists_and_in_watches() {
+    let fleet: &Fleet = super::fleet().await;
+    let member = fleet.member("member1");
+    let space = Space::create(fleet, "encodings", &[member]).await;
+    let typed = space.api::<EndpointSlice>(member);
+    let create = async |slice: &EndpointSlice| {
+        typed.create(&PostParams::default(), slice).await.unwrap();
+    };
+    let maps = space.api::<ConfigMap>(member);
+    let foo = maps
+        .create(&PostParams::default(), &config_map("foo"))
+        .await;
+    let foo = foo.unwrap();
+    let all = slices(&foo.uid().expect("a UID"));
+    let (listed, later) = all.split_at(4);
+    for slice in listed {
+        create(slice).await;
+    }
+    let wire = || Api::namespaced(member.client(), space.name());
+    let mut protobuf = Watching::begin(wire(), |noting| noting);
+    let mut json = Watching::begin(wire(), NotingJson);
+    for watching in [&mut protobuf, &mut json] {
+        let first = next(&mut watching.signals).await;
+        assert!(
+            matches!(&first, Signal::Listed(all) if all.len() == 4),
+            "{first:?}"
+        );
+    }
+    for slice in later {
+        create(slice).await;
+    }
+    let merge = async |name: &str, change: Value| {
+        let (how, patch) = (PatchParams::default(), Patch::Merge(change));
+        typed.patch(name, &how, &patch).await.unwrap();
+    };
+    merge("full", json!({"endpoints": [{"addresses": ["10.1.0.9"]}]})).await;
+    let delete = DeleteParams::default();
+    // It has a finalizer, and is terminating until that is taken away.
+    typed.delete("full", &delete).await.unwrap();
+    merge("full", json!({"metadata": {"finalizers": null}})).await;
+    typed.delete("copy", &delete).await.unwrap();
+    let (one, other) = (
+        protobuf.until_deleted("copy").await,
+        json.until_deleted("copy").await,
+    );
+    assert_eq!(one, other);
+    assert!(one.iter().any(|signal| signal.contains("Copy(")), "{one:?}");
+    assert_eq!(protobuf.encodings(), ["protobuf"]);
+    assert_eq!(json.encodings(), ["JSON"]);
+}
+
+#[tokio::test]
+async fn what_is_refused_is_understood_in_protobuf_too() {
+    let fleet: &Fleet = super::fleet().await;
+    let member = fleet.member("member1");
+    let space = Space::create(fleet, "refused", &[member]).await;
+    let create = ["create", "serviceaccount", "nobody", "-n", space.name()];
+    member.kubectl(create).await.ok();
+    let token = ["create", "token", "nobody", "-n", space.name()];
+    let token = member.kubectl(token).await.ok();
+    let (cluster, secret) = cluster_and_secret(member, member.url(), &token, member.ca_pem());
+    let target = Target::new(&cluster, &secret, false).unwrap();
+    let settings = member::Settings::default();
+    let client = member::client(&target, SOON, &settings.agent).unwrap();
+    let slices = || Api::namespaced(client.clone(), space.name());
+    let mut protobuf = Watching::begin(slices(), |noting| noting);
+    let mut json = Watching::begin(slices(), NotingJson);
+    let failure = reported_failure(&mut protobuf.signals).await;
+    assert_eq!(failure, reported_failure(&mut json.signals).await);
+    assert_eq!(failure.kind, FailureKind::Forbidden);
+    assert!(failure.to_string().contains("endpointslices"), "{failure}");
+}
