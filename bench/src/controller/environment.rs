@@ -12,7 +12,7 @@ use causeway_tests::reaper::{Process, Program, Reaper};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::relay::Wiring;
+use super::relay::{Encoding, Wiring};
 use super::sim::kind::Kind;
 use super::sim::simulation::Simulation;
 use super::sim::text::member_name;
@@ -99,12 +99,12 @@ impl Environment {
         self.file("wiring.json", &serde_json::to_vec(&wiring)?)
     }
 
-    fn relay(&self, simulation: &Simulation, flag: Option<&str>) -> anyhow::Result<Process> {
+    fn relay(&self, simulation: &Simulation, list: Option<Encoding>) -> anyhow::Result<Process> {
         let log = self.directory.path().join("floor.log");
         let program = Program::new(std::env::current_exe()?, log)
             .arg("relay")
             .arg(self.wiring(simulation)?.display().to_string())
-            .args(flag.map(str::to_owned));
+            .args(list.map(|encoding| format!("--list={}", encoding.name())));
         Ok(self.reaper.run(program))
     }
 
@@ -138,9 +138,10 @@ impl Environment {
     pub(crate) async fn list_all(
         &self,
         simulation: &Simulation,
+        encoding: Encoding,
     ) -> anyhow::Result<(Duration, f64)> {
         let begun = Instant::now();
-        let floor = self.relay(simulation, Some("--list"))?;
+        let floor = self.relay(simulation, Some(encoding))?;
         let exit = floor.exited(PATIENCE).await;
         let took = begun.elapsed();
         let said = floor.log_tail(20);

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use causeway::api::labels;
 use causeway::process::kube_client::name_client;
+use causeway_engine::model::protobuf::{self, Fields};
 use futures::io::AsyncReadExt as _;
 use futures::{TryStreamExt as _, future};
+use http::HeaderValue;
+use http::header::ACCEPT;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
@@ -28,9 +31,26 @@ pub(crate) const NAME: &str = "causeway-bench-floor";
 pub(crate) struct Args {
     /// A file that says where the members are and what goes where
     config: PathBuf,
-    /// List everything once, and end
+    /// List everything once, in that encoding, and end
     #[arg(long)]
-    list: bool,
+    list: Option<Encoding>,
+}
+
+/// How EndpointSlices are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Encoding {
+    Json,
+    Protobuf,
+}
+
+impl Encoding {
+    /// As it is typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Protobuf => "protobuf",
+        }
+    }
 }
 
 /// Where the members are, and what goes where.
@@ -57,8 +77,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     runtime.block_on(async {
         let relay = Arc::new(Relay::new(wiring)?);
         match args.list {
-            true => relay.list_all().await,
-            false => relay.follow_all().await,
+            Some(encoding) => relay.list_all(encoding).await,
+            None => relay.follow_all().await,
         }
     })
 }
@@ -132,8 +152,9 @@ impl Relay {
         }
     }
 
-    async fn list_all(&self) -> anyhow::Result<()> {
-        let bytes = future::try_join_all(self.clients.iter().map(list)).await?;
+    async fn list_all(&self, encoding: Encoding) -> anyhow::Result<()> {
+        let lists = self.clients.iter().map(|client| list(client, encoding));
+        let bytes = future::try_join_all(lists).await?;
         println!("{}", bytes.into_iter().sum::<usize>());
         Ok(())
     }
@@ -172,13 +193,40 @@ fn copied(source: &EndpointSlice, provider: &str) -> Option<(SliceId, EndpointSl
 /// Bytes of a page, about.
 const PAGE: usize = 2 * 1024 * 1024;
 
-/// Lists the slices of a member in pages, as the controller does, and passes over them as JSON; gives how many bytes they were.
-async fn list(client: &Client) -> anyhow::Result<usize> {
+/// A page that was passed over: how many objects it has, and where it goes on.
+fn pass_over(body: &[u8], encoding: Encoding) -> anyhow::Result<(usize, Option<String>)> {
     #[derive(Deserialize)]
     struct Page {
         metadata: ListMeta,
         items: Vec<IgnoredAny>,
     }
+    if encoding == Encoding::Json {
+        let page: Page = serde_json::from_slice(body)?;
+        return Ok((page.items.len(), page.metadata.continue_));
+    }
+    let (mut objects, mut token) = (0, None);
+    for field in Fields::of(protobuf::object(body)?) {
+        match field? {
+            (1, meta) => {
+                for field in Fields::of(meta.bytes()) {
+                    if let (3, value) = field? {
+                        token = Some(value.text()?.to_owned());
+                    }
+                }
+            }
+            (2, object) => {
+                let all_read = Fields::of(object.bytes()).all(|field| field.is_ok());
+                anyhow::ensure!(all_read, "an object is malformed");
+                objects += 1;
+            }
+            _ => {}
+        }
+    }
+    Ok((objects, token))
+}
+
+/// Lists the slices of a member in pages, as the controller does, and passes over them; gives how many bytes they were.
+async fn list(client: &Client, encoding: Encoding) -> anyhow::Result<usize> {
     let request = Request::new(EndpointSlice::url_path(&(), None));
     let (mut total, mut token, mut limit) = (0, None, 50);
     loop {
@@ -187,14 +235,19 @@ async fn list(client: &Client) -> anyhow::Result<usize> {
             continue_token: token,
             ..ListParams::default()
         };
-        let mut stream = pin!(client.request_stream(request.list(&params)?).await?);
+        let mut request = request.list(&params)?;
+        if encoding == Encoding::Protobuf {
+            let protobuf = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
+            request.headers_mut().insert(ACCEPT, protobuf);
+        }
+        let mut stream = pin!(client.request_stream(request).await?);
         let mut body = Vec::new();
         stream.read_to_end(&mut body).await?;
         total += body.len();
-        let page: Page = serde_json::from_slice(&body)?;
-        let each = body.len() / page.items.len().max(1);
+        let (objects, next) = pass_over(&body, encoding)?;
+        let each = body.len() / objects.max(1);
         limit = u32::try_from(PAGE / each.max(1))?.clamp(2, 500);
-        token = page.metadata.continue_.filter(|token| !token.is_empty());
+        token = next.filter(|token| !token.is_empty());
         if token.is_none() {
             return Ok(total);
         }

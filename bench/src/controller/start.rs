@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use super::Extent;
 use super::environment::{Environment, Subject};
 use super::load::settle;
+use super::relay::Encoding;
 use super::sim::kind::Kind;
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
@@ -121,7 +122,8 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
     let (members, services) = (extent.members, extent.services_each);
     let served = simulation(members, services, FEW).await?;
     let decode = decode_floor(&served)?;
-    let (listed, bytes) = env.list_all(&served).await?;
+    let (_, bytes) = env.list_all(&served, Encoding::Json).await?;
+    let (listed, sent) = env.list_all(&served, Encoding::Protobuf).await?;
     let gigabytes = bytes / 1e9;
     let (few, controller) = start(env, &served).await?;
     drop(controller);
@@ -136,9 +138,17 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
         gigabytes,
         "GB",
     ));
+    rows.push(Row::new(
+        name(slices * FEW, "the same as protobuf"),
+        sent / 1e9,
+        "GB",
+    ));
     let per_gigabyte = few.cpu.as_secs_f64() / gigabytes;
     let row = Row::new(
-        name(slices * FEW, "CPU of a GB, beside IgnoredAny from memory"),
+        name(
+            slices * FEW,
+            "CPU of a GB of that JSON, beside IgnoredAny from memory",
+        ),
         per_gigabyte,
         "s",
     );
@@ -149,7 +159,7 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
     let (small, controller) = start(env, &served).await?;
     drop((controller, served));
     let served = simulation(members, services, MANY).await?;
-    let (listed, _) = env.list_all(&served).await?;
+    let (listed, _) = env.list_all(&served, Encoding::Protobuf).await?;
     let (many, controller) = start(env, &served).await?;
     drop(controller);
     rows.extend(start_rows(&many, listed.as_secs_f64(), |what| {

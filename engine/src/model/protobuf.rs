@@ -148,13 +148,11 @@ pub fn object(encoded: &[u8]) -> Result<&[u8], Malformed> {
 mod tests {
     use super::*;
 
-    fn fields(message: &[u8]) -> Vec<Result<(u32, Value<'_>), Malformed>> {
-        Fields::of(message).collect()
-    }
+    type Field<'a> = Result<(u32, Value<'a>), Malformed>;
 
     #[test]
     fn fields_come_one_after_the_other_until_one_is_malformed() {
-        let cases: [(&[u8], Vec<Result<(u32, Value<'_>), Malformed>>); 12] = [
+        let cases: [(&[u8], Vec<Field<'_>>); 12] = [
             (b"", vec![]),
             (&[0x08, 0x96, 0x01], vec![Ok((1, Value::Number(150)))]),
             (
@@ -183,7 +181,8 @@ mod tests {
             (&[0xff; 11], vec![Err(Malformed::Field)]),
         ];
         for (message, expected) in cases {
-            assert_eq!(fields(message), expected, "{message:?}");
+            let fields: Vec<Field<'_>> = Fields::of(message).collect();
+            assert_eq!(fields, expected, "{message:?}");
         }
     }
 

@@ -4,8 +4,9 @@
 pub(crate) mod documents;
 pub(crate) mod journal;
 pub(crate) mod kind;
+pub(crate) mod protobuf;
 pub(crate) mod seed;
-pub(crate) mod server;
+mod server;
 pub(crate) mod services;
 pub(crate) mod simulation;
 pub(crate) mod store;

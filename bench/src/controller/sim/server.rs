@@ -26,7 +26,8 @@ use tokio::time::{Instant as TokioInstant, sleep_until};
 use super::documents;
 use super::journal::Journal;
 use super::kind::{Kind, Place};
-use super::store::{Scope, Since, Store, line, push_partial};
+use super::protobuf::{self, Fields as _};
+use super::store::{Entry, Form, Scope, Since, Store, event, push_form};
 use super::text::SliceId;
 use super::writes::{self, Refusal};
 
@@ -171,17 +172,24 @@ fn read(store: &Arc<Store>, place: Place, request: &Request<Incoming>) -> Result
         .headers()
         .get(ACCEPT)
         .and_then(|value| value.to_str().ok());
-    let partial = accepted.is_some_and(|types| types.contains("as=PartialObjectMetadata"));
+    let accepts = |what: &str| accepted.is_some_and(|types| types.contains(what));
+    let form = |kind| match kind {
+        _ if accepts("as=PartialObjectMetadata") => Form::Partial,
+        Kind::EndpointSlice if accepts("application/vnd.kubernetes.protobuf") => Form::Protobuf,
+        _ => Form::Json,
+    };
     match place {
         Place::Document(path) => documents::find(&path).map(|text| whole(StatusCode::OK, text)),
         Place::Object(kind, key, _) => {
             let text = store.get(kind, &key);
             let text = text.ok_or_else(|| Refusal::not_found(kind, &key))?;
-            if !partial {
-                return Ok(whole(StatusCode::OK, text));
-            }
+            // One alone is given as JSON, also to those who would rather have protobuf.
+            let form = match form(kind) {
+                Form::Protobuf => Form::Json,
+                other => other,
+            };
             let mut out = Vec::new();
-            push_partial(&mut out, &text);
+            push_form(&mut out, &text, form);
             Ok(whole(StatusCode::OK, out))
         }
         Place::Collection(kind, namespace) => {
@@ -189,7 +197,7 @@ fn read(store: &Arc<Store>, place: Place, request: &Request<Incoming>) -> Result
             let scope = Scope {
                 kind,
                 namespace,
-                partial,
+                form: form(kind),
             };
             match is_true(&query.watch) {
                 true => watch(store, &scope, &query),
@@ -215,36 +223,58 @@ fn list(store: &Store, scope: &Scope, query: &Query) -> Result<Answer, Refusal> 
     let limit = query.limit.filter(|limit| *limit > 0);
     let page = store.list(scope, after, limit.unwrap_or(usize::MAX));
     let version = version.unwrap_or(page.version);
+    let rest = page
+        .rest
+        .map(|(key, more)| (format!("{version}@{key}"), more));
+    if scope.form == Form::Protobuf {
+        return Ok(whole(
+            StatusCode::OK,
+            protobuf_list(store, &page.entries, version, rest),
+        ));
+    }
     let (api_version, kind, _) = scope.kind.names();
-    let (api_version, kind) = match scope.partial {
-        true => ("meta.k8s.io/v1", "PartialObjectMetadata"),
-        false => (api_version, kind),
+    let (api_version, kind) = match scope.form {
+        Form::Partial => ("meta.k8s.io/v1", "PartialObjectMetadata"),
+        _ => (api_version, kind),
     };
-    let rest = page.rest.map_or(
+    let mut metadata = rest.map_or(
         json!({}),
-        |(key, more)| json!({"continue": format!("{version}@{key}"), "remainingItemCount": more}),
+        |(token, more)| json!({"continue": token, "remainingItemCount": more}),
     );
-    let mut metadata = rest;
     metadata["resourceVersion"] = version.to_string().into();
     let mut out = format!(
         r#"{{"kind":"{kind}List","apiVersion":"{api_version}","metadata":{metadata},"items":["#
     )
     .into_bytes();
-    let mut whole_object = Vec::new();
     for (place, entry) in page.entries.iter().enumerate() {
         if place > 0 {
             out.push(b',');
         }
-        if scope.partial {
-            whole_object.clear();
-            store.render(entry, &mut whole_object);
-            push_partial(&mut out, &whole_object);
-        } else {
-            store.render(entry, &mut out);
-        }
+        store.write(entry, scope.form, &mut out);
     }
     out.extend_from_slice(b"]}");
     Ok(whole(StatusCode::OK, out))
+}
+
+/// A page of EndpointSlices.
+fn protobuf_list(
+    store: &Store,
+    entries: &[Entry],
+    version: u64,
+    rest: Option<(String, usize)>,
+) -> Vec<u8> {
+    let mut list = Vec::new();
+    list.message(1, |meta| {
+        meta.bytes(2, version.to_string().as_bytes());
+        if let Some((token, more)) = rest {
+            meta.bytes(3, token.as_bytes());
+            meta.number(4, more as u64);
+        }
+    });
+    for entry in entries {
+        list.message(2, |out| store.write(entry, Form::Protobuf, out));
+    }
+    protobuf::envelope("discovery.k8s.io/v1", "EndpointSliceList", &list)
 }
 
 fn watch(store: &Arc<Store>, scope: &Scope, query: &Query) -> Result<Answer, Refusal> {
@@ -315,12 +345,17 @@ impl Watching {
 
 fn bookmark(scope: &Scope, version: u64, ends_initial_events: bool) -> Bytes {
     let (api_version, kind, _) = scope.kind.names();
+    if scope.form == Form::Protobuf {
+        let mut object = Vec::new();
+        object.message(1, |meta| meta.bytes(6, version.to_string().as_bytes()));
+        return event("BOOKMARK", &object, scope.form);
+    }
     let annotations = ends_initial_events.then(|| json!({"k8s.io/initial-events-end": "true"}));
     let object = json!({
         "apiVersion": api_version, "kind": kind,
         "metadata": {"resourceVersion": version.to_string(), "annotations": annotations},
     });
-    line("BOOKMARK", object.to_string().as_bytes(), false)
+    event("BOOKMARK", object.to_string().as_bytes(), Form::Json)
 }
 
 async fn write(

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
 use super::kind::Kind;
+use super::protobuf;
 use super::services::Services;
 use super::text::{CopyText, SliceId, push_source};
 
@@ -40,8 +41,17 @@ pub(crate) struct Entry {
 pub(crate) struct Scope {
     pub(crate) kind: Kind,
     pub(crate) namespace: Option<String>,
+    pub(crate) form: Form,
+}
+
+/// In which form objects are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
     /// Metadata alone.
-    pub(crate) partial: bool,
+    Partial,
+    /// EndpointSlices alone are told so.
+    Protobuf,
 }
 
 /// A part of a list.
@@ -53,7 +63,7 @@ pub(crate) struct Page {
     pub(crate) rest: Option<(String, usize)>,
 }
 
-/// Changes that a watch is to tell, each a line.
+/// Changes that a watch is to tell, each an event.
 pub(crate) struct Watched {
     /// What happened since the version that was asked for, or all that is there.
     pub(crate) before: Vec<Bytes>,
@@ -100,7 +110,7 @@ struct Collection {
 
 struct Watcher {
     namespace: Option<String>,
-    partial: bool,
+    form: Form,
     sender: mpsc::UnboundedSender<Bytes>,
 }
 
@@ -175,15 +185,34 @@ impl Store {
                 push_source(out, self.services.content(*id, *version), entry.version);
             }
             Body::Copy(id, version, source_version) => {
-                let text = CopyText {
-                    content: self.services.content(*id, *version),
-                    provider: self.services.provider_name(*id),
-                    consumer: u32::try_from(self.number).unwrap_or_default(),
-                    source_version: *source_version,
-                    resource_version: entry.version,
-                };
-                text.push(out);
+                self.copy(entry, *id, *version, *source_version).push(out);
             }
+        }
+    }
+
+    fn copy(&self, entry: &Entry, id: SliceId, version: u32, source_version: u64) -> CopyText<'_> {
+        CopyText {
+            content: self.services.content(id, version),
+            provider: self.services.provider_name(id),
+            consumer: u32::try_from(self.number).unwrap_or_default(),
+            source_version,
+            resource_version: entry.version,
+        }
+    }
+
+    /// The object in that form.
+    pub(crate) fn write(&self, entry: &Entry, form: Form, out: &mut Vec<u8>) {
+        match (form, &entry.body) {
+            (Form::Json, _) => self.render(entry, out),
+            (Form::Protobuf, Body::Source(id, version)) => {
+                let content = self.services.content(*id, *version);
+                protobuf::push_source(out, content, entry.version);
+            }
+            (Form::Protobuf, Body::Copy(id, version, source_version)) => {
+                let copy = self.copy(entry, *id, *version, *source_version);
+                protobuf::push_copy(out, &copy);
+            }
+            _ => push_form(out, &self.text(entry), form),
         }
     }
 
@@ -251,17 +280,18 @@ impl Store {
         let mut before: Vec<(u64, Bytes)> = Vec::new();
         for (key, entry) in &collection.objects {
             if entry.version > from && is_within(key, scope.namespace.as_deref()) {
-                let text = self.text(entry);
                 let kind = match since {
                     Since::Everything => "ADDED",
                     Since::Version(_) => "MODIFIED",
                 };
-                before.push((entry.version, line(kind, &text, scope.partial)));
+                let mut object = Vec::new();
+                self.write(entry, scope.form, &mut object);
+                before.push((entry.version, event(kind, &object, scope.form)));
             }
         }
         if since != Since::Everything {
-            let deleted = collection.deleted.iter();
-            before.extend(deleted.filter(|(at, _)| *at > from).cloned());
+            let deleted = collection.deleted.iter().filter(|(at, _)| *at > from);
+            before.extend(deleted.map(|(at, text)| (*at, deletion(text, scope.form))));
         }
         before.sort_by_key(|(version, _)| *version);
         let (sender, events) = mpsc::unbounded_channel();
@@ -270,7 +300,7 @@ impl Store {
             .retain(|watcher| !watcher.sender.is_closed());
         collection.watchers.push(Watcher {
             namespace: scope.namespace.clone(),
-            partial: scope.partial,
+            form: scope.form,
             sender,
         });
         Ok(Watched {
@@ -320,9 +350,14 @@ impl Change<'_> {
         };
         let text = self.store.text(&entry);
         let collection = self.state.collections.entry(self.kind).or_default();
-        let before = collection.objects.insert(self.key.as_str().into(), entry);
+        let key = self.key.as_str();
+        let before = collection.objects.insert(key.into(), entry.clone());
         let kind = before.map_or("ADDED", |_| "MODIFIED");
-        collection.tell(&self.key, |partial| line(kind, &text, partial));
+        collection.tell(key, |form| {
+            let mut object = Vec::new();
+            self.store.write(&entry, form, &mut object);
+            event(kind, &object, form)
+        });
         text
     }
 
@@ -334,26 +369,26 @@ impl Change<'_> {
         collection.objects.remove(self.key.as_str());
         collection
             .deleted
-            .push_back((version, line("DELETED", text, false)));
+            .push_back((version, Bytes::copy_from_slice(text)));
         if collection.deleted.len() > DELETIONS_KEPT {
             let forgotten = collection.deleted.pop_front();
             collection.forgotten = forgotten.map_or(0, |(version, _)| version);
         }
-        collection.tell(&self.key, |partial| line("DELETED", text, partial));
+        collection.tell(&self.key, |form| deletion(text, form));
     }
 }
 
 impl Collection {
-    fn tell(&mut self, key: &str, line: impl Fn(bool) -> Bytes) {
-        let mut lines: [Option<Bytes>; 2] = [None, None];
+    fn tell(&mut self, key: &str, event: impl Fn(Form) -> Bytes) {
+        let mut events: [Option<Bytes>; 3] = [None, None, None];
         self.watchers.retain(|watcher| {
             if !is_within(key, watcher.namespace.as_deref()) {
                 return !watcher.sender.is_closed();
             }
-            let line = lines[usize::from(watcher.partial)]
-                .get_or_insert_with(|| line(watcher.partial))
+            let event = events[watcher.form as usize]
+                .get_or_insert_with(|| event(watcher.form))
                 .clone();
-            watcher.sender.send(line).is_ok()
+            watcher.sender.send(event).is_ok()
         });
     }
 }
@@ -365,23 +400,41 @@ fn is_within(key: &str, namespace: Option<&str>) -> bool {
     })
 }
 
-/// A line of a watch.
-pub(crate) fn line(kind: &str, object: &[u8], partial: bool) -> Bytes {
+/// An event of a watch, of an object in that form.
+pub(crate) fn event(kind: &str, object: &[u8], form: Form) -> Bytes {
+    if form == Form::Protobuf {
+        return protobuf::event(kind, object).into();
+    }
     let mut line = Vec::with_capacity(object.len() + 40);
     line.extend_from_slice(b"{\"type\":\"");
     line.extend_from_slice(kind.as_bytes());
     line.extend_from_slice(b"\",\"object\":");
-    if partial {
-        push_partial(&mut line, object);
-    } else {
-        line.extend_from_slice(object);
-    }
+    line.extend_from_slice(object);
     line.extend_from_slice(b"}\n");
     line.into()
 }
 
+/// The event that says that an object is gone, whose last state was this.
+fn deletion(text: &[u8], form: Form) -> Bytes {
+    let mut object = Vec::new();
+    push_form(&mut object, text, form);
+    event("DELETED", &object, form)
+}
+
+/// An object that is known as JSON, in that form.
+pub(crate) fn push_form(out: &mut Vec<u8>, text: &[u8], form: Form) {
+    match form {
+        Form::Json => out.extend_from_slice(text),
+        Form::Partial => push_partial(out, text),
+        Form::Protobuf => {
+            let slice = serde_json::from_slice(text).expect("a stored slice");
+            protobuf::push_slice(out, &slice);
+        }
+    }
+}
+
 /// The metadata of an object alone, as `PartialObjectMetadata`.
-pub(crate) fn push_partial(out: &mut Vec<u8>, object: &[u8]) {
+fn push_partial(out: &mut Vec<u8>, object: &[u8]) {
     #[derive(serde::Deserialize)]
     struct Whole<'a> {
         #[serde(borrow)]

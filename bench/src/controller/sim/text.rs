@@ -1,4 +1,4 @@
-//! The JSON of the objects that are made when they are asked for, from a few numbers.
+//! The objects that are made when they are asked for, from a few numbers.
 //!
 //! What a hub or a member would hold of a service whose copies stand already: byte for byte such that a controller finds nothing to write.
 
@@ -89,7 +89,7 @@ impl SliceId {
 }
 
 /// The address of an endpoint: the first one moves with each version, as when a pod is replaced.
-fn address(content: Content, place: u16) -> [u8; 4] {
+pub(super) fn address(content: Content, place: u16) -> [u8; 4] {
     let number = content.first.wrapping_add(place.into());
     if place > 0 || content.version == 0 {
         return (0x0a00_0000_u32.wrapping_add(number)).to_be_bytes();
@@ -113,21 +113,21 @@ fn push_number(out: &mut Vec<u8>, number: u32) {
     out.extend_from_slice(&digits[at..]);
 }
 
-fn push_padded(out: &mut Vec<u8>, number: u32, width: u32) {
+pub(super) fn push_padded(out: &mut Vec<u8>, number: u32, width: u32) {
     for place in (0..width).rev() {
         let power = 10_u32.checked_pow(place);
         out.push(b'0' + (power.map_or(0, |power| number / power) % 10) as u8);
     }
 }
 
-fn push_hex(out: &mut Vec<u8>, number: u32) {
+pub(super) fn push_hex(out: &mut Vec<u8>, number: u32) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for place in (0..8).rev() {
         out.push(DIGITS[(number >> (4 * place) & 15) as usize]);
     }
 }
 
-fn push_address(out: &mut Vec<u8>, address: [u8; 4]) {
+pub(super) fn push_address(out: &mut Vec<u8>, address: [u8; 4]) {
     for (place, byte) in address.into_iter().enumerate() {
         if place > 0 {
             out.push(b'.');
@@ -136,14 +136,33 @@ fn push_address(out: &mut Vec<u8>, address: [u8; 4]) {
     }
 }
 
+/// The zone of an endpoint.
+pub(super) fn zone(number: u32) -> [u8; 10] {
+    let mut zone = *b"region-1-?";
+    zone[9] = b'a' + (number % 3) as u8;
+    zone
+}
+
 fn push_zone(out: &mut Vec<u8>, number: u32) {
-    out.extend_from_slice(b"\"zone\":\"region-1-");
-    out.push(b'a' + (number % 3) as u8);
+    out.extend_from_slice(b"\"zone\":\"");
+    out.extend_from_slice(&zone(number));
     out.push(b'"');
 }
 
 const READY: &[u8] = b"\"],\"conditions\":{\"ready\":true,\"serving\":true,\"terminating\":false},";
 const PORTS: &[u8] = b"],\"ports\":[{\"name\":\"http\",\"port\":8080,\"protocol\":\"TCP\"}]}";
+
+/// What Kubernetes' own controller says that it manages of a slice.
+pub(super) fn source_fields(owner: &str) -> String {
+    format!(
+        r#"{{"f:addressType":{{}},"f:endpoints":{{}},"f:metadata":{{"f:annotations":{{".":{{}},"f:endpoints.kubernetes.io/last-change-trigger-time":{{}}}},"f:generateName":{{}},"f:labels":{{".":{{}},"f:app":{{}},"f:endpointslice.kubernetes.io/managed-by":{{}},"f:kubernetes.io/service-name":{{}}}},"f:ownerReferences":{{".":{{}},"k:{{\"uid\":\"{owner}\"}}":{{}}}}}},"f:ports":{{}}}}"#
+    )
+}
+
+/// What the controller is said to manage of a copy.
+pub(super) fn copy_fields() -> &'static str {
+    r#"{"f:addressType":{},"f:endpoints":{},"f:metadata":{"f:annotations":{".":{},"f:endpointslice.karmada.io/provision-cluster":{},"f:mcs.causeway.dev/owner":{},"f:mcs.causeway.dev/source":{}},"f:labels":{".":{},"f:app.kubernetes.io/managed-by":{},"f:endpointslice.kubernetes.io/managed-by":{},"f:kubernetes.io/service-name":{},"f:mcs.causeway.dev/hub":{},"f:multicluster.kubernetes.io/source-cluster":{}}},"f:ports":{}}"#
+}
 
 /// The slice as Kubernetes' own controller writes it, with all that this says of each pod.
 pub(crate) fn push_source(out: &mut Vec<u8>, content: Content, resource_version: u64) {
@@ -151,12 +170,13 @@ pub(crate) fn push_source(out: &mut Vec<u8>, content: Content, resource_version:
     let (name, of, namespace) = (content.id.name(), service_name(service), namespace(service));
     let owner = uid(sort::SERVICE, service, 0);
     let head = format!(
-        r#"{{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{{"name":"{name}","generateName":"{of}-","namespace":"{namespace}","uid":"{}","resourceVersion":"{resource_version}","generation":{},"creationTimestamp":"{CREATED}","labels":{{"app":"{of}","{}":"{}","{}":"{of}"}},"annotations":{{"endpoints.kubernetes.io/last-change-trigger-time":"{CREATED}"}},"ownerReferences":[{{"apiVersion":"v1","kind":"Service","name":"{of}","uid":"{owner}","controller":true,"blockOwnerDeletion":true}}],"managedFields":[{{"manager":"kube-controller-manager","operation":"Update","apiVersion":"discovery.k8s.io/v1","time":"{CREATED}","fieldsType":"FieldsV1","fieldsV1":{{"f:addressType":{{}},"f:endpoints":{{}},"f:metadata":{{"f:annotations":{{".":{{}},"f:endpoints.kubernetes.io/last-change-trigger-time":{{}}}},"f:generateName":{{}},"f:labels":{{".":{{}},"f:app":{{}},"f:endpointslice.kubernetes.io/managed-by":{{}},"f:kubernetes.io/service-name":{{}}}},"f:ownerReferences":{{".":{{}},"k:{{\"uid\":\"{owner}\"}}":{{}}}}}},"f:ports":{{}}}}}}]}},"addressType":"IPv4","endpoints":["#,
+        r#"{{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{{"name":"{name}","generateName":"{of}-","namespace":"{namespace}","uid":"{}","resourceVersion":"{resource_version}","generation":{},"creationTimestamp":"{CREATED}","labels":{{"app":"{of}","{}":"{}","{}":"{of}"}},"annotations":{{"endpoints.kubernetes.io/last-change-trigger-time":"{CREATED}"}},"ownerReferences":[{{"apiVersion":"v1","kind":"Service","name":"{of}","uid":"{owner}","controller":true,"blockOwnerDeletion":true}}],"managedFields":[{{"manager":"kube-controller-manager","operation":"Update","apiVersion":"discovery.k8s.io/v1","time":"{CREATED}","fieldsType":"FieldsV1","fieldsV1":{}}}]}},"addressType":"IPv4","endpoints":["#,
         content.id.uid(),
         content.version + 1,
         labels::SLICE_MANAGED_BY,
         labels::SLICE_CONTROLLER,
         labels::SERVICE_NAME,
+        source_fields(&owner),
     );
     out.extend_from_slice(head.as_bytes());
     for place in 0..content.endpoints {
@@ -211,7 +231,7 @@ impl CopyText<'_> {
         } = self;
         let id = content.id;
         let head = format!(
-            r#"{{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{{"name":"{}","namespace":"{}","uid":"{}","resourceVersion":"{}","generation":{},"creationTimestamp":"{CREATED}","labels":{{"{}":"{}","{}":"{}","{}":"{provider}","{}":"{}","{}":"{HUB_UID}"}},"annotations":{{"{}":"{provider}","{}":"MultiClusterService/{}","{}":"{}/{}"}},"managedFields":[{{"manager":"causeway","operation":"Update","apiVersion":"discovery.k8s.io/v1","time":"{CREATED}","fieldsType":"FieldsV1","fieldsV1":{{"f:addressType":{{}},"f:endpoints":{{}},"f:metadata":{{"f:annotations":{{".":{{}},"f:endpointslice.karmada.io/provision-cluster":{{}},"f:mcs.causeway.dev/owner":{{}},"f:mcs.causeway.dev/source":{{}}}},"f:labels":{{".":{{}},"f:app.kubernetes.io/managed-by":{{}},"f:endpointslice.kubernetes.io/managed-by":{{}},"f:kubernetes.io/service-name":{{}},"f:mcs.causeway.dev/hub":{{}},"f:multicluster.kubernetes.io/source-cluster":{{}}}}}},"f:ports":{{}}}}}}]}},"addressType":"IPv4","endpoints":["#,
+            r#"{{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{{"name":"{}","namespace":"{}","uid":"{}","resourceVersion":"{}","generation":{},"creationTimestamp":"{CREATED}","labels":{{"{}":"{}","{}":"{}","{}":"{provider}","{}":"{}","{}":"{HUB_UID}"}},"annotations":{{"{}":"{provider}","{}":"MultiClusterService/{}","{}":"{}/{}"}},"managedFields":[{{"manager":"causeway","operation":"Update","apiVersion":"discovery.k8s.io/v1","time":"{CREATED}","fieldsType":"FieldsV1","fieldsV1":{}}}]}},"addressType":"IPv4","endpoints":["#,
             id.copy_name(provider),
             namespace(id.service),
             Self::uid(*content, self.consumer),
@@ -231,6 +251,7 @@ impl CopyText<'_> {
             labels::SOURCE,
             id.uid(),
             self.source_version,
+            copy_fields(),
         );
         out.extend_from_slice(head.as_bytes());
         for place in 0..content.endpoints {
