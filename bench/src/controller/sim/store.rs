@@ -44,13 +44,13 @@ pub(crate) struct Scope {
     pub(crate) form: Form,
 }
 
-/// In which form objects are told.
+/// In which form objects are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Json,
     /// Metadata alone.
     Partial,
-    /// EndpointSlices alone are told so.
+    /// EndpointSlices alone are sent so.
     Protobuf,
 }
 
