@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use http::header::CONTENT_TYPE;
-use http::{Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -61,6 +61,10 @@ impl Upstream {
         let is_read = request.method() == Method::GET;
         let query = request.uri().query().unwrap_or_default();
         let watches = query.split('&').any(|pair| pair.starts_with("watch="));
+        let request = match fault {
+            Fault::Forgetful | Fault::Restored => without_protobuf(request),
+            _ => request,
+        };
         match fault {
             Fault::Reset | Fault::Refused => Err(io::ErrorKind::ConnectionReset.into()),
             Fault::Answers(code) => Ok(status(code)),
@@ -128,6 +132,17 @@ fn backdated(frame: io::Result<Frame<Bytes>>) -> io::Result<Frame<Bytes>> {
         Err(_) => data,
     };
     Ok(frame?.map_data(edit))
+}
+
+/// The same request, answered as JSON where it would rather have protobuf.
+fn without_protobuf<B>(mut request: Request<B>) -> Request<B> {
+    let accepted = request.headers().get(ACCEPT);
+    let accepts = accepted.and_then(|accepted| accepted.to_str().ok());
+    if accepts.is_some_and(|accepts| accepts.contains("protobuf")) {
+        let json = HeaderValue::from_static("application/json");
+        request.headers_mut().insert(ACCEPT, json);
+    }
+    request
 }
 
 /// A list without its items, of that version where one is given; another object as it is.
