@@ -1,5 +1,5 @@
 /** Dark or light: as the system has it, unless the person chooses. */
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 const THEMES = ["system", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
@@ -21,20 +21,24 @@ function apply(theme: Theme): void {
   window.dispatchEvent(new Event("themechange"));
 }
 
+// Before the first paint: the page does not flash in the other colours.
+apply(stored());
+
 export function ThemeSwitch() {
   const [theme, set] = useState<Theme>(stored);
-  useEffect(() => {
-    apply(theme);
+  const choose = (chosen: Theme) => {
+    apply(chosen);
+    set(chosen);
     try {
-      localStorage.setItem(KEY, theme);
+      localStorage.setItem(KEY, chosen);
     } catch {
       // It holds for this page alone then.
     }
-  }, [theme]);
+  };
   return (
     <label class="theme">
       <span class="hidden">Colours</span>
-      <select value={theme} onChange={(event) => set(event.currentTarget.value as Theme)}>
+      <select value={theme} onChange={(event) => choose(event.currentTarget.value as Theme)}>
         {THEMES.map((one) => <option value={one}>{one[0]?.toUpperCase() + one.slice(1)}</option>)}
       </select>
     </label>

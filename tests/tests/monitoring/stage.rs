@@ -175,6 +175,19 @@ impl Stage {
         .await;
     }
 
+    /// Waits until Prometheus has scraped both programs and no alert is active. Before its first scrape, which it makes
+    /// seconds after it is ready, nothing is there, and that is what some alerts are about.
+    pub(crate) async fn nothing_is_wrong(&self) {
+        let query = "max(causeway_webhook_ready) * max(causeway_controller_leader) == 1";
+        eventually("Prometheus scrapes", NOTICED, async || {
+            let scraped = self.prometheus.number(query).await;
+            scraped.ok_or_else(|| format!("nothing for {query}"))
+        })
+        .await;
+        self.until("no alert is active", <[ActiveAlert]>::is_empty)
+            .await;
+    }
+
     /// Waits until none of these alerts is pending or fires.
     pub(crate) async fn are_resolved(&self, alerts: &[&str]) {
         self.until("the alerts are resolved", |active| {

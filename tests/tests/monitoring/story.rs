@@ -63,6 +63,7 @@ async fn each_alert_fires_by_its_own_fault_and_its_runbook_shows_the_cause() {
         let (_, text) = process.get("/metrics").await.expect("metrics");
         check(&programs, &["check", "metrics"], &text);
     }
+    stage.nothing_is_wrong().await;
     let start = stage.prometheus.time().await;
     let mut begun = Begun::default();
     let lasting = faults_that_last(&mut stage, &mut begun, services).await;
