@@ -355,7 +355,10 @@ impl Change<'_> {
         let kind = before.map_or("ADDED", |_| "MODIFIED");
         collection.tell(key, |form| {
             let mut object = Vec::new();
-            self.store.write(&entry, form, &mut object);
+            match form {
+                Form::Protobuf => self.store.write(&entry, form, &mut object),
+                Form::Json | Form::Partial => push_form(&mut object, &text, form),
+            }
             event(kind, &object, form)
         });
         text
