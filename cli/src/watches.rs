@@ -4,15 +4,30 @@ use std::fmt::Debug;
 use std::future::ready;
 use std::time::Duration;
 
-use causeway::api::multicluster::Version;
+use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use futures::{Stream, StreamExt as _};
 use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::core::DynamicResourceScope;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Error, Event, watcher};
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
 use crate::api_server::{ApiServer, RequestError, root_cause};
+
+/// A kind of the Multi-Cluster Services API: ServiceExport, or ServiceImport.
+pub(crate) trait ClustersetKind:
+    Resource<DynamicType = Version, Scope = DynamicResourceScope>
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + 'static
+{
+}
+
+impl ClustersetKind for ServiceExport {}
+impl ClustersetKind for ServiceImport {}
 
 /// A watch broke.
 #[derive(Debug)]
@@ -138,10 +153,9 @@ where
 ///
 /// # Errors
 /// Where it does not say.
-pub(crate) async fn served<K>(server: &ApiServer) -> Result<Option<Version>, RequestError>
-where
-    K: Resource<DynamicType = Version>,
-{
+pub(crate) async fn served<K: ClustersetKind>(
+    server: &ApiServer,
+) -> Result<Option<Version>, RequestError> {
     for version in Version::ALL {
         let api_version = version.api_version();
         let resources = server.client.list_api_group_resources(&api_version);

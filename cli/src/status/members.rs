@@ -1,23 +1,20 @@
 //! What the members hold of exported services, read there with the credentials that the hub keeps for each.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
 use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
 use causeway::api::{Cluster, SyncMode, condition, labels};
 use futures::Stream;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Api;
 use kube::api::ListParams;
-use kube::core::DynamicResourceScope;
 use kube::runtime::watcher::Event;
-use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::connectivity;
 use crate::connectivity::ConnectError;
-use crate::watches::{self, Broken};
+use crate::watches::{self, Broken, ClustersetKind};
 
 /// What a member holds.
 #[derive(Clone, Debug, Default)]
@@ -98,10 +95,7 @@ impl Wanted {
     /// The objects of one kind of the Multi-Cluster Services API, in the newest version that the member serves.
     pub(crate) async fn served<K>(&self, member: &ApiServer) -> Result<Vec<K>, RequestError>
     where
-        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned,
+        K: ClustersetKind,
     {
         let served = self.served_in(member).await?;
         Ok(served.map(|(_, objects)| objects).unwrap_or_default())
@@ -113,10 +107,7 @@ impl Wanted {
         member: &ApiServer,
     ) -> Result<Option<(Version, Vec<K>)>, RequestError>
     where
-        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned,
+        K: ClustersetKind,
     {
         let parameters = ListParams {
             field_selector: self.by_name(),
@@ -140,12 +131,7 @@ impl Wanted {
         version: Version,
     ) -> impl Stream<Item = Result<Event<K>, Broken>> + Send + use<K>
     where
-        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned
-            + Send
-            + 'static,
+        K: ClustersetKind,
     {
         let api = server.api_in(version, self.namespace.as_deref());
         watches::events(server, api, watches::selected(self.by_name()))

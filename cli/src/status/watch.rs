@@ -8,16 +8,13 @@ mod changes;
 mod follower;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 
-use causeway::api::multicluster::{ServiceExport, ServiceImport, Version};
+use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::api::{Cluster, MultiClusterService};
 use futures::{Stream, StreamExt as _, pin_mut};
 use k8s_openapi::jiff::Timestamp;
-use kube::core::DynamicResourceScope;
+use kube::ResourceExt as _;
 use kube::runtime::watcher::Event;
-use kube::{Resource, ResourceExt as _};
-use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -30,7 +27,7 @@ use crate::api_server::{ANSWER_WITHIN, RequestError};
 use crate::connectivity::{self, READ_WITHIN};
 use crate::output::{self, Reader};
 use crate::screen::Screen;
-use crate::watches::{self, Broken};
+use crate::watches::{self, Broken, ClustersetKind};
 
 /// Changes that wait to be shown; a watch that has more waits.
 const WAITING: usize = 1024;
@@ -149,12 +146,7 @@ impl<'a> Live<'a> {
     /// What somebody exports or imports on the hub. Where it serves no such kind, or the person may not see it, there is nothing.
     fn forward_served<K>(&self, change: fn(Event<K>) -> Change) -> JoinHandle<()>
     where
-        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned
-            + Send
-            + 'static,
+        K: ClustersetKind,
     {
         let (hub, wanted) = (self.query.hub.clone(), self.query.wanted());
         let sender = self.sender.clone();

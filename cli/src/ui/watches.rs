@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use causeway::api::multicluster::Version;
 use futures::{StreamExt as _, pin_mut};
-use kube::core::{DynamicResourceScope, NamespaceResourceScope};
+use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::change::Change;
 use crate::api_server::{ApiServer, RequestError};
-use crate::watches::{self, Pauses};
+use crate::watches::{self, ClustersetKind, Pauses};
 
 /// After how long a kind that is not served, or forbidden, is looked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -99,12 +99,7 @@ impl Watched<'_> {
         change: impl Fn(Event<K>) -> Change,
     ) -> RequestError
     where
-        K: Resource<DynamicType = Version, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + DeserializeOwned
-            + Send
-            + 'static,
+        K: ClustersetKind,
     {
         loop {
             match watches::served::<K>(self.server).await {
