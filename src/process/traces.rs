@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use opentelemetry::global::{BoxedSpan, BoxedTracer};
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::{
@@ -44,6 +44,7 @@ pub struct Tracer(Option<Arc<Inner>>);
 struct Inner {
     tracer: BoxedTracer,
     propagator: Box<dyn TextMapPropagator + Send + Sync>,
+    callers_decide: bool,
 }
 
 impl fmt::Debug for Inner {
@@ -53,14 +54,17 @@ impl fmt::Debug for Inner {
 }
 
 impl Tracer {
-    /// Begins spans of that tracer; the propagator reads what callers say of theirs.
+    /// Begins spans of that tracer; the propagator reads what callers say of theirs. Where `callers_decide`, as with every sampler
+    /// `parentbased_*`, the tracer is not asked about a trace that its caller does not sample: most are like that.
     pub fn new(
         tracer: BoxedTracer,
         propagator: impl TextMapPropagator + Send + Sync + 'static,
+        callers_decide: bool,
     ) -> Self {
         Self(Some(Arc::new(Inner {
             tracer,
             propagator: Box::new(propagator),
+            callers_decide,
         })))
     }
 
@@ -73,6 +77,9 @@ impl Tracer {
     /// Context](https://www.w3.org/TR/trace-context/)), else in a trace of its own. `None` where that is not sampled.
     pub fn server_span(&self, name: &'static str, headers: &HeaderMap) -> Option<Span> {
         let inner = self.0.as_deref()?;
+        if inner.callers_decide && says_unsampled(headers) {
+            return None;
+        }
         let parent = inner
             .propagator
             .extract_with_context(&Context::new(), &Headers(headers));
@@ -102,6 +109,21 @@ impl Inner {
         let span = self.tracer.build_with_context(builder, parent);
         span.span_context().is_sampled().then_some(Span(span))
     }
+}
+
+/// Whether `traceparent` is one of version 00 that names a trace and says that it is not sampled. All else is the propagator's.
+fn says_unsampled(headers: &HeaderMap) -> bool {
+    let value = headers.get("traceparent").map(HeaderValue::as_bytes);
+    let Some([b'0', b'0', b'-', ids @ .., b'-', high, low]) = value else {
+        return false;
+    };
+    let Some((trace, [b'-', span @ ..])) = ids.split_at_checked(32) else {
+        return false;
+    };
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_id = |id: &[u8]| id.iter().all(is_hex) && id.iter().any(|byte| *byte != b'0');
+    let is_even = |digit: u8| char::from(digit).to_digit(16).is_some_and(|d| d % 2 == 0);
+    span.len() == 16 && is_id(trace) && is_id(span) && is_hex(high) && is_hex(low) && is_even(*low)
 }
 
 /// A span of a sampled trace. It ends when it is dropped, if not before.
@@ -221,6 +243,41 @@ mod tests {
         headers.insert("traceparent", parent.parse().expect("a header value"));
         assert!(tracer.server_span("POST /validate", &headers).is_none());
         assert!(tracer.root_span("propagate", SystemTime::now()).is_none());
+    }
+
+    #[test]
+    fn a_caller_that_does_not_sample_is_known_without_the_propagator() {
+        let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+        let cases = [
+            (format!("00-{ids}-00"), true),
+            (format!("00-{ids}-02"), true),
+            (format!("00-{ids}-0e"), true),
+            (format!("00-{ids}-01"), false),
+            (format!("00-{ids}-0b"), false),
+            (format!("00-{ids}-0E"), false),
+            (format!("00-{ids}-0g"), false),
+            (format!("01-{ids}-00"), false),
+            (format!("00-{ids}-00-more"), false),
+            (format!("00-{ids}"), false),
+            (format!("00-{}-00", ids.to_uppercase()), false),
+            (format!("00-{}-00", ids.replace("-00", "-")), false),
+            (
+                format!("00-{}-{}-00", "0".repeat(32), "1".repeat(16)),
+                false,
+            ),
+            (
+                format!("00-{}-{}-00", "1".repeat(32), "0".repeat(16)),
+                false,
+            ),
+            ("00--00".to_owned(), false),
+            (String::new(), false),
+        ];
+        for (parent, unsampled) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert("traceparent", parent.parse().expect("a header value"));
+            assert_eq!(says_unsampled(&headers), unsampled, "{parent}");
+        }
+        assert!(!says_unsampled(&HeaderMap::new()));
     }
 
     #[test]

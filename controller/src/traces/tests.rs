@@ -36,7 +36,7 @@ fn traces(sampler: Sampler) -> (Traces, Ended) {
         .with_simple_exporter(ended.clone())
         .build();
     let tracer = BoxedTracer::new(Box::new(provider.tracer("test")));
-    let tracer = Tracer::new(tracer, TraceContextPropagator::new());
+    let tracer = Tracer::new(tracer, TraceContextPropagator::new(), true);
     (Traces::new(tracer), ended)
 }
 

@@ -23,6 +23,8 @@ pub struct TraceConfig {
     pub(super) endpoint: Option<Uri>,
     /// The authorities of the collector's certificate, as a file of PEM; those of the system if there is none.
     pub(super) certificate: Option<String>,
+    /// Whether those who call say which traces are sampled.
+    pub(super) callers_decide: bool,
 }
 
 impl TraceArgs {
@@ -86,6 +88,8 @@ mod otel {
         Some(TraceConfig {
             endpoint: Some(endpoint?),
             certificate: signal("CERTIFICATE").map(|(_, file)| file),
+            callers_decide: variable("OTEL_TRACES_SAMPLER")
+                .is_none_or(|sampler| sampler.starts_with("parentbased_")),
         })
     }
 
@@ -179,6 +183,26 @@ mod otel {
             ] {
                 let expected = Ok(endpoint.map(str::to_owned));
                 assert_eq!(checked(flag, given), expected, "{given:?}");
+            }
+        }
+
+        #[test]
+        fn callers_decide_unless_a_sampler_does_not_ask_them() {
+            for (sampler, callers_decide) in [
+                (None, true),
+                (Some("parentbased_always_on"), true),
+                (Some("parentbased_traceidratio"), true),
+                (Some("traceidratio"), false),
+                (Some("always_on"), false),
+            ] {
+                let variable = |name: &str| match name {
+                    "OTEL_TRACES_SAMPLER" => sampler.map(str::to_owned),
+                    _ => None,
+                };
+                let mut checks = Checks::default();
+                let config = check(Some("http://collector:4318"), variable, &mut checks);
+                let config = config.expect("nothing is wrong");
+                assert_eq!(config.callers_decide, callers_decide, "{sampler:?}");
             }
         }
 

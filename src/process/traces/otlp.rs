@@ -52,7 +52,7 @@ pub(super) fn start(
         .with_batch_exporter(exporter)
         .build();
     let tracer = BoxedTracer::new(Box::new(provider.tracer("causeway")));
-    let tracer = Tracer::new(tracer, TraceContextPropagator::new());
+    let tracer = Tracer::new(tracer, TraceContextPropagator::new(), config.callers_decide);
     Ok((tracer, Sender { provider, fails }))
 }
 

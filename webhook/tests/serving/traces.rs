@@ -10,7 +10,7 @@ use opentelemetry::global::BoxedTracer;
 use opentelemetry::trace::{SpanId, SpanKind, Status, TraceId, TracerProvider as _};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
-use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
 use serde_json::json;
 
 use crate::caller::{Called, create, post};
@@ -37,17 +37,26 @@ impl Ended {
     }
 }
 
-/// A webhook before a hub that does not answer, with traces.
-async fn traced() -> (Called, Ended) {
+/// A webhook before a hub that does not answer, with traces that its callers decide about, or do not.
+async fn traced_if(callers_decide: bool) -> (Called, Ended) {
     let ended = Ended::default();
+    let sampler = match callers_decide {
+        true => Sampler::ParentBased(Box::new(Sampler::AlwaysOn)),
+        false => Sampler::AlwaysOn,
+    };
     let provider = SdkTracerProvider::builder()
+        .with_sampler(sampler)
         .with_simple_exporter(ended.clone())
         .build();
     let tracer = BoxedTracer::new(Box::new(provider.tracer("test")));
-    let tracer = Tracer::new(tracer, TraceContextPropagator::new());
+    let tracer = Tracer::new(tracer, TraceContextPropagator::new(), callers_decide);
     let called = Called::new(hub::unreachable().await).await;
     let webhook = called.webhook.traced(tracer);
     (Called { webhook, ..called }, ended)
+}
+
+async fn traced() -> (Called, Ended) {
+    traced_if(true).await
 }
 
 fn text(span: &SpanData, key: &str) -> String {
@@ -94,6 +103,15 @@ async fn the_span_of_a_request_is_within_its_callers() {
         assert_eq!(span.parent_span_id, SpanId::INVALID, "{broken}");
         assert_ne!(span.span_context.trace_id(), trace);
     }
+}
+
+#[tokio::test]
+async fn where_callers_do_not_decide_a_request_that_they_do_not_sample_has_a_span_too() {
+    let (called, ended) = traced_if(false).await;
+    let unsampled = post("/mutate").header("traceparent", format!("{PARENT}-00"));
+    assert_eq!(send(&called, unsampled, review()).await, StatusCode::OK);
+    let span = ended.one();
+    assert_eq!(span.parent_span_id.to_string(), "00f067aa0ba902b7");
 }
 
 #[tokio::test]
