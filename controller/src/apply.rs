@@ -3,6 +3,8 @@
 //! A create that comes too late meets what is there already, an update or a deletion that comes too late
 //! meets another resourceVersion: neither can undo what a successor wrote.
 
+mod slices;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -33,27 +35,24 @@ pub async fn apply(
     deadline: Duration,
 ) -> Result<Ack, Failure> {
     match tokio::time::timeout(deadline, execute(&Cluster(client), operation)).await {
-        Ok(answer) => answer.classified(),
+        Ok(answer) => answer,
         Err(_) => Err(Failure::timeout()),
     }
 }
 
-async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, kube::Error> {
+async fn execute(to: &Cluster<'_>, operation: &Operation) -> Result<Ack, Failure> {
     use Operation::*;
     match operation {
         CreateNamespace(_, it) => create(Ack::Namespace, to.all(), it).await,
         CreateService(key, it) => create(Ack::Service, to.of(key), it).await,
-        CreateSlice(id, it) => create(Ack::Slice, to.slices(id), it).await,
+        CreateSlice(id, it) => slices::create(to.0, id, it).await,
         CreateExport(version, key, it) => {
             create(Ack::ServiceExport, to.exports(version, key), it).await
         }
         CreateImport(version, key, it) => {
             create(Ack::ServiceImport, to.imports(version, key), it).await
         }
-        ReplaceSlice(id, it) => {
-            let stored = to.slices(id).replace(&id.name, &post(), it).await?;
-            Ok(Ack::Slice(stored.into()))
-        }
+        ReplaceSlice(id, it) => slices::replace(to.0, id, it).await,
         PatchService(key, patch) => merge(Ack::Service, to.of(key), &key.name, patch).await,
         PatchExportStatus(version, key, patch) => {
             let exports = to.exports(version, key);
@@ -149,11 +148,12 @@ fn patch_params() -> PatchParams {
     }
 }
 
-async fn create<K>(ack: fn(Box<K>) -> Ack, api: Api<K>, object: &K) -> Result<Ack, kube::Error>
+async fn create<K>(ack: fn(Box<K>) -> Ack, api: Api<K>, object: &K) -> Result<Ack, Failure>
 where
     K: Clone + DeserializeOwned + Serialize + Debug,
 {
-    Ok(ack(api.create(&post(), object).await?.into()))
+    let stored = api.create(&post(), object).await.classified()?;
+    Ok(ack(stored.into()))
 }
 
 async fn merge<K>(
@@ -161,12 +161,16 @@ async fn merge<K>(
     api: Api<K>,
     name: &str,
     patch: &Value,
-) -> Result<Ack, kube::Error>
+) -> Result<Ack, Failure>
 where
     K: Clone + DeserializeOwned + Debug,
 {
     let patch = Patch::Merge(patch);
-    Ok(ack(api.patch(name, &patch_params(), &patch).await?.into()))
+    let stored = api
+        .patch(name, &patch_params(), &patch)
+        .await
+        .classified()?;
+    Ok(ack(stored.into()))
 }
 
 async fn merge_status<K: DeserializeOwned>(
@@ -174,9 +178,12 @@ async fn merge_status<K: DeserializeOwned>(
     api: Api<K>,
     name: &str,
     patch: &Value,
-) -> Result<Ack, kube::Error> {
+) -> Result<Ack, Failure> {
     let patch = Patch::Merge(patch);
-    let stored = api.patch_status(name, &patch_params(), &patch).await?;
+    let stored = api
+        .patch_status(name, &patch_params(), &patch)
+        .await
+        .classified()?;
     Ok(ack(stored.into()))
 }
 
@@ -186,7 +193,7 @@ async fn delete<K>(
     key: &ServiceKey,
     name: &str,
     observed: &ObservedVersion,
-) -> Result<(ServiceKey, Box<str>), kube::Error>
+) -> Result<(ServiceKey, Box<str>), Failure>
 where
     K: Clone + DeserializeOwned + Debug,
 {
@@ -199,10 +206,11 @@ where
         ..DeleteParams::default()
     };
     match api.delete(name, &params).await {
-        Ok(_) => Ok((key.clone(), observed.uid.clone())),
         Err(kube::Error::Api(status)) if status.code == 404 => {
             Ok((key.clone(), observed.uid.clone()))
         }
-        Err(other) => Err(other),
+        other => other
+            .map(|_| (key.clone(), observed.uid.clone()))
+            .classified(),
     }
 }

@@ -7,6 +7,7 @@ pub mod apply;
 pub mod args;
 pub mod clock;
 pub mod controller;
+mod encoding;
 pub mod event;
 pub mod event_recorder;
 pub mod failure;

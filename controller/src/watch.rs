@@ -27,17 +27,16 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 
 pub use self::decoder::{Decoder, Json};
-pub use self::encoding::Object;
 use self::follow::Follower;
 pub(crate) use self::limits::Counted;
 pub use self::limits::Limits;
 pub use self::relist_requests::{Connect, RelistRequests};
 pub use self::settings::Settings;
 use self::source::Source;
+pub use crate::encoding::Object;
 use crate::failure::Backoff;
 
 mod decoder;
-mod encoding;
 mod follow;
 mod limits;
 mod relist_requests;

@@ -209,7 +209,7 @@ fn stored(operation: &Operation, uid: u64) -> Anything<Ack> {
         }
         Operation::CreateSlice(_, mut slice) => {
             identify(&mut slice.metadata);
-            Ack::Slice(slice)
+            Ack::Slice(ObservedSlice::read(&slice).into())
         }
         other => return Err(format!("nothing but new objects is expected, not {other:?}").into()),
     })

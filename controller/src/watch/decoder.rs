@@ -3,7 +3,7 @@
 use causeway_engine::model::slice::{SliceDecoder, Unreadable, WireSlice};
 use serde::de::DeserializeOwned;
 
-use super::encoding::Object;
+use crate::encoding::Object;
 
 /// Reads the objects of one watch.
 pub trait Decoder<K> {

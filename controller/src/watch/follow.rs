@@ -11,9 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::decoder::Decoder;
-use super::encoding::{self, Progress, WatchEvent};
 use super::relist_requests::{Connect, RelistRequests};
 use super::source::Source;
+use crate::encoding::{self, Progress, WatchEvent};
 use crate::failure::{Backoff, classify, spread};
 
 /// A watch that lived this long was a good one.

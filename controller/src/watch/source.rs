@@ -22,8 +22,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::decoder::Decoder;
-use super::encoding::{self, Identity, Object, PROTOBUF_OR_JSON};
 use super::{Counted, Settings};
+use crate::encoding::{self, Identity, Object, PROTOBUF_OR_JSON};
 use crate::failure::Classify as _;
 
 /// Objects of the first page, whose size nobody knows.

@@ -492,12 +492,11 @@ impl Member {
                     imports.apply_ack(key, view, &self.evidence.tombstones, now);
                 }
             }
-            Ack::Slice(object) => {
-                let slice = ObservedSlice::read(&object);
+            Ack::Slice(slice) => {
                 if let SliceRole::Copy(_, copy) = &slice.role
                     && !self.evidence.tombstones.contains(&copy.uid.to_string())
                 {
-                    self.slices.apply_ack(slice, now);
+                    self.slices.apply_ack(*slice, now);
                 }
             }
             Ack::Deleted(deleted) => self.apply_deleted_ack(&deleted),

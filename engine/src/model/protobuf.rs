@@ -3,7 +3,11 @@
 //! The encoding: <https://protobuf.dev/programming-guides/encoding/>; what is around an object:
 //! <https://kubernetes.io/docs/reference/using-api/api-concepts/#protobuf-encoding>.
 
+mod write;
+
 use thiserror::Error;
+
+pub use self::write::{Message, enveloped};
 
 /// What the encoding of an object begins with.
 const MAGIC: &[u8] = b"k8s\0";

@@ -11,6 +11,7 @@ mod wire;
 
 pub use self::content::{ContentHash, content_hash};
 pub use self::observed::{CopiedSlice, KarmadasSlice, ObservedSlice, Path, SliceRole, Stray};
+pub use self::protobuf::slice_message;
 pub use self::source::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};
 pub use self::uid::{SourceVersion, Uid};
 pub use self::wire::{SliceDecoder, Unreadable, WireSlice};

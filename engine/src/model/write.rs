@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::event::Generation;
 use super::failure::Failure;
 use super::item::Item;
-use super::slice::Path;
+use super::slice::{ObservedSlice, Path};
 
 /// A cluster that is written to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -205,7 +205,7 @@ pub enum Ack {
     /// The Service as stored.
     Service(Box<Service>),
     /// The copy as stored.
-    Slice(Box<EndpointSlice>),
+    Slice(Box<ObservedSlice>),
     /// The ServiceExport as stored.
     ServiceExport(Box<ServiceExport>),
     /// The ServiceImport as stored.
@@ -335,7 +335,10 @@ impl Ack {
         let meta = match self {
             Self::Namespace(object) => &object.metadata,
             Self::Service(object) => &object.metadata,
-            Self::Slice(object) => &object.metadata,
+            Self::Slice(slice) => {
+                let after = slice.resource_version().to_string();
+                return before == Some(&*after);
+            }
             Self::ServiceExport(object) => &object.metadata,
             Self::ServiceImport(object) => &object.metadata,
             Self::MultiClusterService(object) => &object.metadata,

@@ -74,6 +74,8 @@ impl Upstream {
             Fault::Kubernetes121 if request.uri().path() == "/version" => {
                 edited(self.forward(request).await?, old::name).await
             }
+            // What it drops can be seen in JSON alone.
+            Fault::Kubernetes121 if is_protobuf(&request) => Ok(status(415)),
             Fault::Kubernetes121 if !is_read => {
                 self.forward(old::without_gated(request).await?).await
             }
@@ -132,6 +134,12 @@ fn backdated(frame: io::Result<Frame<Bytes>>) -> io::Result<Frame<Bytes>> {
         Err(_) => data,
     };
     Ok(frame?.map_data(edit))
+}
+
+fn is_protobuf<B>(request: &Request<B>) -> bool {
+    let sent = request.headers().get(CONTENT_TYPE);
+    let sent = sent.and_then(|sent| sent.to_str().ok());
+    sent.is_some_and(|sent| sent.contains("protobuf"))
 }
 
 /// The same request, answered as JSON where it would rather have protobuf.

@@ -1,12 +1,15 @@
 //! EndpointSlices as real API servers encode them: protobuf says what JSON says.
 
 use causeway::api::labels;
+use causeway::domain::ServiceKey;
 use causeway::target::Target;
+use causeway_controller::apply::apply;
+use causeway_controller::failure::classify;
 use causeway_controller::member;
 use causeway_controller::watch::{Decoder, Object, Watch};
-use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, Unreadable, WireSlice};
-use causeway_engine::model::{FailureKind, Signal};
-use causeway_tests::{Fleet, SOON, Space};
+use causeway_engine::model::slice::{ObservedSlice, Path, SliceDecoder, Unreadable, WireSlice};
+use causeway_engine::model::{Ack, FailureKind, Operation, Signal, SliceId};
+use causeway_tests::{Cluster, Fleet, SOON, Space};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -221,4 +224,114 @@ async fn what_is_refused_is_understood_in_protobuf_too() {
     assert_eq!(failure, reported_failure(&mut json.signals).await);
     assert_eq!(failure.kind, FailureKind::Forbidden);
     assert!(failure.to_string().contains("endpointslices"), "{failure}");
+}
+
+/// What a member holds of a slice, without what differs from one writing of it to the next.
+async fn stored(space: &Space<'_>, member: &Cluster, name: &str) -> Value {
+    let slice = space.api::<EndpointSlice>(member).get(name).await;
+    let mut slice = serde_json::to_value(slice.expect("a slice")).expect("JSON");
+    let metadata = slice["metadata"].as_object_mut().expect("metadata");
+    for field in ["name", "uid", "resourceVersion", "creationTimestamp"] {
+        metadata.remove(field);
+    }
+    // Whose a list without entries is, protobuf cannot say.
+    let managed = metadata["managedFields"].as_array_mut();
+    for entry in managed.expect("who wrote it") {
+        *entry = json!([entry["manager"], entry["operation"]]);
+    }
+    slice
+}
+
+#[tokio::test]
+async fn what_is_written_as_protobuf_is_stored_and_refused_as_json_is() {
+    let fleet: &Fleet = super::fleet().await;
+    let member = fleet.member("member1");
+    let space = Space::create(fleet, "written", &[member]).await;
+    let typed = space.api::<EndpointSlice>(member);
+    let by = PostParams {
+        field_manager: Some(labels::MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let maps = space.api::<ConfigMap>(member);
+    let foo = maps
+        .create(&PostParams::default(), &config_map("foo"))
+        .await;
+    let owner = foo.unwrap().uid().expect("a UID");
+    let client = member.client();
+    let id = |name: &str| SliceId {
+        service: ServiceKey::new(space.name(), "foo"),
+        path: Path::Native,
+        name: name.into(),
+    };
+    let write = async |operation: Operation| apply(&client, &operation, SOON).await;
+    let version = |ack: Ack| match ack {
+        Ack::Slice(slice) => slice.resource_version(),
+        other => panic!("{other:?}"),
+    };
+    let named = |slice: &EndpointSlice, name: &str| {
+        let mut slice = slice.clone();
+        slice.metadata.name = Some(name.to_owned());
+        Box::new(slice)
+    };
+    let all = slices(&owner);
+    for slice in &all {
+        let name = slice.name_any();
+        let written = format!("written-{name}");
+        typed.create(&by, slice).await.unwrap();
+        let create = Operation::CreateSlice(id(&written), named(slice, &written));
+        let created = version(write(create).await.unwrap());
+        let [one, other] = [&written, &name].map(|name| stored(&space, member, name));
+        assert_eq!(one.await, other.await, "{name}");
+
+        let mut changed = typed.get(&name).await.unwrap();
+        let mut protobuf = typed.get(&written).await.unwrap();
+        assert_eq!(protobuf.resource_version(), Some(created.to_string()));
+        let next = |slice: &mut EndpointSlice| {
+            slice.metadata.managed_fields = None;
+            slice
+                .metadata
+                .labels
+                .get_or_insert_default()
+                .insert("new".to_owned(), String::new());
+            slice.endpoints.clear();
+        };
+        next(&mut changed);
+        next(&mut protobuf);
+        typed.replace(&name, &by, &changed).await.unwrap();
+        let replace = Operation::ReplaceSlice(id(&written), protobuf.clone().into());
+        assert!(version(write(replace).await.unwrap()) > created, "{name}");
+        let [one, other] = [&written, &name].map(|name| stored(&space, member, name));
+        assert_eq!(one.await, other.await, "{name}");
+
+        // The version that was replaced is no more.
+        let late = Operation::ReplaceSlice(id(&written), protobuf.into());
+        assert_eq!(write(late).await.unwrap_err().kind, FailureKind::Conflict);
+    }
+    let mut wrong = all[0].clone();
+    wrong.address_type = "IPX".to_owned();
+    let missing = named(&all[0], "missing");
+    for (operation, code) in [
+        (
+            Operation::CreateSlice(id("copy"), named(&all[0], "copy")),
+            409,
+        ),
+        (
+            Operation::CreateSlice(id("wrong"), named(&wrong, "wrong")),
+            422,
+        ),
+        (Operation::ReplaceSlice(id("missing"), missing), 404),
+    ] {
+        let json = match &operation {
+            Operation::CreateSlice(_, slice) => typed.create(&by, slice).await,
+            Operation::ReplaceSlice(id, slice) => typed.replace(&id.name, &by, slice).await,
+            other => panic!("{other:?}"),
+        };
+        let json = json.unwrap_err();
+        assert!(
+            matches!(&json, kube::Error::Api(status) if status.code == code),
+            "{json}"
+        );
+        let failure = write(operation).await.unwrap_err();
+        assert_eq!(failure, classify(&json));
+    }
 }

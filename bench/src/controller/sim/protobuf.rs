@@ -1,9 +1,7 @@
 //! EndpointSlices as protobuf, as API servers encode them: the fields of `k8s.io/api/discovery/v1/generated.proto`.
 
-use std::collections::BTreeMap;
-
 use causeway::api::labels;
-
+use causeway_engine::model::protobuf::{Fields, Malformed, Message as _, Value, enveloped};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -12,77 +10,174 @@ use super::text::{
     push_padded, service_name, sort, source_fields, uid, zone,
 };
 
-/// What the encoding of an object begins with.
-const MAGIC: &[u8] = b"k8s\0";
-/// The most bytes of the length of a message.
-const LENGTH: usize = 3;
-
-/// Adds fields to a message.
-pub(super) trait Fields {
-    fn number(&mut self, field: u32, number: u64);
-    fn bytes(&mut self, field: u32, bytes: &[u8]);
-    /// Adds a message, of less than two megabytes.
-    fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self));
+/// What a slice says of itself that decides whether it may be written.
+#[derive(Default)]
+pub(super) struct Metadata<'a> {
+    pub(super) name: &'a str,
+    pub(super) uid: &'a str,
+    pub(super) resource_version: &'a str,
 }
 
-fn push_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-impl Fields for Vec<u8> {
-    fn number(&mut self, field: u32, number: u64) {
-        push_varint(self, u64::from(field) << 3);
-        push_varint(self, number);
-    }
-
-    fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        push_varint(self, u64::from(field) << 3 | 2);
-        push_varint(self, bytes.len() as u64);
-        self.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
-        push_varint(self, u64::from(field) << 3 | 2);
-        let start = self.len();
-        self.extend_from_slice(&[0; LENGTH]);
-        fill(self);
-        let length = self.len() - start - LENGTH;
-        let (mut digits, mut count, mut left) = ([0; LENGTH], 1, length);
-        while left >= 0x80 && count < LENGTH {
-            digits[count - 1] = (left & 0x7f) as u8 | 0x80;
-            left >>= 7;
-            count += 1;
+impl<'a> Metadata<'a> {
+    pub(super) fn read(slice: &'a [u8]) -> Result<Self, Malformed> {
+        let mut metadata = Self::default();
+        for field in Fields::of(metadata_of(slice)) {
+            match field? {
+                (1, value) => metadata.name = value.text()?,
+                (5, value) => metadata.uid = value.text()?,
+                (6, value) => metadata.resource_version = value.text()?,
+                _ => {}
+            }
         }
-        digits[count - 1] = left as u8;
-        self.splice(start..start + LENGTH, digits.into_iter().take(count));
+        Ok(metadata)
     }
 }
 
-/// An answer that is one object: its message in an envelope.
-pub(super) fn envelope(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(message.len() + 64);
-    push_envelope(&mut out, api_version, kind, message);
+fn metadata_of(slice: &[u8]) -> &[u8] {
+    let mut fields = Fields::of(slice).flatten();
+    let metadata = fields.find(|(number, _)| *number == 1);
+    metadata.map_or(&[], |(_, value)| value.bytes())
+}
+
+/// An annotation of a slice.
+pub(super) fn annotation<'a>(slice: &'a [u8], name: &str) -> Option<&'a str> {
+    let metadata = Fields::of(metadata_of(slice)).flatten();
+    let entries = metadata.filter(|(number, _)| *number == 12);
+    entries.into_iter().find_map(|(_, entry)| {
+        let (known, value) = pair(entry.bytes())?;
+        (known == name).then_some(value)
+    })
+}
+
+fn pair(entry: &[u8]) -> Option<(&str, &str)> {
+    let (mut name, mut value) = ("", "");
+    for (number, part) in Fields::of(entry).flatten() {
+        match number {
+            1 => name = part.text().ok()?,
+            2 => value = part.text().ok()?,
+            _ => {}
+        }
+    }
+    Some((name, value))
+}
+
+/// A slice as it is stored: what the API server sets is set.
+pub(super) fn stored(slice: &[u8], uid: &str, resource_version: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(slice.len() + 64);
+    out.message(1, |out| {
+        for (number, value) in Fields::of(metadata_of(slice)).flatten() {
+            if !matches!(number, 5..=8) {
+                push(out, number, value);
+            }
+        }
+        out.bytes(5, uid.as_bytes());
+        out.bytes(6, resource_version.to_string().as_bytes());
+        out.number(7, 1);
+        push_time(out, 8);
+    });
+    for (number, value) in Fields::of(slice).flatten().filter(|field| field.0 != 1) {
+        push(&mut out, number, value);
+    }
     out
 }
 
-fn push_envelope(out: &mut Vec<u8>, api_version: &str, kind: &str, message: &[u8]) {
-    out.extend_from_slice(MAGIC);
-    out.message(1, |meta| {
-        meta.bytes(1, api_version.as_bytes());
-        meta.bytes(2, kind.as_bytes());
-    });
-    out.bytes(2, message);
-    out.bytes(3, b"");
-    out.bytes(4, b"");
+fn push(out: &mut Vec<u8>, field: u32, value: Value<'_>) {
+    match value {
+        Value::Number(number) => out.number(field, number),
+        Value::Bytes(bytes) => out.bytes(field, bytes),
+    }
+}
+
+/// A slice as JSON has it.
+pub(super) fn slice(message: &[u8]) -> Result<EndpointSlice, Malformed> {
+    let mut slice = EndpointSlice::default();
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => slice.metadata = object_meta(value.bytes())?,
+            (2, value) => slice.endpoints.push(endpoint(value.bytes())?),
+            (3, value) => {
+                let ports = slice.ports.get_or_insert_default();
+                ports.push(port(value.bytes())?);
+            }
+            (4, value) => slice.address_type = value.text()?.to_owned(),
+            _ => {}
+        }
+    }
+    Ok(slice)
+}
+
+fn text(value: Value<'_>) -> Result<Option<String>, Malformed> {
+    Ok(Some(value.text()?.to_owned()))
+}
+
+fn object_meta(message: &[u8]) -> Result<ObjectMeta, Malformed> {
+    let mut meta = ObjectMeta::default();
+    for field in Fields::of(message) {
+        let (number, value) = field?;
+        match number {
+            1 => meta.name = text(value)?,
+            3 => meta.namespace = text(value)?,
+            5 => meta.uid = text(value)?,
+            6 => meta.resource_version = text(value)?,
+            11 | 12 => {
+                let map = match number {
+                    11 => &mut meta.labels,
+                    _ => &mut meta.annotations,
+                };
+                let (name, value) = pair(value.bytes()).ok_or(Malformed::Text)?;
+                let map = map.get_or_insert_default();
+                map.insert(name.to_owned(), value.to_owned());
+            }
+            _ => {}
+        }
+    }
+    Ok(meta)
+}
+
+fn endpoint(message: &[u8]) -> Result<Endpoint, Malformed> {
+    let mut endpoint = Endpoint::default();
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => endpoint.addresses.push(value.text()?.to_owned()),
+            (2, value) => {
+                let conditions = endpoint.conditions.get_or_insert_default();
+                for (number, value) in Fields::of(value.bytes()).flatten() {
+                    let given = Some(value.is_true());
+                    match number {
+                        1 => conditions.ready = given,
+                        2 => conditions.serving = given,
+                        3 => conditions.terminating = given,
+                        _ => {}
+                    }
+                }
+            }
+            (6, value) => endpoint.node_name = text(value)?,
+            (7, value) => endpoint.zone = text(value)?,
+            _ => {}
+        }
+    }
+    Ok(endpoint)
+}
+
+fn port(message: &[u8]) -> Result<EndpointPort, Malformed> {
+    let mut port = EndpointPort::default();
+    for field in Fields::of(message) {
+        match field? {
+            (1, value) => port.name = text(value)?,
+            (2, value) => port.protocol = text(value)?,
+            (3, value) => {
+                let number = value.number().map(i32::try_from);
+                port.port = number.and_then(Result::ok);
+            }
+            _ => {}
+        }
+    }
+    Ok(port)
 }
 
 /// An event of a watch, with its length before it; `slice` is a message.
 pub(super) fn event(kind: &str, slice: &[u8]) -> Vec<u8> {
-    let object = envelope("discovery.k8s.io/v1", "EndpointSlice", slice);
+    let object = enveloped("discovery.k8s.io/v1", "EndpointSlice", slice);
     let mut out = vec![0; 4];
     out.bytes(1, kind.as_bytes());
     let mut extension = Vec::with_capacity(object.len() + 8);
@@ -93,65 +188,12 @@ pub(super) fn event(kind: &str, slice: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A slice that is known as JSON.
-pub(super) fn push_slice(out: &mut Vec<u8>, slice: &EndpointSlice) {
-    out.message(1, |meta| push_meta(meta, &slice.metadata));
-    for endpoint in &slice.endpoints {
-        out.message(2, |out| push_endpoint(out, endpoint));
-    }
-    for port in slice.ports.iter().flatten() {
-        out.message(3, |out| push_port(out, port));
-    }
-    out.bytes(4, slice.address_type.as_bytes());
-}
-
-fn push_text(out: &mut Vec<u8>, field: u32, text: Option<&String>) {
-    if let Some(text) = text {
-        out.bytes(field, text.as_bytes());
-    }
-}
-
-fn push_meta(out: &mut Vec<u8>, meta: &ObjectMeta) {
-    push_text(out, 1, meta.name.as_ref());
-    push_text(out, 3, meta.namespace.as_ref());
-    push_text(out, 5, meta.uid.as_ref());
-    push_text(out, 6, meta.resource_version.as_ref());
-    push_map(out, 11, meta.labels.as_ref());
-    push_map(out, 12, meta.annotations.as_ref());
-    for owner in meta.owner_references.iter().flatten() {
-        out.message(13, |out| {
-            out.bytes(1, owner.kind.as_bytes());
-            out.bytes(3, owner.name.as_bytes());
-            out.bytes(4, owner.uid.as_bytes());
-            out.bytes(5, owner.api_version.as_bytes());
-        });
-    }
-}
-
-fn push_map(out: &mut Vec<u8>, field: u32, map: Option<&BTreeMap<String, String>>) {
-    for (name, value) in map.into_iter().flatten() {
-        push_entry(out, field, name, value);
-    }
-}
-
 /// An entry of a map of texts.
 pub(super) fn push_entry(out: &mut Vec<u8>, field: u32, name: &str, value: &str) {
     out.message(field, |out| {
         out.bytes(1, name.as_bytes());
         out.bytes(2, value.as_bytes());
     });
-}
-
-fn push_endpoint(out: &mut Vec<u8>, endpoint: &Endpoint) {
-    for address in &endpoint.addresses {
-        out.bytes(1, address.as_bytes());
-    }
-    let conditions = endpoint.conditions.clone().unwrap_or_default();
-    let given = [conditions.ready, conditions.serving, conditions.terminating];
-    push_conditions(out, given);
-    push_text(out, 3, endpoint.hostname.as_ref());
-    push_text(out, 6, endpoint.node_name.as_ref());
-    push_text(out, 7, endpoint.zone.as_ref());
 }
 
 /// Ready, serving and terminating.
@@ -163,15 +205,6 @@ pub(super) fn push_conditions(out: &mut Vec<u8>, given: [Option<bool>; 3]) {
             }
         }
     });
-}
-
-fn push_port(out: &mut Vec<u8>, port: &EndpointPort) {
-    push_text(out, 1, port.name.as_ref());
-    push_text(out, 2, port.protocol.as_ref());
-    if let Some(number) = port.port.and_then(|number| u64::try_from(number).ok()) {
-        out.number(3, number);
-    }
-    push_text(out, 4, port.app_protocol.as_ref());
 }
 
 /// 2026-01-01T00:00:00Z, in seconds of Unix time.
@@ -329,7 +362,7 @@ pub(super) fn push_copy(out: &mut Vec<u8>, copy: &CopyText<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use causeway_engine::model::slice::{ObservedSlice, SliceDecoder};
+    use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, slice_message};
 
     use super::super::text;
     use super::*;
@@ -370,10 +403,21 @@ mod tests {
         for (json, message) in [(source, source_message), (copied, copied_message)] {
             let [of_json, of_message] = read(json, message);
             assert_eq!(of_json, of_message);
-            let mut typed = Vec::new();
-            push_slice(&mut typed, &serde_json::from_slice(json).unwrap());
+            let typed = slice_message(&serde_json::from_slice(json).unwrap());
             let [_, of_typed] = read(json, &typed);
             assert_eq!(of_json, of_typed);
+            let given_back = serde_json::to_vec(&slice(message).unwrap()).unwrap();
+            let [of_given_back, of_stored] = read(&given_back, &stored(message, "u", 79));
+            assert_eq!(of_json, of_given_back);
+            assert_ne!(of_json, of_stored);
+            let stored = Metadata::read(message).unwrap();
+            let again = super::stored(
+                message,
+                stored.uid,
+                stored.resource_version.parse().unwrap(),
+            );
+            let [_, of_again] = read(json, &again);
+            assert_eq!(of_json, of_again);
         }
     }
 }

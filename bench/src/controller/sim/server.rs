@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use causeway::api::labels;
+use causeway_engine::model::protobuf::{self as wire, Message as _, enveloped};
 use futures::stream;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
@@ -26,7 +27,7 @@ use tokio::time::{Instant as TokioInstant, sleep_until};
 use super::documents;
 use super::journal::Journal;
 use super::kind::{Kind, Place};
-use super::protobuf::{self, Fields as _};
+use super::protobuf;
 use super::store::{Entry, Form, Scope, Since, Store, event, push_form};
 use super::text::SliceId;
 use super::writes::{self, Refusal};
@@ -274,7 +275,7 @@ fn protobuf_list(
     for entry in entries {
         list.message(2, |out| store.write(entry, Form::Protobuf, out));
     }
-    protobuf::envelope("discovery.k8s.io/v1", "EndpointSliceList", &list)
+    enveloped("discovery.k8s.io/v1", "EndpointSliceList", &list)
 }
 
 fn watch(store: &Arc<Store>, scope: &Scope, query: &Query) -> Result<Answer, Refusal> {
@@ -368,10 +369,22 @@ async fn write(
     let agent = agent.and_then(|agent| agent.to_str().ok());
     let who = agent.unwrap_or_default().to_owned();
     let method = request.method().clone();
+    let sent = request.headers().get(CONTENT_TYPE).cloned();
+    let is_protobuf = sent.is_some_and(|sent| sent == "application/vnd.kubernetes.protobuf");
     let body = request.into_body().collect().await;
     let body = body.map_err(Refusal::malformed)?.to_bytes();
     let at = Instant::now();
     let (kind, verb, done) = match (&method, &place) {
+        (&Method::POST, Place::Collection(Kind::EndpointSlice, namespace)) if is_protobuf => {
+            let message = wire::object(&body).map_err(Refusal::malformed)?;
+            let made = writes::create_message(store, namespace.as_deref(), message);
+            (Kind::EndpointSlice, "create", made)
+        }
+        (&Method::PUT, Place::Object(Kind::EndpointSlice, key, _)) if is_protobuf => {
+            let message = wire::object(&body).map_err(Refusal::malformed)?;
+            let done = writes::replace_message(store, key, message);
+            (Kind::EndpointSlice, "update", done)
+        }
         (&Method::POST, Place::Collection(kind, namespace)) => {
             let made = writes::create(store, *kind, namespace.as_deref(), &body);
             (*kind, "create", made)
@@ -395,7 +408,7 @@ async fn write(
     let text = done.inspect_err(|_| shared.journal.refused())?;
     shared.journal.wrote(store.number, kind, verb, &who);
     if kind == Kind::EndpointSlice
-        && let Some((id, version)) = source_of(&body)
+        && let Some((id, version)) = source_of(&text)
         && let Ok(consumer) = u16::try_from(store.number - 1)
     {
         shared.journal.copied(id, version, consumer, at);
@@ -409,6 +422,11 @@ async fn write(
 
 /// Which version of which slice a copy says that it was made from.
 fn source_of(copy: &[u8]) -> Option<(SliceId, u64)> {
+    if let Ok(message) = wire::object(copy) {
+        let source = protobuf::annotation(message, labels::SOURCE)?;
+        let (uid, version) = source.split_once('/')?;
+        return Some((SliceId::of_uid(uid)?, version.parse().ok()?));
+    }
     #[derive(Deserialize)]
     struct Copy {
         metadata: Metadata,

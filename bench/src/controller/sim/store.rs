@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use causeway_engine::model::slice::slice_message;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
@@ -25,6 +26,8 @@ pub(crate) enum Body {
     Text(Bytes),
     /// A source slice in that version of its content.
     Source(SliceId, u32),
+    /// A slice as it was written: its message.
+    Message(Bytes),
     /// A copy as the controller wrote it, from that version of the content and of the source object.
     Copy(SliceId, u32, u64),
 }
@@ -187,6 +190,10 @@ impl Store {
             Body::Copy(id, version, source_version) => {
                 self.copy(entry, *id, *version, *source_version).push(out);
             }
+            Body::Message(message) => {
+                let slice = protobuf::slice(message).expect("a stored slice");
+                serde_json::to_writer(out, &slice).expect("memory");
+            }
         }
     }
 
@@ -204,6 +211,7 @@ impl Store {
     pub(crate) fn write(&self, entry: &Entry, form: Form, out: &mut Vec<u8>) {
         match (form, &entry.body) {
             (Form::Json, _) => self.render(entry, out),
+            (Form::Protobuf, Body::Message(message)) => out.extend_from_slice(message),
             (Form::Protobuf, Body::Source(id, version)) => {
                 let content = self.services.content(*id, *version);
                 protobuf::push_source(out, content, entry.version);
@@ -336,32 +344,45 @@ impl Change<'_> {
         self.entry().map(|entry| self.store.text(entry))
     }
 
+    /// The message of a slice as it is.
+    pub(crate) fn message(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.store.write(self.entry()?, Form::Protobuf, &mut out);
+        Some(out)
+    }
+
     /// The version that the change will have.
     pub(crate) fn next_version(&self) -> u64 {
         self.state.version + 1
     }
 
-    /// Stores the object and tells it to those who watch.
-    pub(crate) fn put(mut self, body: Body) -> Vec<u8> {
+    /// Stores the object and tells it to those who watch. Its JSON.
+    pub(crate) fn put(self, body: Body) -> Vec<u8> {
+        let store = self.store;
+        store.text(&self.put_entry(body))
+    }
+
+    /// Stores a slice that was written as protobuf, and tells it to those who watch.
+    pub(crate) fn put_message(self, message: Bytes) {
+        self.put_entry(Body::Message(message));
+    }
+
+    fn put_entry(mut self, body: Body) -> Entry {
         self.state.version += 1;
         let entry = Entry {
             version: self.state.version,
             body,
         };
-        let text = self.store.text(&entry);
         let collection = self.state.collections.entry(self.kind).or_default();
         let key = self.key.as_str();
         let before = collection.objects.insert(key.into(), entry.clone());
         let kind = before.map_or("ADDED", |_| "MODIFIED");
         collection.tell(key, |form| {
             let mut object = Vec::new();
-            match form {
-                Form::Protobuf => self.store.write(&entry, form, &mut object),
-                Form::Json | Form::Partial => push_form(&mut object, &text, form),
-            }
+            self.store.write(&entry, form, &mut object);
             event(kind, &object, form)
         });
-        text
+        entry
     }
 
     /// Removes the object and tells it to those who watch; `text` is its last state, with the version of its removal.
@@ -431,7 +452,7 @@ pub(crate) fn push_form(out: &mut Vec<u8>, text: &[u8], form: Form) {
         Form::Partial => push_partial(out, text),
         Form::Protobuf => {
             let slice = serde_json::from_slice(text).expect("a stored slice");
-            protobuf::push_slice(out, &slice);
+            out.extend(slice_message(&slice));
         }
     }
 }

@@ -3,14 +3,19 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use causeway_engine::model::protobuf::enveloped;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use super::kind::{Kind, key};
+use super::protobuf::{self, Metadata};
 use super::store::{Body, Change, Store};
 use super::text::{CREATED, sort, uid};
+
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
 
 /// Why a request is not carried out: what its `Status` says.
 #[derive(Debug)]
@@ -116,6 +121,54 @@ pub(crate) fn create(
     metadata.insert("generation".to_owned(), 1.into());
     let body = parts.body(version)?;
     Ok(change.put(body))
+}
+
+/// POST of a slice as protobuf: the answer.
+pub(crate) fn create_message(
+    store: &Store,
+    namespace: Option<&str>,
+    slice: &[u8],
+) -> Result<Vec<u8>, Refusal> {
+    let wanted = Metadata::read(slice).map_err(Refusal::malformed)?;
+    let key = key(namespace, wanted.name);
+    let change = store.change(Kind::EndpointSlice, &key);
+    if change.entry().is_some() {
+        let message = format!("EndpointSlice {key:?} already exists");
+        return Err(Refusal::new(StatusCode::CONFLICT, "AlreadyExists", message));
+    }
+    let version = change.next_version();
+    let number = u32::try_from(version).unwrap_or_default();
+    let cluster = u32::try_from(store.number).unwrap_or_default();
+    let made = uid(sort::OTHER, cluster, number);
+    Ok(put_message(change, slice, &made, version))
+}
+
+/// PUT of a slice as protobuf: the answer.
+pub(crate) fn replace_message(store: &Store, key: &str, slice: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let kind = Kind::EndpointSlice;
+    let wanted = Metadata::read(slice).map_err(Refusal::malformed)?;
+    let change = store.change(kind, key);
+    let old = change
+        .message()
+        .ok_or_else(|| Refusal::not_found(kind, key))?;
+    let old = Metadata::read(&old).map_err(Refusal::malformed)?;
+    for (wanted, known) in [
+        (wanted.uid, old.uid),
+        (wanted.resource_version, old.resource_version),
+    ] {
+        if !wanted.is_empty() && wanted != known {
+            return Err(Refusal::conflict(MODIFIED));
+        }
+    }
+    let version = change.next_version();
+    Ok(put_message(change, slice, old.uid, version))
+}
+
+fn put_message(change: Change<'_>, slice: &[u8], uid: &str, version: u64) -> Vec<u8> {
+    let message = protobuf::stored(slice, uid, version);
+    let answer = enveloped("discovery.k8s.io/v1", "EndpointSlice", &message);
+    change.put_message(message.into());
+    answer
 }
 
 /// PUT. Without a resourceVersion whatever is there is replaced.
@@ -225,9 +278,7 @@ fn remove(change: Change<'_>, old: &[u8]) -> Result<Vec<u8>, Refusal> {
 fn check(old: &Parts, uid: Option<&str>, version: Option<&str>) -> Result<(), Refusal> {
     for (field, wanted) in [("uid", uid), ("resourceVersion", version)] {
         if wanted.is_some_and(|wanted| old.text_of(field) != Some(wanted)) {
-            return Err(Refusal::conflict(
-                "the object has been modified; please apply your changes to the latest version and try again",
-            ));
+            return Err(Refusal::conflict(MODIFIED));
         }
     }
     Ok(())

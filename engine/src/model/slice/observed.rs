@@ -123,6 +123,15 @@ impl ObservedSlice {
             role,
         }
     }
+
+    /// Its resourceVersion.
+    pub fn resource_version(&self) -> u64 {
+        match &self.role {
+            SliceRole::Source(_, source) => source.version.resource_version,
+            SliceRole::Copy(_, copy) => copy.resource_version,
+            SliceRole::Other(_, stray) => stray.resource_version,
+        }
+    }
 }
 
 /// What a slice holds, which `manager` keeps.

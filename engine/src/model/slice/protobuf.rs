@@ -1,5 +1,7 @@
 //! EndpointSlices as protobuf: the fields of `k8s.io/api/discovery/v1/generated.proto`, by their numbers.
 
+mod write;
+
 use std::borrow::Cow;
 
 use k8s_openapi::api::discovery::v1::EndpointPort;
@@ -7,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::de::IgnoredAny;
 
+pub use self::write::slice_message;
 use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget};
 use super::wire::{Endpoints, Metadata, Owner, Wire};
 use crate::model::protobuf::{Fields, Malformed, Value};

@@ -60,6 +60,13 @@ impl Default for SliceDecoder {
 }
 
 impl SliceDecoder {
+    /// For a slice of which no other comes.
+    pub fn of_one() -> Self {
+        Self {
+            places: Places::default(),
+        }
+    }
+
     /// Reads an object of JSON.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! What is around objects in the answers of API servers, as JSON and as protobuf: pages of lists, events of watches, refusals.
+//! What is around objects in the answers of API servers, as JSON and as protobuf: pages of lists, events of watches, refusals, and an
+//! object alone.
 //!
 //! An answer shows which of the two it is by its first byte: an object of JSON begins with a brace, protobuf with `k8s`, and an
 //! event of protobuf with the first of four bytes of its length. So it does not matter what those in between say that it is. The
@@ -19,8 +20,12 @@ use serde_json::value::RawValue;
 use crate::failure::{Classify as _, classify};
 
 /// What is asked for where protobuf is read: some API servers between here and there know only JSON.
-pub(super) const PROTOBUF_OR_JSON: HeaderValue =
+pub(crate) const PROTOBUF_OR_JSON: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf, application/json");
+
+/// What is said of an object that is sent.
+pub(crate) const PROTOBUF: HeaderValue =
+    HeaderValue::from_static("application/vnd.kubernetes.protobuf");
 
 /// Bytes of the length before an event of protobuf.
 const LENGTH: usize = 4;
@@ -35,32 +40,32 @@ pub enum Object<'a> {
 }
 
 /// A page of a list.
-pub(super) struct Page<'a> {
+pub(crate) struct Page<'a> {
     /// The version of the state that the list is of.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// For the next page; `None` after the last.
-    pub(super) token: Option<String>,
-    pub(super) objects: Vec<Object<'a>>,
+    pub(crate) token: Option<String>,
+    pub(crate) objects: Vec<Object<'a>>,
 }
 
 /// An event of a watch.
-pub(super) struct WatchEvent<'a> {
-    pub(super) kind: &'a str,
-    pub(super) object: Object<'a>,
+pub(crate) struct WatchEvent<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) object: Object<'a>,
 }
 
 /// What can be known of an object that cannot be read otherwise.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Identity {
-    pub(super) namespace: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) resource_version: Option<String>,
+pub(crate) struct Identity {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) resource_version: Option<String>,
 }
 
 /// How much of an event was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// All of it.
     Whole,
     /// Nothing more comes.
@@ -71,7 +76,7 @@ pub(super) enum Progress {
 
 impl<'a> Object<'a> {
     /// Its bytes.
-    pub(super) fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Self::Json(text) => text.get().len(),
             Self::Protobuf(message) => message.len(),
@@ -79,7 +84,7 @@ impl<'a> Object<'a> {
     }
 
     /// What can be known of it.
-    pub(super) fn identity(self) -> Identity {
+    pub(crate) fn identity(self) -> Identity {
         #[derive(Deserialize)]
         struct Bearer {
             metadata: Identity,
@@ -93,7 +98,7 @@ impl<'a> Object<'a> {
     }
 
     /// Why it stands in place of an object.
-    pub(super) fn failure(self) -> Failure {
+    pub(crate) fn failure(self) -> Failure {
         match self {
             Self::Json(text) => match serde_json::from_str::<Status>(text.get()) {
                 Ok(status) => Failure::from_status(&status),
@@ -111,7 +116,7 @@ impl<'a> Object<'a> {
 ///
 /// # Errors
 /// Where it is none.
-pub(super) fn page(body: &[u8]) -> Result<Page<'_>, Failure> {
+pub(crate) fn page(body: &[u8]) -> Result<Page<'_>, Failure> {
     if is_json(body) {
         return json_page(body).classified();
     }
@@ -119,11 +124,23 @@ pub(super) fn page(body: &[u8]) -> Result<Page<'_>, Failure> {
     message.and_then(protobuf_page).map_err(unreadable)
 }
 
+/// Reads an answer that is one object.
+///
+/// # Errors
+/// Where it is none.
+pub(crate) fn object(body: &[u8]) -> Result<Object<'_>, Failure> {
+    if is_json(body) {
+        return serde_json::from_slice(body).map(Object::Json).classified();
+    }
+    let message = protobuf::object(body);
+    message.map(Object::Protobuf).map_err(unreadable)
+}
+
 /// Reads an event that was read whole; `None` where the connection was cut within it.
 ///
 /// # Errors
 /// Where it is none.
-pub(super) fn event(bytes: &[u8]) -> Result<Option<WatchEvent<'_>>, Failure> {
+pub(crate) fn event(bytes: &[u8]) -> Result<Option<WatchEvent<'_>>, Failure> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(rename = "type")]
@@ -146,7 +163,7 @@ pub(super) fn event(bytes: &[u8]) -> Result<Option<WatchEvent<'_>>, Failure> {
 }
 
 /// What an API server means that answers so.
-pub(super) fn refusal(code: StatusCode, body: &[u8]) -> Failure {
+pub(crate) fn refusal(code: StatusCode, body: &[u8]) -> Failure {
     let status = match protobuf::object(body) {
         Ok(message) => status(message).ok(),
         Err(_) => serde_json::from_slice::<Status>(body).ok(),
@@ -160,7 +177,7 @@ pub(super) fn refusal(code: StatusCode, body: &[u8]) -> Failure {
 }
 
 /// Reads until an event is whole, of `most` bytes at most. What came before this is dropped is in `event`.
-pub(super) async fn read_event(
+pub(crate) async fn read_event(
     mut from: Pin<&mut impl AsyncBufRead>,
     event: &mut Vec<u8>,
     most: usize,
