@@ -220,8 +220,14 @@ impl Default for Metrics {
 impl Metrics {
     /// Has the registry show these metrics.
     pub fn register(&self, registry: &mut Registry) {
-        let waiting = self.queue_waiting.clone();
         let registry = registry.sub_registry_with_prefix("causeway_controller");
+        self.register_writes(registry);
+        self.register_queue(registry);
+        self.register_members(registry);
+        self.register_process(registry);
+    }
+
+    fn register_writes(&self, registry: &mut Registry) {
         registry.register(
             "propagation_seconds",
             "Time from a source's event to the last consumer's acknowledged write",
@@ -238,16 +244,6 @@ impl Metrics {
             self.write_duration.clone(),
         );
         registry.register(
-            "queue_keys",
-            "Services that wait to be planned",
-            self.queue_keys.clone(),
-        );
-        registry.register(
-            "queue_oldest_seconds",
-            "How long the first of the waiting services has been waiting, or the loop has been at work on one",
-            ComputedGauge::new(move || Some(waiting.seconds())),
-        );
-        registry.register(
             "retries",
             "Writes that failed and are tried again",
             self.retries.clone(),
@@ -257,6 +253,23 @@ impl Metrics {
             "Times that an object was left as it is for a while because somebody changed it back as often as it was written",
             self.conflicts.clone(),
         );
+    }
+
+    fn register_queue(&self, registry: &mut Registry) {
+        let waiting = self.queue_waiting.clone();
+        registry.register(
+            "queue_keys",
+            "Services that wait to be planned",
+            self.queue_keys.clone(),
+        );
+        registry.register(
+            "queue_oldest_seconds",
+            "How long the first of the waiting services has been waiting, or the loop has been at work on one",
+            ComputedGauge::new(move || Some(waiting.seconds())),
+        );
+    }
+
+    fn register_members(&self, registry: &mut Registry) {
         registry.register(
             "member_state",
             "1 for the state that the member is in",
@@ -282,6 +295,9 @@ impl Metrics {
             "MultiClusterServices that are not Ready, by the reason of that; the leader counts them",
             self.services_not_ready.clone(),
         );
+    }
+
+    fn register_process(&self, registry: &mut Registry) {
         registry.register("leader", "Whether this process writes", self.leader.clone());
         registry.register(
             "lease_transitions",

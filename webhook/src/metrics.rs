@@ -175,52 +175,60 @@ impl Metrics {
             "How long admission requests took, from their head to their answer",
             durations,
         );
+        metrics.register_connections(registry);
+        metrics.register_certificates(registry);
+        metrics
+    }
+
+    fn register_connections(&self, registry: &mut Registry) {
         registry.register(
             "causeway_webhook_requests_in_flight",
             "Admission requests that are being answered",
-            metrics.in_flight.clone(),
+            self.in_flight.clone(),
         );
         registry.register(
             "causeway_webhook_requests_rejected",
             "Requests rejected before they were validated",
-            metrics.requests_rejected.clone(),
+            self.requests_rejected.clone(),
         );
         registry.register(
             "causeway_webhook_connections",
             "Open connections",
-            metrics.connections.clone(),
+            self.connections.clone(),
         );
         registry.register(
             "causeway_webhook_connections_rejected",
             "Connections rejected or closed by the webhook, other than idle ones",
-            metrics.connections_rejected.clone(),
+            self.connections_rejected.clone(),
         );
+    }
+
+    fn register_certificates(&self, registry: &mut Registry) {
         registry.register(
             "causeway_certificate_expiry_timestamp_seconds",
             "When the serving certificate expires, in Unix time",
-            metrics.certificate_expiry.clone(),
+            self.certificate_expiry.clone(),
         );
         registry.register(
             "causeway_certificate_not_before_timestamp_seconds",
             "Since when the serving certificate is valid, in Unix time",
-            metrics.certificate_not_before.clone(),
+            self.certificate_not_before.clone(),
         );
         registry.register(
             "causeway_certificate_rotations",
             "How often a new serving certificate was loaded",
-            metrics.certificate_rotations.clone(),
+            self.certificate_rotations.clone(),
         );
         registry.register(
             "causeway_certificate_rotation_failures",
             "Attempts to renew or load the serving certificate that failed",
-            metrics.certificate_rotation_failures.clone(),
+            self.certificate_rotation_failures.clone(),
         );
         registry.register(
             "causeway_certificate_repairs",
             "Self-managed certificates found wrong and fixed, by what was wrong",
-            metrics.certificate_repairs.clone(),
+            self.certificate_repairs.clone(),
         );
-        metrics
     }
 
     /// Registers the gauge of whether the process is ready.

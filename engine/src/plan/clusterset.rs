@@ -43,23 +43,35 @@ pub(super) fn plan(
         return Clusterset::default();
     }
     let exports = exports::gather(index, key, settings, now);
-    let plan = Clusterset {
-        exports: exports.validities(),
-        again_at: exports.again_at,
-        ..Clusterset::default()
-    };
-    if let Err(protected) = settings.protection.check(&key.namespace, &key.name) {
-        return Clusterset {
+    let planned = match settings.protection.check(&key.namespace, &key.name) {
+        Ok(()) => plan_imports(index, settings, key, now, &exports, outcomes),
+        Err(protected) => Clusterset {
             imports: Imports::Untouched,
             problem: Some(protected),
-            ..plan
-        };
+            ..Clusterset::default()
+        },
+    };
+    Clusterset {
+        exports: exports.validities(),
+        again_at: exports.again_at.into_iter().chain(planned.again_at).min(),
+        ..planned
     }
+}
+
+/// Plans what the members are to import of what is exported.
+fn plan_imports(
+    index: &Index,
+    settings: &Settings,
+    key: &ServiceKey,
+    now: TimePoint,
+    exports: &Exports<'_>,
+    outcomes: &mut Outcomes,
+) -> Clusterset {
     let constituents = exports.constituents();
     let merged = merge::merge(&constituents);
     let clusters = merged.iter().flat_map(|merged| &merged.clusters);
     let mut exporters: BTreeSet<ClusterName> = clusters.map(|name| (*name).clone()).collect();
-    let unknown = exports::recorded_and_unknown(index, key, &exports);
+    let unknown = exports::recorded_and_unknown(index, key, exports);
     let unsure = unknown.is_some();
     let importer = index.hub.importer(key, now);
     let agreed = merged.as_ref().map(|merged| &merged.shape);
@@ -71,29 +83,23 @@ pub(super) fn plan(
     };
     let answer = match importer {
         By::Karmada => Some(Unreachable::Keep),
-        By::Causeway | By::Unknown(_) => asked.of(
-            |import| import::recorded_failover(import).unreachable,
-            |shape| shape.failover.unreachable,
-        ),
+        By::Causeway | By::Unknown(_) => asked.unreachable(),
     };
-    let consumers = asked.of(
-        |import| Some(import::recorded_consumers(import)).filter(|all| *all != Consumers::All),
-        |shape| Some(shape.consumers.clone()),
-    );
     let names = constituents.iter().map(|export| export.cluster);
     let headless = agreed.is_some_and(|shape| shape.headless);
     let reach = Reach::of(index, settings, (answer, headless), names, now);
     let source = Source {
         agreed,
         unknown: unknown.as_deref(),
-        providers: providers(index, &exports, &constituents, answer, &reach),
+        providers: providers(index, exports, &constituents, answer, &reach),
         reach,
-        consumers: consumers.unwrap_or_default(),
+        consumers: asked.consumers().unwrap_or_default(),
         importer,
     };
     let (imports, not_importing) = desired_imports(index, key, &source, now, outcomes);
     let karmadas = karmada::said(index, key, source.importer, &imports);
-    let karmada_again_at = karmada::again_at(source.importer, &imports, now);
+    let again_at = karmada::again_at(source.importer, &imports, now);
+    let again_at = again_at.into_iter().chain(source.reach.again_at).min();
     exporters.extend(unknown.iter().flatten().cloned());
     let conflicts = merged.as_ref().map(|merged| merged.conflicts.clone());
     Clusterset {
@@ -108,12 +114,9 @@ pub(super) fn plan(
         conflicts: conflicts.unwrap_or_default(),
         unsure,
         karmadas,
-        again_at: [plan.again_at, karmada_again_at, source.reach.again_at]
-            .into_iter()
-            .flatten()
-            .min(),
+        again_at,
         reach: source.reach,
-        ..plan
+        ..Clusterset::default()
     }
 }
 
@@ -136,6 +139,22 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// What is to become of the endpoints of an exporter that is out of reach.
+    fn unreachable(&self) -> Option<Unreachable> {
+        self.of(
+            |import| import::recorded_failover(import).unreachable,
+            |shape| shape.failover.unreachable,
+        )
+    }
+
+    /// Who is to import the service.
+    fn consumers(&self) -> Option<Consumers> {
+        self.of(
+            |import| Some(import::recorded_consumers(import)).filter(|all| *all != Consumers::All),
+            |shape| Some(shape.consumers.clone()),
+        )
+    }
+
     /// While it is not known what all exports say, what imports record of it counts, and what is known where nothing is recorded.
     fn of<T>(
         &self,

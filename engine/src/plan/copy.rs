@@ -234,6 +234,15 @@ impl DesiredCopies {
         }
     }
 
+    /// A provider has more slices than are copied: those that are there stay.
+    fn hold_too_many(&mut self, provider: &ClusterName, count: usize) {
+        self.held.clusters.insert(provider.clone());
+        self.beyond_limit.insert(provider.clone());
+        self.note_refused(provider, 0, count, || {
+            Some(PassedOver::TooManySlices.to_string())
+        });
+    }
+
     /// Adds the copies of a provider's slices.
     fn add_provider(
         &mut self,
@@ -254,12 +263,7 @@ impl DesiredCopies {
         let fingerprint = recipe.fingerprint();
         let count = member.sources(origin.key).count();
         if count > MOST_SLICES {
-            self.held.clusters.insert(provider.name.clone());
-            self.beyond_limit.insert(provider.name.clone());
-            self.note_refused(provider.name, 0, count, || {
-                Some(PassedOver::TooManySlices.to_string())
-            });
-            return;
+            return self.hold_too_many(provider.name, count);
         }
         for (name, source) in candidates(member, origin.key) {
             let source = match source {

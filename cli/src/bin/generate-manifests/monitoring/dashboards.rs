@@ -227,65 +227,69 @@ fn member() -> Dashboard {
             "cluster",
             "label_values(causeway_controller_member_state, cluster)",
         )),
-        rows: vec![
-            Row {
-                title: "Now",
-                kind: Kind::Stat,
-                panels: vec![
-                    panel(
-                        "State",
-                        "short",
-                        "1 for the state that the member is in",
-                        [(
-                            "max by (state) (causeway_controller_member_state{cluster=\"$cluster\"})",
-                            "{{state}}",
-                        )],
-                    ),
-                    panel(
-                        "Last event",
-                        "s",
-                        "How long ago the member's last event was received",
-                        [(
-                            "time() - max(causeway_controller_member_last_event_timestamp_seconds{cluster=\"$cluster\"})",
-                            "ago",
-                        )],
-                    ),
-                    panel(
-                        "Suspended deletions",
-                        "short",
-                        "Objects that its lists lack and the deletion guard keeps",
-                        [(
-                            "max(causeway_controller_deletions_suspended{cluster=\"$cluster\"}) or vector(0)",
-                            "suspended",
-                        )],
-                    ),
-                ],
-            },
-            writes_of_member(),
-            Row {
-                title: "Services",
-                kind: Kind::TimeSeries,
-                panels: vec![
-                    panel(
-                        "Tiers",
-                        "short",
-                        "Services by the farthest tier that the member uses",
-                        [(
-                            "sum by (tier) (causeway_controller_consumer_tier{cluster=\"$cluster\"}) or vector(0)",
-                            "{{tier}}",
-                        )],
-                    ),
-                    panel(
-                        "States",
-                        "short",
-                        "1 for the state that the member is in, over time",
-                        [(
-                            "max by (state) (causeway_controller_member_state{cluster=\"$cluster\"})",
-                            "{{state}}",
-                        )],
-                    ),
-                ],
-            },
+        rows: vec![member_now(), writes_of_member(), services_of_member()],
+    }
+}
+
+fn member_now() -> Row {
+    Row {
+        title: "Now",
+        kind: Kind::Stat,
+        panels: vec![
+            panel(
+                "State",
+                "short",
+                "1 for the state that the member is in",
+                [(
+                    "max by (state) (causeway_controller_member_state{cluster=\"$cluster\"})",
+                    "{{state}}",
+                )],
+            ),
+            panel(
+                "Last event",
+                "s",
+                "How long ago the member's last event was received",
+                [(
+                    "time() - max(causeway_controller_member_last_event_timestamp_seconds{cluster=\"$cluster\"})",
+                    "ago",
+                )],
+            ),
+            panel(
+                "Suspended deletions",
+                "short",
+                "Objects that its lists lack and the deletion guard keeps",
+                [(
+                    "max(causeway_controller_deletions_suspended{cluster=\"$cluster\"}) or vector(0)",
+                    "suspended",
+                )],
+            ),
+        ],
+    }
+}
+
+fn services_of_member() -> Row {
+    Row {
+        title: "Services",
+        kind: Kind::TimeSeries,
+        panels: vec![
+            panel(
+                "Tiers",
+                "short",
+                "Services by the farthest tier that the member uses",
+                [(
+                    "sum by (tier) (causeway_controller_consumer_tier{cluster=\"$cluster\"}) or vector(0)",
+                    "{{tier}}",
+                )],
+            ),
+            panel(
+                "States",
+                "short",
+                "1 for the state that the member is in, over time",
+                [(
+                    "max by (state) (causeway_controller_member_state{cluster=\"$cluster\"})",
+                    "{{state}}",
+                )],
+            ),
         ],
     }
 }
