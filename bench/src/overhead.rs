@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// A few seconds, to see that it works; the numbers mean little
     #[arg(long)]
     quick: bool,
+    /// Rounds of each kind; 21 if not given, and more make the intervals narrower
+    #[arg(long, value_name = "NUMBER", conflicts_with = "quick")]
+    rounds: Option<usize>,
     /// Where overhead.json goes; target/bench of the repository if not given
     #[arg(long)]
     output: Option<PathBuf>,
@@ -80,7 +83,13 @@ const QUICK: Extent = Extent {
 
 /// Measures, prints the table and writes the JSON.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let extent = if args.quick { QUICK } else { FULL };
+    let extent = match args.quick {
+        true => QUICK,
+        false => Extent {
+            turns: args.rounds.unwrap_or(FULL.turns),
+            ..FULL
+        },
+    };
     let mut rows = webhook::overhead::measure(&extent)?;
     rows.extend(controller::overhead::measure(&extent)?);
     println!("{}", report::table(&rows));
