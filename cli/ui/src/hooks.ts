@@ -17,6 +17,8 @@ export function usePlace(): Place {
   const [hash, set] = useState(location.hash);
   useEffect(() => {
     const changed = (): void => set(location.hash);
+    // It may have changed before this was listening.
+    changed();
     window.addEventListener("hashchange", changed);
     return () => window.removeEventListener("hashchange", changed);
   }, []);

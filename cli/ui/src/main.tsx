@@ -1,6 +1,6 @@
 /** The page of `kubectl mcs ui`. */
 import { render } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Banners } from "./banner";
 import { ClusterView } from "./cluster";
 import { usePlace, useStore } from "./hooks";
@@ -76,7 +76,7 @@ function Page() {
   const name = title(here.route);
   const main = useRef<HTMLElement>(null);
   const last = useRef(name);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${name} - causeway`;
     // A new view begins at its top, for the eye and for the keyboard alike.
     if (last.current !== name) {

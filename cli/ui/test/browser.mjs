@@ -100,6 +100,11 @@ export class Watched {
     );
   }
 
+  /** Waits until a check holds in the page. */
+  async becomes(check, argument) {
+    await this.page.waitForFunction(check, argument);
+  }
+
   async says(text) {
     await this.page.waitForFunction((wanted) => document.body.innerText.includes(wanted), text);
   }

@@ -124,12 +124,10 @@ export async function commands_are_copied_without_the_words_around_them(browser,
     await watched.says("ForeignService");
     const copies = watched.page.getByRole("button", { name: /^Copy command/ });
     assert.equal(await copies.count(), 2);
-    const copied = [];
-    for (const at of [0, 1]) {
+    for (const [at, command] of ["kubectl -n shop edit service cart", "kubectl -n shop delete service cart"].entries()) {
       await copies.nth(at).click();
-      copied.push(await watched.page.evaluate(() => navigator.clipboard.readText()));
+      await watched.becomes(async (wanted) => (await navigator.clipboard.readText()) === wanted, command);
     }
-    assert.deepEqual(copied, ["kubectl -n shop edit service cart", "kubectl -n shop delete service cart"]);
     await watched.says("Copied");
   });
 }
@@ -169,9 +167,9 @@ export async function the_keyboard_alone_reaches_everything(browser, fixture) {
     const before = await page.evaluate(() => document.querySelector(".plane").style.transform);
     await page.keyboard.press("ArrowLeft");
     await page.keyboard.press("+");
-    assert.notEqual(await page.evaluate(() => document.querySelector(".plane").style.transform), before);
+    await watched.becomes((was) => document.querySelector(".plane").style.transform !== was, before);
     await page.keyboard.press("0");
-    assert.equal(await page.evaluate(() => document.querySelector(".plane").style.transform), before);
+    await watched.becomes((was) => document.querySelector(".plane").style.transform === was, before);
     await page.keyboard.press("Escape");
     await watched.says("Overview");
     await page.getByRole("button", { name: /^Cluster member1/ }).focus();
@@ -179,7 +177,7 @@ export async function the_keyboard_alone_reaches_everything(browser, fixture) {
     await page.getByRole("region", { name: "Details" }).getByRole("link", { name: "member1" }).focus();
     await page.keyboard.press("Enter");
     await watched.says("Conditions");
-    assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
+    await watched.becomes(() => document.activeElement?.id === "main");
   });
 }
 
@@ -194,13 +192,12 @@ export async function places_can_be_shared_and_filters_are_part_of_them(browser,
     await page.getByRole("link", { name: "Map" }).click();
     await watched.says("1 service found");
     await page.getByLabel("Namespace").selectOption("data");
-    const url = page.url();
-    assert.match(url, /#\/\?q=Kafka&ns=data$/);
-    const other = await Watched.open(browser, url);
+    await page.waitForURL(/#\/\?q=Kafka&ns=data$/);
+    const other = await Watched.open(browser, page.url());
     await other.says("1 service found");
     await other.close();
     await page.getByRole("button", { name: "Clear" }).first().click();
-    assert.match(page.url(), /#\/$/);
+    await page.waitForURL(/#\/$/);
   });
 }
 
@@ -209,15 +206,16 @@ export async function dark_and_light_can_be_chosen_and_motion_left_out(browser, 
   await fixture.start();
   await shown(browser, fixture, { colorScheme: "light", reducedMotion: "reduce" }, async (watched) => {
     const { page } = watched;
-    const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
-    const light = await ground();
+    const light = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const isLight = (wanted) => getComputedStyle(document.documentElement).backgroundColor === wanted;
+    const isDark = (other) => getComputedStyle(document.documentElement).backgroundColor !== other;
     await page.getByLabel("Colours").selectOption("dark");
-    assert.notEqual(await ground(), light);
+    await watched.becomes(isDark, light);
     await page.reload();
     await watched.says("Overview");
-    assert.notEqual(await ground(), light);
+    assert.ok(await page.evaluate(isDark, light), "dark is remembered");
     await page.getByLabel("Colours").selectOption("light");
-    assert.equal(await ground(), light);
+    await watched.becomes(isLight, light);
     await watched.go("#/table");
     await watched.says("data/kafka");
     fixture.change({ services: fixture.state.services.map((one) => ({ ...one, ports: ["https 443"], reason: "Changed" })) });
