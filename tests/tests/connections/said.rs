@@ -30,7 +30,6 @@ pub(crate) struct Said {
     pub(crate) listed: BTreeMap<&'static str, Vec<String>>,
     pub(crate) failed: BTreeMap<&'static str, Vec<FailureKind>>,
     connected: BTreeMap<&'static str, usize>,
-    lists: BTreeMap<&'static str, usize>,
 }
 
 impl Said {
@@ -74,7 +73,6 @@ impl Said {
             Signal::Listed(objects) => {
                 let names = objects.iter().map(name).collect();
                 self.listed.insert(kind, names);
-                *self.lists.entry(kind).or_default() += 1;
             }
             Signal::Applied(object) => self.listed.entry(kind).or_default().push(name(&object)),
             Signal::Deleted(object) => {
@@ -99,12 +97,6 @@ impl Said {
     pub(crate) fn natives_failed(&self) -> Vec<&'static str> {
         let failed = |kind: &&str| self.failed.contains_key(kind);
         NATIVE.into_iter().filter(failed).collect()
-    }
-
-    /// How many lists there were of what every cluster has, together.
-    pub(crate) fn natives_lists(&self) -> usize {
-        let lists = NATIVE.iter().filter_map(|kind| self.lists.get(kind));
-        lists.sum()
     }
 
     /// What is served, as it was reported last.

@@ -1,7 +1,7 @@
 //! Somebody changes what causeway wrote back, again and again.
 
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use causeway_tests::{Cluster, SOON, Space, eventually};
 use k8s_openapi::api::core::v1::Service;
@@ -15,14 +15,15 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Two pauses, each longer than the one before, and the minute for which what is written has to stay.
 const OVER: Duration = Duration::from_secs(150);
 
-/// Has the selector of foo be another whenever it is not, until `stop`, and counts how often that is.
-async fn flip(space: &Space<'_>, member: &Cluster, flips: &Cell<usize>, stop: &Cell<bool>) {
+/// Has the selector of foo be another whenever it is not, until `stop`; how often that was.
+async fn flip(space: &Space<'_>, member: &Cluster, stop: &Cell<bool>) -> usize {
     let services = space.api::<Service>(member);
     let params = PatchParams {
         field_manager: Some("flipper".to_owned()),
         ..PatchParams::default()
     };
     let theirs = json!({"spec": {"selector": {"mcs.causeway.dev/no-local-backends": null, "app": "theirs"}}});
+    let mut flips = 0;
     while !stop.get() {
         let service = services.get("foo").await.expect("the Service");
         let selector = service.spec.and_then(|spec| spec.selector);
@@ -32,10 +33,21 @@ async fn flip(space: &Space<'_>, member: &Cluster, flips: &Cell<usize>, stop: &C
                 .patch("foo", &params, &patch)
                 .await
                 .expect("it is flipped");
-            flips.set(flips.get() + 1);
+            flips += 1;
         }
         tokio::task::yield_now().await;
     }
+    flips
+}
+
+/// How many pauses may have ended by then: each is twice as long as the one before, and after each it is written once more.
+fn pauses_within(elapsed: Duration) -> usize {
+    let pauses = std::iter::successors(Some(PAUSE), |pause| Some(*pause * 2));
+    let ends = pauses.scan(Duration::ZERO, |end, pause| {
+        *end += pause;
+        Some(*end)
+    });
+    ends.take_while(|end| *end <= elapsed).count()
 }
 
 async fn selector(space: &Space<'_>, member: &Cluster) -> Value {
@@ -54,14 +66,10 @@ async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_unti
     let env = Environment::start(2, &[&pause]).await;
     let (space, addresses) = env.foo("fight").await;
     let consumer = env.member("member2");
-    let (flips, stop) = (Cell::new(0), Cell::new(false));
+    let stop = Cell::new(false);
+    let begun = Instant::now();
     let reported = async {
         let message = says(&space, "Ready", "False|WriteConflict|", SOON).await;
-        let before = flips.get();
-        assert!(
-            (5..=8).contains(&before),
-            "{before} flips before it was noticed and reported"
-        );
         assert!(
             message.contains("member2 has a write conflict: Service foo"),
             "{message}"
@@ -77,7 +85,12 @@ async fn a_service_that_somebody_changes_back_again_and_again_is_left_alone_unti
         assert_eq!(space.ready_addresses(consumer, "foo").await, addresses);
         stop.set(true);
     };
-    tokio::join!(flip(&space, consumer, &flips, &stop), reported);
+    let (flips, ()) = tokio::join!(flip(&space, consumer, &stop), reported);
+    let most = 8 + pauses_within(begun.elapsed());
+    assert!(
+        (6..=most).contains(&flips),
+        "{flips} flips before it was noticed and reported"
+    );
 
     let path = "-o=jsonpath={range .items[?(@.reason==\"WriteConflict\")]}{.type} {.note}{.message}{\"\\n\"}{end}";
     let events = ["get", "events", path, "-n", space.name()];
