@@ -39,12 +39,14 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Failure {
     Failure::new(kind, message)
 }
 
-fn unreadable(error: &serde_json::Error) -> Failure {
+/// An answer that is not what was asked for.
+pub(crate) fn unreadable(error: &(dyn StdError + 'static)) -> Failure {
     Failure::new(
         FailureKind::Other,
         format!("the answer cannot be read: {error}"),
     )
 }
+
 /// An error and its causes, also those that an `io::Error` wraps without naming them as its source.
 fn chain<'a>(
     error: &'a (dyn StdError + 'static),

@@ -2,7 +2,7 @@
 
 use causeway_engine::model::protobuf::enveloped;
 use causeway_engine::model::slice::{ObservedSlice, SliceDecoder, slice_message};
-use causeway_engine::model::{Ack, Failure, FailureKind, SliceId};
+use causeway_engine::model::{Ack, Failure, SliceId};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request as HttpRequest, StatusCode};
 use http_body_util::BodyExt as _;
@@ -13,7 +13,7 @@ use kube::{Client, Resource as _};
 
 use super::post;
 use crate::encoding::{self, PROTOBUF, PROTOBUF_OR_JSON};
-use crate::failure::Classify as _;
+use crate::failure::{Classify as _, unreadable};
 use crate::watch::Decoder as _;
 
 pub(super) async fn create(
@@ -61,12 +61,7 @@ async fn write(
         return Err(encoding::refusal(code, &body));
     }
     let stored = SliceDecoder::of_one().decode(encoding::object(&body)?);
-    let stored = stored.map_err(|error| {
-        Failure::new(
-            FailureKind::Other,
-            format!("the answer cannot be read: {error}"),
-        )
-    })?;
+    let stored = stored.map_err(|error| unreadable(&error))?;
     Ok(Ack::Slice(ObservedSlice::from(stored).into()))
 }
 
