@@ -14,6 +14,7 @@ mod misplaced;
 mod others;
 pub mod quota;
 mod recorded_sources;
+pub mod selector;
 pub mod service;
 pub mod tiers;
 pub mod unready;

@@ -5,6 +5,7 @@ mod failure;
 mod hub_objects;
 mod item;
 mod member_state;
+pub(crate) mod memory;
 pub mod object;
 mod priority;
 pub mod propagation;

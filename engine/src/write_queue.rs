@@ -58,6 +58,8 @@ struct LaneState {
     of_providers: BTreeMap<Box<str>, BTreeSet<u64>>,
     /// Whose turn it was, while something waits.
     last_provider: Option<Box<str>>,
+    /// When a write of each provider was last taken, of late.
+    taken: HashMap<Box<str>, Instant>,
     /// The places of what waits for an item.
     of_items: HashMap<Item, BTreeSet<u64>>,
     next_place: u64,
@@ -107,6 +109,11 @@ impl Finished {
 
 /// A copy is written at most this often: a storm is folded, the first change goes at once.
 const FOLD: Duration = Duration::from_millis(100);
+/// The part of the burst that is kept for frugal providers, so that a change of theirs does not wait for what a flood of another is
+/// given next.
+const RESERVE: f64 = 0.1;
+/// A provider is frugal when nothing of it was taken for as long as so many writes take at the lane's rate.
+const FRUGAL: f64 = 10.0;
 /// Writing the same again at once would go on for ever.
 const IGNORED: &str = "the API server took the write and left the object as it was";
 impl WriteQueue {
@@ -161,14 +168,15 @@ impl WriteQueue {
         open: impl Fn(&Lane) -> Option<Generation>,
     ) -> Vec<Dispatch> {
         let mut all = Vec::new();
+        let limits = self.limits;
         for (lane, state) in &mut self.lanes {
             let generation = open(lane);
             state.open = generation.is_some();
             let Some(generation) = generation else {
                 continue;
             };
-            state.forget_old_starts(now);
-            for (item, write) in state.take(now, self.limits) {
+            state.forget_old_starts(now, limits);
+            for (item, write) in state.take(now, limits) {
                 *self.busy.entry(item.clone()).or_default() += 1;
                 all.push(Dispatch {
                     lane: lane.clone(),
@@ -183,15 +191,9 @@ impl WriteQueue {
 
     /// When a lane that waits for its rate may go on; one that was closed the last time waits for something else.
     pub fn next_at(&self, now: Instant) -> Option<Instant> {
-        let waiting = self.lanes.values().filter(|state| {
-            state.open
-                && !state.waiting.is_empty()
-                && state.under_way.len() < self.limits.width
-                && state.tokens < 1.0
-        });
-        waiting
-            .map(|state| now + Duration::from_secs_f64((1.0 - state.tokens) / self.limits.qps))
-            .min()
+        let limits = self.limits;
+        let open = self.lanes.values().filter(|state| state.open);
+        open.filter_map(|state| state.next_at(now, limits)).min()
     }
 
     /// Notes how a write ended. A write that changed nothing has failed: it was only sent because something was to be changed.
@@ -331,6 +333,13 @@ impl WriteQueue {
     }
 }
 
+impl WriteLimits {
+    /// How long nothing of a frugal provider is taken.
+    fn frugal(self) -> Duration {
+        Duration::try_from_secs_f64(FRUGAL / self.qps).unwrap_or(Duration::MAX)
+    }
+}
+
 impl LaneState {
     fn new(burst: f64) -> Self {
         Self {
@@ -338,6 +347,7 @@ impl LaneState {
             places: HashMap::new(),
             of_providers: BTreeMap::new(),
             last_provider: None,
+            taken: HashMap::new(),
             of_items: HashMap::new(),
             next_place: 0,
             under_way: HashMap::new(),
@@ -406,18 +416,55 @@ impl LaneState {
         Some(waiting)
     }
 
-    /// The next write of the provider whose turn it is, what is no copy first; the order within an item stays.
-    fn next(&mut self) -> Option<Waiting> {
-        let last = self.last_provider.take();
+    /// The next write of the provider whose turn it is, what is no copy first; the order within an item stays. While only the reserve
+    /// is left, it is the turn of frugal providers.
+    fn next(&mut self, now: Instant, limits: WriteLimits) -> Option<Waiting> {
+        let last = self.last_provider.as_ref();
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut later = self.of_providers.range((after, Bound::Unbounded));
-        let next = later.next().or_else(|| self.of_providers.first_key_value());
-        let (provider, places) = next?;
+        let later = self
+            .of_providers
+            .range::<Box<str>, _>((after, Bound::Unbounded));
+        let mut in_turn = later.chain(&self.of_providers);
+        let has_tokens = |provider: &str| self.tokens >= self.needed(provider, now, limits);
+        let (provider, places) = in_turn.find(|(name, _)| has_tokens(name))?;
         let place = *places.first()?;
-        self.last_provider = Some(provider.clone());
         let item = &self.waiting.get(&place)?.item;
         let first = *self.of_items.get(item)?.first()?;
+        self.last_provider = Some(provider.clone());
+        self.taken.insert(provider.clone(), now);
         self.remove(first)
+    }
+
+    /// How many tokens there must be for the provider's turn.
+    fn needed(&self, provider: &str, now: Instant, limits: WriteLimits) -> f64 {
+        match self.frugal_at(provider, limits).is_none_or(|at| at <= now) {
+            true => 1.0,
+            false => 1.0 + (RESERVE * limits.burst).floor(),
+        }
+    }
+
+    /// When the provider is frugal again, if a write of it was taken of late.
+    fn frugal_at(&self, provider: &str, limits: WriteLimits) -> Option<Instant> {
+        let taken = self.taken.get(provider)?;
+        Some(*taken + limits.frugal())
+    }
+
+    /// When what waits for nothing but the rate may go on.
+    fn next_at(&self, now: Instant, limits: WriteLimits) -> Option<Instant> {
+        if self.under_way.len() >= limits.width {
+            return None;
+        }
+        let refilled = |tokens: f64| {
+            let missing = (tokens - self.tokens).max(0.0);
+            now + Duration::from_secs_f64(missing / limits.qps)
+        };
+        let of_provider = |provider: &str| {
+            let frugal = self.frugal_at(provider, limits).unwrap_or(now);
+            let by_rate = refilled(self.needed(provider, now, limits));
+            by_rate.min(refilled(1.0).max(frugal))
+        };
+        let providers = self.of_providers.keys();
+        providers.map(|provider| of_provider(provider)).min()
     }
 
     fn take(&mut self, now: Instant, limits: WriteLimits) -> Vec<(Item, Write)> {
@@ -427,8 +474,8 @@ impl LaneState {
         self.tokens = (self.tokens + elapsed.as_secs_f64() * limits.qps).min(limits.burst);
         self.refilled = Some(now);
         let mut taken = Vec::new();
-        while self.tokens >= 1.0 && self.under_way.len() < limits.width {
-            let Some(Waiting { item, write, .. }) = self.next() else {
+        while self.under_way.len() < limits.width {
+            let Some(Waiting { item, write, .. }) = self.next(now, limits) else {
                 break;
             };
             self.tokens -= 1.0;
@@ -437,14 +484,19 @@ impl LaneState {
             self.started.insert(write.object().clone(), now);
             taken.push((item, write));
         }
+        if self.of_providers.is_empty() {
+            self.last_provider = None;
+        }
         taken
     }
 
-    fn forget_old_starts(&mut self, now: Instant) {
+    fn forget_old_starts(&mut self, now: Instant, limits: WriteLimits) {
         if self.started.len() > 1024 {
             self.started
                 .retain(|_, started| now.saturating_duration_since(*started) < FOLD);
         }
+        self.taken
+            .retain(|_, taken| now.saturating_duration_since(*taken) < limits.frugal());
     }
 }
 

@@ -42,6 +42,6 @@ impl Target<'_> {
 }
 
 fn has_leftover(service: &ServiceView) -> bool {
-    let selector = &service.shape.selector;
-    selector.len() > 1 && selector.contains_key(labels::NO_LOCAL_BACKENDS)
+    let mut selector = service.shape.selector.iter();
+    selector.len() > 1 && selector.any(|(label, _)| label == labels::NO_LOCAL_BACKENDS)
 }

@@ -10,6 +10,7 @@ use causeway::api::ownership::{self, Marks, NATIVE_OWNER};
 use causeway::domain::{Consumers, Failover, FieldErrors};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
+use string_cache::DefaultAtom;
 
 use crate::model::slice::Path;
 
@@ -27,7 +28,7 @@ pub struct ExportView {
     /// Whether it is terminating.
     pub deleting: bool,
     /// The hub whose causeway keeps it, where one does.
-    pub hub: Option<Box<str>>,
+    pub hub: Option<DefaultAtom>,
     /// What causeway wrote on it before somebody applied over it.
     pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
@@ -56,7 +57,7 @@ pub struct ImportView {
     /// Whether it is terminating.
     pub deleting: bool,
     /// The hub whose causeway keeps it, where one does.
-    pub hub: Option<Box<str>>,
+    pub hub: Option<DefaultAtom>,
     /// What causeway wrote on it before somebody applied over it.
     pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
@@ -135,7 +136,7 @@ impl ImportView {
     }
 }
 
-fn path(writer: &Option<Box<str>>, owner: &Option<Box<str>>, hub: &str) -> Option<Path> {
+fn path(writer: &Option<DefaultAtom>, owner: &Option<Box<str>>, hub: &str) -> Option<Path> {
     let is_native = |owner: &str| owner.starts_with(NATIVE_OWNER);
     (writer.as_deref() == Some(hub)).then(|| match owner.as_deref().is_some_and(is_native) {
         true => Path::Native,

@@ -1,6 +1,5 @@
 //! Services as the index keeps them, the hub's and the members'.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use causeway::api::labels;
@@ -9,6 +8,10 @@ use causeway::domain::{ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::jiff::Timestamp;
+use string_cache::DefaultAtom;
+
+use super::selector::Selector;
+use crate::model::memory::fitted;
 
 /// What is known of a Service.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +25,7 @@ pub struct ServiceView {
     /// Whether it is terminating.
     pub deleting: bool,
     /// The hub whose causeway keeps it, where one does.
-    pub hub: Option<Box<str>>,
+    pub hub: Option<DefaultAtom>,
     /// What causeway wrote on it before somebody applied over it.
     pub marks: Option<Box<Marks>>,
     /// On whose behalf causeway wrote it.
@@ -57,7 +60,7 @@ pub struct ServiceShape {
     /// Its ports.
     pub ports: Vec<PortShape>,
     /// Which pods back it; none when empty.
-    pub selector: BTreeMap<String, String>,
+    pub selector: Selector,
     /// None or ClientIP.
     pub session_affinity: String,
     /// How long a client sticks to an endpoint, in seconds.
@@ -119,7 +122,7 @@ impl ServiceView {
         let spec = service.spec.as_ref()?;
         let boxed = |all: &Option<Vec<String>>| -> Vec<Box<str>> {
             let all = all.iter().flatten().filter(|one| *one != HEADLESS_IP);
-            all.map(|one| one.as_str().into()).collect()
+            fitted(all.map(|one| one.as_str().into()).collect())
         };
         let load_balancer = service
             .status
@@ -202,16 +205,14 @@ impl ServiceShape {
             .as_ref()
             .and_then(|config| config.client_ip.as_ref()?.timeout_seconds);
         let sticks = session_affinity == CLIENT_IP;
+        let ports = spec.ports.iter().flatten();
+        let selector = spec.selector.iter().flatten();
+        let selector = selector.map(|(label, value)| (label.as_str(), value.as_str()));
         Self {
             kind,
             load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
-            ports: spec
-                .ports
-                .iter()
-                .flatten()
-                .filter_map(PortShape::read)
-                .collect(),
-            selector: spec.selector.clone().unwrap_or_default(),
+            ports: fitted(ports.filter_map(PortShape::read).collect()),
+            selector: selector.collect(),
             affinity_seconds: sticks.then(|| seconds.unwrap_or(DEFAULT_AFFINITY_SECONDS)),
             session_affinity,
             traffic_distribution: spec.traffic_distribution.clone(),

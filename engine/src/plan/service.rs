@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 use super::release::Release;
+use crate::index::selector::Selector;
 use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 
 /// The Service that a member should hold.
@@ -182,8 +183,8 @@ pub fn desired(
 }
 
 /// A selector that matches nothing: with none at all the member's controllers would leave stale slices behind.
-fn no_backends() -> BTreeMap<String, String> {
-    [(labels::NO_LOCAL_BACKENDS.to_owned(), "true".to_owned())].into()
+fn no_backends() -> Selector {
+    [(labels::NO_LOCAL_BACKENDS, "true")].into_iter().collect()
 }
 
 impl DesiredService {
@@ -286,7 +287,7 @@ impl OwnService {
                 internal_traffic_policy: derived
                     .and_then(|derived| derived.internal_traffic_policy.clone()),
                 ports: Some(shape.ports.iter().map(port).collect()),
-                selector: Some(shape.selector.clone()).filter(|selector| !selector.is_empty()),
+                selector: Some(shape.selector.to_map()).filter(|selector| !selector.is_empty()),
                 session_affinity: Some(shape.session_affinity.clone()),
                 session_affinity_config: shape.affinity_seconds.map(affinity_config),
                 traffic_distribution: shape.traffic_distribution.clone(),
@@ -312,18 +313,11 @@ impl OwnService {
     /// A merge patch that makes the observed Service what it should be, and fails if it is not that version any more.
     pub fn patch(&self, observed: &ServiceView, hub: &str) -> Value {
         let shape = &self.shape;
-        let mut selector: Map<String, Value> = observed
-            .shape
-            .selector
-            .keys()
-            .map(|key| (key.clone(), Value::Null))
-            .collect();
-        selector.extend(
-            shape
-                .selector
-                .iter()
-                .map(|(key, value)| (key.clone(), json!(value))),
-        );
+        let removed = observed.shape.selector.iter();
+        let removed = removed.map(|(label, _)| (label.to_owned(), Value::Null));
+        let wanted = shape.selector.iter();
+        let wanted = wanted.map(|(label, value)| (label.to_owned(), json!(value)));
+        let selector: Map<String, Value> = removed.chain(wanted).collect();
         let mut patch = json!({
             "metadata": {
                 "resourceVersion": observed.resource_version,

@@ -396,7 +396,7 @@ impl View<'_> {
             .desired_member(name)
             .into_iter()
             .flat_map(|member| member.copies.wanted.keys());
-        copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since)
+        copies.filter_map(move |copy| member?.copy(self.key, copy)?.unseen_since())
     }
 
     /// When something that is under way begins to count as a problem.

@@ -466,6 +466,45 @@ fn providers_take_turns_so_that_a_flood_of_one_does_not_keep_another_waiting() {
 }
 
 #[test]
+fn a_change_of_a_frugal_provider_does_not_wait_for_what_a_flood_is_given() {
+    let mut desk = desk(WriteLimits {
+        qps: 100.0,
+        burst: 20.0,
+        width: 100,
+        conflict_pause: CONFLICT_PAUSE,
+    });
+    let enqueue = |desk: &mut Desk, provider: &str, slices: &[&str]| {
+        for slice in slices {
+            let write = copy(provider, slice);
+            let queue = &mut desk.write_queue;
+            let enqueued = queue.enqueue(&lane("member1"), &item(slice), write, desk.now.instant);
+            assert_eq!(enqueued, Enqueued::Accepted);
+        }
+        let ready = desk.ready();
+        ready.into_iter().map(|dispatch| dispatch.item).collect()
+    };
+    let flood: Vec<_> = (0..100).map(|number| format!("flood{number}")).collect();
+    let flood: Vec<&str> = flood.iter().map(String::as_str).collect();
+    let taken: Vec<Item> = enqueue(&mut desk, "flooding", &flood);
+    assert_eq!(taken.len(), 18, "two of twenty are kept");
+    assert_eq!(
+        desk.write_queue.next_at(desk.now.instant),
+        Some(desk.now.instant + 10 * MS)
+    );
+    let taken: Vec<Item> = enqueue(&mut desk, "frugal", &["a", "b"]);
+    assert_eq!(taken, [item("a")], "the second is one of many");
+    let taken: Vec<Item> = enqueue(&mut desk, "other", &["c", "d"]);
+    assert_eq!(taken, [item("c")]);
+    desk.wait(30 * MS);
+    let taken: Vec<Item> = enqueue(&mut desk, "other", &[]);
+    assert_eq!(taken, [item("flood18")], "whose turn it is");
+    desk.wait(70 * MS);
+    let taken: Vec<Item> = enqueue(&mut desk, "frugal", &[]);
+    assert_eq!(taken[..2], [item("b"), item("d")], "frugal after a pause");
+    assert_eq!(taken.len(), 7, "two of nine are kept again");
+}
+
+#[test]
 fn what_was_enqueued_while_a_write_was_under_way_is_to_be_enqueued_again() {
     for meanwhile in [false, true] {
         let mut desk = wide();

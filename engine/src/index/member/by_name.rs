@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::model::memory::fitted;
+
 /// A map for the few entries that most services have: sorted, and without room to spare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ByName<T>(Vec<(Arc<str>, T)>);
@@ -45,7 +47,7 @@ impl<T> ByName<T> {
     }
 
     pub(super) fn shrink(&mut self) {
-        self.0.shrink_to_fit();
+        self.0 = fitted(std::mem::take(&mut self.0));
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -12,9 +12,10 @@ use crate::index::service::ServiceView;
 use crate::model::object::{is_older, key_of};
 use crate::model::{Signal, TimePoint};
 
-/// What is known of one kind of object, by its own namespace and name.
+/// What is known of one kind of object, by its own namespace and name. Each has memory of its own: half of a map's places may be
+/// empty.
 #[derive(Debug)]
-pub struct Objects<V>(HashMap<ServiceKey, Written<V>>);
+pub struct Objects<V>(HashMap<ServiceKey, Box<Written<V>>>);
 
 impl<V> Default for Objects<V> {
     fn default() -> Self {
@@ -83,7 +84,7 @@ impl View for ImportView {
 impl<V: View> Objects<V> {
     /// The object of that key, one whose deletion was acknowledged included.
     pub fn get(&self, key: &ServiceKey) -> Option<&Written<V>> {
-        self.0.get(key)
+        self.0.get(key).map(Box::as_ref)
     }
 
     /// The object of that key, but for one whose deletion was acknowledged.
@@ -116,9 +117,9 @@ impl<V: View> Objects<V> {
                     if let Some(before) = &before {
                         view.remember(&before.view);
                     }
-                    let is_known = before
-                        .as_ref()
-                        .is_some_and(|before| before.view == view && before.unseen_since.is_none());
+                    let is_known = before.as_ref().is_some_and(|before| {
+                        before.view == view && before.unseen_since().is_none()
+                    });
                     if !is_known {
                         note(
                             changed,
@@ -127,8 +128,9 @@ impl<V: View> Objects<V> {
                             Some(&view),
                         );
                     }
-                    self.0.insert(key, Written::seen(view));
+                    self.0.insert(key, Box::new(Written::seen(view)));
                 }
+                self.0.shrink_to_fit();
                 for (key, gone) in old {
                     note(changed, &key, Some(&gone.view), None);
                 }
@@ -176,7 +178,7 @@ impl<V: View> Objects<V> {
             deleted,
             ..Written::seen(view)
         };
-        self.0.insert(key, written);
+        self.0.insert(key, Box::new(written));
     }
 
     /// Applies what a write was answered with, ahead of the watch.
@@ -194,8 +196,8 @@ impl<V: View> Objects<V> {
             old.view.uid() == view.uid()
                 && !is_older(old.view.resource_version(), view.resource_version())
         };
-        if !tombstones.contains(view.uid()) && !self.0.get(&key).is_some_and(newer) {
-            self.0.insert(key, Written::unseen(view, now));
+        if !tombstones.contains(view.uid()) && !self.get(&key).is_some_and(newer) {
+            self.0.insert(key, Box::new(Written::unseen(view, now)));
         }
     }
 

@@ -1,6 +1,7 @@
 //! What of a member's objects is causeway's.
 
 use causeway::domain::ServiceKey;
+use string_cache::DefaultAtom;
 
 use super::Member;
 use super::by_name::ByName;
@@ -59,7 +60,7 @@ impl Member {
 
     /// The services of which something bears the hub's label; some more than once.
     pub fn own_keys<'a>(&'a self, hub: &'a str) -> impl Iterator<Item = ServiceKey> + 'a {
-        let ours = move |bearer: &Option<Box<str>>| bearer.as_deref() == Some(hub);
+        let ours = move |bearer: &Option<DefaultAtom>| bearer.as_deref() == Some(hub);
         let services = self.services.iter();
         let services = services
             .filter(move |(_, view)| ours(&view.hub))

@@ -1,6 +1,7 @@
 //! The EndpointSlices of a member, per service.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
@@ -21,8 +22,9 @@ pub(super) struct Slices {
     pub(super) copies: HashMap<ServiceKey, ByName<Written<CopiedSlice>>>,
     /// What is neither; of no use but that names are taken.
     strays: HashMap<ServiceKey, ByName<Stray>>,
-    /// The name of each slice's service, by namespace and name of the slice: a slice may change sides.
-    homes: HashMap<Arc<str>, HashMap<Arc<str>, Arc<str>>>,
+    /// The name of each slice's service, by the hash of the slice's namespace and name: a slice may change sides.
+    homes: HashMap<u64, Arc<str>>,
+    hasher: RandomState,
 }
 
 /// A slice that has the name of a copy that is not there.
@@ -97,7 +99,7 @@ impl Slices {
                     .extend(differing(&old_copies, &self.copies, |old, new| {
                         let news = |(name, copy)| {
                             let copy: &Written<CopiedSlice> = copy;
-                            (name, &copy.view, copy.unseen_since)
+                            (name, &copy.view, copy.unseen_since())
                         };
                         old.iter().map(news).eq(new.iter().map(news))
                     }));
@@ -126,7 +128,7 @@ impl Slices {
         self.sources.values_mut().for_each(ByName::shrink);
         self.copies.values_mut().for_each(ByName::shrink);
         self.strays.values_mut().for_each(ByName::shrink);
-        self.homes.values_mut().for_each(HashMap::shrink_to_fit);
+        self.homes.shrink_to_fit();
         self.sources.shrink_to_fit();
         self.copies.shrink_to_fit();
         self.strays.shrink_to_fit();
@@ -142,7 +144,7 @@ impl Slices {
             SliceRole::Source(key, source) => {
                 self.remove(&namespace, &name, changed);
                 changed.keys.insert(key.clone());
-                let key = self.settle(key, name.clone());
+                let key = self.settle(key, &name);
                 self.sources.entry(key).or_default().insert(name, source);
             }
             SliceRole::Copy(key, copy) => {
@@ -164,7 +166,7 @@ impl Slices {
                 if stray.karmadas.is_some() {
                     Self::note_stray(&key, changed);
                 }
-                let key = self.settle(key, name.clone());
+                let key = self.settle(key, &name);
                 self.strays.entry(key).or_default().insert(name, stray);
             }
         }
@@ -178,13 +180,17 @@ impl Slices {
         changed: &mut Keys,
     ) {
         changed.insert(key.clone());
-        let key = self.settle(key, name.clone());
+        let key = self.settle(key, &name);
         self.copies.entry(key).or_default().insert(name, copy);
     }
 
     fn home(&self, namespace: &Arc<str>, name: &str) -> Option<ServiceKey> {
-        let service = self.homes.get(namespace)?.get(name)?;
+        let service = self.homes.get(&self.id(namespace, name))?;
         Some(ServiceKey::new(namespace.clone(), service.clone()))
+    }
+
+    fn id(&self, namespace: &str, name: &str) -> u64 {
+        self.hasher.hash_one((namespace, name))
     }
 
     /// What has that name and is no copy of the service.
@@ -210,17 +216,14 @@ impl Slices {
 
     /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
     /// slice comes with a text of its own.
-    fn settle(&mut self, key: ServiceKey, slice: Arc<str>) -> ServiceKey {
+    fn settle(&mut self, key: ServiceKey, slice: &str) -> ServiceKey {
         let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
         let known = self.sources.get_key_value(&key).map(|(known, _)| known);
         let of_strays = self.strays.get_key_value(&key).map(|(known, _)| known);
         let known = known.or(of_copies).or(of_strays).cloned();
-        let key = known.unwrap_or(match self.homes.get_key_value(&key.namespace) {
-            Some((namespace, _)) => ServiceKey::new(namespace.clone(), key.name),
-            None => key,
-        });
-        let homes = self.homes.entry(key.namespace.clone()).or_default();
-        homes.insert(slice, key.name.clone());
+        let key = known.unwrap_or(key);
+        let id = self.id(&key.namespace, slice);
+        self.homes.insert(id, key.name.clone());
         key
     }
 
@@ -228,12 +231,8 @@ impl Slices {
         let Some(key) = self.home(namespace, name) else {
             return;
         };
-        if let Some(homes) = self.homes.get_mut(namespace) {
-            homes.remove(name);
-            if homes.is_empty() {
-                self.homes.remove(namespace);
-            }
-        }
+        let id = self.id(namespace, name);
+        self.homes.remove(&id);
         let source = remove_from(&mut self.sources, &key, name);
         remove_from(&mut self.copies, &key, name);
         remove_from(&mut self.strays, &key, name);

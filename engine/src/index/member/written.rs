@@ -12,8 +12,8 @@ use crate::model::TimePoint;
 pub struct Written<T> {
     /// The object.
     pub view: T,
-    /// When a write of causeway's was acknowledged that no watch has shown yet.
-    pub unseen_since: Option<TimePoint>,
+    /// When a write of causeway's was acknowledged that no watch has shown yet: of few objects at a time.
+    pub(super) unseen_since: Option<Box<TimePoint>>,
     /// Whether its deletion was acknowledged.
     pub deleted: bool,
 }
@@ -41,9 +41,14 @@ impl<T> Written<T> {
     pub(super) fn unseen(view: T, now: TimePoint) -> Self {
         Self {
             view,
-            unseen_since: Some(now),
+            unseen_since: Some(Box::new(now)),
             deleted: false,
         }
+    }
+
+    /// When a write of causeway's was acknowledged that no watch has shown yet.
+    pub fn unseen_since(&self) -> Option<TimePoint> {
+        self.unseen_since.as_deref().copied()
     }
 }
 

@@ -146,6 +146,19 @@ fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
 }
 
 impl SliceRole {
+    /// The service that the slice is labelled with, in the slice's namespace.
+    pub(super) fn key(&self) -> &ServiceKey {
+        match self {
+            Self::Source(key, _) | Self::Copy(key, _) | Self::Other(key, _) => key,
+        }
+    }
+
+    pub(super) fn key_mut(&mut self) -> &mut ServiceKey {
+        match self {
+            Self::Source(key, _) | Self::Copy(key, _) | Self::Other(key, _) => key,
+        }
+    }
+
     pub(super) fn source(
         key: ServiceKey,
         slice: Option<SourceSlice>,

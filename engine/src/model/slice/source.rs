@@ -1,7 +1,7 @@
 //! A source slice in little memory: a controller may hold hundreds of thousands, of a hundred endpoints each.
 //!
-//! An endpoint with one IPv4 address takes 13 bytes: its address, the place it is in, which it shares with other
-//! endpoints of the process, and its conditions.
+//! An endpoint with one IPv4 address takes 12 bytes: its address, and the place it is in, which it shares with other
+//! endpoints of the process. Where the conditions are not the same for all of them, each takes one more.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -14,6 +14,7 @@ use string_cache::DefaultAtom;
 use super::endpoint::{WireAddresses, WireConditions, WireEndpoint};
 use super::place::{Place, Places, present};
 use super::uid::SourceVersion;
+use crate::model::memory::fitted;
 
 /// A slice that a provider's own controllers, or a person, wrote.
 #[derive(Debug, PartialEq, Eq)]
@@ -94,6 +95,7 @@ struct Endpoints {
     /// Empty where no endpoint has a host name.
     hostnames: Box<[DefaultAtom]>,
     places: Box<[Place]>,
+    /// Of each endpoint, or one of all.
     conditions: Box<[Conditions]>,
 }
 
@@ -137,8 +139,10 @@ impl SourceSlice {
             conditions,
         } = &self.endpoints;
         let mut more = &**more;
-        places.iter().zip(conditions).enumerate().filter_map(
-            move |(number, (place, conditions))| {
+        places
+            .iter()
+            .enumerate()
+            .filter_map(move |(number, place)| {
                 let own = more
                     .iter()
                     .take_while(|(of, _)| *of as usize == number)
@@ -146,6 +150,7 @@ impl SourceSlice {
                 let (own, others) = more.split_at(own);
                 more = others;
                 let (node, zone) = place.parts();
+                let conditions = conditions.get(number).or(conditions.first())?;
                 Some(SourceEndpoint {
                     address: addresses.get(number)?,
                     more: own,
@@ -154,8 +159,7 @@ impl SourceSlice {
                     node,
                     conditions: conditions.each(),
                 })
-            },
-        )
+            })
     }
 }
 
@@ -252,15 +256,19 @@ impl SourceDraft {
             uid: meta.uid.as_deref()?.into(),
             resource_version: meta.resource_version.as_deref()?.parse().ok()?,
         };
+        let mut conditions = self.conditions;
+        if conditions.iter().all(|one| Some(one) == conditions.first()) {
+            conditions.truncate(1);
+        }
         let endpoints = Endpoints {
             addresses: match self.addresses {
-                Addresses::V4(all) => Addresses::V4(all.into()),
-                Addresses::V6(all) => Addresses::V6(all.into()),
+                Addresses::V4(all) => Addresses::V4(fitted(all).into()),
+                Addresses::V6(all) => Addresses::V6(fitted(all).into()),
             },
             more: self.more.into(),
-            hostnames: self.hostnames.into(),
-            places: self.places.into(),
-            conditions: self.conditions.into(),
+            hostnames: fitted(self.hostnames).into(),
+            places: fitted(self.places).into(),
+            conditions: fitted(conditions).into(),
         };
         Some(SourceSlice {
             version,

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use causeway::domain::ServiceKey;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -49,12 +50,15 @@ pub enum Unreadable {
 #[derive(Debug)]
 pub struct SliceDecoder {
     places: Places,
+    /// The service of the slice before: those of a service come one after the other in a list, and share its key.
+    last: Option<ServiceKey>,
 }
 
 impl Default for SliceDecoder {
     fn default() -> Self {
         Self {
             places: Places::remembered(),
+            last: None,
         }
     }
 }
@@ -64,6 +68,7 @@ impl SliceDecoder {
     pub fn of_one() -> Self {
         Self {
             places: Places::default(),
+            last: None,
         }
     }
 
@@ -72,7 +77,9 @@ impl SliceDecoder {
     /// # Errors
     /// Where it is no EndpointSlice.
     pub fn json(&mut self, text: &str) -> Result<WireSlice, Unreadable> {
-        serde_json::from_str::<Wire<'_>>(text)?.read(&mut self.places)
+        let slice = serde_json::from_str::<Wire<'_>>(text)?;
+        let slice = slice.read(&mut self.places)?;
+        Ok(self.share(slice))
     }
 
     /// Reads a message `k8s.io.api.discovery.v1.EndpointSlice`.
@@ -80,7 +87,23 @@ impl SliceDecoder {
     /// # Errors
     /// Where it is malformed.
     pub fn protobuf(&mut self, message: &[u8]) -> Result<WireSlice, Unreadable> {
-        protobuf::slice(message)?.read(&mut self.places)
+        let slice = protobuf::slice(message)?;
+        let slice = slice.read(&mut self.places)?;
+        Ok(self.share(slice))
+    }
+
+    fn share(&mut self, mut slice: WireSlice) -> WireSlice {
+        let key = slice.role.key_mut();
+        if let Some(last) = &self.last {
+            if last.name == key.name {
+                key.name = last.name.clone();
+            }
+            if last.namespace == key.namespace {
+                key.namespace = last.namespace.clone();
+            }
+        }
+        self.last = Some(key.clone());
+        slice
     }
 }
 
@@ -160,7 +183,7 @@ impl<'a> Endpoints<'a> {
 impl From<WireSlice> for ObservedSlice {
     fn from(slice: WireSlice) -> Self {
         Self {
-            namespace: slice.meta.namespace.unwrap_or_default().into(),
+            namespace: slice.role.key().namespace.clone(),
             name: slice.meta.name.unwrap_or_default().into(),
             role: slice.role,
         }

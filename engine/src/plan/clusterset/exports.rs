@@ -6,6 +6,7 @@ use std::time::Duration;
 use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use string_cache::DefaultAtom;
 
 use super::merge::Constituent;
 use super::precedence::{self, Claim, Precedence};
@@ -197,7 +198,7 @@ pub fn is_by_person(export: &ExportView, hub: &str) -> bool {
 }
 
 /// Whether the causeway of another hub wrote it: what that hub asks for is no concern of this one.
-pub fn is_of_another(writer: &Option<Box<str>>, hub: &str) -> bool {
+pub fn is_of_another(writer: &Option<DefaultAtom>, hub: &str) -> bool {
     writer.as_deref().is_some_and(|writer| writer != hub)
 }
 

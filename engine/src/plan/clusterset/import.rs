@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::merge::{ImportPort, ImportShape};
 use crate::index::clusterset::ImportView;
+use crate::index::selector::Selector;
 use crate::index::service::{PortShape, ServiceKind, ServiceShape, ServiceView};
 use crate::model::served::{ImportFields, ServedImports};
 use crate::plan::release::Release;
@@ -339,7 +340,7 @@ pub fn derived_service(
             kind: kind(shape),
             load_balancer: false,
             ports: shape.ports.iter().map(port_shape).collect(),
-            selector: BTreeMap::new(),
+            selector: Selector::default(),
             session_affinity: shape.session_affinity.clone(),
             affinity_seconds: shape.affinity_seconds,
             traffic_distribution: release.preference(&shape.traffic_distribution),
