@@ -178,16 +178,18 @@ impl Tasks {
     ///
     /// # Errors
     /// [`TaskFailure::Panicked`] where it panics.
-    pub async fn catch_panic<F: Future>(
+    pub fn catch_panic<F: Future>(
         &self,
         task: &'static str,
         future: F,
-    ) -> Result<F::Output, TaskFailure> {
-        let ended = AssertUnwindSafe(future).catch_unwind().await;
-        ended.map_err(|payload| {
-            let failure = self.0.panicked(task, payload.as_ref());
-            tracing::error!(task, error = %failure, "task failed");
-            failure
+    ) -> impl Future<Output = Result<F::Output, TaskFailure>> {
+        // An async function would have room for the future twice: as its argument, and where it is awaited.
+        AssertUnwindSafe(future).catch_unwind().map(move |ended| {
+            ended.map_err(|payload| {
+                let failure = self.0.panicked(task, payload.as_ref());
+                tracing::error!(task, error = %failure, "task failed");
+                failure
+            })
         })
     }
 
@@ -226,11 +228,11 @@ impl Tasks {
     {
         let inner = Arc::clone(&self.0);
         let entry = Running::enter(&inner, task);
-        let watched = async move {
-            let ended = AssertUnwindSafe(future).catch_unwind().await;
+        // Not an async block, as in `catch_panic`.
+        let watched = AssertUnwindSafe(future).catch_unwind().map(move |ended| {
             drop(entry);
             inner.ended(task, lifetime, ended.map(Outcome::into_error));
-        };
+        });
         self.0.tracker.spawn(watched).abort_handle()
     }
 }

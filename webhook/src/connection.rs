@@ -13,9 +13,11 @@ use http::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::connections::{Close, Phase, Progress, Slot};
 use crate::drain::Drain;
@@ -73,7 +75,21 @@ impl Connection {
         }
     }
 
-    async fn try_serve(self, mut stream: TcpStream) -> Result<(), Ended> {
+    /// What a connection keeps while it rests is what this future and that of [`Self::serve_http`] hold, so the handshake,
+    /// which is over by then, has one of its own.
+    async fn try_serve(self, stream: TcpStream) -> Result<(), Ended> {
+        let Some(stream) = Box::pin(self.handshake(stream)).await? else {
+            return Ok(());
+        };
+        self.slot.progress().enter(Phase::Unused);
+        Box::pin(self.serve_http(stream)).await
+    }
+
+    /// Where there is no stream the handshake failed, and the client knows why.
+    async fn handshake(
+        &self,
+        mut stream: TcpStream,
+    ) -> Result<Option<TlsStream<TcpStream>>, Ended> {
         let progress = self.slot.progress();
         stream.set_nodelay(true)?;
         if !begins_tls(&stream, progress).await? {
@@ -84,28 +100,27 @@ impl Connection {
             return Err(Ended::PlainHttp);
         }
         let handshake = self.tls.accept(stream).into_fallible();
-        match Box::pin(unless_closed(progress, handshake)).await? {
-            Ok(stream) => {
-                progress.enter(Phase::Unused);
-                Box::pin(self.serve_http(stream)).await
-            }
+        match unless_closed(progress, handshake).await? {
+            Ok(stream) => Ok(Some(stream)),
             Err((error, mut stream)) => {
                 self.webhook
                     .metrics()
                     .connection_rejected(ConnectionRejection::Handshake);
                 tracing::info!(peer = %self.peer, %error, "TLS handshake failed");
                 // The alert that says why is on its way; a reset would overtake it.
-                end(&mut stream, b"", progress).await
+                end(&mut stream, b"", progress).await?;
+                Ok(None)
             }
         }
     }
 
-    async fn serve_http<T>(&self, stream: T) -> Result<(), Ended>
+    /// No async function, which would have room for the stream twice.
+    fn serve_http<T>(&self, stream: T) -> impl Future<Output = Result<(), Ended>>
     where
-        T: AsyncRead + AsyncWrite + Unpin,
+        T: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let progress = self.slot.progress();
-        let service = service_fn(|request| async {
+        let service = service_fn(move |request| async move {
             progress.request_begins();
             if self.tasks.is_terminating() {
                 self.drain.request_arrived();
@@ -127,33 +142,44 @@ impl Connection {
             .half_close(true)
             .max_buf_size(HEAD_MAX)
             .serve_connection(TokioIo::new(stream), service);
-        let ended = poll_fn(|context| {
-            match progress.next_close(context) {
-                None => {}
-                Some(Close::Now) => match progress.phase() {
-                    Phase::Body | Phase::Wait => progress.cut_body(),
-                    Phase::Answer => Pin::new(&mut connection).graceful_shutdown(),
-                    _ => return Poll::Ready(Err(Ended::Closed)),
-                },
-                Some(Close::WhenIdle) => {
-                    // What has arrived is read before the connection counts as idle. hyper-util's GracefulShutdown reads
-                    // after that, and closes connections that never carried a request at once.
-                    let ended = Pin::new(&mut connection).poll(context);
-                    if ended.is_ready() {
-                        return ended.map_err(Ended::from);
-                    }
-                    if !matches!(progress.phase(), Phase::Unused | Phase::Head) {
-                        Pin::new(&mut connection).graceful_shutdown();
-                    }
-                }
-            }
-            Pin::new(&mut connection).poll(context).map_err(Ended::from)
-        })
-        .await;
-        let stream = connection.into_parts().io.into_inner().stream;
-        close(stream, &ended, progress).await?;
-        ended
+        async move {
+            let ended = poll_fn(|context| poll_http(&mut connection, progress, context)).await;
+            let stream = connection.into_parts().io.into_inner().stream;
+            Box::pin(close(stream, &ended, progress)).await?;
+            ended
+        }
     }
+}
+
+/// Goes on with HTTP, as far as the connection has not to close.
+fn poll_http<C>(
+    connection: &mut C,
+    progress: &Progress,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), Ended>>
+where
+    C: GracefulConnection<Error = hyper::Error> + Unpin,
+{
+    match progress.next_close(context) {
+        None => {}
+        Some(Close::Now) => match progress.phase() {
+            Phase::Body | Phase::Wait => progress.cut_body(),
+            Phase::Answer => Pin::new(&mut *connection).graceful_shutdown(),
+            _ => return Poll::Ready(Err(Ended::Closed)),
+        },
+        Some(Close::WhenIdle) => {
+            // What has arrived is read before the connection counts as idle. hyper-util's GracefulShutdown reads
+            // after that, and closes connections that never carried a request at once.
+            let ended = Pin::new(&mut *connection).poll(context);
+            if ended.is_ready() {
+                return ended.map_err(Ended::from);
+            }
+            if !matches!(progress.phase(), Phase::Unused | Phase::Head) {
+                Pin::new(&mut *connection).graceful_shutdown();
+            }
+        }
+    }
+    Pin::new(connection).poll(context).map_err(Ended::from)
 }
 
 /// Closes a connection on which HTTP has ended so.

@@ -63,6 +63,15 @@ pub fn raise_open_files() -> usize {
     })
 }
 
+/// Has the allocator keep what bodies took for the next ones, from the start on, as it does once a largest one was there.
+///
+/// glibc gives memory back beyond twice the largest block that it has mapped apart and freed (mallopt(3),
+/// M_TRIM_THRESHOLD). That is 256 KiB at first, so that each body of 200 KB may be given back, to be taken and cleared
+/// again page by page for the next one.
+pub fn keep_freed_memory() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(BODY_MAX)));
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -7,6 +7,7 @@ use causeway::process::{self, Process, kube_client};
 use causeway_webhook::args::{Args, CertificateSource, Config};
 use causeway_webhook::certificates;
 use causeway_webhook::hub::Hub;
+use causeway_webhook::limits::keep_freed_memory;
 use causeway_webhook::metrics::Metrics;
 use causeway_webhook::server::Server;
 use causeway_webhook::service::Webhook;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(config: Config) -> anyhow::Result<()> {
+    keep_freed_memory();
     let mut process = Process::start(config.admin).await?;
     let tracer = process.trace("causeway-webhook", &config.traces)?;
     let tasks = &process.tasks;

@@ -3,6 +3,9 @@
 //! Only what is validated is ever decoded; serde_json stops at 128 levels there, and skips everything else at any depth
 //! without recursion. An object that does not decode can be denied by the uid of its request.
 
+pub mod pruned;
+mod string_end;
+
 use std::borrow::Cow;
 
 use base64::Engine;
@@ -109,6 +112,20 @@ struct GroupVersionKind<'a> {
     kind: Cow<'a, str>,
 }
 
+impl Request<'_> {
+    fn into_owned(self) -> Request<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Request {
+            uid: owned(self.uid),
+            operation: self.operation,
+            kind: owned(self.kind),
+            namespace: owned(self.namespace),
+            name: owned(self.name),
+            subject: self.subject,
+        }
+    }
+}
+
 /// What a request is about.
 #[derive(Debug)]
 pub enum Subject {
@@ -122,12 +139,35 @@ pub enum Subject {
     Change(Box<Change>),
 }
 
+/// From so many bytes on it pays to look for what can be left out.
+const LARGE: usize = 8 * 1024;
+
 /// Reads the envelope of a request.
 ///
 /// # Errors
 /// [`EnvelopeError`] where it is no AdmissionReview v1 with a uid.
 pub fn read(body: &[u8]) -> Result<Request<'_>, EnvelopeError> {
     let text = std::str::from_utf8(body)?;
+    if text.len() >= LARGE
+        && let Some(request) = pruned::pruned(text).as_deref().and_then(read_pruned)
+    {
+        return Ok(request);
+    }
+    read_in_full(text)
+}
+
+/// A request without what is not read; `None` where anything is wrong with it.
+pub fn read_pruned(text: &str) -> Option<Request<'static>> {
+    let Fields(envelope) = serde_json::from_str::<Whole<'_>>(text).ok()?;
+    let Fields(wire) = envelope.request().ok()?;
+    Some(request(wire).ok()?.into_owned())
+}
+
+/// As [`read`], but whatever is in the review.
+///
+/// # Errors
+/// As those of [`read`].
+pub fn read_in_full(text: &str) -> Result<Request<'_>, EnvelopeError> {
     // What an API server sends decodes in one go. Where that fails the parts are read one by one, to tell what is wrong.
     if let Ok(Fields(envelope)) = serde_json::from_str::<Whole<'_>>(text) {
         let Fields(wire) = envelope.request()?;
@@ -424,4 +464,79 @@ pub fn answer(uid: &str, decision: Decision) -> Result<Vec<u8>, serde_json::Erro
         kind: META_KIND,
         response,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const LONG: &str = "a text that is long enough to be left out, where nothing reads it";
+
+    /// A review whose every text is long, but for those by which it is one.
+    fn review() -> String {
+        let labels = json!({"multiclusterservice.karmada.io/permanent-id": LONG, "other": LONG});
+        let annotations = json!({
+            "mcs.causeway.dev/prefer": LONG,
+            "mcs.causeway.dev/min-ready": LONG,
+            "mcs.causeway.dev/unreachable": LONG,
+            "kubectl.kubernetes.io/last-applied-configuration": "{\"a\":\"\\n\u{e9}\"}".repeat(LARGE / 8),
+        });
+        let metadata = json!({
+            "name": LONG, "generateName": LONG, "labels": labels, "annotations": annotations,
+            "deletionTimestamp": LONG, "managedFields": [{"manager": LONG}],
+        });
+        let named = json!([{"name": LONG}]);
+        let spec = json!({
+            "types": [LONG], "ports": [{"name": LONG, "port": 80}], "providerClusters": named,
+            "consumerClusters": named, "range": {"clusterNames": [LONG]},
+            "serviceProvisionClusters": [LONG], "serviceConsumptionClusters": [LONG],
+        });
+        let object = json!({"apiVersion": LONG, "kind": LONG, "metadata": metadata, "spec": spec});
+        json!({
+            "apiVersion": META_API_VERSION_V1, "kind": META_KIND,
+            "request": {
+                "uid": LONG, "name": LONG, "namespace": LONG, "operation": "UPDATE", "dryRun": true,
+                "kind": {"group": GROUP, "version": VERSION, "kind": KIND},
+                "object": object, "oldObject": object, "userInfo": {"username": LONG},
+            },
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn a_large_review_says_what_it_says_in_full() {
+        let review = review();
+        assert!(review.len() >= LARGE);
+        let pruned = pruned::pruned(&review).expect("JSON");
+        assert!(pruned.len() < LARGE, "{pruned}");
+        let request = read_pruned(&pruned).expect("a request");
+        let full = read_in_full(&review).expect("a request");
+        assert!(matches!(full.subject, Subject::Change(_)), "{full:?}");
+        assert_eq!(format!("{request:?}"), format!("{full:?}"));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_large_review_is_said_as_in_full() {
+        let review = review();
+        for (from, to) in [
+            ("\"dryRun\":true", "\"dryRun\":1"),
+            ("\"port\":80", "\"port\":\"80\""),
+            ("\"operation\":\"UPDATE\"", "\"operation\":\"\""),
+            ("AdmissionReview", "Review"),
+            ("\"userInfo\":", "\"userInfo\""),
+            ("\"manager\":\"a text", "\"manager\":\"a\ntext"),
+            ("\"manager\":\"a text", "\"manager\":\"a \\xtext"),
+        ] {
+            assert!(review.contains(from), "{from}");
+            let wrong = review.replace(from, to);
+            let said = |read: Result<Request<'_>, EnvelopeError>| match read {
+                Ok(request) => format!("{request:?}"),
+                Err(error) => error.to_string(),
+            };
+            let (read, full) = (read(wrong.as_bytes()), read_in_full(&wrong));
+            assert_eq!(said(read), said(full), "{to}");
+        }
+    }
 }

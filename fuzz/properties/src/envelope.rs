@@ -1,5 +1,5 @@
 //! Any bytes as the body of a request: the webhook answers with something well-formed, of bounded size, that says of the request what
-//! the request says. The input is the body.
+//! the request says, whether or not all of it is read. The input is the body.
 
 use std::net::SocketAddr;
 
@@ -21,6 +21,7 @@ use json_patch::Patch;
 use serde_json::{Map, Value, json};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::pruning;
 use crate::server::client;
 
 /// What an answer may hold beside the uid, which is the caller's, and a quotation of what is wrong.
@@ -30,6 +31,7 @@ const WARNINGS_MAX: usize = 11;
 
 /// Panics where the webhook does not keep to the protocol.
 pub fn holds(body: &[u8]) {
+    pruning::holds(body);
     let document: Option<Value> = serde_json::from_slice(body).ok();
     let expected = document.as_ref().map(Expected::of);
     let read = review::read(body);

@@ -2,6 +2,7 @@
 
 mod envelope;
 mod http;
+mod large;
 mod objects;
 mod syntax;
 
@@ -67,6 +68,7 @@ async fn every_hostile_request_gets_the_right_answer_and_the_server_does_not_gro
         syntax::rows(),
         envelope::rows(),
         objects::rows(),
+        large::rows(),
     ]
     .concat();
     assert!(rows.len() >= 60);
