@@ -32,6 +32,8 @@ const FIRST_PAGE: u32 = 50;
 const LAST_PAGE: u32 = 2;
 /// Bytes of a page that are read, where it may be made shorter.
 const PAGE_MOST: usize = 128 * 1024 * 1024;
+/// What is asked for where an answer is not to be compressed.
+const UNCOMPRESSED: HeaderValue = HeaderValue::from_static("identity");
 /// Bytes of a refusal that are read.
 const REFUSAL_MOST: usize = 64 * 1024;
 
@@ -148,7 +150,11 @@ where
             true => self.request.list_metadata(&params),
             false => self.request.list(&params),
         };
-        let request = request.map_err(kube::Error::BuildRequest).classified()?;
+        let mut request = request.map_err(kube::Error::BuildRequest).classified()?;
+        if D::PROTOBUF && !self.metadata_only {
+            // Compressing a list of protobuf takes an API server longer than all else that it does for it.
+            request.headers_mut().insert(ACCEPT_ENCODING, UNCOMPRESSED);
+        }
         let stream = self.send(request).await?;
         let filled = fill(body, pin!(stream.take(most as u64 + 1))).await;
         filled.classified()?;
@@ -201,9 +207,7 @@ where
         };
         let mut request = request.map_err(kube::Error::BuildRequest).classified()?;
         // Kubernetes 1.37 compresses each event on its own, which the client's decoder does not follow.
-        request
-            .headers_mut()
-            .insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        request.headers_mut().insert(ACCEPT_ENCODING, UNCOMPRESSED);
         self.send(request).await
     }
 
