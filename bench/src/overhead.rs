@@ -4,14 +4,12 @@
 use std::convert::Infallible;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
-use causeway_tests::repository;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -19,24 +17,19 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 
-use crate::report::{self, Row};
-use crate::webhook::median;
-use crate::{controller, cores, webhook};
+use crate::report::Row;
+use crate::{Common, controller, cores, webhook};
 
 /// How often metrics are scraped.
 const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// A few seconds, to see that it works; the numbers mean little
-    #[arg(long)]
-    quick: bool,
-    /// Rounds of each kind; 21 if not given, and more make the intervals narrower
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Rounds of each kind; 9 if not given, and more make the intervals narrower
     #[arg(long, value_name = "NUMBER", conflicts_with = "quick")]
     rounds: Option<usize>,
-    /// Where overhead.json goes; target/bench of the repository if not given
-    #[arg(long)]
-    output: Option<PathBuf>,
 }
 
 /// How much is done.
@@ -64,7 +57,7 @@ impl Extent {
 const FULL: Extent = Extent {
     services: 1_000,
     connections: 32,
-    turns: 21,
+    turns: 9,
     warm_up: Duration::from_millis(300),
     measured: Duration::from_millis(1500),
     per_second: 100.0,
@@ -81,9 +74,9 @@ const QUICK: Extent = Extent {
     seconds: 0.3,
 };
 
-/// Measures, prints the table and writes the JSON.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let extent = match args.quick {
+/// Measures.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
+    let extent = match args.common.quick {
         true => QUICK,
         false => Extent {
             turns: args.rounds.unwrap_or(FULL.turns),
@@ -92,51 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let mut rows = webhook::overhead::measure(&extent)?;
     rows.extend(controller::overhead::measure(&extent)?);
-    println!("{}", report::table(&rows));
-    let output = args.output.clone();
-    let output = output.unwrap_or_else(|| repository().join("target/bench"));
-    let file = report::write_json(&output, "overhead", &rows)?;
-    println!("{}", file.display());
-    Ok(())
-}
-
-/// The same number of neighbouring rounds: without something, and with it.
-#[derive(Debug, Default)]
-pub(crate) struct Pairs(Vec<(f64, f64)>);
-
-impl Pairs {
-    pub(crate) fn note(&mut self, without: f64, with: f64) {
-        self.0.push((without, with));
-    }
-
-    /// The number with it beside that without it, and between what their ratio is, in 95 of 100 runs.
-    pub(crate) fn rows(
-        &self,
-        name: &str,
-        unit: &'static str,
-        goal: impl FnOnce(Row) -> Row,
-    ) -> [Row; 3] {
-        let of = |value: fn(&(f64, f64)) -> f64| median(self.0.iter().map(value));
-        let mut row = Row::new(name, of(|pair| pair.1), unit).beside(of(|pair| pair.0));
-        row.ratio = Some(of(|pair| pair.1 / pair.0));
-        let (least, most) = self.interval();
-        [
-            goal(row),
-            Row::new(format!("{name}: ratio, from"), least, ""),
-            Row::new(format!("{name}: ratio, to"), most, ""),
-        ]
-    }
-
-    /// The interval of the median of the ratios, by the binomial distribution of their ranks.
-    fn interval(&self) -> (f64, f64) {
-        let mut ratios: Vec<_> = self.0.iter().map(|pair| pair.1 / pair.0).collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        let count = ratios.len() as f64;
-        let rank = ((count - 1.96 * count.sqrt()) / 2.0).max(0.0) as usize;
-        let last = ratios.len().saturating_sub(1);
-        let at = |rank: usize| ratios.get(rank).copied().unwrap_or(f64::NAN);
-        (at(rank), at(last.saturating_sub(rank)))
-    }
+    Ok(rows)
 }
 
 /// Scrapes metrics as Prometheus does, on the core of the load.
@@ -239,30 +188,5 @@ async fn take(listener: std::net::TcpListener, taken: Arc<AtomicU64>) -> anyhow:
             }
         });
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn neighbours_are_compared_and_the_interval_holds_their_median() {
-        let mut pairs = Pairs::default();
-        // The machine becomes slower, by more than what is measured.
-        for turn in 1..=20 {
-            let speed = 1000.0 / f64::from(turn);
-            pairs.note(speed, speed * (0.9 + f64::from(turn) / 1000.0));
-        }
-        let [row, least, most] = pairs.rows("requests", "1/s", |row| row.ratio_at_least(0.95));
-        let ratio = row.ratio.unwrap();
-        assert!(
-            (0.905..0.915).contains(&ratio) && row.met == Some(false),
-            "{row:?}"
-        );
-        assert!(
-            least.value < ratio && ratio < most.value && most.value < 0.92,
-            "{least:?}"
-        );
     }
 }

@@ -14,13 +14,23 @@ pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
 }
 
-/// `utime` and `stime`: the 14th and 15th fields, of which the second is a name in parentheses.
 fn ticks(stat: &str) -> Option<u64> {
+    let mut fields = cpu_fields(stat)?;
+    Some(fields.next()? + fields.next()?)
+}
+
+/// `utime`, `stime`, and the same of children: the fields from the 14th on, of which the second is a name in parentheses.
+fn cpu_fields(stat: &str) -> Option<impl Iterator<Item = u64>> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    let mut fields = after_name.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+    let fields = after_name.split_whitespace().skip(11);
+    Some(fields.map_while(|field| field.parse().ok()))
+}
+
+/// The CPU time of this process and of all that it started and that ended, in ticks of 10 ms.
+pub(crate) fn own_ticks() -> anyhow::Result<u64> {
+    let stat = read(std::process::id(), "stat")?;
+    let times = cpu_fields(&stat).map(|fields| fields.take(4).sum());
+    times.ok_or_else(|| anyhow!("/proc/self/stat says {stat:?}"))
 }
 
 /// The memory of a process that is in RAM, in MiB.

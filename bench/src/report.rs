@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use causeway_tests::repository;
 use serde::Serialize;
+
+use crate::quiet::Quietness;
 
 /// One number.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,9 +22,11 @@ pub(crate) struct Row {
     pub(crate) floor: Option<f64>,
     /// The value divided by the floor.
     pub(crate) ratio: Option<f64>,
+    /// Between what the ratio is in 95 of 100 runs.
+    pub(crate) interval: Option<(f64, f64)>,
     /// What the number should be.
     pub(crate) goal: Option<String>,
-    /// Whether it is.
+    /// Whether it is; `None` also where the interval straddles the goal.
     pub(crate) met: Option<bool>,
 }
 
@@ -34,6 +39,7 @@ impl Row {
             unit,
             floor: None,
             ratio: None,
+            interval: None,
             goal: None,
             met: None,
         }
@@ -44,6 +50,20 @@ impl Row {
         self.floor = Some(floor);
         self.ratio = (floor > 0.0).then(|| self.value / floor);
         self
+    }
+
+    /// Whose ratio is the median of several, with its interval.
+    pub(crate) fn with_ratio(mut self, ratio: f64, interval: (f64, f64)) -> Self {
+        self.ratio = Some(ratio);
+        self.interval = Some(interval);
+        self
+    }
+
+    /// Whether a goal holds for the ratio, wherever in its interval it may be.
+    fn holds(&self, goal: impl Fn(f64) -> bool) -> Option<bool> {
+        let only = self.ratio.map(|ratio| (ratio, ratio));
+        let (least, most) = self.interval.or(only)?;
+        (goal(least) == goal(most)).then(|| goal(least))
     }
 
     /// That is to be below a limit.
@@ -63,31 +83,38 @@ impl Row {
     /// Whose ratio to the floor is to be so much at least.
     pub(crate) fn ratio_at_least(mut self, least: f64) -> Self {
         self.goal = Some(format!("ratio >= {least}"));
-        self.met = self.ratio.map(|ratio| ratio >= least);
+        self.met = self.holds(|ratio| ratio >= least);
         self
     }
 
     /// Whose ratio to the floor is to be so much at most.
     pub(crate) fn ratio_at_most(mut self, most: f64) -> Self {
         self.goal = Some(format!("ratio <= {most}"));
-        self.met = self.ratio.map(|ratio| ratio <= most);
+        self.met = self.holds(|ratio| ratio <= most);
         self
     }
 
+    fn ratio_cell(&self) -> String {
+        match (self.ratio, self.interval) {
+            (Some(ratio), Some((least, most))) => format!("{ratio:.2} ({least:.2} to {most:.2})"),
+            (Some(ratio), None) => format!("{ratio:.2}"),
+            (None, _) => String::new(),
+        }
+    }
+
     fn cells(&self) -> [String; 7] {
-        let met = match self.met {
-            Some(true) => "yes",
-            Some(false) => "NO",
-            None => "",
+        let met = match (self.met, &self.goal) {
+            (Some(true), _) => "yes",
+            (Some(false), _) => "NO",
+            (None, Some(_)) => "?",
+            (None, None) => "",
         };
         [
             self.name.clone(),
             number(self.value),
             self.unit.to_owned(),
             self.floor.map(number).unwrap_or_default(),
-            self.ratio
-                .map(|ratio| format!("{ratio:.2}"))
-                .unwrap_or_default(),
+            self.ratio_cell(),
             self.goal.clone().unwrap_or_default(),
             met.to_owned(),
         ]
@@ -134,8 +161,30 @@ fn write_line(text: &mut String, cells: &[String; 7], widths: &[usize; 7]) {
     writeln!(text, "| {} |", padded.join(" | ")).expect("a String takes all");
 }
 
+/// Prints the table of a part and writes its JSON, into target/bench of the repository if no other directory is given. No
+/// goal is evaluated where the machine was not quiet.
+pub(crate) fn finish(
+    part: &str,
+    mut rows: Vec<Row>,
+    quietness: Quietness,
+    directory: Option<&Path>,
+) -> anyhow::Result<()> {
+    if !quietness.is_enough() {
+        rows.iter_mut().for_each(|row| row.met = None);
+    }
+    println!("{}", table(&rows));
+    match quietness.is_enough() {
+        true => println!("The machine was quiet: {quietness}."),
+        false => println!("No goal is evaluated, for the machine was not quiet: {quietness}."),
+    }
+    let default = repository().join("target/bench");
+    let file = write_json(directory.unwrap_or(&default), part, &rows)?;
+    println!("{}", file.display());
+    Ok(())
+}
+
 /// Writes `<part>.json` into the directory; returns where it is.
-pub(crate) fn write_json(directory: &Path, part: &str, rows: &[Row]) -> anyhow::Result<PathBuf> {
+fn write_json(directory: &Path, part: &str, rows: &[Row]) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let file = directory.join(format!("{part}.json"));
@@ -158,6 +207,14 @@ mod tests {
             let row = row(ratio * 10.0).beside(10.0);
             assert_eq!(row.clone().ratio_at_least(0.5).met, Some(fast), "{ratio}");
             assert_eq!(row.ratio_at_most(2.0).met, Some(slow), "{ratio}");
+        }
+        for (interval, met) in [
+            ((0.9, 1.4), Some(true)),
+            ((1.4, 1.6), None),
+            ((1.6, 1.7), Some(false)),
+        ] {
+            let row = row(15.0).beside(10.0).with_ratio(1.5, interval);
+            assert_eq!(row.ratio_at_most(1.5).met, met, "{interval:?}");
         }
     }
 

@@ -2,14 +2,13 @@
 //! that the page is sent.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use causeway_tests::Ui;
 use causeway_tests::reaper::Reaper;
 use causeway_tests::ui::Page;
-use causeway_tests::{Ui, repository};
 use serde_json::{Value, json};
 use tokio::time::{sleep, sleep_until, timeout};
 
@@ -17,8 +16,8 @@ use crate::controller::sim::seed::{Shape, serve};
 use crate::controller::sim::services::ServiceSpec;
 use crate::controller::sim::simulation::Simulation;
 use crate::controller::sim::text::{SliceId, namespace, service_name};
-use crate::proc;
-use crate::report::{self, Row};
+use crate::report::Row;
+use crate::{Common, proc};
 
 const ENDPOINTS: u16 = 10;
 const CONSUMERS: usize = 10;
@@ -28,18 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// A few seconds, to see that it works; the numbers mean little
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
     /// Measure nothing: print the address of the page, and change services until Ctrl-C
     #[arg(long)]
-    serve: bool,
+    pub(crate) serve: bool,
     /// Changes a second with --serve
     #[arg(long, default_value_t = 20.0, requires = "serve")]
     rate: f64,
-    /// Where ui.json goes; target/bench of the repository if not given
-    #[arg(long)]
-    output: Option<PathBuf>,
 }
 
 /// How much is done.
@@ -73,21 +68,25 @@ struct Served {
     _directory: tempfile::TempDir,
 }
 
-/// Measures, prints the table and writes the JSON.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let extent = if args.quick { QUICK } else { FULL };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    if args.serve {
-        return runtime.block_on(change_for_ever(&extent, args.rate));
+/// Measures.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
+    runtime()?.block_on(measure(args.extent()))
+}
+
+/// Serves the page, and changes services until it is interrupted.
+pub(crate) fn serve_page(args: &Args) -> anyhow::Result<()> {
+    runtime()?.block_on(change_for_ever(args.extent(), args.rate))
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build()
+}
+
+impl Args {
+    fn extent(&self) -> &'static Extent {
+        if self.common.quick { &QUICK } else { &FULL }
     }
-    let rows = runtime.block_on(measure(&extent))?;
-    println!("{}", report::table(&rows));
-    let output = args.output.clone();
-    let output = output.unwrap_or_else(|| repository().join("target/bench"));
-    println!("{}", report::write_json(&output, "ui", &rows)?.display());
-    Ok(())
 }
 
 /// Each member provides as many services as the others, each for the ten members that follow it.

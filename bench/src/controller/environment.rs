@@ -12,10 +12,8 @@ use causeway_tests::reaper::{Process, Program, Reaper};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::relay::{Encoding, Wiring};
-use super::sim::kind::Kind;
+use super::relay::{self, Encoding, Wiring};
 use super::sim::simulation::Simulation;
-use super::sim::text::member_name;
 use crate::proc;
 
 /// Writes a second into one member: more than any load here, so that what is measured is not this limit.
@@ -74,62 +72,31 @@ impl Environment {
         Ok(Subject::Controller(launch.start_unready()))
     }
 
-    fn wiring(&self, simulation: &Simulation) -> anyhow::Result<PathBuf> {
-        let members = 0..simulation.members();
-        let mut providers: Vec<_> = simulation
-            .services
-            .all()
-            .map(|(_, service)| usize::from(service.provider))
-            .collect();
-        providers.sort_unstable();
-        providers.dedup();
-        let wiring = Wiring {
-            members: members
-                .clone()
-                .map(|number| simulation.member_url(number))
-                .collect(),
-            names: members.map(member_name).collect(),
-            providers,
-            consumers: simulation
-                .services
-                .all()
-                .map(|(_, service)| service.consumers.to_vec())
-                .collect(),
-        };
-        self.file("wiring.json", &serde_json::to_vec(&wiring)?)
-    }
-
-    fn relay(&self, simulation: &Simulation, list: Option<Encoding>) -> anyhow::Result<Process> {
-        let log = self.directory.path().join("floor.log");
-        let program = Program::new(std::env::current_exe()?, log)
+    fn relay(&self, wiring: &Wiring, list: Option<Encoding>) -> anyhow::Result<Process> {
+        let wiring = self.file("wiring.json", &serde_json::to_vec(wiring)?)?;
+        let program = Program::new(std::env::current_exe()?, self.file("floor.log", b"")?)
             .arg("relay")
-            .arg(self.wiring(simulation)?.display().to_string())
+            .arg(wiring.display().to_string())
             .args(list.map(|encoding| format!("--list={}", encoding.name())));
         Ok(self.reaper.run(program))
     }
 
     /// Starts the floor and waits until it watches.
-    pub(crate) async fn floor(&self, simulation: &Simulation) -> anyhow::Result<Subject> {
-        let floor = self.relay(simulation, None)?;
-        let providers: Vec<_> = simulation
-            .services
-            .all()
-            .map(|(_, service)| service.provider)
-            .collect();
+    pub(crate) async fn floor(&self, wiring: impl Into<Wiring>) -> anyhow::Result<Subject> {
+        let wiring = wiring.into();
+        let floor = self.relay(&wiring, None)?;
         let begun = Instant::now();
-        for provider in providers {
-            while simulation
-                .member(provider.into())
-                .watchers(Kind::EndpointSlice)
-                == 0
-            {
-                ensure!(
-                    begun.elapsed() < PATIENCE && floor.is_running(),
-                    "the floor does not watch: {}",
-                    floor.log_tail(20)
-                );
-                sleep(LOOK_EVERY).await;
-            }
+        let watched = || {
+            let said = floor.log_tail(wiring.providers.len());
+            said.lines().filter(|line| *line == relay::WATCHES).count()
+        };
+        while watched() < wiring.providers.len() {
+            ensure!(
+                begun.elapsed() < PATIENCE && floor.is_running(),
+                "the floor does not watch: {}",
+                floor.log_tail(20)
+            );
+            sleep(LOOK_EVERY).await;
         }
         Ok(Subject::Floor(floor))
     }
@@ -137,11 +104,11 @@ impl Environment {
     /// How long the floor takes to list all EndpointSlices of all members, and how many bytes they are.
     pub(crate) async fn list_all(
         &self,
-        simulation: &Simulation,
+        wiring: impl Into<Wiring>,
         encoding: Encoding,
     ) -> anyhow::Result<(Duration, f64)> {
         let begun = Instant::now();
-        let floor = self.relay(simulation, Some(encoding))?;
+        let floor = self.relay(&wiring.into(), Some(encoding))?;
         let exit = floor.exited(PATIENCE).await;
         let took = begun.elapsed();
         let said = floor.log_tail(20);
@@ -164,6 +131,16 @@ impl Subject {
 
     pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
         proc::cpu_time(self.pid())
+    }
+
+    /// Ends it as a node does, so that the next one need not wait for its Lease.
+    pub(crate) async fn end(self) {
+        let process = match &self {
+            Self::Controller(running) => running.process(),
+            Self::Floor(process) => process,
+        };
+        process.terminate();
+        process.exited(PATIENCE).await;
     }
 
     /// Waits until the controller leads, all members but some are synced, and nothing is left to be planned.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, sleep_until};
 
-use super::sim::journal::Arrived;
+use super::sim::journal::{Arrived, Journal};
 use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
 
@@ -35,7 +35,7 @@ impl Load {
         }
     }
 
-    fn changes(&self) -> u32 {
+    pub(crate) fn changes(&self) -> u32 {
         (self.per_second * self.duration.as_secs_f64()).round() as u32
     }
 
@@ -63,19 +63,24 @@ impl Load {
 
 /// Waits until nothing is on its way any more.
 pub(crate) async fn settle(simulation: &Simulation) -> Outcome {
-    let begun = Instant::now();
-    while simulation.journal.open() > 0 && begun.elapsed() < PATIENCE {
-        sleep(Duration::from_millis(5)).await;
-    }
-    let lost = simulation.journal.open();
-    simulation.journal.give_up();
-    Outcome {
-        arrived: simulation.journal.take_arrived(),
-        lost,
-    }
+    Outcome::of(&simulation.journal).await
 }
 
 impl Outcome {
+    /// What becomes of the changes that are on their way.
+    pub(crate) async fn of(journal: &Journal) -> Self {
+        let begun = Instant::now();
+        while journal.open() > 0 && begun.elapsed() < PATIENCE {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let lost = journal.open();
+        journal.give_up();
+        Self {
+            arrived: journal.take_arrived(),
+            lost,
+        }
+    }
+
     pub(crate) fn extend(&mut self, other: Self) {
         self.arrived.extend(other.arrived);
         self.lost += other.lost;
@@ -104,10 +109,15 @@ impl Outcome {
         }
     }
 
+    /// How many changes a later one was written for instead.
+    pub(crate) fn count_superseded(&self) -> usize {
+        let superseded = self.arrived.iter().filter(|one| one.superseded > 0);
+        superseded.count()
+    }
+
     /// The part of the changes for which a later one was written instead.
     pub(crate) fn superseded(&self) -> f64 {
-        let superseded = self.arrived.iter().filter(|one| one.superseded > 0);
-        superseded.count() as f64 / self.arrived.len().max(1) as f64
+        self.count_superseded() as f64 / self.arrived.len().max(1) as f64
     }
 }
 

@@ -6,32 +6,29 @@ mod environment;
 mod flood;
 mod growth;
 mod load;
+mod members;
 pub(crate) mod overhead;
+mod pages;
 mod propagation;
 mod real;
 pub(crate) mod relay;
 pub(crate) mod sim;
 mod start;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use causeway_tests::repository;
 use clap::ValueEnum;
 
 use self::environment::Environment;
+use crate::Common;
 use crate::report::{self, Row};
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: Common,
     /// Which groups of numbers; all if none is given
     groups: Vec<Group>,
-    /// A few seconds, to see that it works; the numbers mean little
-    #[arg(long)]
-    quick: bool,
-    /// Where controller.json goes; target/bench of the repository if not given
-    #[arg(long)]
-    output: Option<PathBuf>,
 }
 
 /// Numbers that are measured together.
@@ -41,13 +38,15 @@ enum Group {
     Propagation,
     /// A start into a hundred clusters, and the memory that they take
     Start,
+    /// A start into five hundred clusters, and what they cost at rest
+    Members,
     /// A hundred consumers, one of them failing
     Crowd,
     /// A provider that rewrites everything all the time
     Flood,
     /// A change among few services and among many
     Growth,
-    /// A few changes among real API servers
+    /// Changes, lists and starts among a few real API servers
     Real,
 }
 
@@ -55,18 +54,18 @@ enum Group {
 pub(crate) struct Extent {
     /// Services of one kind.
     services: usize,
-    /// Changes a second, and for how many seconds in all.
-    rates: &'static [(f64, f64)],
-    /// Rounds of the controller and the floor, in turns.
-    rounds: usize,
+    /// How often changes are made.
+    rates: &'static [Rate],
     /// How long nothing happens.
     rest: Duration,
     /// How many members there are where there are many.
     members: usize,
     /// Services that each of these members provides in the group of starts.
     services_each: usize,
-    /// Changes among real API servers.
-    real_changes: usize,
+    /// Where they are more than that: how many, and how many services each of them provides.
+    wide: (usize, usize),
+    /// Among real API servers.
+    real: real::Extent,
     /// Slices that a provider rewrites a second.
     flood_per_second: f64,
     /// How long other loads last.
@@ -75,14 +74,28 @@ pub(crate) struct Extent {
     growth: &'static [usize],
 }
 
+/// How often changes are made, and for how long.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    per_second: f64,
+    /// How long a round lasts.
+    seconds: f64,
+    /// Rounds of the controller and the floor, in turns.
+    rounds: usize,
+}
+
 const FULL: Extent = Extent {
     services: 2000,
-    rates: &[(1.0, 20.0), (50.0, 12.0), (500.0, 8.0)],
-    rounds: 2,
+    rates: &[
+        Rate::new(1.0, 4.0, 3),
+        Rate::new(50.0, 2.0, 6),
+        Rate::new(500.0, 1.0, 7),
+    ],
     rest: Duration::from_secs(20),
     members: 100,
     services_each: 200,
-    real_changes: 40,
+    wide: (500, 40),
+    real: real::FULL,
     flood_per_second: 1000.0,
     load_seconds: 8.0,
     growth: &[1000, 10_000, 100_000],
@@ -90,27 +103,30 @@ const FULL: Extent = Extent {
 
 const QUICK: Extent = Extent {
     services: 20,
-    rates: &[(20.0, 0.5)],
-    rounds: 1,
+    rates: &[Rate::new(20.0, 0.5, 1)],
     rest: Duration::from_secs(1),
     members: 6,
     services_each: 2,
-    real_changes: 5,
+    wide: (8, 1),
+    real: real::QUICK,
     flood_per_second: 50.0,
     load_seconds: 0.4,
     growth: &[20, 100],
 };
 
-impl Extent {
-    fn seconds(&self, per_second: f64) -> f64 {
-        let rate = self.rates.iter().find(|(rate, _)| *rate == per_second);
-        rate.map_or(0.0, |(_, seconds)| *seconds)
+impl Rate {
+    const fn new(per_second: f64, seconds: f64, rounds: usize) -> Self {
+        Self {
+            per_second,
+            seconds,
+            rounds,
+        }
     }
 }
 
-/// Measures, prints the table and writes the JSON.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let extent = if args.quick { QUICK } else { FULL };
+/// Measures.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
+    let extent = if args.common.quick { QUICK } else { FULL };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -125,19 +141,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             match group {
                 Group::Propagation => propagation::measure(&env, &extent).await,
                 Group::Start => start::measure(&env, &extent).await,
+                Group::Members => members::measure(&env, &extent).await,
                 Group::Crowd => crowd::measure(&env, &extent).await,
                 Group::Flood => flood::measure(&mut env, &extent).await,
                 Group::Growth => growth::measure(&env, &extent).await,
-                Group::Real => real::measure(&extent).await,
+                Group::Real => real::measure(&env, &extent.real).await,
             }
         })?;
         eprintln!("{group:?}\n{}", report::table(&measured));
         rows.extend(measured);
     }
-    println!("{}", report::table(&rows));
-    let output = args.output.clone();
-    let output = output.unwrap_or_else(|| repository().join("target/bench"));
-    let file = report::write_json(&output, "controller", &rows)?;
-    println!("{}", file.display());
-    Ok(())
+    Ok(rows)
 }

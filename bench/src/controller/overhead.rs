@@ -9,7 +9,8 @@ use super::load::Load;
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::text::SliceId;
-use crate::overhead::{Extent, Pairs, Scraper};
+use crate::overhead::{Extent, Scraper};
+use crate::pairs::Pairs;
 use crate::report::Row;
 
 const CONSUMERS: u16 = 10;
@@ -74,12 +75,8 @@ pub(crate) fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
             "{}/s, {CONSUMERS} consumers, metrics scraped every second",
             extent.per_second
         );
-        let rows = [
-            times.rows(&format!("{name}: p50"), "ms", |row| {
-                row.ratio_at_most(RATIO)
-            }),
-            cpus.rows(&format!("{name}: CPU of a change"), "us", |row| row),
-        ];
-        Ok(rows.into_iter().flatten().collect())
+        let times = times.row(format!("{name}: p50"), "ms");
+        let cpus = cpus.row(format!("{name}: CPU of a change"), "us");
+        Ok(vec![times.ratio_at_most(RATIO), cpus])
     })
 }

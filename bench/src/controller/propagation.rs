@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Extent;
 use super::environment::{Environment, Subject};
 use super::load::{Load, Outcome};
 use super::sim::journal::Write;
@@ -12,20 +11,23 @@ use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
+use super::{Extent, Rate};
+use crate::pairs::Pairs;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
 const CONSUMERS: [u16; 2] = [1, 10];
 /// Of the floor's p99, at most.
 const LATENCY_RATIO: f64 = 1.5;
+/// Of the floor's CPU at the highest rate, at most.
+const CPU_RATIO: f64 = 2.0;
 const CHANGES_FOR_CPU: f64 = 10_000.0;
 
-/// One row of loads.
+/// One row of loads: rounds of the floor and of the controller.
 struct Case {
     consumers: u16,
-    per_second: f64,
-    controller: Measured,
-    floor: Measured,
+    rate: Rate,
+    rounds: Vec<[Measured; 2]>,
 }
 
 #[derive(Default)]
@@ -58,72 +60,53 @@ async fn simulation(extent: &Extent) -> anyhow::Result<Simulation> {
 }
 
 pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
-    let mut cases: Vec<Case> = Vec::new();
-    for (per_second, _) in extent.rates {
-        cases.extend(CONSUMERS.map(|consumers| Case {
-            consumers,
-            per_second: *per_second,
-            controller: Measured::default(),
-            floor: Measured::default(),
-        }));
-    }
-    let (mut at_rest, mut refused) = (Vec::new(), 0);
-    for round in 0..extent.rounds {
-        let served = simulation(extent).await?;
-        let controller = env.controller(&served)?;
-        controller.synced(served.members()).await?;
-        if round == 0 {
-            let since = Instant::now();
-            tokio::time::sleep(extent.rest).await;
-            at_rest = served.journal.writes_since(since);
-            if !at_rest.is_empty() {
-                eprintln!("at rest: {}", served.journal.summary(&at_rest));
-            }
-        }
-        for case in &mut cases {
-            let measured = one(
-                &served,
-                &controller,
-                case.consumers,
-                case.per_second,
-                extent,
-            )
-            .await?;
-            case.controller.extend(measured);
-        }
-        refused += served.journal.refusals();
-        drop(controller);
-        let served = simulation(extent).await?;
-        let floor = env.floor(&served).await?;
-        for case in &mut cases {
-            let measured = one(&served, &floor, case.consumers, case.per_second, extent).await?;
-            case.floor.extend(measured);
+    // Each has clusters of its own, and rests while the other is measured.
+    let (relayed, controlled) = (simulation(extent).await?, simulation(extent).await?);
+    let controller = env.controller(&controlled)?;
+    controller.synced(controlled.members()).await?;
+    let at_rest = at_rest(&controlled, extent).await;
+    let floor = env.floor(&relayed).await?;
+    let mut cases = Vec::new();
+    for rate in extent.rates {
+        for consumers in CONSUMERS {
+            let mut case = Case::new(consumers, *rate);
+            let both = [(&relayed, &floor), (&controlled, &controller)];
+            case.measure(both, extent).await?;
+            cases.push(case);
         }
     }
-    Ok(rows(&cases, at_rest.len(), refused, extent))
+    let refused = controlled.journal.refusals();
+    Ok(rows(&cases, at_rest, refused, extent))
+}
+
+/// How much is written while nothing happens.
+async fn at_rest(simulation: &Simulation, extent: &Extent) -> usize {
+    let since = Instant::now();
+    tokio::time::sleep(extent.rest).await;
+    let written = simulation.journal.writes_since(since);
+    if !written.is_empty() {
+        eprintln!("at rest: {}", simulation.journal.summary(&written));
+    }
+    written.len()
 }
 
 fn rows(cases: &[Case], at_rest: usize, refused: usize, extent: &Extent) -> Vec<Row> {
     let mut rows: Vec<_> = cases.iter().flat_map(Case::rows).collect();
     let seconds = extent.rest.as_secs_f64();
-    rows.push(
-        Row::new(
+    let lost = cases.iter().map(|case| case.sum(|one| one.outcome.lost));
+    for (name, count) in [
+        (
             format!("at rest for {seconds:.0} s: writes, Leases aside"),
-            at_rest as f64,
-            "",
-        )
-        .at_most(0.0),
-    );
-    let lost: usize = cases.iter().map(|case| case.controller.outcome.lost).sum();
-    rows.push(
-        Row::new(
-            "changes that did not arrive within a minute",
-            lost as f64,
-            "",
-        )
-        .at_most(0.0),
-    );
-    rows.push(Row::new("writes that were refused", refused as f64, "").at_most(0.0));
+            at_rest,
+        ),
+        (
+            "changes that did not arrive within a minute".to_owned(),
+            lost.sum(),
+        ),
+        ("writes that were refused".to_owned(), refused),
+    ] {
+        rows.push(Row::new(name, count as f64, "").at_most(0.0));
+    }
     rows
 }
 
@@ -131,7 +114,7 @@ async fn one(
     simulation: &Simulation,
     subject: &Subject,
     consumers: u16,
-    per_second: f64,
+    rate: Rate,
     extent: &Extent,
 ) -> anyhow::Result<Measured> {
     let services = u32::try_from(extent.services)?;
@@ -140,7 +123,6 @@ async fn one(
     } else {
         services
     };
-    let seconds = extent.seconds(per_second) / extent.rounds as f64;
     let pick = |number: u32| SliceId {
         service: first + number % services,
         slice: 0,
@@ -148,7 +130,8 @@ async fn one(
     // A connection, a thread and a page of memory that are used for the first time are no part of it.
     Load::new(100.0, 0.2).run(simulation, pick).await;
     let (since, cpu) = (Instant::now(), subject.cpu()?);
-    let outcome = Load::new(per_second, seconds).run(simulation, pick).await;
+    let load = Load::new(rate.per_second, rate.seconds);
+    let outcome = load.run(simulation, pick).await;
     let writes = simulation.journal.writes_since(since);
     let on_hub = |write: &&Write| write.cluster == 0;
     Ok(Measured {
@@ -163,63 +146,98 @@ async fn one(
 }
 
 impl Measured {
-    fn extend(&mut self, other: Self) {
-        self.outcome.extend(other.outcome);
-        self.cpu += other.cpu;
-        self.writes += other.writes;
-        self.hub_writes += other.hub_writes;
+    fn changes(&self) -> usize {
+        self.outcome.arrived.len()
     }
 
-    fn changes(&self) -> f64 {
-        self.outcome.arrived.len() as f64
+    /// CPU seconds of ten thousand changes.
+    fn cpu_of_many(&self) -> f64 {
+        self.cpu.as_secs_f64() / self.changes() as f64 * CHANGES_FOR_CPU
     }
 }
 
 impl Case {
-    fn rows(&self) -> Vec<Row> {
-        let Self {
+    fn new(consumers: u16, rate: Rate) -> Self {
+        Self {
             consumers,
-            per_second,
-            controller,
-            floor,
-        } = self;
-        let noun = if *consumers == 1 {
+            rate,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// Measures the floor and the controller in turns; the other one begins in every other round.
+    async fn measure(
+        &mut self,
+        both: [(&Simulation, &Subject); 2],
+        extent: &Extent,
+    ) -> anyhow::Result<()> {
+        for round in 0..self.rate.rounds {
+            let mut measured = [Measured::default(), Measured::default()];
+            let mut order = [0, 1];
+            order.rotate_left(round % 2);
+            for turn in order {
+                let (simulation, subject) = both[turn];
+                let one = one(simulation, subject, self.consumers, self.rate, extent);
+                measured[turn] = one.await?;
+            }
+            self.rounds.push(measured);
+        }
+        Ok(())
+    }
+
+    /// Of all rounds of the controller.
+    fn sum(&self, of: impl Fn(&Measured) -> usize) -> usize {
+        self.rounds
+            .iter()
+            .map(|[_, controller]| of(controller))
+            .sum()
+    }
+
+    fn row(&self, what: &str, of: impl Fn(&Measured) -> f64, unit: &'static str) -> Row {
+        let mut pairs = Pairs::default();
+        for [floor, controller] in &self.rounds {
+            pairs.note(of(floor), of(controller));
+        }
+        pairs.row(self.name(what), unit)
+    }
+
+    fn name(&self, what: &str) -> String {
+        let (consumers, per_second) = (self.consumers, self.rate.per_second);
+        let noun = if consumers == 1 {
             "consumer"
         } else {
             "consumers"
         };
-        let row = |what: &str, value: f64, unit: &'static str| {
-            Row::new(
-                format!("{per_second}/s, {consumers} {noun}: {what}"),
-                value,
-                unit,
-            )
-        };
+        format!("{per_second}/s, {consumers} {noun}: {what}")
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let per_second = self.rate.per_second;
         let percentile = |what: &str, part: f64| {
-            row(what, controller.outcome.percentile(part), "ms")
-                .beside(floor.outcome.percentile(part))
+            self.row(what, |measured| measured.outcome.percentile(part), "ms")
         };
-        let per_change = |count: usize| count as f64 / controller.changes();
-        let of_floor = floor.writes as f64 / floor.changes();
-        let cpu =
-            |measured: &Measured| measured.cpu.as_secs_f64() / measured.changes() * CHANGES_FOR_CPU;
-        let mut rows = vec![
-            percentile("p50", 0.5),
-            percentile("p99", 0.99).ratio_at_most(LATENCY_RATIO),
-            row("copies written a change", per_change(controller.writes), "")
-                .beside(of_floor)
-                .at_most(f64::from(*consumers)),
-            row("hub writes a change", per_change(controller.hub_writes), "").at_most(0.0),
-        ];
-        if *per_second == 50.0 {
-            rows.insert(
-                2,
-                row("p99 in all", controller.outcome.percentile(0.99), "ms").below(100.0),
-            );
+        let p99 = percentile("p99", 0.99).ratio_at_most(LATENCY_RATIO);
+        let changes = self.sum(Measured::changes) as f64;
+        let per_change = |what: &str, of: fn(&Measured) -> usize| {
+            Row::new(self.name(what), self.sum(of) as f64 / changes, "")
+        };
+        let mut rows = vec![percentile("p50", 0.5)];
+        if per_second == 50.0 {
+            rows.push(Row::new(self.name("p99 in all"), p99.value, "ms").below(100.0));
         }
-        if *per_second > 1.0 {
-            rows.push(row("CPU of 10,000 changes", cpu(controller), "s").beside(cpu(floor)));
-            rows.push(row("superseded", controller.outcome.superseded(), ""));
+        rows.push(p99);
+        let copies = per_change("copies written a change", |measured| measured.writes);
+        let on_hub = per_change("hub writes a change", |measured| measured.hub_writes);
+        rows.push(copies.at_most(f64::from(self.consumers)));
+        rows.push(on_hub.at_most(0.0));
+        if per_second > 1.0 {
+            let cpu = self.row("CPU of 10,000 changes", Measured::cpu_of_many, "s");
+            rows.push(match per_second >= 500.0 {
+                true => cpu.ratio_at_most(CPU_RATIO),
+                false => cpu,
+            });
+            let superseded = |measured: &Measured| measured.outcome.count_superseded();
+            rows.push(per_change("superseded", superseded));
         }
         rows
     }

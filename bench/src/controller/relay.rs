@@ -6,26 +6,25 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use causeway::api::labels;
 use causeway::process::kube_client::name_client;
-use causeway_engine::model::protobuf::{self, Fields};
-use futures::io::AsyncReadExt as _;
 use futures::{TryStreamExt as _, future};
-use http::HeaderValue;
-use http::header::ACCEPT;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
-use kube::core::Request;
-use kube::{Api, Client, Config, Resource as _};
-use serde::de::IgnoredAny;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
 use serde::{Deserialize, Serialize};
 
-use super::sim::text::{SliceId, service_number};
+use super::pages::Asked;
+pub(crate) use super::pages::Encoding;
+use super::sim::simulation::Simulation;
+use super::sim::text::{SliceId, member_name};
 
 /// What the program calls itself.
-pub(crate) const NAME: &str = "causeway-bench-floor";
+const NAME: &str = "causeway-bench-floor";
+/// What it says when it watches a provider.
+pub(crate) const WATCHES: &str = "it watches";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -36,34 +35,70 @@ pub(crate) struct Args {
     list: Option<Encoding>,
 }
 
-/// How EndpointSlices are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Encoding {
-    Json,
-    Protobuf,
+/// How a member is reached.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Access {
+    /// At this URL, by anybody.
+    Url(String),
+    /// As a file says, in its current context.
+    Kubeconfig(PathBuf),
 }
 
-impl Encoding {
-    /// As it is typed.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Protobuf => "protobuf",
-        }
+impl Access {
+    /// A client that repeats nothing, and asks for nothing compressed by itself.
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        let mut config = match self {
+            Self::Url(url) => Config::new(url.parse()?),
+            Self::Kubeconfig(file) => {
+                let kubeconfig = Kubeconfig::read_from(file)?;
+                Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?
+            }
+        };
+        config.default_retry = false;
+        config.disable_compression = true;
+        name_client(&mut config, NAME)?;
+        Ok(Client::try_from(config)?)
     }
 }
 
 /// Where the members are, and what goes where.
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Wiring {
-    /// The URL of each member.
-    pub(crate) members: Vec<String>,
+    /// How each member is reached.
+    pub(crate) members: Vec<Access>,
     /// The name of each member.
     pub(crate) names: Vec<String>,
     /// The members that are watched.
     pub(crate) providers: Vec<usize>,
     /// By number of the service, the members that have copies.
     pub(crate) consumers: Vec<Vec<u16>>,
+    /// The only namespace that is watched; all if there is none.
+    pub(crate) namespace: Option<String>,
+}
+
+impl From<&Simulation> for Wiring {
+    fn from(simulation: &Simulation) -> Self {
+        let members = 0..simulation.members();
+        let services = || simulation.services.all().map(|(_, service)| service);
+        let mut providers: Vec<_> = services()
+            .map(|service| usize::from(service.provider))
+            .collect();
+        providers.sort_unstable();
+        providers.dedup();
+        Self {
+            members: members
+                .clone()
+                .map(|number| Access::Url(simulation.member_url(number)))
+                .collect(),
+            names: members.map(member_name).collect(),
+            providers,
+            consumers: services()
+                .map(|service| service.consumers.to_vec())
+                .collect(),
+            namespace: None,
+        }
+    }
 }
 
 /// Relays until it is killed.
@@ -75,7 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let relay = Arc::new(Relay::new(wiring)?);
+        let relay = Arc::new(Relay::new(wiring).await?);
         match args.list {
             Some(encoding) => relay.list_all(encoding).await,
             None => relay.follow_all().await,
@@ -89,16 +124,10 @@ struct Relay {
 }
 
 impl Relay {
-    fn new(wiring: Wiring) -> anyhow::Result<Self> {
-        let client = |url: &String| {
-            let mut config = Config::new(url.parse()?);
-            config.default_retry = false;
-            name_client(&mut config, NAME)?;
-            Ok(Client::try_from(config)?)
-        };
-        let clients = wiring.members.iter().map(client);
+    async fn new(wiring: Wiring) -> anyhow::Result<Self> {
+        let clients = wiring.members.iter().map(Access::client);
         Ok(Self {
-            clients: clients.collect::<anyhow::Result<_>>()?,
+            clients: future::try_join_all(clients).await?,
             wiring,
         })
     }
@@ -116,19 +145,31 @@ impl Relay {
     }
 
     async fn follow(self: &Arc<Self>, provider: usize) -> anyhow::Result<()> {
-        let slices = Api::<EndpointSlice>::all(self.clients[provider].clone());
+        let client = self.clients[provider].clone();
+        let slices: Api<EndpointSlice> = match &self.wiring.namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        };
         let newest = slices
             .list_metadata(&ListParams::default().limit(1))
             .await?;
-        let version = newest.metadata.resource_version.unwrap_or_default();
+        let mut version = newest.metadata.resource_version.unwrap_or_default();
         let params = WatchParams::default().timeout(290);
-        let mut events = pin!(slices.watch(&params, &version).await?);
-        while let Some(event) = events.try_next().await? {
-            if let WatchEvent::Added(slice) | WatchEvent::Modified(slice) = event {
-                self.copy(provider, &slice);
+        // An API server ends a watch now and then.
+        loop {
+            let mut events = pin!(slices.watch(&params, &version).await?);
+            println!("{WATCHES}");
+            while let Some(event) = events.try_next().await? {
+                match event {
+                    WatchEvent::Added(slice) | WatchEvent::Modified(slice) => {
+                        self.copy(provider, &slice);
+                        version = slice.metadata.resource_version.unwrap_or(version);
+                    }
+                    WatchEvent::Error(status) => bail!("the watch was refused: {status:?}"),
+                    WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => {}
+                }
             }
         }
-        anyhow::bail!("the watch of {} ended", self.wiring.names[provider])
     }
 
     /// Starts the writes of a copy into each consumer.
@@ -153,20 +194,24 @@ impl Relay {
     }
 
     async fn list_all(&self, encoding: Encoding) -> anyhow::Result<()> {
-        let lists = self.clients.iter().map(|client| list(client, encoding));
-        let bytes = future::try_join_all(lists).await?;
-        println!("{}", bytes.into_iter().sum::<usize>());
+        let asked = Asked {
+            encoding,
+            gzip: false,
+        };
+        let lists = self.clients.iter().map(|client| asked.list(client));
+        let listed = future::try_join_all(lists).await?;
+        println!("{}", listed.iter().map(|list| list.bytes).sum::<usize>());
         Ok(())
     }
 }
 
 /// The copy of a slice, as little as it may be changed.
-fn copied(source: &EndpointSlice, provider: &str) -> Option<(SliceId, EndpointSlice)> {
+pub(crate) fn copied(source: &EndpointSlice, provider: &str) -> Option<(SliceId, EndpointSlice)> {
     let meta = &source.metadata;
     let uid = meta.uid.as_deref()?;
-    let id = SliceId::of_uid(uid)?;
+    // What is no source is called otherwise.
+    let id = SliceId::of_name(meta.name.as_deref()?)?;
     let service = meta.labels.as_ref()?.get(labels::SERVICE_NAME)?;
-    service_number(service)?;
     let version = meta.resource_version.as_deref()?;
     let mut copy = source.clone();
     copy.metadata = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
@@ -188,68 +233,4 @@ fn copied(source: &EndpointSlice, provider: &str) -> Option<(SliceId, EndpointSl
         endpoint.target_ref = None;
     }
     Some((id, copy))
-}
-
-/// Bytes of a page, about.
-const PAGE: usize = 2 * 1024 * 1024;
-
-/// A page that was passed over: how many objects it has, and where it goes on.
-fn pass_over(body: &[u8], encoding: Encoding) -> anyhow::Result<(usize, Option<String>)> {
-    #[derive(Deserialize)]
-    struct Page {
-        metadata: ListMeta,
-        items: Vec<IgnoredAny>,
-    }
-    if encoding == Encoding::Json {
-        let page: Page = serde_json::from_slice(body)?;
-        return Ok((page.items.len(), page.metadata.continue_));
-    }
-    let (mut objects, mut token) = (0, None);
-    for field in Fields::of(protobuf::object(body)?) {
-        match field? {
-            (1, meta) => {
-                for field in Fields::of(meta.bytes()) {
-                    if let (3, value) = field? {
-                        token = Some(value.text()?.to_owned());
-                    }
-                }
-            }
-            (2, object) => {
-                let all_read = Fields::of(object.bytes()).all(|field| field.is_ok());
-                anyhow::ensure!(all_read, "an object is malformed");
-                objects += 1;
-            }
-            _ => {}
-        }
-    }
-    Ok((objects, token))
-}
-
-/// Lists the slices of a member in pages, as the controller does, and passes over them; gives how many bytes they were.
-async fn list(client: &Client, encoding: Encoding) -> anyhow::Result<usize> {
-    let request = Request::new(EndpointSlice::url_path(&(), None));
-    let (mut total, mut token, mut limit) = (0, None, 50);
-    loop {
-        let params = ListParams {
-            limit: Some(limit),
-            continue_token: token,
-            ..ListParams::default()
-        };
-        let mut request = request.list(&params)?;
-        if encoding == Encoding::Protobuf {
-            let protobuf = HeaderValue::from_static("application/vnd.kubernetes.protobuf");
-            request.headers_mut().insert(ACCEPT, protobuf);
-        }
-        let mut stream = pin!(client.request_stream(request).await?);
-        let mut body = Vec::new();
-        stream.read_to_end(&mut body).await?;
-        total += body.len();
-        let (objects, next) = pass_over(&body, encoding)?;
-        let each = body.len() / objects.max(1);
-        limit = u32::try_from(PAGE / each.max(1))?.clamp(2, 500);
-        token = next.filter(|token| !token.is_empty());
-        if token.is_none() {
-            return Ok(total);
-        }
-    }
 }

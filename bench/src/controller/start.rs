@@ -17,7 +17,7 @@ use crate::proc;
 use crate::report::Row;
 
 /// Slices of each service.
-const SLICES: u16 = 10;
+pub(super) const SLICES: u16 = 10;
 const ENDPOINTS: u16 = 100;
 /// In how many members there are copies of each slice, in the two simulations.
 const FEW: usize = 1;
@@ -27,17 +27,20 @@ const START: f64 = 10.0;
 /// MiB.
 const MEMORY: f64 = 1024.0;
 
-struct Started {
-    synced: f64,
-    first_change: f64,
+/// A start into a simulation; seconds since it began.
+pub(super) struct Started {
+    pub(super) synced: f64,
+    pub(super) first_change: f64,
     last_change: f64,
     /// Writes that no change asked for.
     needless: usize,
-    cpu: Duration,
-    memory: proc::Memory,
+    /// Until synced.
+    pub(super) cpu: Duration,
+    pub(super) memory: proc::Memory,
 }
 
-async fn simulation(
+/// Members that each provide so many services, of which so many others have copies.
+pub(super) async fn simulation(
     members: usize,
     services: usize,
     consumers: usize,
@@ -62,7 +65,10 @@ async fn simulation(
 }
 
 /// Starts the controller into a simulation in which every member has changed a slice meanwhile.
-async fn start(env: &Environment, simulation: &Simulation) -> anyhow::Result<(Started, Subject)> {
+pub(super) async fn start(
+    env: &Environment,
+    simulation: &Simulation,
+) -> anyhow::Result<(Started, Subject)> {
     let each = simulation.services.all().count() / simulation.members();
     for member in 0..simulation.members() {
         let service = u32::try_from(member * each)?;

@@ -7,17 +7,16 @@ pub(crate) mod noop;
 pub(crate) mod overhead;
 mod reviews;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use causeway_tests::{Running, repository};
+use causeway_tests::Running;
 
 use self::environment::{Environment, Target};
 use self::load::{Load, Round, ask};
 use self::reviews::{Call, LARGE, SMALL, Size};
-use crate::proc;
-use crate::report::{self, Row};
+use crate::report::Row;
+use crate::{Common, proc};
 
 /// Of a bare server's requests per second, at least.
 const THROUGHPUT_RATIO: f64 = 0.5;
@@ -28,18 +27,14 @@ const MEMORY: f64 = 32.0;
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// A few seconds, to see that it works; the numbers mean little
-    #[arg(long)]
-    quick: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
     /// Only kinds of load whose name holds this text, and nothing through an API server
     #[arg(long)]
     only: Option<String>,
     /// Before anything is measured say what runs and wait for a line of standard input: to have a profiler look on
     #[arg(long)]
     hold: bool,
-    /// Where webhook.json goes; target/bench of the repository if not given
-    #[arg(long)]
-    output: Option<PathBuf>,
 }
 
 /// How much is done.
@@ -107,9 +102,9 @@ impl Scenario {
     }
 }
 
-/// Measures, prints the table and writes the JSON.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let extent = if args.quick { QUICK } else { FULL };
+/// Measures.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Vec<Row>> {
+    let extent = if args.common.quick { QUICK } else { FULL };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -136,12 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     runtime.block_on(nothing_was_refused(&env.webhook))?;
     runtime.block_on(async { drop(env) });
 
-    println!("{}", report::table(&rows));
-    let output = args.output.clone();
-    let output = output.unwrap_or_else(|| repository().join("target/bench"));
-    let file = report::write_json(&output, "webhook", &rows)?;
-    println!("{}", file.display());
-    Ok(())
+    Ok(rows)
 }
 
 fn memory(env: &Environment, name: &str) -> anyhow::Result<Row> {

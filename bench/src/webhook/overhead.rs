@@ -9,7 +9,8 @@ use super::load::{Load, Round};
 use super::nothing_was_refused;
 use super::reviews::{self, Call, SMALL};
 use crate::cores;
-use crate::overhead::{Extent, Pairs, Scraper, Sink};
+use crate::overhead::{Extent, Scraper, Sink};
+use crate::pairs::Pairs;
 use crate::report::Row;
 
 /// One request in so many is part of a sampled trace.
@@ -104,19 +105,17 @@ fn note([rates, cpus]: &mut [Pairs; 2], without: &Round, with: &Round) {
 impl Compared {
     fn rows(&self) -> Vec<Row> {
         let rows = |name: &str, [rates, cpus]: &[Pairs; 2], least: f64| {
-            let rates = rates.rows(&format!("{name}: requests"), "1/s", |row| {
-                row.ratio_at_least(least)
-            });
-            let cpus = cpus.rows(&format!("{name}: CPU of a request"), "us", |row| row);
-            rates.into_iter().chain(cpus)
+            let rates = rates.row(format!("{name}: requests"), "1/s");
+            let cpus = cpus.row(format!("{name}: CPU of a request"), "us");
+            [rates.ratio_at_least(least), cpus]
         };
         let (scraped, traced) = (
             "validate, metrics scraped every second",
             "validate, 1 % of the traces sampled",
         );
-        rows(scraped, &self.scraped, SCRAPED_RATIO)
-            .chain(rows(traced, &self.traced, TRACED_RATIO))
-            .collect()
+        let scraped = rows(scraped, &self.scraped, SCRAPED_RATIO);
+        let traced = rows(traced, &self.traced, TRACED_RATIO);
+        scraped.into_iter().chain(traced).collect()
     }
 }
 

@@ -170,16 +170,6 @@ impl Store {
         version
     }
 
-    /// How many watch the kind.
-    pub(crate) fn watchers(&self, kind: Kind) -> usize {
-        let mut state = self.state();
-        let collection = state.collections.entry(kind).or_default();
-        collection
-            .watchers
-            .retain(|watcher| !watcher.sender.is_closed());
-        collection.watchers.len()
-    }
-
     /// The JSON of an object.
     pub(crate) fn render(&self, entry: &Entry, out: &mut Vec<u8>) {
         match &entry.body {

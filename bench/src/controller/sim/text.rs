@@ -66,6 +66,15 @@ impl SliceId {
         format!("{}-{:03}", service_name(self.service), self.slice)
     }
 
+    /// The slice of that name; nothing else is called so.
+    pub(crate) fn of_name(text: &str) -> Option<Self> {
+        let (service, slice) = text.rsplit_once('-')?;
+        Some(Self {
+            service: service_number(service)?,
+            slice: slice.parse().ok()?,
+        })
+    }
+
     pub(crate) fn uid(self) -> String {
         uid(sort::SOURCE, self.service, self.slice.into())
     }
@@ -310,5 +319,7 @@ mod tests {
         assert_eq!(pairs.filter(|(one, other)| one != other).count(), 1);
         assert_eq!(SliceId::of_uid(&source.metadata.uid.unwrap()), Some(id));
         assert_eq!(SliceId::of_uid(&copy.metadata.uid.unwrap()), None);
+        assert_eq!(SliceId::of_name(&source.metadata.name.unwrap()), Some(id));
+        assert_eq!(SliceId::of_name(&copy.metadata.name.unwrap()), None);
     }
 }

@@ -1,17 +1,15 @@
-//! The same change among real API servers, few of them: that what is counted among the imitated ones is so.
+//! Changes of one slice that are counted in the API servers' audit logs: that what is counted among imitated ones is so.
 
 use causeway::api::labels;
 use causeway_tests::audit::AuditedWrite;
-use causeway_tests::{
-    Cluster, Environment, Fleet, SOON, Space, eventually, multi_cluster_service, service,
-};
+use causeway_tests::{Cluster, SOON, Space, eventually, multi_cluster_service, service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
-use super::Extent;
+use super::clusters::Clusters;
 use crate::report::Row;
 
 const SERVICE: &str = "bench";
@@ -42,13 +40,12 @@ async fn arrived(space: &Space<'_>, consumers: &[&Cluster], address: &str) {
     }
 }
 
-/// Changes of one slice, one after the other, counted in the API servers' audit logs.
-pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
-    let env = Environment::start(Fleet::builder().members(1 + CONSUMERS.len())).await;
-    let fleet = &env.fleet;
-    let space = fleet.space(SERVICE).await;
-    let (hub, provider) = (fleet.hub(), fleet.member("member1"));
-    let consumers = CONSUMERS.map(|name| fleet.member(name));
+/// Joins the third member and changes a slice so many times, one change after the other.
+pub(super) async fn measure(clusters: &Clusters<'_>, changes: usize) -> anyhow::Result<Vec<Row>> {
+    let controller = clusters.synced().await?;
+    let consumers = [clusters.consumer(), clusters.join_last(&controller).await?];
+    let space = clusters.fleet.space(SERVICE).await;
+    let (hub, provider) = (clusters.hub(), clusters.provider());
     let shape = service(SERVICE).without_selector().port("http", 80);
     shape.create(hub, &space).await;
     let mcs = multi_cluster_service(SERVICE).providers(["member1"]);
@@ -59,14 +56,14 @@ pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
         .await?;
     arrived(&space, &consumers, "10.1.0.1").await;
     // The status is written when the copies were seen.
-    settled(hub).await;
+    clusters.settled().await;
     let marks = [
         hub.mark().await,
         consumers[0].mark().await,
         consumers[1].mark().await,
     ];
     let mut changed_at = Vec::new();
-    for number in 0..extent.real_changes {
+    for number in 0..changes {
         let address = format!("10.1.1.{number}");
         let patch = json!({"endpoints": slice(&address).endpoints});
         changed_at.push(Timestamp::now());
@@ -75,13 +72,14 @@ pub(crate) async fn measure(extent: &Extent) -> anyhow::Result<Vec<Row>> {
             .await?;
         tokio::time::sleep(PAUSE).await;
     }
-    let last = format!("10.1.1.{}", extent.real_changes - 1);
+    let last = format!("10.1.1.{}", changes - 1);
     arrived(&space, &consumers, &last).await;
     let on_hub = without_leases(hub.writes_since(marks[0], "causeway").await);
     let mut written = Vec::new();
     for (consumer, mark) in consumers.iter().zip(&marks[1..]) {
         written.push(consumer.writes_since(*mark, "causeway").await);
     }
+    controller.end().await;
     Ok(rows(&written, on_hub.len(), &changed_at))
 }
 
@@ -123,15 +121,4 @@ fn milliseconds(time: SignedDuration) -> f64 {
 fn without_leases(mut writes: Vec<AuditedWrite>) -> Vec<AuditedWrite> {
     writes.retain(|write| write.resource != "leases");
     writes
-}
-
-/// Waits until the controller has written nothing for a while.
-async fn settled(hub: &Cluster) {
-    loop {
-        let mark = hub.mark().await;
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-        if without_leases(hub.writes_since(mark, "causeway").await).is_empty() {
-            return;
-        }
-    }
 }

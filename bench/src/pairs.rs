@@ -1,0 +1,52 @@
+//! Rounds of one thing and of another, in turns: each is compared with its neighbour, so that a machine that becomes slower does
+//! not count.
+
+use crate::report::Row;
+use crate::webhook::median;
+
+/// The same number of neighbouring rounds: of what is compared with, and of what is measured.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs(Vec<(f64, f64)>);
+
+impl Pairs {
+    pub(crate) fn note(&mut self, floor: f64, value: f64) {
+        self.0.push((floor, value));
+    }
+
+    /// The number beside that of its neighbours, and between what their ratio is in 95 of 100 runs.
+    pub(crate) fn row(&self, name: impl Into<String>, unit: &'static str) -> Row {
+        let of = |value: fn(&(f64, f64)) -> f64| median(self.0.iter().map(value));
+        let row = Row::new(name, of(|pair| pair.1), unit).beside(of(|pair| pair.0));
+        row.with_ratio(of(|pair| pair.1 / pair.0), self.interval())
+    }
+
+    /// The interval of the median of the ratios, by the binomial distribution of their ranks.
+    fn interval(&self) -> (f64, f64) {
+        let mut ratios: Vec<_> = self.0.iter().map(|pair| pair.1 / pair.0).collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        let count = ratios.len() as f64;
+        let rank = ((count - 1.96 * count.sqrt()) / 2.0).max(0.0) as usize;
+        let last = ratios.len().saturating_sub(1);
+        let at = |rank: usize| ratios.get(rank).copied().unwrap_or(f64::NAN);
+        (at(rank), at(last.saturating_sub(rank)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_compared_and_the_interval_holds_their_median() {
+        let mut pairs = Pairs::default();
+        // The machine becomes slower, by more than what is measured.
+        for turn in 1..=20 {
+            let speed = 1000.0 / f64::from(turn);
+            pairs.note(speed, speed * (0.9 + f64::from(turn) / 1000.0));
+        }
+        let row = pairs.row("requests", "1/s").ratio_at_least(0.95);
+        let (ratio, (least, most)) = (row.ratio.unwrap(), row.interval.unwrap());
+        assert!((0.905..0.915).contains(&ratio) && row.met == Some(false));
+        assert!(least < ratio && ratio < most && most < 0.92, "{row:?}");
+    }
+}
