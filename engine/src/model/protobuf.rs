@@ -48,6 +48,7 @@ impl<'a> Fields<'a> {
         Self(message)
     }
 
+    #[inline]
     fn field(&mut self) -> Result<(u32, Value<'a>), Malformed> {
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).map_err(|_| Malformed::Field)?;
@@ -65,7 +66,19 @@ impl<'a> Fields<'a> {
         Ok((number, value))
     }
 
+    #[inline]
     fn varint(&mut self) -> Result<u64, Malformed> {
+        // Hardly any key or length takes more than a byte.
+        match self.0 {
+            [byte, rest @ ..] if *byte < 0x80 => {
+                self.0 = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let (byte, rest) = self.0.split_first().ok_or(Malformed::Cut)?;
@@ -78,6 +91,7 @@ impl<'a> Fields<'a> {
         Err(Malformed::Field)
     }
 
+    #[inline]
     fn bytes(&mut self, length: u64) -> Result<&'a [u8], Malformed> {
         let length = usize::try_from(length).map_err(|_| Malformed::Cut)?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed::Cut)?;
@@ -89,6 +103,7 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = Result<(u32, Value<'a>), Malformed>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.0.is_empty() {
             return None;

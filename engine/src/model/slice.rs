@@ -1,6 +1,7 @@
 //! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
 
 mod content;
+mod copy_endpoint;
 mod endpoint;
 mod observed;
 mod place;
@@ -9,7 +10,8 @@ mod source;
 mod uid;
 mod wire;
 
-pub use self::content::{ContentHash, content_hash};
+pub use self::content::{Content, ContentHash, content_hash};
+pub use self::copy_endpoint::CopyEndpoint;
 pub use self::observed::{CopiedSlice, KarmadasSlice, ObservedSlice, Path, SliceRole, Stray};
 pub use self::protobuf::slice_message;
 pub use self::source::{AddressType, SliceManager, SlicePort, SourceEndpoint, SourceSlice};

@@ -2,12 +2,15 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sha2::{Digest as _, Sha256};
 
-use super::endpoint::{WireEndpoint, WireTarget};
+use super::copy_endpoint::CopyEndpoint;
+use super::endpoint::{WireEndpoint, WireHints};
 
 /// 128 bits of SHA-256 over all that causeway decides about a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,11 +48,7 @@ const CONTENT_ANNOTATIONS: [&str; 3] = [labels::PROVISION_CLUSTER, labels::OWNER
 /// A hash of all that causeway decides about a copy: equal for what is wanted and what is stored when nothing is to be written.
 pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
     let meta = &slice.metadata;
-    let mut content = Content::new(
-        |name| value(&meta.labels, name),
-        |name| value(&meta.annotations, name),
-        &slice.address_type,
-    );
+    let mut content = Content::of(meta, &slice.address_type);
     for endpoint in &slice.endpoints {
         content.add(&WireEndpoint::of(endpoint));
     }
@@ -60,19 +59,36 @@ pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
         .owned_by(owners.map(|owner| &*owner.uid))
 }
 
-/// What a copy holds, as it is hashed: every part after its length, or what stands for none.
-pub(super) struct Content(Vec<u8>);
+/// What a copy holds, as it is hashed: texts after their length, IPv4 addresses as numbers.
+#[derive(Debug)]
+pub struct Content(Vec<u8>);
 
-const NONE: [u8; 4] = u32::MAX.to_le_bytes();
+/// What a part begins with: the length of a text that is shorter, a longer one, or none.
+const LONG: u8 = 254;
+const NONE: u8 = 255;
+/// What an address begins with, and what stands after the last.
+const NUMBER: u8 = 1;
+const TEXT: u8 = 2;
+/// What an endpoint begins with.
+const ENDPOINT: u8 = 1;
+/// What stands after the last of several.
+const END: u8 = 0;
 
 impl Content {
+    /// That of a copy with these labels and annotations, without endpoints.
+    pub fn of(meta: &ObjectMeta, address_type: &str) -> Self {
+        let label = |name: &str| value(&meta.labels, name);
+        let annotation = |name: &str| value(&meta.annotations, name);
+        Self::new(label, annotation, address_type)
+    }
+
     /// That of a copy without endpoints.
     pub(super) fn new<'a>(
         label: impl Fn(&str) -> Option<&'a str>,
         annotation: impl Fn(&str) -> Option<&'a str>,
         address_type: &str,
     ) -> Self {
-        let mut content = Self(Vec::with_capacity(8192));
+        let mut content = Self(Vec::with_capacity(4096));
         for name in CONTENT_LABELS {
             content.part(label(name));
         }
@@ -83,48 +99,94 @@ impl Content {
         content
     }
 
-    /// Adds the next endpoint.
+    /// Adds the next endpoint of a copy that is there.
     pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
-        self.0.push(1);
-        self.texts(endpoint.addresses.iter().map(|text| &*text.0));
-        for text in [&endpoint.hostname, &endpoint.zone, &endpoint.node_name] {
-            self.part(text.as_ref().map(|text| &*text.0));
+        let WireEndpoint {
+            hostname,
+            zone,
+            node_name,
+            ..
+        } = endpoint;
+        self.0.push(ENDPOINT);
+        for address in endpoint.addresses.iter() {
+            self.address(&address.0);
         }
+        let texts = [hostname, zone, node_name].map(|text| text.as_ref().map(|text| &*text.0));
+        let hints = endpoint.hints.as_ref().map(WireHints::names);
         let conditions = endpoint.conditions.unwrap_or_default();
-        let conditions = conditions.each();
-        self.0
-            .extend(conditions.map(|given| given.map_or(2, u8::from)));
-        let hints = endpoint.hints.as_ref();
-        self.0.push(u8::from(hints.is_some()));
-        if let Some(hints) = hints {
-            for targets in [&hints.for_zones, &hints.for_nodes] {
-                self.texts(targets.iter().flatten().map(WireTarget::name));
+        self.rest(texts, conditions.each(), hints, endpoint.has_more());
+    }
+
+    /// Adds the next endpoint of a copy that is wanted.
+    pub fn add_wanted(&mut self, endpoint: &CopyEndpoint<'_>) {
+        let carried = &endpoint.carried;
+        self.0.push(ENDPOINT);
+        for address in carried.addresses() {
+            match address {
+                IpAddr::V4(address) => self.number(address),
+                IpAddr::V6(address) => self.address(&address.to_string()),
             }
         }
-        self.0.push(u8::from(endpoint.has_more()));
+        let texts = [carried.hostname, carried.zone, carried.node];
+        let hints = endpoint.hints.map(|hints| hints.map(Option::into_iter));
+        self.rest(texts, carried.conditions, hints, false);
+    }
+
+    /// All that comes after the addresses of an endpoint.
+    fn rest<'a>(
+        &mut self,
+        texts: [Option<&str>; 3],
+        conditions: [Option<bool>; 3],
+        hints: Option<[impl Iterator<Item = &'a str>; 2]>,
+        has_more: bool,
+    ) {
+        self.0.push(END);
+        texts.into_iter().for_each(|text| self.part(text));
+        self.0
+            .extend(conditions.map(|given| given.map_or(2, u8::from)));
+        self.0.push(u8::from(hints.is_some()));
+        for names in hints.into_iter().flatten() {
+            names.for_each(|name| self.part(Some(name)));
+            self.part(None);
+        }
+        self.0.push(u8::from(has_more));
     }
 
     /// The hash of it all, with these ports.
-    pub(super) fn hash(mut self, ports: &[EndpointPort]) -> ContentHash {
-        self.0.push(0);
+    pub fn hash(mut self, ports: &[EndpointPort]) -> ContentHash {
+        self.0.push(END);
         // These types hold nothing that JSON cannot; were it otherwise, the hash would differ and the slice be written.
         self.0.extend(serde_json::to_vec(ports).unwrap_or_default());
         ContentHash::of(&self.0)
     }
 
-    fn texts<'a>(&mut self, texts: impl Iterator<Item = &'a str>) {
-        for text in texts {
-            self.part(Some(text));
+    /// An IPv4 address is written in one way only, so that its number says as much as its text.
+    fn address(&mut self, text: &str) {
+        match text.parse() {
+            Ok(address) => self.number(address),
+            Err(_) => {
+                self.0.push(TEXT);
+                self.part(Some(text));
+            }
         }
-        self.part(None);
+    }
+
+    fn number(&mut self, address: Ipv4Addr) {
+        self.0.push(NUMBER);
+        self.0.extend(address.octets());
     }
 
     fn part(&mut self, text: Option<&str>) {
         let Some(text) = text else {
-            return self.0.extend(NONE);
+            return self.0.push(NONE);
         };
-        let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
-        self.0.extend(length.to_le_bytes());
+        match u8::try_from(text.len()) {
+            Ok(short) if short < LONG => self.0.push(short),
+            _ => {
+                self.0.push(LONG);
+                self.0.extend((text.len() as u64).to_le_bytes());
+            }
+        }
         self.0.extend(text.as_bytes());
     }
 }

@@ -134,10 +134,16 @@ impl<'a> WireHints<'a> {
             for_nodes: nodes.map(|all| all.iter().map(|node| target(&node.name)).collect()),
         }
     }
+
+    /// The names of the zones and those of the nodes.
+    pub(super) fn names(&self) -> [impl Iterator<Item = &str>; 2] {
+        [&self.for_zones, &self.for_nodes]
+            .map(|targets| targets.iter().flatten().map(WireTarget::name))
+    }
 }
 
 impl WireTarget<'_> {
-    pub(super) fn name(&self) -> &str {
+    fn name(&self) -> &str {
         said(&self.name)
     }
 }

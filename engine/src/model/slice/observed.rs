@@ -112,7 +112,8 @@ impl ObservedSlice {
                 SliceRole::Other(key, stray().holding(held, annotation))
             }
             Classified::Copy(key, hub, path) => {
-                let copy = copied(meta, hub, path, label, annotation, content_hash(slice));
+                let of = Origins::default().of(hub, label(labels::SOURCE_CLUSTER));
+                let copy = copied(meta, of, path, annotation, content_hash(slice));
                 SliceRole::copy(key, copy, stray)
             }
             Classified::Other(key) => SliceRole::Other(key, stray()),
@@ -235,22 +236,47 @@ pub(super) fn classify<'a>(
     }
 }
 
+/// Where copies come from. It remembers the last: most of a list come from few clusters, one after the other, and to find a name
+/// among all of the process takes far longer.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    hub: DefaultAtom,
+    /// The name of a cluster; empty in the beginning.
+    cluster: DefaultAtom,
+}
+
+impl Origins {
+    /// The hub of that UID, and the cluster of that name, if it can be one.
+    pub(super) fn of(
+        &mut self,
+        hub: &str,
+        cluster: Option<&str>,
+    ) -> (DefaultAtom, Option<DefaultAtom>) {
+        if *self.hub != *hub {
+            self.hub = hub.into();
+        }
+        let known = cluster.is_some_and(|name| !name.is_empty() && *self.cluster == *name);
+        let cluster = cluster.filter(|name| known || ClusterName::try_from(*name).is_ok());
+        if let Some(name) = cluster.filter(|_| !known) {
+            self.cluster = name.into();
+        }
+        (self.hub.clone(), cluster.map(|_| self.cluster.clone()))
+    }
+}
+
 pub(super) fn copied<'a>(
     meta: &ObjectMeta,
-    hub: &str,
+    (hub, source_cluster): (DefaultAtom, Option<DefaultAtom>),
     path: Path,
-    label: impl Fn(&str) -> Option<&'a str>,
     annotation: impl Fn(&str) -> Option<&'a str>,
     content: ContentHash,
 ) -> Option<CopiedSlice> {
     Some(CopiedSlice {
         uid: meta.uid.as_deref()?.into(),
         resource_version: meta.resource_version.as_deref()?.parse().ok()?,
-        hub: hub.into(),
+        hub,
         path,
-        source_cluster: label(labels::SOURCE_CLUSTER)
-            .filter(|name| ClusterName::try_from(*name).is_ok())
-            .map(DefaultAtom::from),
+        source_cluster,
         source: annotation(labels::SOURCE).and_then(SourceVersion::parse),
         standby: annotation(labels::STANDBY).is_some(),
         content,

@@ -14,14 +14,17 @@ pub(super) struct Place(DefaultAtom);
 /// all of the process takes far longer.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// None, or [`REMEMBERED`].
+    /// By a hash of their text; none, or a power of two.
     recent: Vec<Place>,
+    /// How many were forgotten for others since it grew.
+    forgotten: usize,
     /// The text of the place that is looked for.
     wanted: String,
 }
 
-/// The nodes of a large cluster; a power of two.
-const REMEMBERED: usize = 1024;
+/// How many are remembered at first, and in the largest of clusters.
+const FEWEST: usize = 64;
+const MOST: usize = 16 * 1024;
 
 impl Place {
     /// In neither part.
@@ -38,8 +41,8 @@ impl Places {
     /// For the slices of a cluster.
     pub(super) fn remembered() -> Self {
         Self {
-            recent: vec![Place(DefaultAtom::default()); REMEMBERED],
-            wanted: String::new(),
+            recent: none(FEWEST),
+            ..Self::default()
         }
     }
 
@@ -50,16 +53,28 @@ impl Places {
         self.wanted.extend(zone.map(|text| &*text.0));
         let mut hasher = DefaultHasher::new();
         self.wanted.hash(&mut hasher);
-        let at = hasher.finish() as usize % REMEMBERED;
+        let at = hasher.finish() as usize & self.recent.len().wrapping_sub(1);
         let wanted = || Place(DefaultAtom::from(&*self.wanted));
         let Some(known) = self.recent.get_mut(at) else {
             return wanted();
         };
-        if *known.0 != *self.wanted {
-            *known = wanted();
+        if *known.0 == *self.wanted {
+            return known.clone();
         }
-        known.clone()
+        let found = wanted();
+        let before = std::mem::replace(known, found.clone());
+        self.forgotten += usize::from(!before.0.is_empty());
+        if self.forgotten > self.recent.len() && self.recent.len() < MOST {
+            self.recent = none(4 * self.recent.len());
+            self.forgotten = 0;
+        }
+        found
     }
+}
+
+/// So many that are still to be met.
+fn none(count: usize) -> Vec<Place> {
+    vec![Place(DefaultAtom::default()); count]
 }
 
 /// The text, unless it is empty.

@@ -33,7 +33,7 @@ pub struct SourceSlice {
 }
 
 /// What the addresses of a slice are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressType {
     /// IPv4 addresses.
     Ipv4,

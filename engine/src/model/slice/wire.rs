@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use causeway::api::labels;
 use causeway::domain::ServiceKey;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
@@ -15,7 +16,7 @@ use thiserror::Error;
 
 use super::content::{Content, value};
 use super::endpoint::{Text, WireEndpoint, each_endpoint, said};
-use super::observed::{Classified, ObservedSlice, SliceRole, Stray, classify, copied};
+use super::observed::{Classified, ObservedSlice, Origins, SliceRole, Stray, classify, copied};
 use super::place::Places;
 use super::protobuf;
 use super::source::{SliceManager, SourceDraft, SourceSlice};
@@ -50,6 +51,7 @@ pub enum Unreadable {
 #[derive(Debug)]
 pub struct SliceDecoder {
     places: Places,
+    origins: Origins,
     /// The service of the slice before: those of a service come one after the other in a list, and share its key.
     last: Option<ServiceKey>,
 }
@@ -58,6 +60,7 @@ impl Default for SliceDecoder {
     fn default() -> Self {
         Self {
             places: Places::remembered(),
+            origins: Origins::default(),
             last: None,
         }
     }
@@ -68,6 +71,7 @@ impl SliceDecoder {
     pub fn of_one() -> Self {
         Self {
             places: Places::default(),
+            origins: Origins::default(),
             last: None,
         }
     }
@@ -78,7 +82,7 @@ impl SliceDecoder {
     /// Where it is no EndpointSlice.
     pub fn json(&mut self, text: &str) -> Result<WireSlice, Unreadable> {
         let slice = serde_json::from_str::<Wire<'_>>(text)?;
-        let slice = slice.read(&mut self.places)?;
+        let slice = slice.read(&mut self.places, &mut self.origins)?;
         Ok(self.share(slice))
     }
 
@@ -88,7 +92,7 @@ impl SliceDecoder {
     /// Where it is malformed.
     pub fn protobuf(&mut self, message: &[u8]) -> Result<WireSlice, Unreadable> {
         let slice = protobuf::slice(message)?;
-        let slice = slice.read(&mut self.places)?;
+        let slice = slice.read(&mut self.places, &mut self.origins)?;
         Ok(self.share(slice))
     }
 
@@ -191,7 +195,7 @@ impl From<WireSlice> for ObservedSlice {
 }
 
 impl Wire<'_> {
-    fn read(self, places: &mut Places) -> Result<WireSlice, Unreadable> {
+    fn read(self, places: &mut Places, origins: &mut Origins) -> Result<WireSlice, Unreadable> {
         let metadata = self.metadata;
         let meta = ObjectMeta {
             namespace: metadata.namespace,
@@ -227,7 +231,8 @@ impl Wire<'_> {
                 let owners = metadata.owner_references.iter().flatten();
                 let owners = owners.map(|owner| said(&owner.uid));
                 let content = content.hash(ports).owned_by(owners);
-                let copy = copied(&meta, hub, path, label, annotation, content);
+                let of = origins.of(hub, label(labels::SOURCE_CLUSTER));
+                let copy = copied(&meta, of, path, annotation, content);
                 SliceRole::copy(key, copy, stray)
             }
             Classified::Other(key) => SliceRole::Other(key, stray()),

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use causeway::api::labels;
 use causeway::domain::{AddressRefusal, ClusterName, PortId, Ranges, ServiceKey, ServicePort};
 use k8s_openapi::api::discovery::v1 as discovery;
-use k8s_openapi::api::discovery::v1::{
-    Endpoint, EndpointConditions, EndpointHints, EndpointSlice, ForNode, ForZone,
-};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::parties::{Consumer, Origin, Provider};
 use crate::model::slice::{
-    ContentHash, SliceManager, SlicePort, SourceEndpoint, SourceSlice, content_hash,
+    Content, ContentHash, CopyEndpoint, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
 };
 use crate::plan::release::Field;
 
@@ -56,6 +54,8 @@ pub(super) struct Recipe {
     service: Box<str>,
     multicluster: bool,
     provider: ClusterName,
+    /// What hints name in place of a zone or a node that is not known.
+    remote: Box<str>,
     provider_ports: Box<[ServicePort]>,
     consumer_ports: Box<[ServicePort]>,
     /// Whether the consumer stores more of an endpoint's conditions than that it is ready.
@@ -84,6 +84,7 @@ impl Recipe {
             service: origin.service.into(),
             multicluster: origin.multicluster,
             provider: provider.name.clone(),
+            remote: format!("{}.remote", provider.name).into(),
             provider_ports: provider.ports.as_slice().into(),
             consumer_ports: consumer.ports.into(),
             all_conditions: release.stores(Field::EndpointConditions),
@@ -152,14 +153,19 @@ impl Recipe {
         &self.provider_ports
     }
 
-    /// What comes of making a copy of the slice: all of it is made, and hashed.
+    /// What comes of making a copy of the slice, without making it.
     pub(super) fn outcome(&self, source: &SourceSlice) -> Outcome {
-        let refused = source
-            .endpoints()
-            .filter(|endpoint| self.refusal(endpoint).is_some());
+        let metadata = self.metadata("", source, None);
+        let mut content = Content::of(&metadata, source.address_type.as_str());
+        let mut copied = 0;
+        self.endpoints(source).for_each(|endpoint| {
+            copied += 1;
+            content.add_wanted(&endpoint);
+        });
+        let ports: Vec<_> = self.ports(source).collect();
         Outcome {
-            content: content_hash(&self.slice("", source, None)),
-            refused: refused.count() + source.odd as usize,
+            content: content.hash(&ports),
+            refused: source.len() - copied + source.odd as usize,
         }
     }
 
@@ -177,14 +183,10 @@ impl Recipe {
         source: &SourceSlice,
         import: Option<&OwnerReference>,
     ) -> EndpointSlice {
-        let endpoints = source.endpoints();
         EndpointSlice {
             metadata: self.metadata(name, source, import),
             address_type: source.address_type.as_str().to_owned(),
-            endpoints: endpoints
-                .filter(|endpoint| self.refusal(endpoint).is_none())
-                .map(|endpoint| self.endpoint(&endpoint))
-                .collect(),
+            endpoints: self.endpoints(source).map(Into::into).collect(),
             ports: Some(self.ports(source).collect()),
         }
     }
@@ -274,37 +276,41 @@ impl Recipe {
         })
     }
 
+    /// The endpoints of the copy.
+    fn endpoints<'a>(&'a self, source: &'a SourceSlice) -> impl Iterator<Item = CopyEndpoint<'a>> {
+        let endpoints = source.endpoints();
+        endpoints
+            .filter(|endpoint| self.refusal(endpoint).is_none())
+            .map(|endpoint| self.endpoint(endpoint))
+    }
+
     /// A consumer that is the provider itself knows the endpoint's node; anywhere else the name would mean another node.
-    fn endpoint(&self, source: &SourceEndpoint<'_>) -> Endpoint {
+    fn endpoint<'a>(&'a self, source: SourceEndpoint<'a>) -> CopyEndpoint<'a> {
         let [ready, serving, terminating] = self.standing.conditions(source.conditions);
-        let node = source.node.filter(|_| self.at_home);
-        Endpoint {
-            addresses: source
-                .addresses()
-                .map(|address| address.to_string())
-                .collect(),
-            conditions: Some(EndpointConditions {
+        let carried = SourceEndpoint {
+            node: source.node.filter(|_| self.at_home),
+            conditions: [
                 ready,
-                serving: serving.filter(|_| self.all_conditions),
-                terminating: terminating.filter(|_| self.all_conditions),
-            }),
-            hostname: source.hostname.map(ToOwned::to_owned),
-            zone: source.zone.map(ToOwned::to_owned),
-            node_name: node.map(ToOwned::to_owned),
-            hints: (self.zone_hints || self.node_hints).then(|| self.hints(source, node)),
-            ..Endpoint::default()
+                serving.filter(|_| self.all_conditions),
+                terminating.filter(|_| self.all_conditions),
+            ],
+            ..source
+        };
+        let has_hints = self.zone_hints || self.node_hints;
+        CopyEndpoint {
+            hints: has_hints.then(|| self.hints(&carried)),
+            carried,
         }
     }
 
     /// Under a preference every endpoint bears hints: one without would switch the preference off for the whole Service.
-    fn hints(&self, source: &SourceEndpoint<'_>, node: Option<&str>) -> EndpointHints {
-        let remote = format!("{}.remote", self.provider);
-        let zone = source.zone.unwrap_or(&remote).to_owned();
-        let node = node.unwrap_or(&remote).to_owned();
-        EndpointHints {
-            for_zones: self.zone_hints.then(|| vec![ForZone { name: zone }]),
-            for_nodes: self.node_hints.then(|| vec![ForNode { name: node }]),
-        }
+    fn hints<'a>(&'a self, carried: &SourceEndpoint<'a>) -> [Option<&'a str>; 2] {
+        let zone = carried.zone.unwrap_or(&self.remote);
+        let node = carried.node.unwrap_or(&self.remote);
+        [
+            self.zone_hints.then_some(zone),
+            self.node_hints.then_some(node),
+        ]
     }
 }
 
