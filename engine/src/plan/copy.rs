@@ -2,6 +2,7 @@
 
 mod cache;
 pub(crate) mod give_way;
+mod name;
 mod parties;
 mod passed_over;
 mod recipe;
@@ -10,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use causeway::domain::{AddressRefusal, ClusterName, ServiceKey, short_hash};
+use causeway::domain::{AddressRefusal, ClusterName, ServiceKey};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 pub use self::cache::CopyCache;
 pub(super) use self::cache::Outcomes;
+pub use self::name::copy_name;
 pub use self::parties::{Consumer, Origin, Provider};
 use self::passed_over::MOST_SLICES;
 pub use self::passed_over::{PassedOver, PortGaps};
@@ -273,7 +275,7 @@ impl DesiredCopies {
                     continue;
                 }
             };
-            let copy_name = copy_name(origin.path, provider.name, name, source.address_type);
+            let copy_name = outcomes.name(origin.path, provider.name, name, source.address_type);
             if recipe.is_behind(source) {
                 self.held.copies.insert(copy_name);
                 self.pass_over(provider.name, name, PassedOver::Behind);
@@ -395,29 +397,6 @@ impl<'a> KeptByKubernetes<'a> {
                 .endpoints()
                 .all(|endpoint| self.addresses.contains(&endpoint.address))
     }
-}
-
-const NAME_MAX: usize = 253;
-const HASH_HEX: usize = 8;
-
-/// The name of a copy: it depends on where the copy comes from and on nothing else that is there.
-pub fn copy_name(
-    path: Path,
-    provider: &ClusterName,
-    slice: &str,
-    address_type: AddressType,
-) -> Arc<str> {
-    let (prefix, path) = match path {
-        Path::Native => ("", "native"),
-        Path::Clusterset => ("imported-", "clusterset"),
-    };
-    let hash = short_hash([path, provider.as_str(), slice, address_type.as_str()]);
-    let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len() - prefix.len();
-    let cut = slice
-        .get(..slice.len().min(room))
-        .unwrap_or_default()
-        .trim_end_matches(['-', '.']);
-    format!("{prefix}{provider}-{cut}-{hash}").into()
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 
-use causeway::domain::ServiceKey;
+use causeway::domain::{ClusterName, ServiceKey};
 
+use super::name::copy_name;
 use super::recipe::{Outcome, Recipe};
-use crate::model::slice::{SourceSlice, SourceVersion};
+use crate::model::slice::{AddressType, Path, SourceSlice, SourceVersion};
 
 /// For each service what its last plan made of the slices, and nothing else: it shrinks with what is planned.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub(in crate::plan) struct Outcomes {
     /// What the plan before made, by its key, in the order of the keys.
     last: Box<[(u64, Outcome)]>,
     now: HashMap<u64, Outcome>,
+    /// The names of copies, by what they are made of; every consumer has them alike.
+    names: HashMap<u64, Arc<str>>,
     keys: RandomState,
 }
 
@@ -36,6 +40,7 @@ impl CopyCache {
         Outcomes {
             last: self.last.remove(key).unwrap_or_default(),
             now: HashMap::new(),
+            names: HashMap::new(),
             keys: self.keys.clone(),
         }
     }
@@ -52,6 +57,20 @@ impl CopyCache {
 }
 
 impl Outcomes {
+    /// The name of a copy: made once for all consumers.
+    pub(super) fn name(
+        &mut self,
+        path: Path,
+        provider: &ClusterName,
+        slice: &Arc<str>,
+        address_type: AddressType,
+    ) -> Arc<str> {
+        let of = (path, provider, slice, address_type);
+        let name = self.names.entry(self.keys.hash_one(of));
+        name.or_insert_with(|| copy_name(path, provider, slice, address_type))
+            .clone()
+    }
+
     /// What comes of the recipe for that slice: made once for each version of the slice, as long as the recipe stays.
     pub(super) fn of(
         &mut self,

@@ -1,0 +1,30 @@
+//! The names of copies.
+
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, short_hash};
+
+use crate::model::slice::{AddressType, Path};
+
+const NAME_MAX: usize = 253;
+const HASH_HEX: usize = 8;
+
+/// The name of a copy: it depends on where the copy comes from and on nothing else that is there.
+pub fn copy_name(
+    path: Path,
+    provider: &ClusterName,
+    slice: &str,
+    address_type: AddressType,
+) -> Arc<str> {
+    let (prefix, path) = match path {
+        Path::Native => ("", "native"),
+        Path::Clusterset => ("imported-", "clusterset"),
+    };
+    let hash = short_hash([path, provider.as_str(), slice, address_type.as_str()]);
+    let room = NAME_MAX - HASH_HEX - 2 - provider.as_str().len() - prefix.len();
+    let cut = slice
+        .get(..slice.len().min(room))
+        .unwrap_or_default()
+        .trim_end_matches(['-', '.']);
+    format!("{prefix}{provider}-{cut}-{hash}").into()
+}
