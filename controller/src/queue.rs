@@ -21,7 +21,15 @@ pub struct Queue {
     due_since: HashMap<Item, Due>,
     taken: u32,
     later: DelayQueue<Item>,
-    delays: HashMap<Item, (delay_queue::Key, Instant)>,
+    delays: HashMap<Item, Delay>,
+}
+
+/// When an item is due, and how soon it is taken then.
+#[derive(Debug)]
+struct Delay {
+    key: delay_queue::Key,
+    at: Instant,
+    priority: Priority,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +43,8 @@ const SHARE: u32 = 8;
 /// When to look at a service again of which a copy was written or seen: there is nothing to do but to say so, and the others are
 /// about to follow.
 const DEBOUNCE: Duration = Duration::from_millis(50);
+/// When to look at the services of a member that has come: in a start one member follows another, and most services are of several.
+const SETTLE: Duration = Duration::from_millis(500);
 
 impl Queue {
     /// The item is due, as soon as its priority says.
@@ -43,12 +53,13 @@ impl Queue {
             Priority::High => self.now(item, now),
             Priority::Debounced => self.at(item, now + DEBOUNCE),
             Priority::Low => self.in_turn(item, now),
+            Priority::Settling => self.delay(item, now + SETTLE, Priority::Low),
         }
     }
 
     fn now(&mut self, item: Item, now: Instant) {
-        if let Some((delay, _)) = self.delays.remove(&item) {
-            self.later.remove(&delay);
+        if let Some(delay) = self.delays.remove(&item) {
+            self.later.remove(&delay.key);
         }
         let priority = Priority::High;
         match self.due_since.entry(item.clone()) {
@@ -72,21 +83,26 @@ impl Queue {
 
     /// The item is due then, if not earlier.
     pub fn at(&mut self, item: Item, at: Instant) {
+        self.delay(item, at, Priority::High);
+    }
+
+    fn delay(&mut self, item: Item, at: Instant, priority: Priority) {
         let due = self.due_since.get(&item);
-        if due.is_some_and(|due| due.priority == Priority::High) {
+        if due.is_some_and(|due| due.priority >= priority) {
             return;
         }
         match self.delays.entry(item) {
             Entry::Occupied(mut entry) => {
-                let (delay, earlier) = entry.get_mut();
-                if at < *earlier {
-                    self.later.reset_at(delay, at.into());
-                    *earlier = at;
+                let delay = entry.get_mut();
+                delay.priority = delay.priority.max(priority);
+                if at < delay.at {
+                    self.later.reset_at(&delay.key, at.into());
+                    delay.at = at;
                 }
             }
             Entry::Vacant(entry) => {
-                let delay = self.later.insert_at(entry.key().clone(), at.into());
-                entry.insert((delay, at));
+                let key = self.later.insert_at(entry.key().clone(), at.into());
+                entry.insert(Delay { key, at, priority });
             }
         }
     }
@@ -112,8 +128,10 @@ impl Queue {
     fn has_come(&mut self, expired: delay_queue::Expired<Item>) {
         let deadline = expired.deadline().into_std();
         let item = expired.into_inner();
-        self.delays.remove(&item);
-        self.now(item, deadline);
+        match self.delays.remove(&item).map(|delay| delay.priority) {
+            Some(Priority::Low) => self.in_turn(item, deadline),
+            _ => self.now(item, deadline),
+        }
     }
 
     /// The item that is due for longest among those of high priority, or now and then among the others.
@@ -198,6 +216,30 @@ mod tests {
         queue.catch_up();
         assert_eq!(queue.take(), Some(item("c")));
         assert_eq!((queue.take(), queue.len()), (Some(item("a")), 2));
+    }
+
+    #[tokio::test]
+    async fn what_a_start_concerns_waits_for_others_unless_something_happens_to_it() {
+        let now = Instant::now();
+        let mut queue = Queue::default();
+        for name in ["a", "b", "a"] {
+            queue.push(item(name), Priority::Settling, now);
+        }
+        queue.push(
+            item("c"),
+            Priority::Settling,
+            now.checked_sub(SETTLE).unwrap_or(now),
+        );
+        queue.push(item("b"), Priority::High, now);
+        queue.catch_up();
+        assert_eq!(
+            (queue.take(), queue.take()),
+            (Some(item("b")), Some(item("c")))
+        );
+        assert_eq!((queue.take(), queue.len()), (None, 1));
+        queue.wait().await;
+        assert_eq!((queue.take(), queue.len()), (Some(item("a")), 0));
+        assert!(now.elapsed() >= SETTLE);
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ mod copies;
 mod ending;
 mod release;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,15 +58,18 @@ pub fn diff(desired: &Desired, index: &Index, key: &ServiceKey, moment: Moment) 
         Members::Wanted(members) if !unconfirmed && unguarded.is_none() => Some(members),
         _ => None,
     };
-    let derived = key.derived();
-    let concerned = index.members.iter().filter(|(name, member)| {
-        let wanted = native.is_some_and(|members| members.contains_key(*name))
-            || desired.clusterset.imports.of(name).is_some()
-            || desired.clusterset.published.contains_key(*name);
-        (wanted || member.holds_any(key, &derived))
-            && index.member_state(name) == MemberState::Synced
-    });
-    for (name, member) in concerned {
+    let wanted = native.into_iter().flat_map(BTreeMap::keys);
+    let wanted = wanted.chain(desired.clusterset.imports.names());
+    let wanted = wanted.chain(desired.clusterset.published.keys());
+    let holders = index.holders(key).map(|(name, _)| name);
+    let concerned: BTreeSet<_> = wanted.chain(holders).collect();
+    for name in concerned {
+        let Some(member) = index.members.get(name) else {
+            continue;
+        };
+        if index.member_state(name) != MemberState::Synced {
+            continue;
+        }
         let target = Target {
             name,
             member,

@@ -8,6 +8,7 @@
 pub mod clusterset;
 pub mod finalizers;
 pub mod gaps;
+mod holders;
 pub mod hub;
 pub mod member;
 mod misplaced;
@@ -26,6 +27,7 @@ use causeway::api::SyncMode;
 use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
 
 use self::gaps::Gaps;
+use self::holders::Holders;
 use self::hub::{Hub, McsView};
 use self::member::{Configuration, DerivedRefusal, Member};
 use self::tiers::{TierCount, TierNotes, TiersOfService};
@@ -42,6 +44,7 @@ pub struct Index {
     pub(crate) hub: Hub,
     /// The engaged members.
     pub(crate) members: BTreeMap<ClusterName, Member>,
+    holders: Holders,
     /// What consumers lack of services that Karmada manages.
     pub(crate) gaps: Gaps,
     /// Which tiers carry services in their consumers.
@@ -70,6 +73,7 @@ impl Index {
         Self {
             hub: Hub::new(hub_uid),
             members: BTreeMap::new(),
+            holders: Holders::default(),
             gaps: Gaps::default(),
             tiers: TierNotes::default(),
             unready: UnreadyNotes::default(),
@@ -160,7 +164,7 @@ impl Index {
 
     /// Marks the services that depend on how a member stands: those that it takes part in or holds something of, those that wait
     /// for every member, and all of the clusterset, for whose imports any member counts.
-    fn mark_services_of(&mut self, name: &ClusterName) {
+    fn mark_services_of(&mut self, name: &ClusterName, priority: Priority) {
         let hub = &self.hub.uid;
         let takes_part = |mcs: &McsView| {
             let named = |spec: &MultiClusterService| {
@@ -183,7 +187,7 @@ impl Index {
         });
         let keys = exposed.chain(held).chain(clusterset);
         let keys: HashSet<_> = keys.chain(waiting.into_iter().flatten()).collect();
-        self.mark_services(keys, Priority::Low);
+        self.mark_services(keys, priority);
     }
 
     /// Marks every member.
@@ -241,9 +245,14 @@ impl Index {
         let (mut keys, namespaces) = (changed.keys, changed.namespaces);
         if is_new || stands != stood {
             self.mark(Item::Cluster(name.clone()));
-            self.mark_services_of(name);
+            let priority = match stands.0 == MemberState::Synced {
+                true => Priority::Settling,
+                false => Priority::Low,
+            };
+            self.mark_services_of(name, priority);
         }
         keys.extend(self.cut_short(&keys));
+        self.note_holder(name, keys.iter().chain(&changed.copied));
         keys.retain(|key| of_exports || self.concerns(name, key));
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);
@@ -252,6 +261,7 @@ impl Index {
             keys.extend(there.cloned());
         }
         let priority = match is_list {
+            true if stood.0 != MemberState::Synced => Priority::Settling,
             true => Priority::Low,
             false => Priority::High,
         };
@@ -286,10 +296,40 @@ impl Index {
         theirs.cloned().collect()
     }
 
+    /// Notes of which of these services a member holds something.
+    fn note_holder<'a>(
+        &mut self,
+        name: &ClusterName,
+        keys: impl IntoIterator<Item = &'a ServiceKey>,
+    ) {
+        let Some(member) = self.members.get(name) else {
+            return;
+        };
+        for key in keys {
+            self.holders.note(key, name, member.holds_any(key));
+        }
+    }
+
+    /// The members that hold something of the service that is or was causeway's, or belongs to the clusterset.
+    pub(crate) fn holders(
+        &self,
+        key: &ServiceKey,
+    ) -> impl Iterator<Item = (&ClusterName, &Member)> + Clone {
+        debug_assert!(
+            self.members
+                .iter()
+                .all(|(name, member)| !member.holds_any(key)
+                    || self.holders.of(key).contains(name)),
+            "a member holds something of {key} and is not among its holders"
+        );
+        let names = self.holders.of(key).iter();
+        names.filter_map(|name| self.members.get_key_value(name))
+    }
+
     /// Whether any member exports the service.
     pub fn is_exported(&self, key: &ServiceKey) -> bool {
-        let mut members = self.members.values();
-        members.any(|member| member.export(key).is_some())
+        let mut holders = self.holders(key);
+        holders.any(|(_, member)| member.export(key).is_some())
     }
 
     /// Applies the answer to a write, ahead of the watch that will show the same.
@@ -298,7 +338,8 @@ impl Index {
             Lane::Hub => self.hub.apply_ack(ack, now),
             Lane::Member(name) => {
                 if let Some(member) = self.members.get_mut(name) {
-                    member.apply_ack(ack, now);
+                    let held = member.apply_ack(ack, now);
+                    self.note_holder(name, &held);
                 }
             }
         }
@@ -379,6 +420,7 @@ impl Index {
             .or_insert_with(|| Member::new(generation));
         if member.cluster_uid != cluster_uid {
             *member = Member::new(generation);
+            self.holders.forget(name);
         }
         member.engage_again(generation);
         member.cluster_uid = cluster_uid;
@@ -389,17 +431,22 @@ impl Index {
 
     /// A member is not engaged any more, whatever it holds.
     pub fn disengage(&mut self, name: &ClusterName) {
-        self.members.remove(name);
+        self.remove_member(name);
         self.note_engagement(name);
     }
 
     /// A member has left for good: what it provided is provided no more.
     pub fn forget(&mut self, name: &ClusterName) {
         self.hub.clusters.remove(name);
-        self.members.remove(name);
+        self.remove_member(name);
         self.find_duplicates();
         self.mark_all_services();
         self.mark_all_clusters();
+    }
+
+    fn remove_member(&mut self, name: &ClusterName) {
+        self.members.remove(name);
+        self.holders.forget(name);
     }
 
     /// A cluster that is joined twice counts once, under the name that was joined first.
@@ -520,17 +567,16 @@ impl Index {
 
     /// The members that bear something that a MultiClusterService of that key asked for.
     pub fn native_holders(&self, key: &ServiceKey) -> impl Iterator<Item = &ClusterName> {
-        let members = self.members.iter();
-        members
+        let holders = self.holders(key);
+        holders
             .filter(move |(_, member)| member.owns_native(key, &self.hub.uid))
             .map(|(name, _)| name)
     }
 
     /// Whether any member bears something that causeway wrote for that service.
     pub fn owns_any(&self, key: &ServiceKey) -> bool {
-        self.members
-            .values()
-            .any(|member| member.owns_any(key, &self.hub.uid))
+        let mut holders = self.holders(key);
+        holders.any(|(_, member)| member.owns_any(key, &self.hub.uid))
     }
 }
 

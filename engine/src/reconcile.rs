@@ -94,7 +94,7 @@ pub fn reconcile_service(
             .or_default()
             .push(write);
     }
-    enqueue_all(index, write_queue, &item, diff, now, &mut outcome);
+    enqueue_all(write_queue, &item, diff, now, &mut outcome);
     outcome
 }
 
@@ -150,19 +150,14 @@ impl Outcome {
 
 /// Replaces all that waits for the item by what is wanted now.
 fn enqueue_all(
-    index: &Index,
     write_queue: &mut WriteQueue,
     item: &Item,
     diff: Diff,
     now: TimePoint,
     outcome: &mut Outcome,
 ) {
-    let members = index.members.keys().cloned().map(Lane::Member);
-    let mut writes = diff.writes;
-    for lane in std::iter::once(Lane::Hub).chain(members) {
-        let wanted = writes.remove(&lane).unwrap_or_default();
-        let objects: HashSet<_> = wanted.iter().map(|write| write.object().clone()).collect();
-        write_queue.keep_only(&lane, item, &objects);
+    write_queue.keep_only(item, &diff.writes);
+    for (lane, wanted) in diff.writes {
         for write in wanted {
             enqueue(write_queue, &lane, item, write, now, outcome);
         }
@@ -205,15 +200,24 @@ struct Progresses<'a> {
 impl<'a> Progresses<'a> {
     /// Of the members that are to hold something, or are written to; in the others nothing is outstanding.
     fn of_members(&self) -> HashMap<ClusterName, Progress> {
-        let members = self.index.members.iter();
-        let concerned = members.filter(|(name, _)| {
-            let writes = &self.diff.writes;
-            self.desired_copies(name).is_some()
-                || writes.contains_key(&Lane::Member((*name).clone()))
+        let native = match (self.path, &self.desired.members) {
+            (Path::Native, Members::Wanted(members)) => Some(members.keys()),
+            _ => None,
+        };
+        let imports = &self.desired.clusterset.imports;
+        let imported = (self.path == Path::Clusterset).then(|| imports.names());
+        let wanted = native.into_iter().flatten();
+        let wanted = wanted.chain(imported.into_iter().flatten());
+        let written = self.diff.writes.keys().filter_map(|lane| match lane {
+            Lane::Member(name) => Some(name),
+            Lane::Hub => None,
         });
-        concerned
-            .map(|(name, member)| (name.clone(), self.of(name, member)))
-            .collect()
+        let concerned: BTreeSet<_> = wanted.chain(written).collect();
+        let members = concerned.into_iter().filter_map(|name| {
+            let member = self.index.members.get(name)?;
+            Some((name.clone(), self.of(name, member)))
+        });
+        members.collect()
     }
 
     fn of(&self, name: &ClusterName, member: &Member) -> Progress {

@@ -278,8 +278,10 @@ impl WriteQueue {
 
     /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor counts as failed. What is
     /// wanted still keeps its place, so that an object that changes all the time gets its turn.
-    pub fn keep_only(&mut self, lane: &Lane, item: &Item, wanted: &HashSet<ObjectId>) {
-        if let Some(state) = self.lanes.get_mut(lane) {
+    pub fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<Lane, Vec<Write>>) {
+        for (lane, state) in &mut self.lanes {
+            let wanted = wanted.get(lane).into_iter().flatten();
+            let wanted: HashSet<_> = wanted.map(Write::object).collect();
             state
                 .failed
                 .retain(|object, failed| failed.item != *item || wanted.contains(object));

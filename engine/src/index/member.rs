@@ -465,43 +465,50 @@ impl Member {
         };
     }
 
-    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) {
+    /// Applies the answer to a write; the services of which something may be held now.
+    pub(super) fn apply_ack(&mut self, ack: Ack, now: TimePoint) -> Vec<ServiceKey> {
+        let mut held = Vec::new();
+        let tombstones = &self.evidence.tombstones;
         match ack {
             Ack::Namespace(object) => self.namespaces.put(&object),
             Ack::Service(object) => {
                 if let (Some(key), Some(view)) =
                     (key_of(&object.metadata), ServiceView::read(&object))
                 {
-                    self.services
-                        .apply_ack(key, view, &self.evidence.tombstones, now);
+                    held.extend([key.clone(), view.service(&key)]);
+                    self.services.apply_ack(key, view, tombstones, now);
                 }
             }
             Ack::ServiceExport(object) => {
                 if let (Some(key), Some(view)) =
                     (key_of(&object.metadata), ExportView::read(&object))
                 {
+                    held.push(key.clone());
                     let exports = &mut self.clusterset.exports;
-                    exports.apply_ack(key, view, &self.evidence.tombstones, now);
+                    exports.apply_ack(key, view, tombstones, now);
                 }
             }
             Ack::ServiceImport(object) => {
                 if let (Some(key), Some(view)) =
                     (key_of(&object.metadata), ImportView::read(&object))
                 {
+                    held.push(key.clone());
                     let imports = &mut self.clusterset.imports;
-                    imports.apply_ack(key, view, &self.evidence.tombstones, now);
+                    imports.apply_ack(key, view, tombstones, now);
                 }
             }
             Ack::Slice(slice) => {
-                if let SliceRole::Copy(_, copy) = &slice.role
-                    && !self.evidence.tombstones.contains(&copy.uid.to_string())
+                if let SliceRole::Copy(key, copy) = &slice.role
+                    && !tombstones.contains(&copy.uid.to_string())
                 {
+                    held.push(key.clone());
                     self.slices.apply_ack(*slice, now);
                 }
             }
             Ack::Deleted(deleted) => self.apply_deleted_ack(&deleted),
             Ack::MultiClusterService(_) | Ack::Cluster(_) => {}
         }
+        held
     }
 
     fn apply_deleted_ack(&mut self, deleted: &DeletedObject) {

@@ -158,6 +158,16 @@ impl ServiceView {
         self.hub.as_deref() == Some(hub) && self.derived_for.is_none()
     }
 
+    /// Whether some hub's causeway keeps it, or did until somebody applied over it.
+    pub fn is_marked(&self) -> bool {
+        self.hub.is_some() || self.marks.is_some()
+    }
+
+    /// Whether causeway derived it for the exported service of that key, as far as what somebody applied over it lets it tell.
+    pub fn may_stand_for(&self, key: &ServiceKey) -> bool {
+        self.derived_for.as_deref() == Some(&*key.name) || self.marks.is_some()
+    }
+
     /// Whether this is the Service that causeway, for that hub, derived for the exported service of that key.
     pub fn is_derived_for(&self, key: &ServiceKey, hub: &str) -> bool {
         self.hub.as_deref() == Some(hub) && self.derived_for.as_deref() == Some(&*key.name)

@@ -123,7 +123,7 @@ fn plan_imports(
 /// Whether any member exports or imports the service, or holds something of an import.
 fn concerns(index: &Index, key: &ServiceKey) -> bool {
     let derived = key.derived();
-    index.members.values().any(|member| {
+    index.holders(key).any(|(_, member)| {
         member.export(key).is_some()
             || member.import(key).is_some()
             || member.owns_clusterset(key, &derived, &index.hub.uid)
@@ -163,8 +163,8 @@ impl Asked<'_> {
     ) -> Option<T> {
         let meanwhile = self.unsure || self.agreed.is_none();
         let hub = &self.index.hub.uid;
-        let imports = self.index.members.values().filter(|_| meanwhile);
-        let imports = imports.filter_map(|member| member.import(self.key));
+        let holders = self.index.holders(self.key).filter(|_| meanwhile);
+        let imports = holders.filter_map(|(_, member)| member.import(self.key));
         let mut own = imports.filter(|import| import.path(hub) == Some(Path::Clusterset));
         own.find_map(recorded)
             .or_else(|| self.agreed.and_then(known))

@@ -147,12 +147,13 @@ fn an_item_that_is_planned_again_keeps_the_place_of_what_it_still_wants() {
     let mut desk = wide();
     desk.enqueue("member1", "a", "old");
     desk.enqueue("member1", "b", "b");
-    desk.write_queue
-        .keep_only(&lane("member1"), &item("a"), &[object("a")].into());
+    desk.write_queue.keep_only(
+        &item("a"),
+        &[(lane("member1"), vec![write("a", "new")])].into(),
+    );
     desk.enqueue("member1", "a", "new");
     desk.enqueue("member1", "c", "c");
-    desk.write_queue
-        .keep_only(&lane("member1"), &item("c"), &HashSet::new());
+    desk.write_queue.keep_only(&item("c"), &BTreeMap::new());
     let words: Vec<_> = desk
         .ready()
         .iter()
@@ -287,11 +288,9 @@ fn failed_writes_are_reported_for_their_item_and_lane() {
     desk.fail("member1", "a", FailureKind::Forbidden, 1);
     assert_eq!(desk.failed("member1", "b"), []);
     assert_eq!(desk.failed("member2", "a"), []);
-    desk.write_queue
-        .keep_only(&lane("member1"), &item("b"), &HashSet::new());
+    desk.write_queue.keep_only(&item("b"), &BTreeMap::new());
     assert_eq!(desk.failed("member1", "a").len(), 1);
-    desk.write_queue
-        .keep_only(&lane("member1"), &item("a"), &HashSet::new());
+    desk.write_queue.keep_only(&item("a"), &BTreeMap::new());
     assert_eq!(desk.failed("member1", "a"), [], "it is not wanted any more");
 }
 

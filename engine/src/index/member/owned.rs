@@ -9,11 +9,13 @@ use super::objects::View as _;
 use crate::model::slice::Path;
 
 impl Member {
-    /// Whether there is anything that could be causeway's of that service, whose derived Service is called `derived`.
-    pub fn holds_any(&self, key: &ServiceKey, derived: &ServiceKey) -> bool {
-        self.services.get(key).is_some()
+    /// Whether there is anything of that service that is or was causeway's, or belongs to the clusterset.
+    pub fn holds_any(&self, key: &ServiceKey) -> bool {
+        let service = self.services.get(key);
+        let derived = self.services.get(&key.derived());
+        service.is_some_and(|service| service.view.is_marked())
             || self.slices.copies.contains_key(key)
-            || self.services.get(derived).is_some()
+            || derived.is_some_and(|derived| derived.view.may_stand_for(key))
             || self.written_import(key).is_some()
             || self.written_export(key).is_some()
     }

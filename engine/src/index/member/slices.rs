@@ -195,17 +195,13 @@ impl Slices {
 
     /// What has that name and is no copy of the service.
     pub(super) fn in_the_way(&self, key: &ServiceKey, name: &str) -> Option<InTheWay<'_>> {
+        let copies = self.copies.get(key);
+        if copies.is_some_and(|copies| copies.get(name).is_some()) {
+            return None;
+        }
         let home = self.home(&key.namespace, name)?;
         let stray = self.strays.get(&home).and_then(|all| all.get(name));
-        let is_copy = self
-            .copies
-            .get(&home)
-            .is_some_and(|all| all.get(name).is_some());
-        match stray {
-            Some(stray) => Some(InTheWay::Stray(stray)),
-            None if is_copy && home == *key => None,
-            None => Some(InTheWay::Used),
-        }
+        Some(stray.map_or(InTheWay::Used, InTheWay::Stray))
     }
 
     /// A slice that is no copy is known by the Service that it is behind, which may stand for another.

@@ -83,6 +83,15 @@ impl Imports {
             Self::Wanted(imports) => imports.get(name),
         }
     }
+
+    /// The members that should hold something.
+    pub fn names(&self) -> impl Iterator<Item = &ClusterName> {
+        let wanted = match self {
+            Self::Untouched => None,
+            Self::Wanted(imports) => Some(imports),
+        };
+        wanted.into_iter().flat_map(BTreeMap::keys)
+    }
 }
 
 /// What one member should hold of an imported service.
