@@ -216,7 +216,13 @@ fn memory_rows(
     let more = (slices - of_small) as f64;
     let both = (few.memory.resident - small.memory.resident) * KIB / more.max(1.0);
     let all = format!("{slices} slices, {} copies", slices * MANY);
+    let hardly_any = format!("{of_small} slices, {} copies", of_small * FEW);
     vec![
+        Row::new(
+            format!("{hardly_any}: resident"),
+            small.memory.resident,
+            "MiB",
+        ),
         Row::new(format!("{all}: resident"), many.memory.resident, "MiB").at_most(MEMORY),
         Row::new(format!("{all}: resident at most"), many.memory.peak, "MiB"),
         Row::new(
