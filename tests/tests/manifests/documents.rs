@@ -27,6 +27,9 @@ const OTHERS_WORDS: [&str; 0] = [];
 /// A cell of a table holds a fact, in a sentence or two; an explanation is a paragraph.
 const CELL_MAX: usize = 200;
 
+/// What the page for capacity planning says of the chart.
+const LIMIT: &str = "The chart limits the controller's memory to ";
+
 /// Files that a reader makes.
 const READERS_FILES: [&str; 4] = [
     "mcs.yaml",
@@ -374,4 +377,22 @@ fn a_decision_is_a_page_with_four_parts_and_is_listed() {
         let name = page.path.trim_start_matches("docs/decisions/").to_owned();
         assert!(listed.contains(&name), "{name} is not listed");
     }
+}
+
+#[test]
+fn the_memory_limit_of_the_controller_is_that_of_the_page_for_capacity_planning() {
+    let read = |path: &str| std::fs::read_to_string(repository().join(path)).expect(path);
+    let page = read("docs/capacity.md");
+    let said = page.split_once(LIMIT).map(|(_, rest)| rest);
+    let said = said
+        .and_then(|rest| rest.split_once("**"))
+        .map(|(limit, _)| limit);
+    let workloads = read("manifests/hub/workloads.yaml");
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&workloads).expect("YAML");
+    let is_controller = |one: &&serde_json::Value| {
+        one["kind"] == "Deployment" && one["metadata"]["name"] == "causeway-controller"
+    };
+    let controller = documents.iter().find(is_controller).expect("a Deployment");
+    let container = &controller["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["resources"]["limits"]["memory"].as_str(), said);
 }

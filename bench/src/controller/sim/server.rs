@@ -351,11 +351,14 @@ fn bookmark(scope: &Scope, version: u64, ends_initial_events: bool) -> Bytes {
         object.message(1, |meta| meta.bytes(6, version.to_string().as_bytes()));
         return event("BOOKMARK", &object, scope.form);
     }
-    let annotations = ends_initial_events.then(|| json!({"k8s.io/initial-events-end": "true"}));
-    let object = json!({
+    let mut object = json!({
         "apiVersion": api_version, "kind": kind,
-        "metadata": {"resourceVersion": version.to_string(), "annotations": annotations},
+        "metadata": {"resourceVersion": version.to_string()},
     });
+    if ends_initial_events {
+        // No bookmark of a real one says `null` here, and clients cannot read it.
+        object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
     event("BOOKMARK", object.to_string().as_bytes(), Form::Json)
 }
 
