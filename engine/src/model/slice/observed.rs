@@ -255,12 +255,16 @@ impl Origins {
         if *self.hub != *hub {
             self.hub = hub.into();
         }
-        let known = cluster.is_some_and(|name| !name.is_empty() && *self.cluster == *name);
-        let cluster = cluster.filter(|name| known || ClusterName::try_from(*name).is_ok());
-        if let Some(name) = cluster.filter(|_| !known) {
+        let cluster = cluster.and_then(|name| self.cluster(name));
+        (self.hub.clone(), cluster)
+    }
+
+    fn cluster(&mut self, name: &str) -> Option<DefaultAtom> {
+        if self.cluster.is_empty() || *self.cluster != *name {
+            ClusterName::try_from(name).ok()?;
             self.cluster = name.into();
         }
-        (self.hub.clone(), cluster.map(|_| self.cluster.clone()))
+        Some(self.cluster.clone())
     }
 }
 
