@@ -64,6 +64,9 @@ impl Default for Settings {
     }
 }
 
+/// One in so many probes asks for the version, too, and each that is answered after one that was not.
+const VERSION_EVERY: u32 = 3;
+
 /// After how long a schema that is about to be published is looked for again.
 const SCHEMA_AGAIN: Duration = Duration::from_secs(1);
 
@@ -178,8 +181,8 @@ impl Member {
     }
 
     /// Probes until nobody listens any more, or another cluster answers. A member that answers again has its watches connect
-    /// again at once: whatever they wait for, they would wait too long. Each probe also asks for the version, for an upgrade
-    /// behind a load balancer need not break any connection.
+    /// again at once: whatever they wait for, they would wait too long. Now and then a probe also asks for the version, for an
+    /// upgrade behind a load balancer need not fail any probe.
     async fn probe(
         &self,
         health: &mut Health,
@@ -187,8 +190,11 @@ impl Member {
         reconnect: watch::Sender<u64>,
     ) -> Option<Identity> {
         let mut ticks = self.ticks(self.settings.probe_every);
+        let mut probes = 0_u32;
         loop {
             ticks.tick().await;
+            probes = probes.wrapping_add(1);
+            let may_differ = health.misses > 0 || probes.is_multiple_of(VERSION_EVERY);
             let change = match self.ask_uid().await {
                 Ok(uid) if uid != identity.uid => match self.ask_version(uid).await {
                     Ok(another) => return Some(another),
@@ -196,7 +202,8 @@ impl Member {
                 },
                 Ok(uid) => {
                     // It answers, whether or not it gives its version.
-                    if let Ok(now) = self.ask_version(uid).await
+                    if may_differ
+                        && let Ok(now) = self.ask_version(uid).await
                         && now != identity
                     {
                         identity = now.clone();
