@@ -7,17 +7,17 @@ mod diff;
 mod dns;
 mod examples;
 mod install;
+mod join;
 mod moving;
 mod top;
 mod ui;
+mod values;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use k8s_openapi::jiff::SignedDuration;
 
 pub(crate) use self::admin_url::AdminUrlArgs;
 use self::bug_report::BUG_REPORT_EXAMPLES;
@@ -35,12 +35,15 @@ pub(crate) use self::install::{
     ClientDryRun, DryRun, ImageArgs, InstallArgs, MissingService, PartArgs, UninstallArgs,
 };
 use self::install::{INSTALL_EXAMPLES, UNINSTALL_EXAMPLES};
+pub(crate) use self::join::{JoinArgs, RequiredMemberArgs, Side, UnjoinArgs};
 pub(crate) use self::moving::MoveArgs;
 use self::moving::{ADOPT_EXAMPLES, HAND_OVER_EXAMPLES};
 use self::top::TOP_EXAMPLES;
 pub(crate) use self::top::{SortBy, TopArgs};
 use self::ui::UI_EXAMPLES;
 pub(crate) use self::ui::UiArgs;
+pub(crate) use self::values::Lease;
+use self::values::{duration, lease};
 
 /// The command line of `kubectl mcs`.
 #[derive(Debug, Parser)]
@@ -218,136 +221,6 @@ pub(crate) struct ConfirmDeletionsArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(mut_arg("format", |format| {
-    // Whoever sets the variable means other commands.
-    format.requires("dry_run").env(None).help("Output format of --dry-run [default: yaml]")
-}))]
-pub(crate) struct JoinArgs {
-    /// Name of the member: a DNS label of at most 48 characters
-    pub name: String,
-    /// Print the objects that would be applied, except the token; change neither the hub nor the member
-    #[arg(
-        long,
-        value_name = "WHERE",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "client",
-        env = "CAUSEWAY_DRY_RUN",
-        hide_env = true
-    )]
-    pub dry_run: Option<ClientDryRun>,
-    /// Print only what is applied to the hub, or to the member
-    #[arg(
-        long,
-        value_name = "hub|member",
-        requires = "dry_run",
-        env = "CAUSEWAY_ONLY",
-        hide_env = true
-    )]
-    pub only: Option<Side>,
-    #[command(flatten)]
-    pub member: RequiredMemberArgs,
-    /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "CAUSEWAY_API_ENDPOINT",
-        hide_env = true
-    )]
-    pub api_endpoint: Option<String>,
-    /// Region of the member [default: that of its nodes, if all say the same]
-    #[arg(long, value_name = "NAME", value_parser = place, env = "CAUSEWAY_REGION", hide_env = true)]
-    pub region: Option<String>,
-    /// Zone of the member; repeatable, or joined by commas [default: those of its nodes, if each has one]
-    #[arg(
-        long = "zone",
-        value_name = "NAME",
-        value_delimiter = ',',
-        value_parser = place,
-        env = "CAUSEWAY_ZONE",
-        hide_env = true
-    )]
-    pub zones: Vec<String>,
-    /// Let causeway create the namespace of a service where the member has none
-    #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
-    pub allow_namespace_creation: bool,
-    /// Do not install the CRDs of ServiceExport and ServiceImport
-    #[arg(long, env = "CAUSEWAY_SKIP_CRDS", hide_env = true)]
-    pub skip_crds: bool,
-    /// How long to wait until the member is synced
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
-    pub timeout: Duration,
-    #[command(flatten)]
-    pub output: OutputArgs,
-}
-
-/// Which of the two clusters is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Side {
-    Hub,
-    Member,
-}
-
-impl fmt::Display for Side {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Hub => "hub",
-            Self::Member => "member",
-        })
-    }
-}
-
-/// How the member is reached from here.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Member")]
-pub(crate) struct RequiredMemberArgs {
-    /// Kubeconfig of the member, with the rights of an administrator
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "CAUSEWAY_MEMBER_KUBECONFIG",
-        hide_env = true
-    )]
-    pub member_kubeconfig: PathBuf,
-    /// Context of that kubeconfig [default: its current one]
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CAUSEWAY_MEMBER_CONTEXT",
-        hide_env = true
-    )]
-    pub member_context: Option<String>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct UnjoinArgs {
-    /// Name of the member
-    pub name: String,
-    /// Kubeconfig of the member; also removes causeway's account from it
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "CAUSEWAY_MEMBER_KUBECONFIG",
-        hide_env = true,
-        help_heading = "Member"
-    )]
-    pub member_kubeconfig: Option<PathBuf>,
-    /// Context of that kubeconfig [default: its current one]
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "member_kubeconfig",
-        env = "CAUSEWAY_MEMBER_CONTEXT",
-        hide_env = true,
-        help_heading = "Member"
-    )]
-    pub member_context: Option<String>,
-    /// How long to wait until the controller has cleaned the member
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
-    pub timeout: Duration,
-}
-
-#[derive(Args, Debug)]
 #[command(mut_arg("wait", |wait| {
     wait.help("Wait until everything shown is healthy")
         .conflicts_with("watch")
@@ -385,10 +258,6 @@ pub(crate) struct LeaseArgs {
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
     pub lease: Lease,
 }
-
-/// The Lease of the controller, if it has one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lease(pub Option<(String, String)>);
 
 /// Whether members are trusted without a certificate.
 #[derive(Args, Clone, Copy, Debug)]
@@ -449,218 +318,5 @@ pub(crate) enum Format {
     Yaml,
 }
 
-/// What a value should look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Malformed {
-    #[error("write it as 30s, 2m or 1h30m")]
-    Duration,
-    #[error("write it as NAMESPACE/NAME")]
-    Lease,
-    #[error("write it as https://webhook.example:9443")]
-    Url,
-    #[error("write it as registry.example/team, without https://")]
-    Registry,
-    #[error("a tag is of letters, digits, dots, dashes and underscores")]
-    Tag,
-    #[error(
-        "write it as the nodes' labels have it: at most 63 letters, digits, dots, dashes and underscores"
-    )]
-    Place,
-}
-
-fn duration(text: &str) -> Result<Duration, Malformed> {
-    let parsed: SignedDuration = text.parse().map_err(|_| Malformed::Duration)?;
-    Duration::try_from(parsed).map_err(|_| Malformed::Duration)
-}
-
-/// A region or a zone: the value of a node's label (Kubernetes, "Labels and Selectors").
-fn place(text: &str) -> Result<String, Malformed> {
-    let outer = |c: char| c.is_ascii_alphanumeric();
-    let inner = |c: char| outer(c) || "-_.".contains(c);
-    let is_place = text.len() <= 63
-        && text.chars().all(inner)
-        && text.starts_with(outer)
-        && text.ends_with(outer);
-    is_place.then(|| text.to_owned()).ok_or(Malformed::Place)
-}
-
-fn lease(text: &str) -> Result<Lease, Malformed> {
-    match text.split_once('/') {
-        _ if text.is_empty() => Ok(Lease(None)),
-        Some((namespace, name))
-            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-        {
-            Ok(Lease(Some((namespace.to_owned(), name.to_owned()))))
-        }
-        _ => Err(Malformed::Lease),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-    use clap::error::ErrorKind;
-
-    use super::*;
-
-    fn parse(line: &str) -> Result<CommandLine, clap::Error> {
-        CommandLine::try_parse_from(line.split(' '))
-    }
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        CommandLine::command().debug_assert();
-    }
-
-    #[test]
-    fn the_flags_of_kubectl_stand_before_and_after_the_command() {
-        for line in [
-            "kubectl-mcs --kubeconfig f --context c -n shop status foo",
-            "kubectl-mcs status foo --kubeconfig f --context c --namespace shop",
-        ] {
-            let hub = parse(line).expect(line).hub;
-            assert_eq!(hub.kubeconfig.as_deref(), Some("f".as_ref()), "{line}");
-            assert_eq!(
-                (hub.context.as_deref(), hub.namespace.as_deref()),
-                (Some("c"), Some("shop"))
-            );
-        }
-    }
-
-    #[test]
-    fn wrong_usage_is_reported_apart_and_exits_with_2() {
-        for (line, kind) in [
-            (
-                "kubectl-mcs",
-                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
-            ),
-            ("kubectl-mcs jion a", ErrorKind::InvalidSubcommand),
-            ("kubectl-mcs join a", ErrorKind::MissingRequiredArgument),
-            (
-                "kubectl-mcs join --member-kubeconfig f",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "kubectl-mcs join a --member-kubeconfig f --only hub",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "kubectl-mcs join a --member-kubeconfig f -o yaml",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            (
-                "kubectl-mcs join a --member-kubeconfig f --dry-run=server",
-                ErrorKind::InvalidValue,
-            ),
-            (
-                "kubectl-mcs join a --member-kubeconfig f --region=",
-                ErrorKind::ValueValidation,
-            ),
-            (
-                "kubectl-mcs join a --member-kubeconfig f --zone a,,b",
-                ErrorKind::ValueValidation,
-            ),
-            ("kubectl-mcs status -o xml", ErrorKind::InvalidValue),
-            ("kubectl-mcs status --color red", ErrorKind::InvalidValue),
-            ("kubectl-mcs status -w --wait", ErrorKind::ArgumentConflict),
-            ("kubectl-mcs top --sort-by age", ErrorKind::InvalidValue),
-            ("kubectl-mcs top --interval 0s", ErrorKind::ValueValidation),
-            (
-                "kubectl-mcs top --admin-url http://",
-                ErrorKind::ValueValidation,
-            ),
-            (
-                "kubectl-mcs bug-report --tail -1",
-                ErrorKind::UnknownArgument,
-            ),
-            (
-                "kubectl-mcs status --timeout soon",
-                ErrorKind::ValueValidation,
-            ),
-            (
-                "kubectl-mcs status --timeout=-5s",
-                ErrorKind::ValueValidation,
-            ),
-            ("kubectl-mcs ui --port http", ErrorKind::ValueValidation),
-            ("kubectl-mcs drain", ErrorKind::MissingRequiredArgument),
-            (
-                "kubectl-mcs confirm-deletions",
-                ErrorKind::MissingRequiredArgument,
-            ),
-            ("kubectl-mcs adopt", ErrorKind::MissingRequiredArgument),
-            ("kubectl-mcs adopt foo --all", ErrorKind::ArgumentConflict),
-            ("kubectl-mcs hand-over", ErrorKind::MissingRequiredArgument),
-            (
-                "kubectl-mcs hand-over foo --wait=soon",
-                ErrorKind::InvalidValue,
-            ),
-            (
-                "kubectl-mcs confirm-deletions a --wait --dry-run",
-                ErrorKind::ArgumentConflict,
-            ),
-            (
-                "kubectl-mcs drain a --undo --wait",
-                ErrorKind::ArgumentConflict,
-            ),
-            ("kubectl-mcs explain", ErrorKind::MissingRequiredArgument),
-            (
-                "kubectl-mcs explain foo --lease x",
-                ErrorKind::ValueValidation,
-            ),
-            ("kubectl-mcs dns a", ErrorKind::MissingRequiredArgument),
-            (
-                "kubectl-mcs dns a --member-kubeconfig f --fix -o json",
-                ErrorKind::ArgumentConflict,
-            ),
-            (
-                "kubectl-mcs dns a --member-kubeconfig f --image-has=both",
-                ErrorKind::InvalidValue,
-            ),
-            (
-                "kubectl-mcs unjoin a --member-context c",
-                ErrorKind::MissingRequiredArgument,
-            ),
-        ] {
-            let error = parse(line).expect_err(line);
-            assert_eq!((error.kind(), error.exit_code()), (kind, 2), "{line}");
-        }
-    }
-
-    #[test]
-    fn durations_are_written_as_go_writes_them() {
-        for (text, seconds) in [("30s", 30), ("2m", 120), ("1h30m", 5400), ("0s", 0)] {
-            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in ["", "30", "-1s", "soon"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_place_is_what_nodes_have_in_their_labels() {
-        let longest = "z".repeat(63);
-        for text in ["eu-west-1", "eu-west-1a", "Rack_7.B", "1", &longest] {
-            assert_eq!(place(text), Ok(text.to_owned()));
-        }
-        let longer = "z".repeat(64);
-        for text in ["", "-a", "a.", "eu west", "a/b", "ä", &longer] {
-            assert_eq!(place(text), Err(Malformed::Place), "{text}");
-        }
-        for line in ["--zone a --zone b,c", "--zone a,b,c", "--zone=a,b --zone=c"] {
-            let line = format!("kubectl-mcs join m --member-kubeconfig f {line}");
-            let Command::Join(args) = parse(&line).expect(&line).command else {
-                panic!("{line} is no join");
-            };
-            assert_eq!(args.zones, ["a", "b", "c"], "{line}");
-        }
-    }
-
-    #[test]
-    fn help_speaks_of_kubectl_mcs() {
-        let error = parse("kubectl-mcs join --help").expect_err("help");
-        assert!(
-            error.to_string().contains("Usage: kubectl mcs join"),
-            "{error}"
-        );
-    }
-}
+mod tests;

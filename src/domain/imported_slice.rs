@@ -50,72 +50,39 @@ mod tests {
 
     #[test]
     fn what_a_multi_cluster_controller_imported_is_distinguished_from_what_a_cluster_has_itself() {
-        let managed = labels::SLICE_MANAGED_BY;
-        let cases = [
-            (None, None, None),
-            (Some((managed, labels::SLICE_CONTROLLER)), None, None),
+        let unmarked = |_: &str| None;
+        assert_eq!(imported_by(unmarked, unmarked), None);
+        for (manager, expected) in [
+            (labels::SLICE_CONTROLLER, None),
+            (labels::SLICE_MIRRORING_CONTROLLER, None),
+            ("nfs-helper.example.com", None),
+            ("", None),
+            (labels::SLICE_DISPATCHER, Some("Karmada")),
+            (labels::KARMADA_SLICE_CONTROLLER, Some("Karmada")),
             (
-                Some((managed, labels::SLICE_MIRRORING_CONTROLLER)),
-                None,
-                None,
-            ),
-            (Some((managed, "nfs-helper.example.com")), None, None),
-            (Some((managed, "")), None, None),
-            (
-                Some((managed, labels::SLICE_DISPATCHER)),
-                None,
-                Some("Karmada"),
-            ),
-            (
-                Some((managed, labels::KARMADA_SLICE_CONTROLLER)),
-                None,
-                Some("Karmada"),
-            ),
-            (
-                Some((managed, "endpointslice-mesh-controller.cilium.io")),
-                None,
+                "endpointslice-mesh-controller.cilium.io",
                 Some("Cilium Cluster Mesh"),
             ),
+            ("lighthouse-agent.submariner.io", Some("Submariner")),
             (
-                Some((managed, "lighthouse-agent.submariner.io")),
-                None,
-                Some("Submariner"),
-            ),
-            (
-                Some((managed, "aws-cloud-map-mcs-controller-for-k8s")),
-                None,
+                "aws-cloud-map-mcs-controller-for-k8s",
                 Some("AWS Cloud Map MCS"),
             ),
-            (
-                Some((managed, "endpointslice.reflection.liqo.io")),
-                None,
-                Some("Liqo"),
-            ),
-            (
-                Some((labels::SOURCE_CLUSTER, "b")),
-                None,
-                Some("a multi-cluster controller"),
-            ),
-            (
-                None,
-                Some((labels::SOURCE, "u/7")),
-                Some("a multi-cluster controller"),
-            ),
-            (
-                None,
-                Some((labels::PROVISION_CLUSTER, "b")),
-                Some("Karmada"),
-            ),
-        ];
-        for (label, annotation, expected) in cases {
-            let value = |pair: Option<(&'static str, &'static str)>| {
-                move |name: &str| {
-                    pair.filter(|(known, _)| *known == name)
-                        .map(|(_, value)| value)
-                }
-            };
-            let who = imported_by(value(label), value(annotation));
-            assert_eq!(who, expected, "{label:?} {annotation:?}");
+            ("endpointslice.reflection.liqo.io", Some("Liqo")),
+        ] {
+            let label = |name: &str| (name == labels::SLICE_MANAGED_BY).then_some(manager);
+            assert_eq!(imported_by(label, unmarked), expected, "{manager}");
+        }
+        let marked = |mark: &'static str| move |name: &str| (name == mark).then_some("b");
+        let some_controller = Some("a multi-cluster controller");
+        let by_label = imported_by(marked(labels::SOURCE_CLUSTER), unmarked);
+        assert_eq!(by_label, some_controller);
+        for (annotation, expected) in [
+            (labels::SOURCE, some_controller),
+            (labels::PROVISION_CLUSTER, Some("Karmada")),
+        ] {
+            let who = imported_by(unmarked, marked(annotation));
+            assert_eq!(who, expected, "{annotation}");
         }
     }
 }

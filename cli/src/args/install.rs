@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{DefaultWaitArgs, Malformed, duration};
+use super::DefaultWaitArgs;
+use super::values::{Malformed, duration};
 
 pub(crate) const INSTALL_EXAMPLES: &str = "Examples:
   # Install causeway, or upgrade it to the version of this program

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{DefaultWaitArgs, InsecureArgs, LeaseArgs, OutputArgs, duration};
+use super::values::duration;
+use super::{DefaultWaitArgs, InsecureArgs, LeaseArgs, OutputArgs};
 
 pub(crate) const ADOPT_EXAMPLES: &str = "Examples:
   # Show the writes that would move Service shop/foo from Karmada's controllers to causeway

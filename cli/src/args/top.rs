@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{AdminUrlArgs, ColorArgs, InsecureArgs, LeaseArgs, OutputArgs, duration};
+use super::values::duration;
+use super::{AdminUrlArgs, ColorArgs, InsecureArgs, LeaseArgs, OutputArgs};
 
 pub(super) const TOP_EXAMPLES: &str = "Examples:
   # Members, and the services of every namespace that change most

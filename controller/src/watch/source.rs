@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use causeway_engine::model::slice::Unreadable;
 use causeway_engine::model::{Failure, FailureKind};
 use futures::TryStreamExt as _;
 use futures::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
@@ -245,7 +246,8 @@ where
                     namespace, name, ..
                 } = object.identity();
                 let kind = kind::<K>();
-                tracing::error!(kind, namespace, name, %error, "object unreadable, skipped");
+                let error = described(&kind, error);
+                tracing::error!(kind, namespace, name, error, "object unreadable, skipped");
             })
             .ok()
     }
@@ -265,6 +267,18 @@ async fn fill(body: &mut Vec<u8>, mut from: Pin<&mut impl AsyncBufRead>) -> io::
     }
 }
 
+/// Why an object cannot be read. A value that is wrong is quoted, but not one of a Secret.
+fn described(kind: &str, error: &Unreadable) -> String {
+    match error {
+        Unreadable::Json(error) if kind == "Secret" => format!(
+            "its JSON is not that of a Secret, at line {} column {}",
+            error.line(),
+            error.column()
+        ),
+        other => other.to_string(),
+    }
+}
+
 fn kind<K: Resource<DynamicType: Default>>() -> String {
     K::kind(&K::DynamicType::default()).into_owned()
 }
@@ -280,4 +294,26 @@ struct Taken {
 #[derive(Deserialize)]
 struct Newest {
     metadata: ListMeta,
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Secret;
+
+    use super::*;
+
+    #[test]
+    fn a_value_of_a_secret_is_not_quoted_when_it_cannot_be_read() {
+        for text in [
+            r#"{"type":"Opaque","data":{"token":"hunter2!"}}"#,
+            r#"{"type":"Opaque","data":"hunter2!"}"#,
+        ] {
+            let error = serde_json::from_str::<Secret>(text).expect_err(text);
+            let error = Unreadable::Json(error);
+            let said = described("Secret", &error);
+            assert!(said.contains("at line 1 column"), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+            assert_eq!(described("Service", &error), error.to_string());
+        }
+    }
 }

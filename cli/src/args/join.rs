@@ -1,0 +1,140 @@
+//! What joins a cluster to the hub, and removes it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::values::{duration, place};
+use super::{ClientDryRun, OutputArgs};
+
+#[derive(Args, Debug)]
+#[command(mut_arg("format", |format| {
+    // Whoever sets the variable means other commands.
+    format.requires("dry_run").env(None).help("Output format of --dry-run [default: yaml]")
+}))]
+pub(crate) struct JoinArgs {
+    /// Name of the member: a DNS label of at most 48 characters
+    pub name: String,
+    /// Print the objects that would be applied, except the token; change neither the hub nor the member
+    #[arg(
+        long,
+        value_name = "WHERE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "client",
+        env = "CAUSEWAY_DRY_RUN",
+        hide_env = true
+    )]
+    pub dry_run: Option<ClientDryRun>,
+    /// Print only what is applied to the hub, or to the member
+    #[arg(
+        long,
+        value_name = "hub|member",
+        requires = "dry_run",
+        env = "CAUSEWAY_ONLY",
+        hide_env = true
+    )]
+    pub only: Option<Side>,
+    #[command(flatten)]
+    pub member: RequiredMemberArgs,
+    /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CAUSEWAY_API_ENDPOINT",
+        hide_env = true
+    )]
+    pub api_endpoint: Option<String>,
+    /// Region of the member [default: that of its nodes, if all say the same]
+    #[arg(long, value_name = "NAME", value_parser = place, env = "CAUSEWAY_REGION", hide_env = true)]
+    pub region: Option<String>,
+    /// Zone of the member; repeatable, or joined by commas [default: those of its nodes, if each has one]
+    #[arg(
+        long = "zone",
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = place,
+        env = "CAUSEWAY_ZONE",
+        hide_env = true
+    )]
+    pub zones: Vec<String>,
+    /// Let causeway create the namespace of a service where the member has none
+    #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
+    pub allow_namespace_creation: bool,
+    /// Do not install the CRDs of ServiceExport and ServiceImport
+    #[arg(long, env = "CAUSEWAY_SKIP_CRDS", hide_env = true)]
+    pub skip_crds: bool,
+    /// How long to wait until the member is synced
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Which of the two clusters is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Side {
+    Hub,
+    Member,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Hub => "hub",
+            Self::Member => "member",
+        })
+    }
+}
+
+/// How the member is reached from here.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Member")]
+pub(crate) struct RequiredMemberArgs {
+    /// Kubeconfig of the member, with the rights of an administrator
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CAUSEWAY_MEMBER_KUBECONFIG",
+        hide_env = true
+    )]
+    pub member_kubeconfig: PathBuf,
+    /// Context of that kubeconfig [default: its current one]
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CAUSEWAY_MEMBER_CONTEXT",
+        hide_env = true
+    )]
+    pub member_context: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct UnjoinArgs {
+    /// Name of the member
+    pub name: String,
+    /// Kubeconfig of the member; also removes causeway's account from it
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CAUSEWAY_MEMBER_KUBECONFIG",
+        hide_env = true,
+        help_heading = "Member"
+    )]
+    pub member_kubeconfig: Option<PathBuf>,
+    /// Context of that kubeconfig [default: its current one]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "member_kubeconfig",
+        env = "CAUSEWAY_MEMBER_CONTEXT",
+        hide_env = true,
+        help_heading = "Member"
+    )]
+    pub member_context: Option<String>,
+    /// How long to wait until the controller has cleaned the member
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    pub timeout: Duration,
+}

@@ -1,0 +1,133 @@
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
+
+use super::values::{Malformed, place};
+use super::*;
+
+fn parse(line: &str) -> Result<CommandLine, clap::Error> {
+    CommandLine::try_parse_from(["kubectl-mcs"].into_iter().chain(line.split_whitespace()))
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    CommandLine::command().debug_assert();
+}
+
+#[test]
+fn the_flags_of_kubectl_stand_before_and_after_the_command() {
+    for line in [
+        "--kubeconfig f --context c -n shop status foo",
+        "status foo --kubeconfig f --context c --namespace shop",
+    ] {
+        let hub = parse(line).expect(line).hub;
+        assert_eq!(hub.kubeconfig.as_deref(), Some("f".as_ref()), "{line}");
+        assert_eq!(
+            (hub.context.as_deref(), hub.namespace.as_deref()),
+            (Some("c"), Some("shop"))
+        );
+    }
+}
+
+const WRONG: [(ErrorKind, &[&str]); 7] = [
+    (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, &[""]),
+    (ErrorKind::InvalidSubcommand, &["jion a"]),
+    (
+        ErrorKind::MissingRequiredArgument,
+        &[
+            "join a",
+            "join --member-kubeconfig f",
+            "join a --member-kubeconfig f --only hub",
+            "join a --member-kubeconfig f -o yaml",
+            "drain",
+            "confirm-deletions",
+            "adopt",
+            "hand-over",
+            "explain",
+            "dns a",
+            "unjoin a --member-context c",
+        ],
+    ),
+    (
+        ErrorKind::InvalidValue,
+        &[
+            "join a --member-kubeconfig f --dry-run=server",
+            "status -o xml",
+            "status --color red",
+            "top --sort-by age",
+            "hand-over foo --wait=soon",
+            "dns a --member-kubeconfig f --image-has=both",
+        ],
+    ),
+    (
+        ErrorKind::ValueValidation,
+        &[
+            "join a --member-kubeconfig f --region=",
+            "join a --member-kubeconfig f --zone a,,b",
+            "top --interval 0s",
+            "top --admin-url http://",
+            "status --timeout soon",
+            "status --timeout=-5s",
+            "ui --port http",
+            "explain foo --lease x",
+        ],
+    ),
+    (
+        ErrorKind::ArgumentConflict,
+        &[
+            "status -w --wait",
+            "adopt foo --all",
+            "confirm-deletions a --wait --dry-run",
+            "drain a --undo --wait",
+            "dns a --member-kubeconfig f --fix -o json",
+        ],
+    ),
+    (ErrorKind::UnknownArgument, &["bug-report --tail -1"]),
+];
+
+#[test]
+fn wrong_usage_is_reported_apart_and_exits_with_2() {
+    for (kind, lines) in WRONG {
+        for line in lines {
+            let error = parse(line).expect_err(line);
+            assert_eq!((error.kind(), error.exit_code()), (kind, 2), "{line}");
+        }
+    }
+}
+
+#[test]
+fn durations_are_written_as_go_writes_them() {
+    for (text, seconds) in [("30s", 30), ("2m", 120), ("1h30m", 5400), ("0s", 0)] {
+        assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+    }
+    for text in ["", "30", "-1s", "soon"] {
+        assert!(duration(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_place_is_what_nodes_have_in_their_labels() {
+    let longest = "z".repeat(63);
+    for text in ["eu-west-1", "eu-west-1a", "Rack_7.B", "1", &longest] {
+        assert_eq!(place(text), Ok(text.to_owned()));
+    }
+    let longer = "z".repeat(64);
+    for text in ["", "-a", "a.", "eu west", "a/b", "ä", &longer] {
+        assert_eq!(place(text), Err(Malformed::Place), "{text}");
+    }
+    for line in ["--zone a --zone b,c", "--zone a,b,c", "--zone=a,b --zone=c"] {
+        let line = format!("join m --member-kubeconfig f {line}");
+        let Command::Join(args) = parse(&line).expect(&line).command else {
+            panic!("{line} is no join");
+        };
+        assert_eq!(args.zones, ["a", "b", "c"], "{line}");
+    }
+}
+
+#[test]
+fn help_speaks_of_kubectl_mcs() {
+    let error = parse("join --help").expect_err("help");
+    assert!(
+        error.to_string().contains("Usage: kubectl mcs join"),
+        "{error}"
+    );
+}
