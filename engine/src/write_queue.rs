@@ -169,7 +169,8 @@ impl WriteQueue {
     ) -> Vec<Dispatch> {
         let mut all = Vec::new();
         let limits = self.limits;
-        for (lane, state) in &mut self.lanes {
+        let waiting = self.lanes.iter_mut();
+        for (lane, state) in waiting.filter(|(_, state)| !state.waiting.is_empty()) {
             let generation = open(lane);
             state.open = generation.is_some();
             let Some(generation) = generation else {
@@ -279,7 +280,8 @@ impl WriteQueue {
     /// Withdraws and forgets what an item asks for no longer: what is not wanted neither waits nor counts as failed. What is
     /// wanted still keeps its place, so that an object that changes all the time gets its turn.
     pub fn keep_only(&mut self, item: &Item, wanted: &BTreeMap<Lane, Vec<Write>>) {
-        for (lane, state) in &mut self.lanes {
+        let lanes = self.lanes.iter_mut();
+        for (lane, state) in lanes.filter(|(_, state)| state.holds_any()) {
             let wanted = wanted.get(lane).into_iter().flatten();
             let wanted: HashSet<_> = wanted.map(Write::object).collect();
             state
@@ -359,6 +361,11 @@ impl LaneState {
             refilled: None,
             open: false,
         }
+    }
+
+    /// Whether anything waits, or could not be written.
+    fn holds_any(&self) -> bool {
+        !self.waiting.is_empty() || !self.failed.is_empty()
     }
 
     /// Takes out what waits for an item and is unwanted.

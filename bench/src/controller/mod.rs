@@ -87,11 +87,11 @@ struct Rate {
 const FULL: Extent = Extent {
     services: 2000,
     rates: &[
-        Rate::new(1.0, 4.0, 3),
+        Rate::new(1.0, 3.0, 3),
         Rate::new(50.0, 2.0, 6),
         Rate::new(500.0, 1.0, 7),
     ],
-    rest: Duration::from_secs(20),
+    rest: Duration::from_secs(15),
     members: 100,
     services_each: 200,
     wide: (500, 40),

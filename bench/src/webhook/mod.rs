@@ -57,9 +57,9 @@ const FULL: Extent = Extent {
     connections: [32, 512],
     rounds: 5,
     warm_up: Duration::from_millis(300),
-    measured: Duration::from_millis(1500),
+    measured: Duration::from_millis(1250),
     create_rounds: 7,
-    create_time: Duration::from_secs(12),
+    create_time: Duration::from_secs(9),
 };
 
 const QUICK: Extent = Extent {
