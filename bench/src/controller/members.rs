@@ -20,7 +20,7 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
     let served = simulation(members, services, CONSUMERS).await?;
     let (started, controller) = start(env, &served).await?;
     // What is left to be done after synced is not rest.
-    tokio::time::sleep(extent.rest).await;
+    tokio::time::sleep(extent.rest / 2).await;
     let cpu = controller.cpu()?;
     tokio::time::sleep(extent.rest).await;
     let at_rest = (controller.cpu()? - cpu).as_secs_f64() / extent.rest.as_secs_f64();

@@ -56,7 +56,7 @@ pub(crate) struct Extent {
     services: usize,
     /// How often changes are made.
     rates: &'static [Rate],
-    /// How long nothing happens.
+    /// How long nothing happens: as long as two probes of each member, or a multiple of that.
     rest: Duration,
     /// How many members there are where there are many.
     members: usize,
@@ -91,7 +91,7 @@ const FULL: Extent = Extent {
         Rate::new(50.0, 2.0, 6),
         Rate::new(500.0, 1.0, 7),
     ],
-    rest: Duration::from_secs(15),
+    rest: Duration::from_secs(20),
     members: 100,
     services_each: 200,
     wide: (500, 40),

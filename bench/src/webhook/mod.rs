@@ -57,7 +57,7 @@ const FULL: Extent = Extent {
     connections: [32, 512],
     rounds: 5,
     warm_up: Duration::from_millis(300),
-    measured: Duration::from_millis(1250),
+    measured: Duration::from_millis(1200),
     create_rounds: 7,
     create_time: Duration::from_secs(9),
 };
