@@ -5,19 +5,25 @@ use std::time::Duration;
 
 use causeway::api::bounds;
 use causeway::process::supervise::Tasks;
-use causeway_engine::model::{Generation, Lane, ObjectEvent};
+use causeway_engine::model::{Failure, FailureKind, Generation, Lane, ObjectEvent};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::failure::classify;
+use crate::failure::{Backoff, classify};
 use crate::lease::{Leadership, while_leading};
 
 const WAITING_AT_MOST: usize = 1024;
 const DEADLINE: Duration = Duration::from_secs(10);
+/// An event is written in so many attempts at most. The pauses between them are half a minute in all.
+const ATTEMPTS: u32 = 8;
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LAST_RETRY: Duration = Duration::from_secs(10);
+/// So many notes are kept in mind, of which a repetition counts as one.
+const NOTES_AT_MOST: usize = 256;
 /// A writer that had nothing to write for this long ends. Longer than a recorder remembers which events are repetitions: 6 minutes.
 const IDLE: Duration = Duration::from_secs(600);
 
@@ -49,8 +55,8 @@ impl EventRecorder {
         }
     }
 
-    /// Hands in an event about an object of a cluster, which `client` reaches since `generation`. Where too many wait it is
-    /// dropped, which is logged: events are news, not state.
+    /// Hands in an event about an object of a cluster, which `client` reaches since `generation`. Where the API server does not
+    /// take it, it is tried again for half a minute. Where too many wait it is dropped, which is logged: events are news, not state.
     pub fn record(
         &mut self,
         lane: &Lane,
@@ -72,9 +78,9 @@ impl EventRecorder {
         let (tasks, reporter) = (&self.tasks, &self.reporter);
         if !self.writers.get(lane).is_some_and(is_current) {
             self.writers.retain(|_, writer| !writer.waiting.is_closed());
-            let recorder = Recorder::new(client.clone(), reporter.clone());
+            let recorders = Recorders::new(client.clone(), reporter.clone());
             let leadership = self.leadership.clone();
-            let writer = Writer::start(tasks, recorder, generation, leadership);
+            let writer = Writer::start(tasks, recorders, generation, leadership);
             if let Some(former) = self.writers.insert(lane.clone(), writer) {
                 // What still waits is for a client that is not used any more.
                 former.task.abort();
@@ -91,7 +97,7 @@ impl EventRecorder {
 impl Writer {
     fn start(
         tasks: &Tasks,
-        recorder: Recorder,
+        recorders: Recorders,
         generation: Generation,
         leadership: watch::Receiver<Leadership>,
     ) -> Self {
@@ -99,13 +105,53 @@ impl Writer {
         Self {
             generation,
             waiting,
-            task: tasks.spawn_job("event_recorder", write(recorder, receiver, leadership)),
+            task: tasks.spawn_job("event_recorder", write(recorders, receiver, leadership)),
         }
     }
 }
 
+/// kube's recorder counts an event as a repetition of one that differs in its note alone, and keeps the note of the first. So there
+/// is one for each note.
+struct Recorders {
+    client: Client,
+    reporter: Reporter,
+    by_note: HashMap<Option<String>, Recorder>,
+}
+
+impl Recorders {
+    fn new(client: Client, reporter: Reporter) -> Self {
+        Self {
+            client,
+            reporter,
+            by_note: HashMap::new(),
+        }
+    }
+
+    /// Writes an event, or counts it as one more of the same.
+    async fn publish(&mut self, event: &Event, about: &ObjectReference) -> Result<(), Failure> {
+        if self.by_note.len() >= NOTES_AT_MOST && !self.by_note.contains_key(&event.note) {
+            self.by_note.clear();
+        }
+        let recorder = self
+            .by_note
+            .entry(event.note.clone())
+            .or_insert_with(|| Recorder::new(self.client.clone(), self.reporter.clone()));
+        let published = match timeout(DEADLINE, recorder.publish(event, about)).await {
+            Ok(published) => published.map_err(|error| classify(&error)),
+            Err(_) => Err(Failure::timeout()),
+        };
+        if let Err(failure) = &published
+            && failure.kind == FailureKind::NotFound
+        {
+            // The next attempt makes one of its own.
+            self.by_note.remove(&event.note);
+        }
+        published
+    }
+}
+
 async fn write(
-    recorder: Recorder,
+    mut recorders: Recorders,
     mut waiting: mpsc::Receiver<(ObjectReference, ObjectEvent)>,
     leadership: watch::Receiver<Leadership>,
 ) {
@@ -121,14 +167,42 @@ async fn write(
             return;
         };
         let event = event_of(event);
-        let published = timeout(DEADLINE, recorder.publish(&event, &about));
-        match while_leading(&leadership, published).await {
-            None | Some(Ok(Ok(()))) => {}
-            Some(Ok(Err(error))) => {
-                tracing::warn!(error = %classify(&error), "event write failed");
+        let mut backoff = Backoff::new(FIRST_RETRY, LAST_RETRY);
+        for attempt in 1..=ATTEMPTS {
+            let published = recorders.publish(&event, &about);
+            let Some(Err(failure)) = while_leading(&leadership, published).await else {
+                break;
+            };
+            if attempt == ATTEMPTS || !may_pass(failure.kind, attempt) {
+                tracing::warn!(reason = event.reason, error = %failure, attempt, "event write failed");
+                break;
             }
-            Some(Err(_)) => tracing::warn!("event write timed out"),
+            sleep(backoff.pause()).await;
         }
+    }
+}
+
+/// Whether an event that was not taken for that may be taken at the next attempt.
+fn may_pass(kind: FailureKind, attempt: u32) -> bool {
+    match kind {
+        FailureKind::Refused
+        | FailureKind::Timeout
+        | FailureKind::Network
+        | FailureKind::Tls
+        | FailureKind::Unauthorized
+        | FailureKind::Conflict
+        | FailureKind::TooMany
+        | FailureKind::Server => true,
+        // The Event of which it was a repetition is gone, or else its namespace.
+        FailureKind::NotFound => attempt == 1,
+        FailureKind::Forbidden
+        | FailureKind::NotServed
+        | FailureKind::AlreadyExists
+        | FailureKind::Invalid
+        | FailureKind::AddressTaken
+        | FailureKind::Expired
+        | FailureKind::Excess
+        | FailureKind::Other => false,
     }
 }
 

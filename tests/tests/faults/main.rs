@@ -2,6 +2,7 @@
 
 mod controller;
 mod credentials;
+mod events;
 mod evidence;
 mod fights;
 mod joining;
