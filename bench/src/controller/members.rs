@@ -1,8 +1,9 @@
-//! A start into five hundred clusters, and what they cost at rest.
+//! A start into five hundred clusters that are reached over TLS, and what they cost at rest.
 
 use super::Extent;
 use super::environment::Environment;
-use super::start::{SLICES, Started, simulation, start};
+use super::sim::seed::serve_over_tls;
+use super::start::{SLICES, Started, shape, start};
 use crate::report::Row;
 
 /// In how many other members there are copies of each slice.
@@ -17,7 +18,7 @@ const AT_REST: f64 = 1.0;
 
 pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let (members, services) = extent.wide;
-    let served = simulation(members, services, CONSUMERS).await?;
+    let served = serve_over_tls(shape(members, services, CONSUMERS)).await?;
     let (started, controller) = start(env, &served).await?;
     // What is left to be done after synced is not rest.
     tokio::time::sleep(extent.rest / 2).await;

@@ -43,11 +43,7 @@ pub(super) struct Started {
 }
 
 /// Members that each provide so many services, of which so many others have copies.
-pub(super) async fn simulation(
-    members: usize,
-    services: usize,
-    consumers: usize,
-) -> anyhow::Result<Simulation> {
+pub(super) fn shape(members: usize, services: usize, consumers: usize) -> Shape {
     let spec = |member: usize| {
         let others = (1..=consumers.min(members - 1)).map(|step| (member + step) % members);
         let number = |member: usize| u16::try_from(member).unwrap_or_default();
@@ -59,12 +55,11 @@ pub(super) async fn simulation(
         }
     };
     let services = (0..members).flat_map(|member| std::iter::repeat_n(spec(member), services));
-    serve(Shape {
+    Shape {
         members,
         services: services.collect(),
         dead: Vec::new(),
-    })
-    .await
+    }
 }
 
 /// Starts the controller into a simulation in which every member has changed a slice meanwhile.
@@ -129,7 +124,7 @@ fn decode_floor(simulation: &Simulation) -> anyhow::Result<f64> {
 
 pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let (members, services) = (extent.members, extent.services_each);
-    let served = simulation(members, services, FEW).await?;
+    let served = serve(shape(members, services, FEW)).await?;
     let decode = decode_floor(&served)?;
     let (_, bytes) = env.list_all(&served, Encoding::Json).await?;
     let (listed, sent) = env.list_all(&served, Encoding::Protobuf).await?;
@@ -165,10 +160,10 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
     rows.push(row.beside(decode).at_most(CPU_OF_GIGABYTE));
     drop(served);
 
-    let served = simulation(members, 1, FEW).await?;
+    let served = serve(shape(members, 1, FEW)).await?;
     let (small, controller) = start(env, &served).await?;
     drop((controller, served));
-    let served = simulation(members, services, MANY).await?;
+    let served = serve(shape(members, services, MANY)).await?;
     let (listed, _) = env.list_all(&served, Encoding::Protobuf).await?;
     let (many, controller) = start(env, &served).await?;
     drop(controller);

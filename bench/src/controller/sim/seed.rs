@@ -1,5 +1,9 @@
 //! What hub and members hold at the start: all that the services ask for, as a controller would have left it.
 
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use causeway::api::condition::{
@@ -8,7 +12,12 @@ use causeway::api::condition::{
 };
 use causeway::api::labels;
 use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use causeway_certs::{Authority, Leaf};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
+use tokio_rustls::TlsAcceptor;
 
 use super::kind::{Kind, key};
 use super::services::ServiceSpec;
@@ -17,6 +26,9 @@ use super::store::{Body, Store};
 use super::text::{
     CREATED, HUB_UID, NAMESPACES, SliceId, member_name, namespace, service_name, sort, uid,
 };
+
+const TOKEN: &str = "dG9rZW4=";
+const VALIDITY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// An address where nobody listens.
 const NOBODY: &str = "http://127.0.0.1:1";
@@ -68,36 +80,65 @@ fn hub(simulation: &Simulation, dead: &[usize]) {
         &uid(sort::OTHER, 0, 3),
         json!({"type": "Opaque", "data": {"key": key}}),
     );
-    clusters(simulation, dead);
+    let url = |number| match dead.contains(&number) {
+        true => NOBODY.to_owned(),
+        false => simulation.member_url(number),
+    };
+    let secret = json!({"type": "Opaque", "data": {"token": TOKEN}});
+    clusters(simulation, url, &secret);
     services(simulation);
 }
 
+/// The same, but that members are reached over TLS, as real ones are.
+pub(crate) async fn serve_over_tls(shape: Shape) -> anyhow::Result<Simulation> {
+    let mut simulation = serve(shape).await?;
+    let authority = Authority::new("members", VALIDITY, SystemTime::now())?;
+    let address = simulation.serve_over_tls(acceptor(&authority)?).await?;
+    let ca = BASE64_STANDARD.encode(authority.pem());
+    let secret = json!({"type": "Opaque", "data": {"token": TOKEN, "caBundle": ca}});
+    let url = |number| format!("https://{address}/member/{number}");
+    clusters(&simulation, url, &secret);
+    Ok(simulation)
+}
+
+fn acceptor(authority: &Authority) -> anyhow::Result<TlsAcceptor> {
+    let leaf = Leaf {
+        common_name: "kube-apiserver".to_owned(),
+        addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        validity: VALIDITY,
+        ..Leaf::default()
+    };
+    let serving = authority.issue(&leaf, SystemTime::now())?;
+    let chain = CertificateDer::pem_slice_iter(serving.certificate.as_bytes());
+    let chain = chain.collect::<Result<Vec<_>, _>>()?;
+    let key = PrivateKeyDer::from_pem_slice(serving.key.as_bytes())?;
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
 /// The members, as the hub knows them, with their credentials.
-fn clusters(simulation: &Simulation, dead: &[usize]) {
+fn clusters(simulation: &Simulation, url: impl Fn(usize) -> String, secret: &Value) {
     let hub = simulation.hub();
     for number in 0..simulation.members() {
         let name = member_name(number);
         let place = u32::try_from(number).unwrap_or_default();
-        let url = match dead.contains(&number) {
-            true => NOBODY.to_owned(),
-            false => simulation.member_url(number),
-        };
         put(
             hub,
             Kind::Cluster,
             None,
             &name,
             &uid(sort::CLUSTER, place, 0),
-            cluster(place, &name, &url),
+            cluster(place, &name, &url(number)),
         );
-        let secret = json!({"type": "Opaque", "data": {"token": "dG9rZW4="}});
         put(
             hub,
             Kind::Secret,
             Some(MEMBERS_NAMESPACE),
             &name,
             &uid(sort::OTHER, place, 2),
-            secret,
+            secret.clone(),
         );
     }
 }

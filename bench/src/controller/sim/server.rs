@@ -20,9 +20,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::{Instant as TokioInstant, sleep_until};
+use tokio_rustls::TlsAcceptor;
 
 use super::documents;
 use super::journal::Journal;
@@ -44,9 +46,10 @@ pub(crate) struct Shared {
     pub(crate) journal: Arc<Journal>,
 }
 
-/// Begins to serve on a port of the loopback: `/hub` and `/member/<number>` are the API servers.
+/// Begins to serve on a port of the loopback, over TLS where that is given: `/hub` and `/member/<number>` are the API servers.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
 ) -> anyhow::Result<(SocketAddr, tokio::task::AbortHandle)> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let address = listener.local_addr()?;
@@ -55,7 +58,7 @@ pub(crate) async fn serve(
         loop {
             tokio::select! {
                 Ok((stream, _)) = listener.accept() => {
-                    connections.spawn(connection(stream, shared.clone()));
+                    connections.spawn(accepted(stream, tls.clone(), shared.clone()));
                 }
                 Some(_) = connections.join_next() => {}
             }
@@ -65,8 +68,22 @@ pub(crate) async fn serve(
 }
 
 /// Ends with the client; how does not matter.
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+async fn accepted(stream: TcpStream, tls: Option<TlsAcceptor>, shared: Arc<Shared>) {
     stream.set_nodelay(true).ok();
+    match tls {
+        None => connection(stream, shared).await,
+        Some(tls) => {
+            if let Ok(stream) = tls.accept(stream).await {
+                connection(stream, shared).await;
+            }
+        }
+    }
+}
+
+async fn connection<S>(stream: S, shared: Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
     let respond = service_fn(move |request| {
         let shared = shared.clone();
         async move { Ok::<_, Infallible>(respond(&shared, request).await) }

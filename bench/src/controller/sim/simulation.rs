@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
 
 use super::journal::Journal;
 use super::kind::{Kind, key};
@@ -19,12 +20,14 @@ pub(crate) struct Simulation {
     pub(crate) services: Arc<Services>,
     pub(crate) journal: Arc<Journal>,
     shared: Arc<Shared>,
-    task: AbortHandle,
+    tasks: Vec<AbortHandle>,
 }
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        self.task.abort();
+        for task in &self.tasks {
+            task.abort();
+        }
     }
 }
 
@@ -38,14 +41,21 @@ impl Simulation {
             stores: stores.collect(),
             journal: journal.clone(),
         });
-        let (address, task) = serve(shared.clone()).await?;
+        let (address, task) = serve(shared.clone(), None).await?;
         Ok(Self {
             address,
             services,
             journal,
             shared,
-            task,
+            tasks: vec![task],
         })
+    }
+
+    /// Serves the same over TLS as well, on the port that it gives.
+    pub(super) async fn serve_over_tls(&mut self, tls: TlsAcceptor) -> anyhow::Result<SocketAddr> {
+        let (address, task) = serve(self.shared.clone(), Some(tls)).await?;
+        self.tasks.push(task);
+        Ok(address)
     }
 
     pub(crate) fn members(&self) -> usize {

@@ -1,18 +1,21 @@
 use std::pin::pin;
 use std::sync::Arc;
 
+use causeway::api::Cluster;
+use causeway::domain::protected::MEMBERS_NAMESPACE;
+use causeway::target::Target;
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Config};
 use serde_json::json;
 
-use super::seed::{Shape, serve};
+use super::seed::{Shape, serve, serve_over_tls};
 use super::services::ServiceSpec;
 use super::simulation::Simulation;
-use super::text::{SliceId, namespace, service_name};
+use super::text::{SliceId, member_name, namespace, service_name};
 
 /// Some services of the first member, each with a copy in the second.
 async fn simulation() -> Simulation {
@@ -137,4 +140,26 @@ async fn a_write_of_another_version_or_of_nothing_is_refused_as_kubernetes_does(
     assert_eq!(code(services.create(&put, &known).await), 409);
     assert_eq!(code(services.get("none").await), 404);
     assert_eq!(simulation.journal.refusals(), 3);
+}
+
+#[tokio::test]
+async fn members_are_reached_over_tls_as_their_clusters_say() {
+    let shape = Shape {
+        members: 1,
+        services: Vec::new(),
+        dead: Vec::new(),
+    };
+    let simulation = serve_over_tls(shape).await.unwrap();
+    causeway::process::kube_client::install_crypto_provider();
+    let hub = Config::new(simulation.hub_url().parse().unwrap());
+    let hub = Client::try_from(hub).unwrap();
+    let cluster = Api::<Cluster>::all(hub.clone())
+        .get(&member_name(0))
+        .await
+        .unwrap();
+    let secret = Api::<Secret>::namespaced(hub, MEMBERS_NAMESPACE);
+    let secret = secret.get(&member_name(0)).await.unwrap();
+    let member = Target::new(&cluster, &secret, false).unwrap().config();
+    let namespaces = Api::<Namespace>::all(Client::try_from(member).unwrap());
+    namespaces.get("kube-system").await.unwrap();
 }
