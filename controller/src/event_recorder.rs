@@ -174,7 +174,7 @@ async fn write(
                 break;
             };
             if attempt == ATTEMPTS || !may_pass(failure.kind, attempt) {
-                tracing::warn!(reason = event.reason, error = %failure, attempt, "event write failed");
+                tracing::warn!(reason = event.reason, error = %failure, "event write failed");
                 break;
             }
             sleep(backoff.pause()).await;
