@@ -136,7 +136,11 @@ async fn all_shown(served: &Served, extent: &Extent) -> anyhow::Result<Page> {
         }
     };
     let shown = timeout(PATIENCE, shown).await;
-    shown.with_context(|| served.ui.process().log_tail(20))?;
+    shown.with_context(|| {
+        let (shown, all) = (page.services.len(), extent.services);
+        let log = served.ui.process().log_tail(20);
+        format!("{shown} of {all} services, {}\n{log}", page.server)
+    })?;
     Ok(page)
 }
 

@@ -356,11 +356,12 @@ impl Live {
         }
         while is_open && begun.elapsed() < BUDGET {
             let Some(key) = self.queue.next() else {
-                self.server.synced = true;
                 break;
             };
             self.report(&key, &mut update)?;
         }
+        // The budget may have ended with the last service, after which nothing may change.
+        self.server.synced |= is_open && self.queue.is_empty();
         self.server.connection = self.state.connection.row().clone();
         update.server = Some(feed::json(&self.server)?);
         self.feed.publish(update)?;
