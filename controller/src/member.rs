@@ -27,6 +27,7 @@ use crate::watch::{Connect, Decoder, Json, RelistRequests, Watch};
 mod bounded;
 mod connection;
 mod discovery;
+mod transport;
 
 pub use self::connection::client;
 use self::discovery::Discovery;

@@ -42,6 +42,7 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
         row("to synced", synced, "s").below(SYNCED),
         row("CPU to synced", cpu.as_secs_f64(), "s"),
         row("resident", memory.resident, "MiB").below(MEMORY),
+        row("resident at most", memory.peak, "MiB"),
         row("CPU at rest", at_rest * 100.0, "% of a core").below(AT_REST),
     ])
 }

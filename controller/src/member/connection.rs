@@ -6,10 +6,9 @@ use causeway::target::{CA_BUNDLE, Target};
 use causeway_engine::model::{Failure, FailureKind};
 use http::header::{HeaderValue, USER_AGENT};
 use kube::Client;
-use kube::client::ClientBuilder;
-use tower::layer::layer_fn;
 
 use super::bounded::Bounded;
+use super::transport::transport;
 use crate::failure::classify;
 use crate::watch;
 
@@ -28,11 +27,9 @@ pub fn client(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result
     let patience = watch::Settings::default();
     config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
     config.reset_reader_on_write = true;
-    config.default_retry = false;
     config.headers.push((USER_AGENT, agent.clone()));
-    let builder = ClientBuilder::try_from(config);
-    let client = builder.map(|builder| builder.with_layer(&layer_fn(Bounded)).build());
-    client.map_err(|error| match error {
+    let namespace = config.default_namespace.clone();
+    let service = transport(&config).map_err(|error| match error {
         kube::Error::RustlsTls(why) if by_system => Failure::new(
             FailureKind::Tls,
             format!(
@@ -41,5 +38,6 @@ pub fn client(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result
             ),
         ),
         other => classify(&other),
-    })
+    })?;
+    Ok(Client::new(Bounded(service), namespace))
 }
