@@ -5,6 +5,8 @@
 //! event of protobuf with the first of four bytes of its length. So it does not matter what those in between say that it is. The
 //! fields of protobuf have the numbers of `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`.
 
+mod page;
+
 use std::io;
 use std::pin::Pin;
 
@@ -17,6 +19,7 @@ use kube::core::response::StatusDetails;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub(crate) use self::page::{Page, read_page};
 use crate::failure::{Classify as _, classify};
 
 /// What is asked for where protobuf is read: some API servers between here and there know only JSON.
@@ -37,15 +40,6 @@ pub enum Object<'a> {
     Json(&'a RawValue),
     /// As protobuf: its message, without what is around it.
     Protobuf(&'a [u8]),
-}
-
-/// A page of a list.
-pub(crate) struct Page<'a> {
-    /// The version of the state that the list is of.
-    pub(crate) version: String,
-    /// For the next page; `None` after the last.
-    pub(crate) token: Option<String>,
-    pub(crate) objects: Vec<Object<'a>>,
 }
 
 /// An event of a watch.
@@ -110,18 +104,6 @@ impl<'a> Object<'a> {
             },
         }
     }
-}
-
-/// Reads a page.
-///
-/// # Errors
-/// Where it is none.
-pub(crate) fn page(body: &[u8]) -> Result<Page<'_>, Failure> {
-    if is_json(body) {
-        return json_page(body).classified();
-    }
-    let message = protobuf::object(body);
-    message.and_then(protobuf_page).map_err(unreadable)
 }
 
 /// Reads an answer that is one object.
@@ -238,54 +220,6 @@ fn unreadable(malformed: Malformed) -> Failure {
         FailureKind::Other,
         format!("the answer cannot be read as protobuf: {malformed}"),
     )
-}
-
-fn json_page(body: &[u8]) -> Result<Page<'_>, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct List<'a> {
-        metadata: Metadata,
-        #[serde(borrow)]
-        items: Option<Vec<&'a RawValue>>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Metadata {
-        resource_version: Option<String>,
-        #[serde(rename = "continue")]
-        token: Option<String>,
-    }
-    let list: List<'_> = serde_json::from_slice(body)?;
-    let objects = list.items.unwrap_or_default().into_iter();
-    Ok(Page {
-        version: list.metadata.resource_version.unwrap_or_default(),
-        token: list.metadata.token.filter(|token| !token.is_empty()),
-        objects: objects.map(Object::Json).collect(),
-    })
-}
-
-fn protobuf_page(message: &[u8]) -> Result<Page<'_>, Malformed> {
-    let mut page = Page {
-        version: String::new(),
-        token: None,
-        objects: Vec::new(),
-    };
-    for field in Fields::of(message) {
-        match field? {
-            (1, value) => {
-                for field in Fields::of(value.bytes()) {
-                    match field? {
-                        (2, value) => value.text()?.clone_into(&mut page.version),
-                        (3, value) => page.token = Some(value.text()?.to_owned()),
-                        _ => {}
-                    }
-                }
-            }
-            (2, value) => page.objects.push(Object::Protobuf(value.bytes())),
-            _ => {}
-        }
-    }
-    page.token = page.token.filter(|token| !token.is_empty());
-    Ok(page)
 }
 
 fn protobuf_event(message: &[u8]) -> Result<WatchEvent<'_>, Malformed> {

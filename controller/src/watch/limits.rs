@@ -39,12 +39,17 @@ impl Limits {
             )));
         }
         if bytes > self.bytes {
-            let most = self.bytes / MIB;
-            return Err(excess(format!(
-                "its {kind}s take more than {most} MiB (--max-member-mib)"
-            )));
+            return Err(self.too_many_bytes(kind));
         }
         Ok(())
+    }
+
+    /// What it is where all objects take more bytes than may be held.
+    pub(super) fn too_many_bytes(&self, kind: &str) -> Failure {
+        let most = self.bytes / MIB;
+        excess(format!(
+            "its {kind}s take more than {most} MiB (--max-member-mib)"
+        ))
     }
 
     /// Whether an object may be so large.

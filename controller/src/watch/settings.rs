@@ -15,7 +15,7 @@ const TURNS: usize = 8;
 pub struct Settings {
     /// Objects a page of a list, at most.
     pub page: u32,
-    /// Bytes a page of a list, as far as the pages before it tell: a page is held as a whole while it is read.
+    /// Bytes a page of a list, as far as the pages before it tell: one of JSON is held as a whole while it is read.
     pub page_bytes: usize,
     /// How long a page may take.
     pub page_deadline: Duration,

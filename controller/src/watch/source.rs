@@ -2,13 +2,13 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::time::Duration;
 
 use causeway_engine::model::slice::Unreadable;
 use causeway_engine::model::{Failure, FailureKind};
 use futures::TryStreamExt as _;
-use futures::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
+use futures::io::{AsyncBufRead, AsyncReadExt as _};
 use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{HeaderValue, Request as HttpRequest};
 use http_body_util::BodyExt as _;
@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use super::decoder::Decoder;
 use super::{Counted, Settings};
-use crate::encoding::{self, Identity, Object, PROTOBUF_OR_JSON};
+use crate::encoding::{self, Identity, Object, PROTOBUF_OR_JSON, Page};
 use crate::failure::Classify as _;
 
 /// Objects of the first page, whose size nobody knows.
@@ -64,16 +64,17 @@ where
     ) -> Result<(Vec<T>, String), Failure> {
         let (mut objects, mut token, mut bytes) = (Vec::new(), None, 0);
         let mut limit = Some(self.settings.page.min(FIRST_PAGE));
-        let (mut turn, mut body) = (None, Vec::new());
+        let (mut turn, mut held) = (None, Vec::new());
         loop {
+            let before = objects.len();
             let take = |object, bytes| objects.push(read(object, bytes));
             let left = self.settings.limits.bytes.saturating_sub(bytes);
             let most = limit.map_or(left, |_| left.min(PAGE_MOST));
             let deadline = self.settings.page_deadline;
-            let page = self.page(limit, token.as_deref(), most, &mut body, take);
+            let page = self.page(limit, token.as_deref(), most, &mut held, take);
             let page = timeout(deadline, page).await;
             match page.map_err(|_| Failure::timeout()).flatten() {
-                Ok(page) => {
+                Ok((page, count)) => {
                     bytes += page.bytes;
                     self.check(objects.len(), bytes)?;
                     match page.token {
@@ -83,7 +84,7 @@ where
                                 turn = self.turn().await;
                             }
                             token = next;
-                            limit = limit.map(|_| self.limit_after(page.objects, page.bytes));
+                            limit = limit.map(|_| self.limit_after(count, page.bytes));
                         }
                     }
                 }
@@ -93,6 +94,7 @@ where
                         && limit.is_some_and(|limit| limit > LAST_PAGE)
                         && most < left =>
                 {
+                    objects.truncate(before);
                     limit = Some(LAST_PAGE);
                 }
                 Err(failure) if failure.kind == FailureKind::Expired && token.is_some() => {
@@ -131,15 +133,15 @@ where
         Ok(page.metadata.resource_version.unwrap_or_default())
     }
 
-    /// A page of the list; `body` is where its text goes, so that pages need not ask for memory again.
+    /// A page of the list, and how many objects it has; `held` is where its text goes, so that pages need not ask for memory again.
     async fn page(
         &mut self,
         limit: Option<u32>,
         token: Option<&str>,
         most: usize,
-        body: &mut Vec<u8>,
+        held: &mut Vec<u8>,
         mut take: impl FnMut(K, usize),
-    ) -> Result<Taken, Failure> {
+    ) -> Result<(Page, usize), Failure> {
         let params = ListParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -156,27 +158,21 @@ where
             // Compressing a list of protobuf takes an API server longer than all else that it does for it.
             request.headers_mut().insert(ACCEPT_ENCODING, UNCOMPRESSED);
         }
-        let stream = self.send(request).await?;
-        let filled = fill(body, pin!(stream.take(most as u64 + 1))).await;
-        filled.classified()?;
-        if body.len() > most {
-            self.check(0, usize::MAX)?;
-        }
-        let page = encoding::page(body)?;
-        let taken = Taken {
-            version: page.version,
-            token: page.token,
-            objects: page.objects.len(),
-            bytes: body.len(),
-        };
-        for object in page.objects {
+        let stream = pin!(self.send(request).await?);
+        let mut objects = 0;
+        let page = encoding::read_page(stream, most, held, |object| {
             let bytes = object.bytes();
             self.check_object(bytes)?;
+            objects += 1;
             if let Some(object) = self.decode(object) {
                 take(object, bytes);
             }
+            Ok(())
+        });
+        match page.await? {
+            Some(page) => Ok((page, objects)),
+            None => Err(self.settings.limits.too_many_bytes(&kind::<K>())),
         }
-        Ok(taken)
     }
 
     /// Whether so many objects, of so many bytes, are listened to.
@@ -229,8 +225,8 @@ where
             .into_async_read();
         if head.status.is_client_error() || head.status.is_server_error() {
             let mut refusal = Vec::new();
-            let start = pin!((&mut body).take(REFUSAL_MOST as u64));
-            fill(&mut refusal, start).await.classified()?;
+            let mut start = (&mut body).take(REFUSAL_MOST as u64);
+            start.read_to_end(&mut refusal).await.classified()?;
             return Err(encoding::refusal(head.status, &refusal));
         }
         Ok(body)
@@ -253,20 +249,6 @@ where
     }
 }
 
-/// Puts all that comes in place of what was there.
-async fn fill(body: &mut Vec<u8>, mut from: Pin<&mut impl AsyncBufRead>) -> io::Result<()> {
-    body.clear();
-    loop {
-        let part = from.fill_buf().await?;
-        if part.is_empty() {
-            return Ok(());
-        }
-        body.extend_from_slice(part);
-        let taken = part.len();
-        from.consume_unpin(taken);
-    }
-}
-
 /// Why an object cannot be read. A value that is wrong is quoted, but not one of a Secret.
 fn described(kind: &str, error: &Unreadable) -> String {
     match error {
@@ -281,14 +263,6 @@ fn described(kind: &str, error: &Unreadable) -> String {
 
 fn kind<K: Resource<DynamicType: Default>>() -> String {
     K::kind(&K::DynamicType::default()).into_owned()
-}
-
-/// A page whose objects were taken.
-struct Taken {
-    version: String,
-    token: Option<String>,
-    objects: usize,
-    bytes: usize,
 }
 
 #[derive(Deserialize)]

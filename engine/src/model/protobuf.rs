@@ -10,7 +10,7 @@ use thiserror::Error;
 pub use self::write::{Message, enveloped};
 
 /// What the encoding of an object begins with.
-const MAGIC: &[u8] = b"k8s\0";
+pub const MAGIC: &[u8] = b"k8s\0";
 
 /// Why a message cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
