@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) floor: Option<f64>,
     /// The value divided by the floor.
     pub(crate) ratio: Option<f64>,
-    /// Between what the ratio is in 95 of 100 runs.
+    /// Between what the ratio is in 95 of 100 runs; the value, where there is no floor.
     pub(crate) interval: Option<(f64, f64)>,
     /// What the number should be.
     pub(crate) goal: Option<String>,
@@ -59,6 +59,12 @@ impl Row {
         self
     }
 
+    /// That is the median of several, with its interval.
+    pub(crate) fn between(mut self, interval: (f64, f64)) -> Self {
+        self.interval = Some(interval);
+        self
+    }
+
     /// Whether a goal holds for the ratio, wherever in its interval it may be.
     fn holds(&self, goal: impl Fn(f64) -> bool) -> Option<bool> {
         let only = self.ratio.map(|ratio| (ratio, ratio));
@@ -66,17 +72,27 @@ impl Row {
         (goal(least) == goal(most)).then(|| goal(least))
     }
 
+    /// The same for the value.
+    fn value_holds(&self, goal: impl Fn(f64) -> bool) -> Option<bool> {
+        let (least, most) = self.value_interval().unwrap_or((self.value, self.value));
+        (goal(least) == goal(most)).then(|| goal(least))
+    }
+
+    fn value_interval(&self) -> Option<(f64, f64)> {
+        self.interval.filter(|_| self.ratio.is_none())
+    }
+
     /// That is to be below a limit.
     pub(crate) fn below(mut self, limit: f64) -> Self {
         self.goal = Some(format!("< {limit} {}", self.unit));
-        self.met = Some(self.value < limit);
+        self.met = self.value_holds(|value| value < limit);
         self
     }
 
     /// That is to be this or less.
     pub(crate) fn at_most(mut self, most: f64) -> Self {
         self.goal = Some(format!("<= {most} {}", self.unit).trim_end().to_owned());
-        self.met = Some(self.value <= most);
+        self.met = self.value_holds(|value| value <= most);
         self
     }
 
@@ -102,6 +118,14 @@ impl Row {
         }
     }
 
+    fn value_cell(&self) -> String {
+        let value = number(self.value);
+        self.value_interval()
+            .map_or(value.clone(), |(least, most)| {
+                format!("{value} ({} to {})", number(least), number(most))
+            })
+    }
+
     fn cells(&self) -> [String; 7] {
         let met = match (self.met, &self.goal) {
             (Some(true), _) => "yes",
@@ -111,7 +135,7 @@ impl Row {
         };
         [
             self.name.clone(),
-            number(self.value),
+            self.value_cell(),
             self.unit.to_owned(),
             self.floor.map(number).unwrap_or_default(),
             self.ratio_cell(),

@@ -55,12 +55,14 @@ fn a_quick_run_measures_every_scenario_and_writes_its_report() {
         "mutate, 1.8 KB, 2 connections: requests",
         "validate, 200 KB, 8 connections: p99",
         "resident memory at rest",
-        "create at 200/s, added: p99",
     ] {
         let row = run.row(words);
         assert!(row["value"].is_f64() && row["floor"].is_f64(), "{row}");
         assert!(row["goal"].is_string(), "{row}");
     }
+    let row = run.row("create at 200/s, added, more than by the floor: p99");
+    assert!(row["value"].is_f64() && row["interval"].is_array(), "{row}");
+    assert!(row["goal"].is_string(), "{row}");
 }
 
 #[test]

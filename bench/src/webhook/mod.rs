@@ -15,6 +15,7 @@ use causeway_tests::Running;
 use self::environment::{Environment, Target};
 use self::load::{Load, Round, ask};
 use self::reviews::{Call, LARGE, SMALL, Size};
+use crate::pairs::Pairs;
 use crate::report::Row;
 use crate::{Common, proc};
 
@@ -58,8 +59,8 @@ const FULL: Extent = Extent {
     rounds: 5,
     warm_up: Duration::from_millis(300),
     measured: Duration::from_millis(1200),
-    create_rounds: 7,
-    create_time: Duration::from_secs(9),
+    create_rounds: 23,
+    create_time: Duration::from_secs(3),
 };
 
 const QUICK: Extent = Extent {
@@ -164,10 +165,6 @@ struct Rounds {
 impl Rounds {
     fn per_second(&self) -> f64 {
         median(self.rounds.iter().map(Round::per_second))
-    }
-
-    fn percentile(&self, part: f64) -> f64 {
-        median(self.rounds.iter().map(|round| round.percentile(part)))
     }
 
     fn sum(&self, of: impl Fn(&Round) -> f64) -> f64 {
@@ -277,13 +274,16 @@ fn longest_answer(load: &Load, call: Call) -> anyhow::Result<usize> {
 fn rows(scenario: &Scenario, webhook: &Rounds, floor: &Rounds) -> Vec<Row> {
     let row =
         |what: &str, value: f64, unit: &'static str| Row::new(scenario.name(what), value, unit);
-    let percentile = |what: &str, part: f64| {
-        row(what, webhook.percentile(part), "ms").beside(floor.percentile(part))
+    let in_turns = |what: &str, unit: &'static str, of: &dyn Fn(&Round) -> f64| {
+        let rounds = floor.rounds.iter().zip(&webhook.rounds);
+        let pairs: Pairs = rounds
+            .map(|(floor, webhook)| (of(floor), of(webhook)))
+            .collect();
+        pairs.row(scenario.name(what), unit)
     };
+    let percentile = |what: &str, part: f64| in_turns(what, "ms", &|round| round.percentile(part));
     vec![
-        row("requests", webhook.per_second(), "1/s")
-            .beside(floor.per_second())
-            .ratio_at_least(THROUGHPUT_RATIO),
+        in_turns("requests", "1/s", &Round::per_second).ratio_at_least(THROUGHPUT_RATIO),
         percentile("p50", 0.5),
         percentile("p99", 0.99).ratio_at_most(LATENCY_RATIO),
         percentile("p99.9", 0.999),
