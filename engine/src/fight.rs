@@ -8,12 +8,12 @@
 
 mod content;
 
-use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use causeway::api::labels;
 
+use crate::model::map::HashMap;
 use crate::model::{Item, Lane, ObjectId, Write};
 
 pub use self::content::content;
@@ -100,9 +100,9 @@ impl Fights {
     pub fn new(first_pause: Duration) -> Self {
         Self {
             first_pause,
-            written: HashMap::new(),
-            put_back: HashMap::new(),
-            holds: HashMap::new(),
+            written: HashMap::default(),
+            put_back: HashMap::default(),
+            holds: HashMap::default(),
             swept: None,
         }
     }

@@ -10,6 +10,7 @@ pub mod finalizers;
 pub mod gaps;
 mod holders;
 pub mod hub;
+mod marks;
 pub mod member;
 mod misplaced;
 mod others;
@@ -20,19 +21,21 @@ pub mod service;
 pub mod tiers;
 pub mod unready;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use causeway::api::SyncMode;
-use causeway::domain::{ClusterName, MultiClusterService, ServiceKey};
+use causeway::domain::{ClusterName, ServiceKey};
 
 use self::gaps::Gaps;
 use self::holders::Holders;
-use self::hub::{Hub, McsView};
+use self::hub::Hub;
+use self::marks::Marks;
 use self::member::{Configuration, DerivedRefusal, Member};
 use self::tiers::{TierCount, TierNotes, TiersOfService};
 use self::unready::{ReasonCount, UnreadyNotes, not_ready};
 use crate::evidence::initial_list::CompleteList;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::{
     Ack, Failure, FailureKind, Generation, HubEvent, Item, Lane, MemberEvent, MemberState,
     Operation, Priority, Signal, TimePoint, Write,
@@ -50,7 +53,7 @@ pub struct Index {
     /// Which tiers carry services in their consumers.
     pub(crate) tiers: TierNotes,
     unready: UnreadyNotes,
-    marked: HashMap<Item, Priority>,
+    marks: Marks,
     second_lists: HashSet<Lane>,
 }
 
@@ -77,8 +80,8 @@ impl Index {
             gaps: Gaps::default(),
             tiers: TierNotes::default(),
             unready: UnreadyNotes::default(),
-            marked: HashMap::new(),
-            second_lists: HashSet::new(),
+            marks: Marks::default(),
+            second_lists: HashSet::default(),
         }
     }
 
@@ -131,69 +134,75 @@ impl Index {
 
     /// What may have to be planned again, and how soon, as marked since the last call.
     pub fn take_marked(&mut self) -> HashMap<Item, Priority> {
-        std::mem::take(&mut self.marked)
+        let Marks {
+            items,
+            every_service,
+            members,
+        } = std::mem::take(&mut self.marks);
+        self.marks.items = items;
+        if every_service {
+            self.mark_services(self.every_service(), Priority::Low);
+        }
+        if let Some(priority) = members.values().copied().max() {
+            self.mark_services(self.services_of_every_member(), priority);
+        }
+        for (name, priority) in members {
+            self.mark_services(self.services_of(&name), priority);
+        }
+        std::mem::take(&mut self.marks.items)
     }
 
     /// Marks an item to which something happened.
     pub fn mark(&mut self, item: Item) {
-        self.mark_all([item], Priority::High);
-    }
-
-    /// Marks items; the highest priority counts.
-    fn mark_all(&mut self, items: impl IntoIterator<Item = Item>, priority: Priority) {
-        for item in items {
-            let marked = self.marked.entry(item).or_insert(priority);
-            *marked = priority.max(*marked);
-        }
+        self.marks.add([item], Priority::High);
     }
 
     fn mark_services(&mut self, keys: impl IntoIterator<Item = ServiceKey>, priority: Priority) {
-        self.mark_all(keys.into_iter().map(Item::Service), priority);
+        self.marks
+            .add(keys.into_iter().map(Item::Service), priority);
     }
 
     /// Marks every service that has a MultiClusterService, an export or an import, or leftovers of one.
     pub fn mark_all_services(&mut self) {
+        self.marks.every_service = true;
+    }
+
+    fn every_service(&self) -> HashSet<ServiceKey> {
         let hub = &self.hub.uid;
         let members = self.members.values();
         let owned = members.clone().flat_map(|member| member.own_keys(hub));
         let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
         let exposed = self.hub.multi_cluster_services.keys().cloned();
-        let keys: HashSet<_> = exposed.chain(owned).chain(clusterset).collect();
-        self.mark_services(keys, Priority::Low);
+        exposed.chain(owned).chain(clusterset).collect()
     }
 
-    /// Marks the services that depend on how a member stands: those that it takes part in or holds something of, those that wait
-    /// for every member, and all of the clusterset, for whose imports any member counts.
-    fn mark_services_of(&mut self, name: &ClusterName, priority: Priority) {
-        let hub = &self.hub.uid;
-        let takes_part = |mcs: &McsView| {
-            let named = |spec: &MultiClusterService| {
-                spec.providers.includes(name) || spec.consumers.includes(name)
-            };
-            mcs.deleting_since.is_some() || mcs.spec.as_ref().is_ok_and(named)
-        };
-        let exposed = self.hub.multi_cluster_services.iter();
-        let exposed = exposed.filter(|(_, mcs)| takes_part(mcs));
-        let exposed = exposed.map(|(key, _)| key.clone());
+    /// The services that a member takes part in or holds something of.
+    fn services_of(&self, name: &ClusterName) -> HashSet<ServiceKey> {
+        let exposed = self.hub.selecting(name).cloned();
         let held = self.members.get(name).into_iter();
-        let held = held.flat_map(|member| member.own_keys(hub));
+        let held = held.flat_map(|member| member.own_keys(&self.hub.uid));
+        exposed.chain(held).collect()
+    }
+
+    /// The services that depend on how any member stands: those that wait for every member, and all of the clusterset, for whose
+    /// imports any member counts.
+    fn services_of_every_member(&self) -> HashSet<ServiceKey> {
+        let hub = &self.hub.uid;
         let members = self.members.values();
-        let clusterset = members.flat_map(|member| member.clusterset_keys().cloned());
+        let clusterset = members.clone();
+        let clusterset = clusterset.flat_map(|member| member.clusterset_keys().cloned());
         let all_known =
             |(name, _): (&ClusterName, &Member)| self.member_state(name) == MemberState::Synced;
-        let waiting = self.members.iter().all(all_known).then(|| {
-            let members = self.members.values();
-            members.flat_map(|member| member.own_clusterset_keys(hub))
-        });
-        let keys = exposed.chain(held).chain(clusterset);
-        let keys: HashSet<_> = keys.chain(waiting.into_iter().flatten()).collect();
-        self.mark_services(keys, priority);
+        let waiting = self.members.iter().all(all_known);
+        let waiting = waiting.then(|| members.flat_map(|member| member.own_clusterset_keys(hub)));
+        clusterset.chain(waiting.into_iter().flatten()).collect()
     }
 
     /// Marks every member.
     pub fn mark_all_clusters(&mut self) {
         let names: Vec<_> = self.hub.clusters.keys().cloned().collect();
-        self.mark_all(names.into_iter().map(Item::Cluster), Priority::High);
+        self.marks
+            .add(names.into_iter().map(Item::Cluster), Priority::High);
     }
 
     /// Applies what the hub said.
@@ -204,7 +213,7 @@ impl Index {
             self.compare_hub(list);
         }
         let clusters = change.clusters.into_iter().map(Item::Cluster);
-        self.mark_all(clusters, Priority::High);
+        self.marks.add(clusters, Priority::High);
         if change.placement {
             self.mark_services(change.services, Priority::Low);
             self.mark_all_services();
@@ -228,7 +237,9 @@ impl Index {
         let of_exports = matches!(event, MemberEvent::Exports(_));
         let is_list = matches!(
             event,
-            MemberEvent::Slices(Signal::Listed(_)) | MemberEvent::Services(Signal::Listed(_))
+            MemberEvent::Slices(Signal::Listed(_))
+                | MemberEvent::Services(Signal::Listed(_))
+                | MemberEvent::Namespaces(Signal::Listed(_))
         );
         let changed = member.apply(event, now);
         let stands = (member.member_state(), member.membership());
@@ -249,16 +260,16 @@ impl Index {
                 true => Priority::Settling,
                 false => Priority::Low,
             };
-            self.mark_services_of(name, priority);
+            self.marks.add_services_of(name, priority);
         }
         keys.extend(self.cut_short(&keys));
         self.note_holder(name, keys.iter().chain(&changed.copied));
         keys.retain(|key| of_exports || self.concerns(name, key));
         if !namespaces.is_empty() {
             let exported = self.members.values().flat_map(Member::clusterset_keys);
-            let wanted = self.hub.multi_cluster_services.keys().chain(exported);
-            let there = wanted.filter(|key| namespaces.contains(&*key.namespace));
-            keys.extend(there.cloned());
+            let wanted = self.services_of(name).into_iter();
+            let wanted = wanted.chain(exported.cloned());
+            keys.extend(wanted.filter(|key| namespaces.contains(&*key.namespace)));
         }
         let priority = match is_list {
             true if stood.0 != MemberState::Synced => Priority::Settling,
@@ -461,7 +472,7 @@ impl Index {
                 name.clone(),
             )
         });
-        let mut elders: HashMap<String, ClusterName> = HashMap::new();
+        let mut elders: HashMap<String, ClusterName> = HashMap::default();
         let mut changed = false;
         for name in by_age {
             let Some(member) = self.members.get_mut(&name) else {

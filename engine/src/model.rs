@@ -4,6 +4,7 @@ mod event;
 mod failure;
 mod hub_objects;
 mod item;
+pub mod map;
 mod member_state;
 pub(crate) mod memory;
 pub mod object;

@@ -1,6 +1,6 @@
 //! One item at a time: plan, diff, enqueue the writes, word the status.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use causeway::domain::{ClusterName, ServiceKey};
@@ -12,6 +12,7 @@ use crate::index::gaps::Gap;
 use crate::index::hub::{ClusterView, McsView};
 use crate::index::member::{Member, NamespaceState};
 use crate::index::tiers::TiersOfService;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::slice::Path;
 use crate::model::{Item, Lane, ObjectId, Operation, TimePoint, Write, status_patch};
 use crate::plan::clusterset::conditions;
@@ -208,8 +209,10 @@ impl<'a> Progresses<'a> {
         let imported = (self.path == Path::Clusterset).then(|| imports.names());
         let wanted = native.into_iter().flatten();
         let wanted = wanted.chain(imported.into_iter().flatten());
-        let written = self.diff.writes.keys().filter_map(|lane| match lane {
-            Lane::Member(name) => Some(name),
+        let serves = |write: &Write| path_of(write.object(), self.key) == Some(self.path);
+        let written = self.diff.writes.iter();
+        let written = written.filter_map(|(lane, writes)| match lane {
+            Lane::Member(name) => writes.iter().any(serves).then_some(name),
             Lane::Hub => None,
         });
         let concerned: BTreeSet<_> = wanted.chain(written).collect();
@@ -309,12 +312,11 @@ fn in_the_way(
 
 impl Progresses<'_> {
     /// What is still to be written: a write whose answer was lost may have been carried out, and is then no problem.
-    fn outstanding(&self, lane: &Lane) -> HashSet<&ObjectId> {
+    fn outstanding(&self, lane: &Lane) -> impl Iterator<Item = &ObjectId> {
         let writes = self.diff.writes.get(lane).into_iter().flatten();
         writes
             .map(Write::object)
             .filter(|object| path_of(object, self.key) == Some(self.path))
-            .collect()
     }
 
     fn note_fights(&self, lane: &Lane, progress: &mut Progress) {
@@ -333,9 +335,13 @@ impl Progresses<'_> {
 
     fn note_failed_writes(&self, lane: &Lane, progress: &mut Progress) {
         let item = Item::Service(self.key.clone());
+        let mut failed = self.write_queue.failed(lane, &item).peekable();
+        if failed.peek().is_none() {
+            return;
+        }
         let mut slices = 0;
-        let outstanding = self.outstanding(lane);
-        for (object, failed) in self.write_queue.failed(lane, &item) {
+        let outstanding: HashSet<_> = self.outstanding(lane).collect();
+        for (object, failed) in failed {
             if !outstanding.contains(object) {
                 continue;
             }

@@ -4,11 +4,12 @@
 //! Nothing here talks to a server or reads a clock.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use crate::fight::{Fight, Fights, OngoingFight};
+use crate::model::map::{HashMap, HashSet};
 use crate::model::{
     Dispatch, Failure, FailureKind, Generation, Item, Lane, ObjectId, Write, WriteResult,
 };
@@ -122,7 +123,7 @@ impl WriteQueue {
         Self {
             limits,
             lanes: BTreeMap::new(),
-            busy: HashMap::new(),
+            busy: HashMap::default(),
             fights: Fights::new(limits.conflict_pause),
         }
     }
@@ -348,15 +349,15 @@ impl LaneState {
     fn new(burst: f64) -> Self {
         Self {
             waiting: BTreeMap::new(),
-            places: HashMap::new(),
+            places: HashMap::default(),
             of_providers: BTreeMap::new(),
             last_provider: None,
-            taken: HashMap::new(),
-            of_items: HashMap::new(),
+            taken: HashMap::default(),
+            of_items: HashMap::default(),
             next_place: 0,
-            under_way: HashMap::new(),
-            failed: HashMap::new(),
-            started: HashMap::new(),
+            under_way: HashMap::default(),
+            failed: HashMap::default(),
+            started: HashMap::default(),
             tokens: burst,
             refilled: None,
             open: false,

@@ -1,12 +1,13 @@
 //! What is known to be absent from the hub.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::is_large_loss;
 use super::list::ListEvidence;
 use crate::model::TimePoint;
+use crate::model::map::{HashMap, HashSet};
 
 /// The evidence of the hub.
 #[derive(Debug, Default)]

@@ -3,12 +3,12 @@
 //! A process that has just started has observed no deletion. But the copies in the consumers record which sources they were
 //! made from. A source that an initial list lacks may be missing from that list alone.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use string_cache::DefaultAtom;
 
 use super::is_large_loss;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::{HubEvent, MemberEvent, Signal};
 
 /// What the copies of one consumer record of one cluster that they come from; everything by a hash.

@@ -14,13 +14,13 @@
 //! | is empty where there is always some object | are suspended | until a second list is empty too |
 //! | follows a person's confirmation | count | |
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::is_large_loss;
+use crate::model::map::{HashMap, HashSet};
 
 /// An object, by namespace, name and UID.
 type Id = u64;
@@ -96,7 +96,7 @@ impl DeletionGuard {
     /// of an empty list are suspended from the first.
     pub fn new(confirmation_interval: Duration, never_empty: bool) -> Self {
         Self {
-            observed: ObservedObjects::new(),
+            observed: ObservedObjects::default(),
             bytes: 0,
             suspended: None,
             confirm_at: None,

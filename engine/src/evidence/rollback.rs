@@ -1,12 +1,12 @@
 //! A store that was restored from a snapshot: its objects keep their UIDs, and their versions run lower than those from which
 //! copies were made.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use causeway::domain::ServiceKey;
 
 use crate::model::TimePoint;
+use crate::model::map::HashMap;
 use crate::model::slice::{SourceVersion, Uid};
 
 /// How long a rollback has to have been suspected before a list was complete that confirms it. A second list comes half a minute

@@ -1,12 +1,13 @@
 //! What consumers lack of services that Karmada manages, and since when: Karmada lags behind for a
 //! moment, and that is not reported.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use crate::model::TimePoint;
+use crate::model::map::HashMap;
 
 /// Something that a consumer lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,8 +1,8 @@
 //! Which members hold something of a service: where there are hundreds, none of them is asked in vain.
 
-use std::collections::HashMap;
-
 use causeway::domain::{ClusterName, ServiceKey};
+
+use crate::model::map::HashMap;
 
 /// The members that [hold something](super::member::Member::holds_any) of each service, and perhaps some that do no more.
 #[derive(Debug, Default)]

@@ -5,9 +5,10 @@ mod cluster;
 mod exports;
 mod imports;
 pub mod manager;
+mod selections;
 pub mod works;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use causeway::api::{self, ownership};
@@ -21,10 +22,12 @@ pub use self::change::Change;
 pub use self::cluster::ClusterView;
 use self::exports::HubExports;
 use self::imports::HubImports;
+use self::selections::Selections;
 use self::works::Works;
 use super::finalizers::Finalizers;
 use super::service::{PortShape, ServiceView};
 use crate::evidence::HubEvidence;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::object::{is, is_older, key_of};
 use crate::model::{Ack, HubEvent, Signal, TimePoint};
 
@@ -35,6 +38,7 @@ pub struct Hub {
     pub(crate) uid: Arc<str>,
     /// Its MultiClusterServices.
     pub(crate) multi_cluster_services: HashMap<ServiceKey, McsView>,
+    selections: Selections,
     /// Its Services.
     pub(crate) services: HashMap<ServiceKey, ServiceView>,
     /// The clusters that it knows.
@@ -94,12 +98,13 @@ impl Hub {
     pub fn new(uid: &str) -> Self {
         Self {
             uid: uid.into(),
-            multi_cluster_services: HashMap::new(),
-            services: HashMap::new(),
+            multi_cluster_services: HashMap::default(),
+            selections: Selections::default(),
+            services: HashMap::default(),
             clusters: BTreeMap::new(),
-            lost: HashMap::new(),
+            lost: HashMap::default(),
             works: Works::default(),
-            refused: HashMap::new(),
+            refused: HashMap::default(),
             exports: HubExports::default(),
             imports: HubImports::default(),
             evidence: HubEvidence::default(),
@@ -145,6 +150,11 @@ impl Hub {
     /// Whether there is a MultiClusterService of that key.
     pub fn exposes(&self, key: &ServiceKey) -> bool {
         self.multi_cluster_services.contains_key(key)
+    }
+
+    /// The MultiClusterServices that cluster may concern: they select it, or are terminating. Some come more than once.
+    pub fn selecting(&self, name: &ClusterName) -> impl Iterator<Item = &ServiceKey> {
+        self.selections.of(name)
     }
 
     /// Which addresses that cluster may give to others.
@@ -201,6 +211,7 @@ impl Hub {
         match signal {
             Signal::Listed(objects) => {
                 let old = std::mem::take(&mut self.multi_cluster_services);
+                self.selections = Selections::default();
                 change.placement = true;
                 for object in objects {
                     let old = key_of(&object.metadata).and_then(|key| old.get(&key));
@@ -219,8 +230,8 @@ impl Hub {
                     .multi_cluster_services
                     .get(&key)
                     .is_some_and(|old| is(&old.uid, &object.metadata));
-                if same {
-                    self.multi_cluster_services.remove(&key);
+                if same && let Some(view) = self.multi_cluster_services.remove(&key) {
+                    self.selections.remove(&key, &view);
                     self.lost.remove(&key);
                     change.services.insert(key);
                 }
@@ -253,6 +264,10 @@ impl Hub {
             return;
         }
         self.evidence.confirmed_gone.remove(&key);
+        if let Some(old) = old {
+            self.selections.remove(&key, old);
+        }
+        self.selections.add(&key, &view);
         self.multi_cluster_services.insert(key.clone(), view);
         change.services.insert(key);
     }

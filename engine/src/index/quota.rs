@@ -1,12 +1,13 @@
 //! How much one member's exports may cost the others, and which of them go beyond that.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use causeway::domain::ServiceKey;
 use k8s_openapi::jiff::Timestamp;
 
 use super::clusterset::ExportView;
+use crate::model::map::HashMap;
 use crate::model::slice::Path;
 
 /// What one member may export. Each export takes an address of the service range in every other cluster, and room in their

@@ -5,8 +5,6 @@
 //! list lacks it too. A cluster that copies record and the hub's initial list lacks is unknown likewise, for a Cluster does not
 //! go unobserved; and where members hold much of which the hub shows no MultiClusterService, none of it is collected before.
 
-use std::collections::HashSet;
-
 use causeway::domain::{ClusterName, ServiceKey};
 use k8s_openapi::jiff::SignedDuration;
 use string_cache::DefaultAtom;
@@ -14,6 +12,7 @@ use string_cache::DefaultAtom;
 use super::Index;
 use super::member::Member;
 use crate::evidence::initial_list::CompleteList;
+use crate::model::map::HashSet;
 use crate::model::slice::{Path, SourceVersion};
 use crate::model::{Item, Lane, Priority, TimePoint};
 
@@ -112,7 +111,7 @@ impl Index {
 
     /// The providers of a member's copies that lack the source of any of them, or were not listed yet.
     fn untraced(&self, name: &ClusterName) -> HashSet<DefaultAtom> {
-        let mut untraced = HashSet::new();
+        let mut untraced = HashSet::default();
         let copies = self.members.get(name).into_iter();
         let copies = copies.flat_map(Member::all_copies);
         for (key, copy) in copies.filter(|(_, copy)| *copy.hub == *self.hub.uid) {

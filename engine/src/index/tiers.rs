@@ -1,10 +1,11 @@
 //! Which tiers carried services in their consumers when they were last planned, and since when fewer would have been enough.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use causeway::domain::{ClusterName, ServiceKey, Tier};
 
 use crate::model::TimePoint;
+use crate::model::map::HashMap;
 use crate::model::slice::Path;
 
 /// How one consumer used the tiers of a service.

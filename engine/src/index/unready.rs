@@ -1,11 +1,12 @@
 //! How many MultiClusterServices are not Ready, by the reason of that.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use causeway::api::condition::{self, TRUE, reason};
 use causeway::domain::ServiceKey;
 
 use super::hub::McsView;
+use crate::model::map::HashMap;
 
 /// What Ready says of MultiClusterServices that are not. A status may hold what somebody else wrote: that counts as [`OTHER`], so that
 /// there are few reasons always.

@@ -1,6 +1,5 @@
 //! What of the hub's Service is exposed, and what is held for a while when it goes away.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use causeway::domain::{
@@ -12,6 +11,7 @@ use crate::index::Index;
 use crate::index::hub::Lost;
 use crate::index::service::{PortShape, ServiceKind, ServiceView};
 use crate::model::TimePoint;
+use crate::model::map::HashSet;
 
 /// What is exposed of a service.
 #[derive(Clone, Debug)]
@@ -191,7 +191,7 @@ fn forgotten_ports(
 
 /// The exposed ports among those that are there and those that are held, each (protocol, number) once.
 fn chosen(exposed: &ExposedPorts, live: &[PortShape], held: &[PortShape]) -> Vec<PortShape> {
-    let mut ids = HashSet::new();
+    let mut ids = HashSet::default();
     let included = live
         .iter()
         .chain(held)

@@ -7,7 +7,6 @@ mod ready;
 
 pub use self::ready::TTL_EXPIRED;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use causeway::api::condition::{self as names, reason};
@@ -21,6 +20,7 @@ use super::{Desired, DesiredMember, Members};
 use crate::index::Index;
 use crate::index::hub::McsView;
 use crate::index::member::Member;
+use crate::model::map::HashMap;
 use crate::model::{MemberState, ObjectEvent, TimePoint};
 
 /// What a status should say, and when time alone will change it.

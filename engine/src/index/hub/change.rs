@@ -1,8 +1,8 @@
 //! What an event of the hub changed.
 
-use std::collections::HashSet;
-
 use causeway::domain::{ClusterName, ServiceKey};
+
+use crate::model::map::HashSet;
 
 /// What a fold changed.
 #[derive(Debug, Default)]

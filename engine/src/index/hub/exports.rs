@@ -1,9 +1,8 @@
 //! ServiceExports on the hub itself. Where it is not one of its own members they export nothing, and that is to be said.
 
-use std::collections::{HashMap, HashSet};
-
 use causeway::domain::ServiceKey;
 
+use crate::model::map::{HashMap, HashSet};
 use crate::model::{HubExport, Signal};
 
 /// The ServiceExports on the hub.

@@ -6,12 +6,11 @@
 //! `pkg/resourceinterpreter/default/native/dependencies.go`, getServiceImportDependencies). So that Service beside the import
 //! shows that the controllers are at work; without it they are switched off, and an import is propagated alone, as a person's.
 
-use std::collections::HashMap;
-
 use causeway::domain::ServiceKey;
 
 use super::change::Change;
 use crate::evidence::list::ListEvidence;
+use crate::model::map::HashMap;
 use crate::model::{HubImport, Signal, TimePoint};
 
 /// The ServiceImports on the hub.

@@ -1,12 +1,13 @@
 //! The services that Karmada manages, as the hub's Works show.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
 
 use super::change::Change;
 use crate::evidence::list::ListEvidence;
+use crate::model::map::HashMap;
 use crate::model::{ServiceWork, Signal, TimePoint};
 
 /// The services that Karmada manages.

@@ -1,7 +1,5 @@
 //! What a member says of the clusterset: its ServiceExports and ServiceImports, and what of the API it serves.
 
-use std::collections::{HashMap, HashSet};
-
 use causeway::api::multicluster::Version;
 use causeway::domain::ServiceKey;
 use k8s_openapi::api::core::v1::Service;
@@ -11,6 +9,7 @@ use crate::evidence::MemberEvidence;
 use crate::evidence::list::ListEvidence;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::quota::ByAge;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::served::{Served, ServedImports};
 use crate::model::{Failure, FailureKind, TimePoint};
 

@@ -1,11 +1,10 @@
 //! The namespaces of a member.
 
-use std::collections::{HashMap, HashSet};
-
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::written::differing;
 use crate::model::Signal;
+use crate::model::map::{HashMap, HashSet};
 
 /// The state of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

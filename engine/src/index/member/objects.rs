@@ -1,7 +1,5 @@
 //! Objects of a member of which there is at most one a service key.
 
-use std::collections::{HashMap, HashSet};
-
 use causeway::domain::ServiceKey;
 use kube::Resource;
 
@@ -9,6 +7,7 @@ use super::written::Written;
 use crate::evidence::tombstones::Tombstones;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::service::ServiceView;
+use crate::model::map::{HashMap, HashSet};
 use crate::model::object::{is_older, key_of};
 use crate::model::{Signal, TimePoint};
 
@@ -19,7 +18,7 @@ pub struct Objects<V>(HashMap<ServiceKey, Box<Written<V>>>);
 
 impl<V> Default for Objects<V> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(HashMap::default())
     }
 }
 

@@ -1,13 +1,12 @@
 //! What a member's copies record of the clusters that they come from, and what its own lists hold of what others record.
 
-use std::collections::HashSet;
-
 use causeway::domain::{ClusterName, ServiceKey};
 use string_cache::DefaultAtom;
 
 use super::Member;
 use super::by_name::ByName;
 use crate::evidence::initial_list::{InitialLists, RecordedByProvider, RecordedSources, hash};
+use crate::model::map::HashSet;
 use crate::model::slice::{CopiedSlice, Path};
 
 impl Member {
@@ -19,7 +18,7 @@ impl Member {
 
     /// What its copies record, of one cluster or of all.
     fn read_sources(&self, hub: &str, only: Option<&ClusterName>) -> RecordedByProvider {
-        let mut all = RecordedByProvider::new();
+        let mut all = RecordedByProvider::default();
         for (key, copy) in self.all_copies().filter(|(_, copy)| *copy.hub == *hub) {
             let Some(source) = &copy.source_cluster else {
                 continue;

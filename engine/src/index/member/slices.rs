@@ -1,6 +1,5 @@
 //! The EndpointSlices of a member, per service.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use causeway::domain::ServiceKey;
 
 use super::by_name::ByName;
 use super::written::{Changed, Written, differing};
+use crate::model::map::{HashMap, HashSet};
 use crate::model::slice::{
     CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, Stray, Uid,
 };
@@ -255,7 +255,7 @@ impl Slices {
         {
             let copy = Written::unseen(copy, now);
             self.remove(&slice.namespace, &slice.name, &mut Changed::default());
-            self.put_copy(slice.name, key, copy, &mut Keys::new());
+            self.put_copy(slice.name, key, copy, &mut Keys::default());
         }
     }
 

@@ -1,11 +1,11 @@
 //! What is known of an object that causeway may have written, and what changed.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use causeway::domain::ServiceKey;
 
 use crate::model::TimePoint;
+use crate::model::map::{HashMap, HashSet};
 
 /// An object, and how its state is known.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What the status of exports and imports should say.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use causeway::api::condition::{self as names, reason};
 use causeway::api::labels;
@@ -15,6 +15,7 @@ use super::{Clusterset, DesiredImport, Imports, NotImporting, merge, precedence}
 use crate::index::Index;
 use crate::index::clusterset::{ExportView, ImportView};
 use crate::index::member::{Member, Membership};
+use crate::model::map::HashMap;
 use crate::model::slice::Path;
 use crate::model::{MemberState, ObjectEvent, Operation, TimePoint, Write, status_patch};
 use crate::plan::condition_state::{ConditionState, State, set, settled, summarize, tally};

@@ -1,6 +1,5 @@
 //! Copies beside slices that Karmada's own controllers keep in the same consumer.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use causeway::domain::{ClusterName, ServiceKey};
 
 use super::{DesiredCopies, Fit, WantedCopy};
 use crate::index::member::Member;
+use crate::model::map::HashSet;
 use crate::model::slice::{KarmadasSlice, Path, SlicePort, SourceEndpoint, SourceSlice};
 
 /// A slice of a provider with ready endpoints that a consumer has not, from nobody.

@@ -1,0 +1,11 @@
+//! Tables of the engine. Most of what a plan looks up are names of a few dozen bytes, which [`foldhash`] hashes several times faster
+//! than the standard library's default. Each process has seeds of its own, so nobody outside can choose names that collide.
+
+use std::collections;
+
+use foldhash::fast::RandomState;
+
+/// A hash map.
+pub type HashMap<K, V> = collections::HashMap<K, V, RandomState>;
+/// A hash set.
+pub type HashSet<T> = collections::HashSet<T, RandomState>;
