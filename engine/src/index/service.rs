@@ -193,11 +193,24 @@ impl ServiceShape {
     pub fn is_like(&self, other: &Self) -> bool {
         let all_in =
             |one: &Self, other: &Self| one.ports.iter().all(|port| other.ports.contains(port));
-        let without_ports = |shape: &Self| Self {
-            ports: Vec::new(),
-            ..shape.clone()
-        };
-        all_in(self, other) && all_in(other, self) && without_ports(self) == without_ports(other)
+        all_in(self, other) && all_in(other, self) && self.beside_ports() == other.beside_ports()
+    }
+
+    fn beside_ports(&self) -> impl PartialEq {
+        let Self {
+            kind,
+            load_balancer,
+            ports: _,
+            selector,
+            session_affinity,
+            affinity_seconds,
+            traffic_distribution,
+            publish_not_ready_addresses,
+            dual_stack,
+        } = self;
+        let flags = [load_balancer, publish_not_ready_addresses, dual_stack];
+        let affinity = (session_affinity, affinity_seconds);
+        (kind, flags, selector, affinity, traffic_distribution)
     }
 
     fn read(spec: &ServiceSpec) -> Self {

@@ -7,7 +7,7 @@ mod parties;
 mod passed_over;
 mod recipe;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -21,10 +21,11 @@ pub use self::name::copy_name;
 pub use self::parties::{Consumer, Origin, Provider};
 use self::passed_over::MOST_SLICES;
 pub use self::passed_over::{PassedOver, PortGaps};
-use self::recipe::Recipe;
+use self::recipe::{Parties, Recipe};
 pub use self::recipe::{PortGap, Standing};
 use super::tiers::Tiers;
 use crate::index::member::Member;
+use crate::model::map::HashSet;
 use crate::model::slice::{
     AddressType, ContentHash, CopiedSlice, Path, SliceManager, SlicePort, SourceEndpoint,
     SourceSlice,
@@ -261,8 +262,12 @@ impl DesiredCopies {
         let Some(standing) = consumer.standing(provider.name) else {
             return;
         };
-        let recipe = Arc::new(Recipe::new(origin, provider, consumer, standing));
-        let fingerprint = recipe.fingerprint();
+        let (recipe, fingerprint) = outcomes.recipe(&Parties {
+            origin,
+            provider,
+            consumer,
+            standing,
+        });
         let count = member.sources(origin.key).count();
         if count > MOST_SLICES {
             return self.hold_too_many(provider.name, count);
@@ -378,7 +383,7 @@ impl<'a> KeptByKubernetes<'a> {
         let has_others = sources().any(|source| of_others(&source));
         let own = sources().filter(|source| has_others && !of_others(source));
         let mut kept = Self {
-            addresses: HashSet::new(),
+            addresses: HashSet::default(),
             ports: Vec::new(),
         };
         for source in own {

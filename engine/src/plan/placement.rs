@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use causeway::domain::{ClusterName, MultiClusterService};
+use causeway::domain::{ClusterName, ClusterSelection, MultiClusterService};
 
 use crate::index::Index;
 use crate::model::MemberState;
@@ -46,9 +46,11 @@ impl Placement {
 /// Says who takes part: an empty list means every cluster that the hub knows.
 pub fn place(index: &Index, spec: &MultiClusterService) -> Placement {
     let mut placement = Placement::default();
-    let known = index.hub.clusters.keys();
-    let named = spec.providers.named().chain(spec.consumers.named());
-    for name in known.chain(named) {
+    let selections = [&spec.providers, &spec.consumers];
+    let selects_all = selections.contains(&&ClusterSelection::All);
+    let known = selects_all.then(|| index.hub.clusters.keys());
+    let named = selections.into_iter().flat_map(ClusterSelection::named);
+    for name in known.into_iter().flatten().chain(named) {
         let roles = Roles {
             provider: spec.providers.includes(name),
             consumer: spec.consumers.includes(name),

@@ -1,13 +1,13 @@
 //! What plans made of slices, so that the next plan of the same service does not make it again.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use causeway::domain::{ClusterName, ServiceKey};
 
 use super::name::copy_name;
-use super::recipe::{Outcome, Recipe};
+use super::recipe::{Outcome, Parties, Recipe};
+use crate::model::map::HashMap;
 use crate::model::slice::{AddressType, Path, SourceSlice, SourceVersion};
 
 /// For each service what its last plan made of the slices, and nothing else: it shrinks with what is planned.
@@ -23,6 +23,8 @@ pub(in crate::plan) struct Outcomes {
     /// What the plan before made, by its key, in the order of the keys.
     last: Box<[(u64, Outcome)]>,
     now: HashMap<u64, Outcome>,
+    /// The recipes, by provider, each with its fingerprint.
+    recipes: HashMap<ClusterName, Vec<(Arc<Recipe>, u64)>>,
     /// The names of copies, by what they are made of; every consumer has them alike.
     names: HashMap<u64, Arc<str>>,
     keys: RandomState,
@@ -39,8 +41,9 @@ impl CopyCache {
     pub(in crate::plan) fn take(&mut self, key: &ServiceKey) -> Outcomes {
         Outcomes {
             last: self.last.remove(key).unwrap_or_default(),
-            now: HashMap::new(),
-            names: HashMap::new(),
+            now: HashMap::default(),
+            recipes: HashMap::default(),
+            names: HashMap::default(),
             keys: self.keys.clone(),
         }
     }
@@ -57,6 +60,21 @@ impl CopyCache {
 }
 
 impl Outcomes {
+    /// The recipe for these parties, and its fingerprint: made once for all consumers that are alike.
+    pub(super) fn recipe(&mut self, parties: &Parties<'_>) -> (Arc<Recipe>, u64) {
+        let name = parties.provider.name;
+        if let Some(known) = self.recipes.get(name)
+            && let Some(known) = known.iter().find(|(recipe, _)| recipe.is_for(parties))
+        {
+            return known.clone();
+        }
+        let recipe = Arc::new(Recipe::new(parties));
+        let made = (recipe.clone(), recipe.fingerprint());
+        let of_provider = self.recipes.entry(name.clone()).or_default();
+        of_provider.push(made.clone());
+        made
+    }
+
     /// The name of a copy: made once for all consumers.
     pub(super) fn name(
         &mut self,

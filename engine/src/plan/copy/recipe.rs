@@ -58,25 +58,51 @@ pub(super) struct Recipe {
     remote: Box<str>,
     provider_ports: Box<[ServicePort]>,
     consumer_ports: Box<[ServicePort]>,
-    /// Whether the consumer stores more of an endpoint's conditions than that it is ready.
-    all_conditions: bool,
-    /// Whether endpoints bear hints for zones, and for nodes.
-    zone_hints: bool,
-    node_hints: bool,
+    stores: Stores,
     /// The consumer is the provider itself.
     at_home: bool,
     standing: Standing,
     ranges: Arc<Ranges>,
 }
 
-impl Recipe {
-    pub(super) fn new(
-        origin: &Origin<'_>,
-        provider: &Provider<'_>,
-        consumer: &Consumer<'_>,
-        standing: Standing,
-    ) -> Self {
+/// All on which a recipe depends.
+#[derive(Clone, Copy)]
+pub(super) struct Parties<'a> {
+    pub(super) origin: &'a Origin<'a>,
+    pub(super) provider: &'a Provider<'a>,
+    pub(super) consumer: &'a Consumer<'a>,
+    pub(super) standing: Standing,
+}
+
+/// What of an endpoint a consumer stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Stores {
+    /// More of an endpoint's conditions than that it is ready.
+    all_conditions: bool,
+    /// Whether endpoints bear hints for zones, and for nodes.
+    zone_hints: bool,
+    node_hints: bool,
+}
+
+impl Stores {
+    fn of(consumer: &Consumer<'_>) -> Self {
         let (preference, release) = (consumer.traffic_distribution, consumer.release);
+        Self {
+            all_conditions: release.stores(Field::EndpointConditions),
+            zone_hints: preference.is_some() && release.stores(Field::ZoneHints),
+            node_hints: preference == Some("PreferSameNode") && release.stores(Field::NodeHints),
+        }
+    }
+}
+
+impl Recipe {
+    pub(super) fn new(parties: &Parties<'_>) -> Self {
+        let Parties {
+            origin,
+            provider,
+            consumer,
+            standing,
+        } = *parties;
         Self {
             hub: origin.hub.into(),
             owner: origin.owner.into(),
@@ -87,13 +113,49 @@ impl Recipe {
             remote: format!("{}.remote", provider.name).into(),
             provider_ports: provider.ports.as_slice().into(),
             consumer_ports: consumer.ports.into(),
-            all_conditions: release.stores(Field::EndpointConditions),
-            zone_hints: preference.is_some() && release.stores(Field::ZoneHints),
-            node_hints: preference == Some("PreferSameNode") && release.stores(Field::NodeHints),
+            stores: Stores::of(consumer),
             at_home: provider.name == consumer.name,
             standing,
             ranges: provider.ranges.clone(),
         }
+    }
+
+    /// Whether it is what would be made for these parties.
+    pub(super) fn is_for(&self, parties: &Parties<'_>) -> bool {
+        let Self {
+            hub,
+            owner,
+            key,
+            service,
+            multicluster,
+            provider: name,
+            // Follows from the name.
+            remote: _,
+            provider_ports,
+            consumer_ports,
+            stores,
+            at_home,
+            standing,
+            ranges,
+        } = self;
+        let Parties {
+            origin,
+            provider,
+            consumer,
+            ..
+        } = *parties;
+        *name == *provider.name
+            && *standing == parties.standing
+            && *at_home == (provider.name == consumer.name)
+            && *stores == Stores::of(consumer)
+            && **consumer_ports == *consumer.ports
+            && **provider_ports == *provider.ports
+            && *multicluster == origin.multicluster
+            && **service == *origin.service
+            && *key == *origin.key
+            && **owner == *origin.owner
+            && **hub == *origin.hub
+            && (Arc::ptr_eq(ranges, &provider.ranges) || *ranges == provider.ranges)
     }
 
     /// The provider whose slices are copied.
@@ -291,12 +353,12 @@ impl Recipe {
             node: source.node.filter(|_| self.at_home),
             conditions: [
                 ready,
-                serving.filter(|_| self.all_conditions),
-                terminating.filter(|_| self.all_conditions),
+                serving.filter(|_| self.stores.all_conditions),
+                terminating.filter(|_| self.stores.all_conditions),
             ],
             ..source
         };
-        let has_hints = self.zone_hints || self.node_hints;
+        let has_hints = self.stores.zone_hints || self.stores.node_hints;
         CopyEndpoint {
             hints: has_hints.then(|| self.hints(&carried)),
             carried,
@@ -308,8 +370,8 @@ impl Recipe {
         let zone = carried.zone.unwrap_or(&self.remote);
         let node = carried.node.unwrap_or(&self.remote);
         [
-            self.zone_hints.then_some(zone),
-            self.node_hints.then_some(node),
+            self.stores.zone_hints.then_some(zone),
+            self.stores.node_hints.then_some(node),
         ]
     }
 }
