@@ -60,7 +60,7 @@ async fn write(
     if !code.is_success() {
         return Err(encoding::refusal(code, &body));
     }
-    let stored = SliceDecoder::of_one().decode(encoding::object(&body)?);
+    let stored = SliceDecoder::default().decode(encoding::object(&body)?);
     let stored = stored.map_err(|error| unreadable(&error))?;
     Ok(Ack::Slice(ObservedSlice::from(stored).into()))
 }

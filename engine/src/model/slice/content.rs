@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sha2::{Digest as _, Sha256};
 
 use super::copy_endpoint::CopyEndpoint;
-use super::endpoint::{WireEndpoint, WireHints};
+use super::endpoint::{WireEndpoint, WireHints, ipv4};
 
 /// 128 bits of SHA-256 over all that causeway decides about a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -162,9 +162,9 @@ impl Content {
 
     /// An IPv4 address is written in one way only, so that its number says as much as its text.
     fn address(&mut self, text: &str) {
-        match text.parse() {
-            Ok(address) => self.number(address),
-            Err(_) => {
+        match ipv4(text) {
+            Some(address) => self.number(address),
+            None => {
                 self.0.push(TEXT);
                 self.part(Some(text));
             }

@@ -3,6 +3,7 @@
 use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::marker::PhantomData;
+use std::net::Ipv4Addr;
 
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints};
 use serde::de::{DeserializeSeed, IgnoredAny, SeqAccess, Visitor};
@@ -95,6 +96,16 @@ impl<'a> WireEndpoint<'a> {
         }
     }
 
+    /// Takes everything from it, so that the next one can be read into it.
+    pub(super) fn clear(&mut self) {
+        let mut more = std::mem::take(&mut self.addresses.more);
+        more.clear();
+        *self = Self {
+            addresses: WireAddresses { first: None, more },
+            ..Self::default()
+        };
+    }
+
     /// Whether it has something that no copy of causeway's has.
     pub(super) fn has_more(&self) -> bool {
         self.target_ref.is_some() || self.deprecated_topology.is_some()
@@ -146,6 +157,26 @@ impl WireTarget<'_> {
     fn name(&self) -> &str {
         said(&self.name)
     }
+}
+
+/// An IPv4 address, as [`Ipv4Addr`] reads its text, in a fraction of the time.
+pub(super) fn ipv4(text: &str) -> Option<Ipv4Addr> {
+    let (mut octets, mut at, mut digits, mut number) = ([0; 4], 0, 0, 0_u16);
+    for byte in text.bytes() {
+        match byte {
+            b'0'..=b'9' if digits == 0 || (digits < 3 && number > 0) => {
+                number = number * 10 + u16::from(byte - b'0');
+                digits += 1;
+            }
+            b'.' if digits > 0 && at < 3 => {
+                octets[at] = u8::try_from(number).ok()?;
+                (at, digits, number) = (at + 1, 0, 0);
+            }
+            _ => return None,
+        }
+    }
+    octets[at] = u8::try_from(number).ok()?;
+    (at == 3 && digits > 0).then(|| octets.into())
 }
 
 /// As Kubernetes' types have it: nothing is empty.
@@ -206,8 +237,34 @@ impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<T, F> {
 /// Reads endpoints, one after the other.
 pub(super) fn each_endpoint<'a>(
     text: &'a str,
-    take: impl FnMut(WireEndpoint<'a>),
+    mut take: impl FnMut(&WireEndpoint<'a>),
 ) -> Result<(), serde_json::Error> {
     let mut text = serde_json::Deserializer::from_str(text);
-    Each::new(take).deserialize(&mut text)
+    Each::new(|endpoint| take(&endpoint)).deserialize(&mut text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv4_address_is_read_as_the_standard_library_reads_it() {
+        let parts = [
+            "", "0", "1", "9", "00", "01", "10", "99", "255", "256", "300", "1000", "a", "-1",
+            "+1", " 1",
+        ];
+        for first in parts {
+            for last in parts {
+                for text in [
+                    format!("{first}.2.3.{last}"),
+                    format!("1.{first}.{last}.4"),
+                    format!("{first}.{last}.3"),
+                    format!("1.{first}.3.4.{last}"),
+                    format!("{first}{last}"),
+                ] {
+                    assert_eq!(ipv4(&text), text.parse().ok(), "{text:?}");
+                }
+            }
+        }
+    }
 }

@@ -143,7 +143,7 @@ fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
         draft.add(&WireEndpoint::of(endpoint), &mut places);
     }
     let ports = slice.ports.as_deref().unwrap_or_default();
-    draft.finish(&slice.metadata, ports, manager)
+    draft.finish(&slice.metadata, ports, manager, &places)
 }
 
 impl SliceRole {
@@ -238,7 +238,7 @@ pub(super) fn classify<'a>(
 
 /// Where copies come from. It remembers the last: most of a list come from few clusters, one after the other, and to find a name
 /// among all of the process takes far longer.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Origins {
     hub: DefaultAtom,
     /// The name of a cluster; empty in the beginning.

@@ -1,83 +1,157 @@
 //! Where endpoints are: a node and its zone.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::fmt;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
 
-use string_cache::DefaultAtom;
+use foldhash::fast::RandomState;
 
 use super::endpoint::Text;
+use crate::model::map::HashMap;
 
-/// A node and its zone, either of them empty where it is not known; the endpoints of a node share one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place(DefaultAtom);
+/// What stands between a node and its zone.
+const BETWEEN: char = '\n';
 
-/// Finds places. It remembers those that it met last: slices of a cluster name the same nodes over and over, and to find one among
-/// all of the process takes far longer.
-#[derive(Debug, Default)]
-pub(super) struct Places {
-    /// By a hash of their text; none, or a power of two.
-    recent: Vec<Place>,
-    /// How many were forgotten for others since it grew.
-    forgotten: usize,
-    /// The text of the place that is looked for.
-    wanted: String,
+/// After so many, others are put into another table: nodes come and go.
+const MOST: usize = 64 * 1024;
+
+/// Nodes with their zones, each part empty where it is not known. It grows while those who share it read.
+type Table = boxcar::Vec<Box<str>>;
+
+/// The places of the endpoints of a slice: 4 bytes each, and a table that slices of a cluster share.
+#[derive(Clone)]
+pub(super) struct SlicePlaces {
+    table: Arc<Table>,
+    at: Box<[u32]>,
 }
 
-/// How many are remembered at first, and in the largest of clusters.
-const FEWEST: usize = 64;
-const MOST: usize = 16 * 1024;
+/// Finds places: slices of a cluster name the same nodes over and over.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    table: Arc<Table>,
+    /// By the hash of a place, where it is in the table.
+    known: HashMap<u64, u32>,
+    hasher: RandomState,
+}
 
-impl Place {
-    /// In neither part.
-    const BETWEEN: char = '\n';
+impl SlicePlaces {
+    /// How many endpoints there are.
+    pub(super) fn len(&self) -> usize {
+        self.at.len()
+    }
 
-    /// The node and the zone.
-    pub(super) fn parts(&self) -> (Option<&str>, Option<&str>) {
-        let (node, zone) = self.0.split_once(Self::BETWEEN).unwrap_or_default();
-        (present(node), present(zone))
+    /// The node and the zone of each endpoint.
+    pub(super) fn each(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
+        self.texts().map(|text| {
+            let (node, zone) = text.split_once(BETWEEN).unwrap_or_default();
+            (present(node), present(zone))
+        })
+    }
+
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let text = |at: &u32| self.table.get(*at as usize).map_or("", |text| &**text);
+        self.at.iter().map(text)
+    }
+}
+
+/// What they are counts, not in which table.
+impl PartialEq for SlicePlaces {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.texts().eq(other.texts())
+    }
+}
+
+impl Eq for SlicePlaces {}
+
+impl fmt::Debug for SlicePlaces {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self.texts()).finish()
     }
 }
 
 impl Places {
-    /// For the slices of a cluster.
-    pub(super) fn remembered() -> Self {
-        Self {
-            recent: none(FEWEST),
-            ..Self::default()
+    /// To be called before the first endpoint of each slice.
+    pub(super) fn begin_slice(&mut self) {
+        if self.table.count() >= MOST {
+            *self = Self::default();
         }
     }
 
-    pub(super) fn find(&mut self, node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> Place {
-        self.wanted.clear();
-        self.wanted.extend(node.map(|text| &*text.0));
-        self.wanted.push(Place::BETWEEN);
-        self.wanted.extend(zone.map(|text| &*text.0));
-        let mut hasher = DefaultHasher::new();
-        self.wanted.hash(&mut hasher);
-        let at = hasher.finish() as usize & self.recent.len().wrapping_sub(1);
-        let wanted = || Place(DefaultAtom::from(&*self.wanted));
-        let Some(known) = self.recent.get_mut(at) else {
-            return wanted();
-        };
-        if *known.0 == *self.wanted {
-            return known.clone();
+    /// Where a node and its zone are in the table, for [`Places::of_slice`].
+    pub(super) fn find(&mut self, node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> u32 {
+        let [node, zone] = [node, zone].map(|text| text.map_or("", |text| &*text.0));
+        let hash = self.hasher.hash_one((node, zone));
+        if let Some(at) = self.known.get(&hash)
+            && self.is_at(*at, node, zone)
+        {
+            return *at;
         }
-        let found = wanted();
-        let before = std::mem::replace(known, found.clone());
-        self.forgotten += usize::from(!before.0.is_empty());
-        if self.forgotten > self.recent.len() && self.recent.len() < MOST {
-            self.recent = none(4 * self.recent.len());
-            self.forgotten = 0;
-        }
-        found
+        let text = format!("{node}{BETWEEN}{zone}");
+        let at = u32::try_from(self.table.push(text.into())).unwrap_or(u32::MAX);
+        self.known.insert(hash, at);
+        at
     }
-}
 
-/// So many that are still to be met.
-fn none(count: usize) -> Vec<Place> {
-    vec![Place(DefaultAtom::default()); count]
+    fn is_at(&self, at: u32, node: &str, zone: &str) -> bool {
+        let text = self.table.get(at as usize);
+        let rest = text.and_then(|text| text.strip_prefix(node));
+        rest.and_then(|rest| rest.strip_prefix(BETWEEN)) == Some(zone)
+    }
+
+    /// The places of a slice, as they were found.
+    pub(super) fn of_slice(&self, at: Box<[u32]>) -> SlicePlaces {
+        let table = self.table.clone();
+        SlicePlaces { table, at }
+    }
 }
 
 /// The text, unless it is empty.
 pub(super) fn present(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    fn slice(places: &mut Places, nodes: impl Iterator<Item = usize>) -> SlicePlaces {
+        places.begin_slice();
+        let node = |number| Text(Cow::Owned(format!("node{number}")));
+        let zone = Text(Cow::Borrowed("z"));
+        let at = nodes.map(|number| places.find(Some(&node(number)), Some(&zone)));
+        let at = at.collect();
+        places.of_slice(at)
+    }
+
+    #[test]
+    fn places_stay_what_they_are_while_nodes_come_and_go() {
+        let mut places = Places::default();
+        let first = slice(&mut places, [1, 2, 1].into_iter());
+        assert_eq!(places.table.count(), 2);
+        let all = slice(&mut places, 0..MOST + 10);
+        let later = slice(&mut places, [1, 2, 1].into_iter());
+        assert_eq!(places.table.count(), 2);
+        assert_eq!(first, later);
+        let nodes: Vec<_> = first.each().collect();
+        let [one, two] = [Some("node1"), Some("node2")];
+        assert_eq!(
+            nodes,
+            [(one, Some("z")), (two, Some("z")), (one, Some("z"))]
+        );
+        let last = format!("node{}", MOST + 9);
+        assert_eq!(all.each().last(), Some((Some(&*last), Some("z"))));
+    }
+
+    #[test]
+    fn a_node_and_a_zone_that_are_not_known_are_none() {
+        let mut places = Places::default();
+        let text = |text| Some(Text(Cow::Borrowed(text)));
+        let at = [(None, None), (text(""), text("a")), (text("a"), None)];
+        let at = at.map(|(node, zone)| places.find(node.as_ref(), zone.as_ref()));
+        let places = places.of_slice(at.into());
+        let parts: Vec<_> = places.each().collect();
+        assert_eq!(parts, [(None, None), (None, Some("a")), (Some("a"), None)]);
+    }
 }

@@ -39,11 +39,14 @@ pub(super) fn slice(message: &[u8]) -> Result<Wire<'_>, Malformed> {
 /// Reads the endpoints of a slice, one after the other.
 pub(super) fn each_endpoint<'a>(
     message: &'a [u8],
-    mut take: impl FnMut(WireEndpoint<'a>),
+    mut take: impl FnMut(&WireEndpoint<'a>),
 ) -> Result<(), Malformed> {
+    let mut endpoint = WireEndpoint::default();
     for field in Fields::of(message) {
         if let (ENDPOINTS, value) = field? {
-            take(endpoint(value.bytes())?);
+            endpoint.clear();
+            read_endpoint(value.bytes(), &mut endpoint)?;
+            take(&endpoint);
         }
     }
     Ok(())
@@ -139,8 +142,7 @@ fn port(message: &[u8]) -> Result<EndpointPort, Malformed> {
     Ok(port)
 }
 
-fn endpoint(message: &[u8]) -> Result<WireEndpoint<'_>, Malformed> {
-    let mut endpoint = WireEndpoint::default();
+fn read_endpoint<'a>(message: &'a [u8], endpoint: &mut WireEndpoint<'a>) -> Result<(), Malformed> {
     for field in Fields::of(message) {
         match field? {
             (1, value) => endpoint.addresses.push(text(value)?),
@@ -154,7 +156,7 @@ fn endpoint(message: &[u8]) -> Result<WireEndpoint<'_>, Malformed> {
             _ => {}
         }
     }
-    Ok(endpoint)
+    Ok(())
 }
 
 fn conditions(message: &[u8]) -> Result<WireConditions, Malformed> {

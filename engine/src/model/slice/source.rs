@@ -1,18 +1,17 @@
 //! A source slice in little memory: a controller may hold hundreds of thousands, of a hundred endpoints each.
 //!
-//! An endpoint with one IPv4 address takes 12 bytes: its address, and the place it is in, which it shares with other
-//! endpoints of the process. Where the conditions are not the same for all of them, each takes one more.
+//! An endpoint with one IPv4 address takes 8 bytes: its address, and where its place is in a table that slices of a cluster share.
+//! Where the conditions are not the same for all of them, each takes one more.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
 
 use causeway::domain::Protocol;
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
-use super::endpoint::{WireAddresses, WireConditions, WireEndpoint};
-use super::place::{Place, Places, present};
+use super::endpoint::{WireAddresses, WireConditions, WireEndpoint, ipv4};
+use super::place::{Places, SlicePlaces, present};
 use super::uid::SourceVersion;
 use crate::model::memory::fitted;
 
@@ -94,7 +93,7 @@ struct Endpoints {
     more: Box<[(u32, IpAddr)]>,
     /// Empty where no endpoint has a host name.
     hostnames: Box<[DefaultAtom]>,
-    places: Box<[Place]>,
+    places: SlicePlaces,
     /// Of each endpoint, or one of all.
     conditions: Box<[Conditions]>,
 }
@@ -112,7 +111,7 @@ struct Conditions(u8);
 impl SourceSlice {
     /// A slice that `manager` keeps and that cannot be read; `None` where it has no identity.
     pub(super) fn unread(meta: &ObjectMeta, manager: SliceManager) -> Option<Self> {
-        let read = SourceDraft::new("", 0).finish(meta, &[], manager)?;
+        let read = SourceDraft::new("", 0).finish(meta, &[], manager, &Places::default())?;
         Some(Self {
             address_type: AddressType::Unread,
             ..read
@@ -140,16 +139,15 @@ impl SourceSlice {
         } = &self.endpoints;
         let mut more = &**more;
         places
-            .iter()
+            .each()
             .enumerate()
-            .filter_map(move |(number, place)| {
+            .filter_map(move |(number, (node, zone))| {
                 let own = more
                     .iter()
                     .take_while(|(of, _)| *of as usize == number)
                     .count();
                 let (own, others) = more.split_at(own);
                 more = others;
-                let (node, zone) = place.parts();
                 let conditions = conditions.get(number).or(conditions.first())?;
                 Some(SourceEndpoint {
                     address: addresses.get(number)?,
@@ -196,7 +194,7 @@ pub(super) struct SourceDraft {
     addresses: Addresses<Vec<Ipv4Addr>, Vec<Ipv6Addr>>,
     more: Vec<(u32, IpAddr)>,
     hostnames: Vec<DefaultAtom>,
-    places: Vec<Place>,
+    places: Vec<u32>,
     conditions: Vec<Conditions>,
     odd: u32,
 }
@@ -223,10 +221,11 @@ impl SourceDraft {
     pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>, places: &mut Places) {
         let added = match (self.address_type, &mut self.addresses) {
             (AddressType::Ipv4, Addresses::V4(first)) => {
-                add(&endpoint.addresses, first, &mut self.more)
+                add(&endpoint.addresses, ipv4, first, &mut self.more)
             }
             (AddressType::Ipv6, Addresses::V6(first)) => {
-                add(&endpoint.addresses, first, &mut self.more)
+                let ipv6 = |text: &str| text.parse().ok();
+                add(&endpoint.addresses, ipv6, first, &mut self.more)
             }
             _ => return,
         };
@@ -251,6 +250,7 @@ impl SourceDraft {
         meta: &ObjectMeta,
         ports: &[discovery::EndpointPort],
         manager: SliceManager,
+        places: &Places,
     ) -> Option<SourceSlice> {
         let version = SourceVersion {
             uid: meta.uid.as_deref()?.into(),
@@ -267,7 +267,7 @@ impl SourceDraft {
             },
             more: self.more.into(),
             hostnames: fitted(self.hostnames).into(),
-            places: fitted(self.places).into(),
+            places: places.of_slice(fitted(self.places).into()),
             conditions: fitted(conditions).into(),
         };
         Some(SourceSlice {
@@ -282,16 +282,17 @@ impl SourceDraft {
 }
 
 /// Adds the addresses of the next endpoint, or nothing where one of them is not of that type, or none is there.
-fn add<A: FromStr + Into<IpAddr>>(
+fn add<A: Into<IpAddr>>(
     texts: &WireAddresses<'_>,
+    read: impl Fn(&str) -> Option<A>,
     first: &mut Vec<A>,
     more: &mut Vec<(u32, IpAddr)>,
 ) -> bool {
-    let others = texts.more.iter().map(|text| text.0.parse::<A>());
-    let Ok(others) = others.collect::<Result<Vec<_>, _>>() else {
+    let others = texts.more.iter().map(|text| read(&text.0));
+    let Some(others) = others.collect::<Option<Vec<_>>>() else {
         return false;
     };
-    let Some(Ok(address)) = texts.first.as_ref().map(|text| text.0.parse()) else {
+    let Some(address) = texts.first.as_ref().and_then(|text| read(&text.0)) else {
         return false;
     };
     let number = u32::try_from(first.len()).unwrap_or(u32::MAX);
@@ -362,7 +363,7 @@ mod tests {
             draft.add(&WireEndpoint::of(endpoint), &mut places);
         }
         let ports = slice.ports.as_deref().unwrap_or_default();
-        let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods);
+        let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods, &places);
         draft.expect("a source")
     }
 

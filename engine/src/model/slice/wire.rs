@@ -48,7 +48,7 @@ pub enum Unreadable {
 }
 
 /// Reads the EndpointSlices of one cluster: what many of them say, they share.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct SliceDecoder {
     places: Places,
     origins: Origins,
@@ -56,26 +56,7 @@ pub struct SliceDecoder {
     last: Option<ServiceKey>,
 }
 
-impl Default for SliceDecoder {
-    fn default() -> Self {
-        Self {
-            places: Places::remembered(),
-            origins: Origins::default(),
-            last: None,
-        }
-    }
-}
-
 impl SliceDecoder {
-    /// For a slice of which no other comes.
-    pub fn of_one() -> Self {
-        Self {
-            places: Places::default(),
-            origins: Origins::default(),
-            last: None,
-        }
-    }
-
     /// Reads an object of JSON.
     ///
     /// # Errors
@@ -176,7 +157,7 @@ impl<'a> Endpoints<'a> {
     }
 
     /// Reads them, one after the other.
-    fn each(&self, take: impl FnMut(WireEndpoint<'a>)) -> Result<(), Unreadable> {
+    fn each(&self, take: impl FnMut(&WireEndpoint<'a>)) -> Result<(), Unreadable> {
         match self {
             Self::Json(text) => Ok(each_endpoint(text, take)?),
             Self::Protobuf(message) => Ok(protobuf::each_endpoint(message, take)?),
@@ -214,8 +195,9 @@ impl Wire<'_> {
         let namespace = meta.namespace.as_deref().unwrap_or_default().into();
         let mut held = |manager| {
             let mut draft = SourceDraft::new(address_type, endpoints.likely());
-            match endpoints.each(|endpoint| draft.add(&endpoint, places)) {
-                Ok(()) => draft.finish(&meta, ports, manager),
+            places.begin_slice();
+            match endpoints.each(|endpoint| draft.add(endpoint, places)) {
+                Ok(()) => draft.finish(&meta, ports, manager, places),
                 Err(_) => SourceSlice::unread(&meta, manager),
             }
         };
@@ -227,7 +209,7 @@ impl Wire<'_> {
             }
             Classified::Copy(key, hub, path) => {
                 let mut content = Content::new(label, annotation, address_type);
-                endpoints.each(|endpoint| content.add(&endpoint))?;
+                endpoints.each(|endpoint| content.add(endpoint))?;
                 let owners = metadata.owner_references.iter().flatten();
                 let owners = owners.map(|owner| said(&owner.uid));
                 let content = content.hash(ports).owned_by(owners);
