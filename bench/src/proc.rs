@@ -3,20 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::Pid;
 
-/// Of `utime` and `stime` in proc_pid_stat(5); 100 on every Linux that Rust runs on.
-const TICKS_PER_SECOND: u64 = 100;
-
-/// The CPU time that all threads of a process have used. Counted in ticks of 10 ms.
+/// The CPU time that all threads of a process have used, those that have ended too, to the nanosecond.
 pub(crate) fn cpu_time(pid: u32) -> anyhow::Result<Duration> {
-    let stat = read(pid, "stat")?;
-    let ticks = ticks(&stat).ok_or_else(|| anyhow!("/proc/{pid}/stat says {stat:?}"))?;
-    Ok(Duration::from_millis(ticks * 1000 / TICKS_PER_SECOND))
-}
-
-fn ticks(stat: &str) -> Option<u64> {
-    let mut fields = cpu_fields(stat)?;
-    Some(fields.next()? + fields.next()?)
+    let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into()?));
+    let time = clock.and_then(ClockId::now);
+    let time = time.with_context(|| format!("cannot read the CPU clock of process {pid}"))?;
+    Ok(time.into())
 }
 
 /// `utime`, `stime`, and the same of children: the fields from the 14th on, of which the second is a name in parentheses.
@@ -89,8 +84,9 @@ mod tests {
     #[test]
     fn ticks_are_found_behind_a_name_with_spaces_and_parentheses() {
         let stat = "42 (a (b) c) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20";
-        assert_eq!(ticks(stat), Some(175));
-        assert_eq!(ticks("42 (a) S 1 2"), None);
+        assert_eq!(cpu_fields(stat).map(Iterator::sum), Some(195_u64));
+        assert!(cpu_fields("42 (a) S 1 2").is_some_and(|fields| fields.count() == 0));
+        assert!(cpu_fields("42").is_none());
     }
 
     #[test]
