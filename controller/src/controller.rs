@@ -37,6 +37,8 @@ use crate::watch::RelistRequests;
 
 /// Events applied before what they mean is planned.
 const TURN: usize = 256;
+/// How long events are applied before what they mean is planned: a long list takes as long alone.
+const APPLYING: Duration = Duration::from_millis(10);
 /// How long items are planned before what was planned is sent and events are applied.
 const PLANNING: Duration = Duration::from_millis(2);
 /// What the loop works with.
@@ -136,7 +138,12 @@ impl Controller {
                 () = self.queue.wait() => {}
                 () = tokio::time::sleep_until(pause.into()) => {}
             }
+            let begun = Instant::now();
             self.turn(&mut events, &leadership.borrow_and_update().clone());
+            if begun.elapsed() >= PLANNING {
+                // Much is to be done: others have their turn, too.
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -155,9 +162,13 @@ impl Controller {
     fn turn(&mut self, events: &mut mpsc::Receiver<Event>, leadership: &Leadership) {
         self.parts.metrics.begins_to_work(Instant::now());
         self.note_leadership(leadership);
+        let applied_until = Instant::now() + APPLYING;
         for _ in 0..TURN {
             let Ok(event) = events.try_recv() else { break };
             self.apply(event);
+            if Instant::now() >= applied_until {
+                break;
+            }
         }
         while let Some(result) = self.writes.try_join_next() {
             self.joined(result);

@@ -95,7 +95,7 @@ impl HubWatches<'_> {
 
     fn of<K>(&self, api: Api<K>) -> Watch<K>
     where
-        K: Resource<DynamicType = ()> + DeserializeOwned + Debug,
+        K: Resource<DynamicType = ()> + DeserializeOwned + Debug + Send + 'static,
     {
         Watch::new(api, watch::Settings::default())
             .confirming_by(self.connect.clone())

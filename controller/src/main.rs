@@ -10,7 +10,7 @@ use causeway::process::args::own_namespace;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::traces::Tracer;
-use causeway::process::{self, Process, kube_client};
+use causeway::process::{self, Process, Threads, kube_client};
 use causeway_controller::args::{Args, Config};
 use causeway_controller::controller::{Controller, Parts};
 use causeway_controller::event::{self, Event};
@@ -32,6 +32,7 @@ use http::HeaderValue;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -44,11 +45,24 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const UNREADY_WAIT: Duration = Duration::ZERO;
 const WRITES_AT_ONCE: usize = 32;
 
+/// A change goes from task to task, and none of them takes long: they share the main thread. What takes long is a list, which other
+/// threads read.
 fn main() -> ExitCode {
-    process::main(Args::parse().check(), run)
+    let checked = Args::parse().check();
+    let long_lists = match Builder::new_multi_thread().enable_all().build() {
+        Ok(threads) => threads,
+        Err(error) => {
+            eprintln!("error: no threads for lists: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let handle = long_lists.handle().clone();
+    let code = process::main(checked, Threads::One, |config| run(config, handle));
+    long_lists.shutdown_background();
+    code
 }
 
-async fn run(config: Config) -> anyhow::Result<()> {
+async fn run(config: Config, long_lists: Handle) -> anyhow::Result<()> {
     let mut process = Process::start(config.admin).await?;
     let tracer = process.trace("causeway-controller", &config.traces)?;
     let metrics = Metrics::default();
@@ -71,6 +85,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         start(
             Start {
                 config,
+                long_lists,
                 election,
                 agent,
                 client,
@@ -89,6 +104,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
 /// What the controller starts with.
 struct Start {
     config: Config,
+    long_lists: Handle,
     election: lease::Settings,
     agent: HeaderValue,
     client: Client,
@@ -102,6 +118,7 @@ struct Start {
 async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let Start {
         config,
+        long_lists,
         election,
         agent,
         client,
@@ -139,7 +156,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let parts = Parts {
         index: Index::new(&known.uid),
         settings: settings(&config, seal),
-        fleet: fleet(&config, agent, &tasks, &events, &metrics),
+        fleet: fleet(&config, (agent, long_lists), &tasks, &events, &metrics),
         write_queue: WriteQueue::new(WriteLimits {
             qps: config.member_qps,
             burst: config.member_qps,
@@ -211,7 +228,7 @@ fn settings(config: &Config, seal: Option<Seal>) -> Settings {
 
 fn fleet(
     config: &Config,
-    agent: HeaderValue,
+    (agent, long_lists): (HeaderValue, Handle),
     tasks: &Tasks,
     events: &mpsc::Sender<Event>,
     metrics: &Metrics,
@@ -221,6 +238,7 @@ fn fleet(
         agent,
         watch: watch::Settings {
             limits: config.member_limits,
+            long_lists: Some(long_lists),
             ..watch::Settings::default()
         },
         ..member::Settings::default()

@@ -230,7 +230,7 @@ impl Member {
 
     fn watch_of<K>(&self, api: Api<K>, reconnections: &watch::Receiver<u64>) -> Watch<K>
     where
-        K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
+        K: Resource<DynamicType: Default> + DeserializeOwned + Debug + Send + 'static,
     {
         self.watch_by(Json, api, reconnections)
     }
@@ -242,7 +242,7 @@ impl Member {
         reconnections: &watch::Receiver<u64>,
     ) -> Watch<K, D>
     where
-        K: Resource<DynamicType: Default> + Debug,
+        K: Resource<DynamicType: Default> + Debug + Send + 'static,
         D: Decoder<K>,
     {
         Watch::read_by(decoder, api, self.settings.watch.clone())

@@ -39,6 +39,7 @@ use crate::failure::Backoff;
 mod decoder;
 mod follow;
 mod limits;
+mod list;
 mod relist_requests;
 mod settings;
 mod source;
@@ -61,7 +62,7 @@ pub struct Watch<K, D = Json> {
 
 impl<K> Watch<K>
 where
-    K: Resource<DynamicType: Default> + DeserializeOwned + fmt::Debug,
+    K: Resource<DynamicType: Default> + DeserializeOwned + fmt::Debug + Send + 'static,
 {
     /// A watch of all that `api` covers, read as JSON.
     pub fn new(api: Api<K>, settings: Settings) -> Self {
@@ -71,7 +72,7 @@ where
 
 impl<K, D> Watch<K, D>
 where
-    K: Resource<DynamicType: Default> + fmt::Debug,
+    K: Resource<DynamicType: Default> + fmt::Debug + Send + 'static,
     D: Decoder<K>,
 {
     /// A watch of all that `api` covers.

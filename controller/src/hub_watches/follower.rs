@@ -60,7 +60,7 @@ impl Follower {
     /// that comes or goes is noticed within half a minute, by a small request; a hub without it costs nothing else.
     pub(super) async fn run<K, T>(self, kind: Kind<K, T>, events: mpsc::Sender<Event>)
     where
-        K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
+        K: Resource<DynamicType: Default> + DeserializeOwned + Debug + Send + 'static,
     {
         let mut discovery = Discovery::new(kind.plural);
         let mut version = None;
@@ -114,7 +114,7 @@ impl Follower {
         version: Option<&'static str>,
         events: &mpsc::Sender<Event>,
     ) where
-        K: Resource<DynamicType: Default> + DeserializeOwned + Debug,
+        K: Resource<DynamicType: Default> + DeserializeOwned + Debug + Send + 'static,
     {
         let Some(version) = version else {
             return events.closed().await;

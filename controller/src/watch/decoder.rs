@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 
 use crate::encoding::Object;
 
-/// Reads the objects of one watch.
-pub trait Decoder<K> {
+/// Reads the objects of one watch. A clone may read some of them in another thread.
+pub trait Decoder<K>: Clone + Send + Sync + 'static {
     /// Whether it reads protobuf too, and would rather.
     const PROTOBUF: bool = false;
 

@@ -64,7 +64,7 @@ pub(super) struct Follower<K, D, R, W, E> {
 
 impl<K, D, R, W, T, E> Follower<K, D, R, W, E>
 where
-    K: Resource<DynamicType: Default>,
+    K: Resource<DynamicType: Default> + Send + 'static,
     D: Decoder<K>,
     R: Fn(K) -> T,
     W: Fn(Signal<T>) -> E,
@@ -82,7 +82,7 @@ where
             let read =
                 |object: K, bytes| (self.guard.object(object.meta(), bytes), (self.read)(object));
             let listed = tokio::select! {
-                listed = self.source.list(read) => listed,
+                listed = self.source.list(self.connect.as_ref(), read) => listed,
                 () = changed(&mut self.reconnect) => continue,
             };
             match listed {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::limits::Limits;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub excess_retry: Duration,
     /// Long lists that are read at one time; those that share it take turns, so that the first is complete long before the last.
     pub turns: Arc<Semaphore>,
+    /// The threads that read what is longer than a page; the watch's own where there are none.
+    pub long_lists: Option<Handle>,
     /// How long a list waits for its turn: one that comes to no end does not keep the others.
     pub turn_deadline: Duration,
     /// How long after a list whose deletions are suspended the second one is requested.
@@ -59,6 +62,7 @@ impl Default for Settings {
             limits: Limits::default(),
             excess_retry: Duration::from_secs(60),
             turns: Arc::new(Semaphore::new(TURNS)),
+            long_lists: None,
             turn_deadline: Duration::from_secs(5),
             confirmation_interval: Duration::from_secs(30),
         }

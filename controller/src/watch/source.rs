@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::pin::pin;
 use std::time::Duration;
 
+use causeway_engine::model::Failure;
 use causeway_engine::model::slice::Unreadable;
-use causeway_engine::model::{Failure, FailureKind};
 use futures::TryStreamExt as _;
 use futures::io::{AsyncBufRead, AsyncReadExt as _};
 use http::header::{ACCEPT, ACCEPT_ENCODING};
@@ -27,12 +27,6 @@ use super::{Counted, Settings};
 use crate::encoding::{self, Identity, Object, PROTOBUF_OR_JSON, Page};
 use crate::failure::Classify as _;
 
-/// Objects of the first page, whose size nobody knows.
-const FIRST_PAGE: u32 = 50;
-/// However large objects are, so many make a page.
-const LAST_PAGE: u32 = 2;
-/// Bytes of a page that are read, where it may be made shorter.
-const PAGE_MOST: usize = 128 * 1024 * 1024;
 /// What is asked for where an answer is not to be compressed.
 const UNCOMPRESSED: HeaderValue = HeaderValue::from_static("identity");
 /// Bytes of a refusal that are read.
@@ -51,72 +45,32 @@ pub(super) struct Source<K, D> {
     pub(super) objects: PhantomData<fn() -> K>,
 }
 
+impl<K, D: Clone> Clone for Source<K, D> {
+    fn clone(&self) -> Self {
+        Self {
+            request: self.request.clone(),
+            client: self.client.clone(),
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+            metadata_only: self.metadata_only,
+            settings: self.settings.clone(),
+            unreadable: self.unreadable.clone(),
+            decoder: self.decoder.clone(),
+            objects: PhantomData,
+        }
+    }
+}
+
 impl<K, D> Source<K, D>
 where
     K: Resource<DynamicType: Default>,
     D: Decoder<K>,
 {
-    /// All pages of a list of the most recent state, each object with its bytes. A list whose pages expire is asked for in one
-    /// piece.
-    pub(super) async fn list<T>(
-        &mut self,
-        read: impl Fn(K, usize) -> T,
-    ) -> Result<(Vec<T>, String), Failure> {
-        let (mut objects, mut token, mut bytes) = (Vec::new(), None, 0);
-        let mut limit = Some(self.settings.page.min(FIRST_PAGE));
-        let (mut turn, mut held) = (None, Vec::new());
-        loop {
-            let before = objects.len();
-            let take = |object, bytes| objects.push(read(object, bytes));
-            let left = self.settings.limits.bytes.saturating_sub(bytes);
-            let most = limit.map_or(left, |_| left.min(PAGE_MOST));
-            let deadline = self.settings.page_deadline;
-            let page = self.page(limit, token.as_deref(), most, &mut held, take);
-            let page = timeout(deadline, page).await;
-            match page.map_err(|_| Failure::timeout()).flatten() {
-                Ok((page, count)) => {
-                    bytes += page.bytes;
-                    self.check(objects.len(), bytes)?;
-                    match page.token {
-                        None => return Ok((objects, page.version)),
-                        next => {
-                            if turn.is_none() {
-                                turn = self.turn().await;
-                            }
-                            token = next;
-                            limit = limit.map(|_| self.limit_after(count, page.bytes));
-                        }
-                    }
-                }
-                // The objects of this page are larger than those before.
-                Err(failure)
-                    if failure.kind == FailureKind::Excess
-                        && limit.is_some_and(|limit| limit > LAST_PAGE)
-                        && most < left =>
-                {
-                    objects.truncate(before);
-                    limit = Some(LAST_PAGE);
-                }
-                Err(failure) if failure.kind == FailureKind::Expired && token.is_some() => {
-                    (objects, token, limit, bytes) = (Vec::new(), None, None, 0);
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-    }
-
     /// Waits until the list may go on beside others, but not for long.
-    async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         let turn = self.settings.turns.clone().acquire_owned();
         let turn = timeout(self.settings.turn_deadline, turn).await;
         turn.ok()?.ok()
-    }
-
-    /// How many objects to ask for next, where as many took so many bytes.
-    fn limit_after(&self, objects: usize, bytes: usize) -> u32 {
-        let each = (bytes / objects.max(1)).max(1);
-        let fitting = u32::try_from(self.settings.page_bytes / each).unwrap_or(u32::MAX);
-        fitting.clamp(LAST_PAGE, self.settings.page.max(LAST_PAGE))
     }
 
     /// The version of the API server's most recent state.
@@ -134,7 +88,7 @@ where
     }
 
     /// A page of the list, and how many objects it has; `held` is where its text goes, so that pages need not ask for memory again.
-    async fn page(
+    pub(super) async fn page(
         &mut self,
         limit: Option<u32>,
         token: Option<&str>,
@@ -158,18 +112,22 @@ where
             // Compressing a list of protobuf takes an API server longer than all else that it does for it.
             request.headers_mut().insert(ACCEPT_ENCODING, UNCOMPRESSED);
         }
-        let stream = pin!(self.send(request).await?);
         let mut objects = 0;
-        let page = encoding::read_page(stream, most, held, |object| {
-            let bytes = object.bytes();
-            self.check_object(bytes)?;
-            objects += 1;
-            if let Some(object) = self.decode(object) {
-                take(object, bytes);
-            }
-            Ok(())
+        let deadline = self.settings.page_deadline;
+        let page = timeout(deadline, async {
+            let stream = pin!(self.send(request).await?);
+            let page = encoding::read_page(stream, most, held, |object| {
+                let bytes = object.bytes();
+                self.check_object(bytes)?;
+                objects += 1;
+                if let Some(object) = self.decode(object) {
+                    take(object, bytes);
+                }
+                Ok(())
+            });
+            page.await
         });
-        match page.await? {
+        match page.await.map_err(|_| Failure::timeout()).flatten()? {
             Some(page) => Ok((page, objects)),
             None => Err(self.settings.limits.too_many_bytes(&kind::<K>())),
         }

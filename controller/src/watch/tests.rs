@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -218,6 +219,40 @@ async fn a_list_whose_pages_expire_is_begun_again_in_one_piece_and_never_reporte
     whole.answer(200, &list(&[service("b", 2)], "9", "")).await;
     assert_eq!(server.reported().await, r#"Listed(["b"])"#);
     server.asked_to_watch_from("9").await;
+}
+
+#[tokio::test]
+async fn what_is_longer_than_a_page_is_read_by_other_threads_over_a_connection_of_its_own() {
+    let mut server = Server::watched_with(Settings {
+        page: 2,
+        first_retry: Duration::from_millis(1),
+        long_lists: Some(Handle::current()),
+        ..Settings::default()
+    })
+    .await;
+    let first = list(&[service("a", 1)], "7", "more");
+    for (connections, refusal) in [(1, "InternalError"), (2, "Expired")] {
+        server.asked_for_list().await.answer(200, &first).await;
+        let second = server.asked_for_list().await;
+        assert_eq!(server.connections.load(Ordering::Relaxed), connections);
+        assert_eq!(second.query["continue"], "more");
+        let code = if refusal == "Expired" { 410 } else { 500 };
+        second.refuse(code, refusal, "not now").await;
+        if refusal != "Expired" {
+            let failed = server.reported().await;
+            assert!(
+                failed.starts_with("Failed(") && failed.contains("not now"),
+                "{failed}"
+            );
+        }
+    }
+    let whole = server.asked_for_list().await;
+    assert!(!whole.query.contains_key("limit") && !whole.query.contains_key("continue"));
+    let objects = [service("b", 2), service("c", 3)];
+    whole.answer(200, &list(&objects, "9", "")).await;
+    assert_eq!(server.reported().await, r#"Listed(["b", "c"])"#);
+    server.asked_to_watch_from("9").await;
+    assert_eq!(server.connections.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

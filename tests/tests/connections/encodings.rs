@@ -20,12 +20,14 @@ use tokio::sync::mpsc;
 use super::{Ended, cluster_and_secret, config_map, ended, next, patient, reported_failure};
 
 /// What reads protobuf, or is given JSON, and says which of them came.
+#[derive(Clone)]
 struct Noting {
     decoder: SliceDecoder,
     came: mpsc::UnboundedSender<&'static str>,
 }
 
 /// The same, where JSON is asked for.
+#[derive(Clone)]
 struct NotingJson(Noting);
 
 impl Decoder<WireSlice> for Noting {
@@ -57,7 +59,7 @@ struct Watching {
 impl Watching {
     fn begin<D>(slices: Api<WireSlice>, decoder: impl FnOnce(Noting) -> D) -> Self
     where
-        D: Decoder<WireSlice> + Send + Sync + 'static,
+        D: Decoder<WireSlice>,
     {
         let (note, came) = mpsc::unbounded_channel();
         let noting = Noting {
