@@ -318,7 +318,7 @@ fn the_hubs_deletions() {
 fn an_empty_list_counts_at_the_second_one_where_there_is_always_some_object() {
     let mut guard = DeletionGuard::new(INTERVAL, true);
     let now = crate::fixtures::now().instant;
-    let mut list = |at| guard.observe_list([].into(), false, at);
+    let mut list = |at| guard.observe_list(Default::default(), false, at);
     let suspended = Conclusion::Suspended { missing: 0, of: 0 };
     assert_eq!(list(now), suspended);
     let confirmed = Conclusion::Accepted { confirms: true };

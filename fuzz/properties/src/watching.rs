@@ -113,7 +113,7 @@ impl Script {
         wrap: impl Fn(Signal<T>) -> Observed,
     ) -> Vec<Observed>
     where
-        K: Resource<DynamicType: Default> + fmt::Debug + 'static,
+        K: Resource<DynamicType: Default> + fmt::Debug + Send + 'static,
     {
         let settings = Settings {
             first_retry: Duration::ZERO,

@@ -85,16 +85,24 @@ pub struct SlicePort {
     pub app_protocol: Option<DefaultAtom>,
 }
 
-/// Endpoints side by side; what few of them have is beside.
+/// Endpoints side by side; what few slices have is beside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Endpoints {
     addresses: Addresses,
+    places: SlicePlaces,
+    /// Of all endpoints, unless they differ.
+    conditions: Conditions,
+    rare: Option<Box<Rare>>,
+}
+
+/// What few slices have of their endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rare {
     /// Addresses beyond an endpoint's first, in the order of the endpoints.
     more: Box<[(u32, IpAddr)]>,
     /// Empty where no endpoint has a host name.
     hostnames: Box<[DefaultAtom]>,
-    places: SlicePlaces,
-    /// Of each endpoint, or one of all.
+    /// Of each endpoint, where they differ.
     conditions: Box<[Conditions]>,
 }
 
@@ -105,7 +113,7 @@ enum Addresses<V4 = Box<[Ipv4Addr]>, V6 = Box<[Ipv6Addr]>> {
 }
 
 /// Two bits for each of ready, serving and terminating.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Conditions(u8);
 
 impl SourceSlice {
@@ -132,12 +140,14 @@ impl SourceSlice {
     pub fn endpoints(&self) -> impl Iterator<Item = SourceEndpoint<'_>> {
         let Endpoints {
             addresses,
-            more,
-            hostnames,
             places,
-            conditions,
+            conditions: of_all,
+            rare,
         } = &self.endpoints;
-        let mut more = &**more;
+        let rare = rare.as_deref();
+        let mut more = rare.map_or(&[][..], |rare| &rare.more);
+        let hostnames = rare.map_or(&[][..], |rare| &rare.hostnames);
+        let conditions = rare.map_or(&[][..], |rare| &rare.conditions);
         places
             .each()
             .enumerate()
@@ -148,7 +158,7 @@ impl SourceSlice {
                     .count();
                 let (own, others) = more.split_at(own);
                 more = others;
-                let conditions = conditions.get(number).or(conditions.first())?;
+                let conditions = conditions.get(number).unwrap_or(of_all);
                 Some(SourceEndpoint {
                     address: addresses.get(number)?,
                     more: own,
@@ -257,18 +267,23 @@ impl SourceDraft {
             resource_version: meta.resource_version.as_deref()?.parse().ok()?,
         };
         let mut conditions = self.conditions;
-        if conditions.iter().all(|one| Some(one) == conditions.first()) {
-            conditions.truncate(1);
+        let of_all = conditions.first().copied().unwrap_or_default();
+        if conditions.iter().all(|one| *one == of_all) {
+            conditions.clear();
         }
+        let rare = Rare {
+            more: self.more.into(),
+            hostnames: fitted(self.hostnames).into(),
+            conditions: fitted(conditions).into(),
+        };
         let endpoints = Endpoints {
             addresses: match self.addresses {
                 Addresses::V4(all) => Addresses::V4(fitted(all).into()),
                 Addresses::V6(all) => Addresses::V6(fitted(all).into()),
             },
-            more: self.more.into(),
-            hostnames: fitted(self.hostnames).into(),
             places: places.of_slice(fitted(self.places).into()),
-            conditions: fitted(conditions).into(),
+            conditions: of_all,
+            rare: (rare != Rare::default()).then(|| rare.into()),
         };
         Some(SourceSlice {
             version,

@@ -448,7 +448,7 @@ fn conditions_that_others_keep_stay() {
 fn progress_of_an_unplanned_member_is_none() {
     let env = ready();
     let mcs = &env.index.hub.multi_cluster_services[&key("foo")];
-    let mut progress = HashMap::new();
+    let mut progress = HashMap::default();
     progress.insert(
         name("member9"),
         Progress {
