@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Rounds of each kind; 9 if not given, and more make the intervals narrower
+    /// Rounds of each kind; 8 if not given, and more make the intervals narrower
     #[arg(long, value_name = "NUMBER", conflicts_with = "quick")]
     rounds: Option<usize>,
 }
@@ -57,7 +57,7 @@ impl Extent {
 const FULL: Extent = Extent {
     services: 1_000,
     connections: 32,
-    turns: 9,
+    turns: 8,
     warm_up: Duration::from_millis(300),
     measured: Duration::from_millis(1500),
     per_second: 100.0,

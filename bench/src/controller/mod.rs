@@ -97,7 +97,7 @@ const FULL: Extent = Extent {
     wide: (500, 40),
     real: real::FULL,
     flood_per_second: 1000.0,
-    load_seconds: 8.0,
+    load_seconds: 6.0,
     growth: &[1000, 10_000, 100_000],
 };
 

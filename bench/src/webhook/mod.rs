@@ -58,8 +58,8 @@ const FULL: Extent = Extent {
     connections: [32, 512],
     rounds: 5,
     warm_up: Duration::from_millis(300),
-    measured: Duration::from_millis(1200),
-    create_rounds: 23,
+    measured: Duration::from_millis(1000),
+    create_rounds: 21,
     create_time: Duration::from_secs(3),
 };
 
