@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::BuildHasher as _;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use foldhash::fast::RandomState;
 
@@ -12,8 +12,12 @@ use crate::model::map::HashMap;
 /// What stands between a node and its zone.
 const BETWEEN: char = '\n';
 
-/// After so many, others are put into another table: nodes come and go.
+/// After so many, or so many bytes of text, others are put into another table: nodes come and go.
 const MOST: usize = 64 * 1024;
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Full tables that slices of a cluster may keep, each of them perhaps for one place. Then each slice has a table of its own, so that
+/// whoever makes up nodes fills no more memory than the slices that name them.
+const FULL_TABLES: usize = 4;
 
 /// Nodes with their zones, each part empty where it is not known. It grows while those who share it read.
 type Table = boxcar::Vec<Box<str>>;
@@ -29,6 +33,12 @@ pub(super) struct SlicePlaces {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     table: Arc<Table>,
+    /// Bytes of its texts.
+    bytes: usize,
+    /// Whether the table is of one slice.
+    is_private: bool,
+    /// Those that are full.
+    full: Vec<Weak<Table>>,
     /// By the hash of a place, where it is in the table.
     known: HashMap<u64, u32>,
     hasher: RandomState,
@@ -72,9 +82,19 @@ impl fmt::Debug for SlicePlaces {
 impl Places {
     /// To be called before the first endpoint of each slice.
     pub(super) fn begin_slice(&mut self) {
-        if self.table.count() >= MOST {
-            *self = Self::default();
+        let is_full = self.table.count() >= MOST || self.bytes >= MOST_BYTES;
+        if !is_full && !self.is_private {
+            return;
         }
+        let full = std::mem::take(&mut self.table);
+        if !self.is_private {
+            self.full.push(Arc::downgrade(&full));
+        }
+        drop(full);
+        self.known.clear();
+        self.bytes = 0;
+        self.full.retain(|table| table.strong_count() > 0);
+        self.is_private = self.full.len() >= FULL_TABLES;
     }
 
     /// Where a node and its zone are in the table, for [`Places::of_slice`].
@@ -87,6 +107,7 @@ impl Places {
             return *at;
         }
         let text = format!("{node}{BETWEEN}{zone}");
+        self.bytes += text.len();
         let at = u32::try_from(self.table.push(text.into())).unwrap_or(u32::MAX);
         self.known.insert(hash, at);
         at
@@ -142,6 +163,27 @@ mod tests {
         );
         let last = format!("node{}", MOST + 9);
         assert_eq!(all.each().last(), Some((Some(&*last), Some("z"))));
+    }
+
+    #[test]
+    fn few_full_tables_are_kept_by_slices_that_stay() {
+        let mut places = Places::default();
+        let mut kept = Vec::new();
+        for table in 0..2 * FULL_TABLES {
+            let first = table * MOST;
+            kept.push(slice(&mut places, std::iter::once(first)));
+            slice(&mut places, first..first + MOST);
+        }
+        let mut sizes: Vec<_> = kept.iter().map(|slice| slice.table.count()).collect();
+        sizes.sort_unstable();
+        assert_eq!(sizes, [[1; FULL_TABLES], [MOST; FULL_TABLES]].concat());
+        kept.truncate(1);
+        slice(&mut places, 0..2);
+        let again = [slice(&mut places, 0..2), slice(&mut places, 0..2)];
+        assert!(
+            Arc::ptr_eq(&again[0].table, &again[1].table),
+            "shared once more"
+        );
     }
 
     #[test]
