@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use causeway::process::args::own_namespace;
 use causeway::process::readiness::Awaited;
 use causeway::process::supervise::{Tasks, with_causes};
 use causeway::process::traces::Tracer;
-use causeway::process::{self, Process, Threads, kube_client};
+use causeway::process::{self, Process, kube_client};
 use causeway_controller::args::{Args, Config};
 use causeway_controller::controller::{Controller, Parts};
 use causeway_controller::event::{self, Event};
@@ -45,24 +46,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const UNREADY_WAIT: Duration = Duration::ZERO;
 const WRITES_AT_ONCE: usize = 32;
 
-/// A change goes from task to task, and none of them takes long: they share the main thread. What takes long is a list, which other
-/// threads read.
 fn main() -> ExitCode {
-    let checked = Args::parse().check();
-    let long_lists = match Builder::new_multi_thread().enable_all().build() {
-        Ok(threads) => threads,
-        Err(error) => {
-            eprintln!("error: no threads for lists: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let handle = long_lists.handle().clone();
-    let code = process::main(checked, Threads::One, |config| run(config, handle));
-    long_lists.shutdown_background();
-    code
+    process::main(Args::parse().check(), run)
 }
 
-async fn run(config: Config, long_lists: Handle) -> anyhow::Result<()> {
+async fn run(config: Config) -> anyhow::Result<()> {
     let mut process = Process::start(config.admin).await?;
     let tracer = process.trace("causeway-controller", &config.traces)?;
     let metrics = Metrics::default();
@@ -80,12 +68,13 @@ async fn run(config: Config, long_lists: Handle) -> anyhow::Result<()> {
     let client = Client::try_from(access.clone())?;
     let connect: Connect = Arc::new(move || Client::try_from(access.clone()).classified());
     let tasks = process.tasks.clone();
-    process.tasks.spawn(
-        "controller",
+    let changes = ChangesThread::start()?;
+    changes.spawn(
+        &process.tasks,
         start(
             Start {
                 config,
-                long_lists,
+                threads: Handle::current(),
                 election,
                 agent,
                 client,
@@ -101,10 +90,41 @@ async fn run(config: Config, long_lists: Handle) -> anyhow::Result<()> {
     Ok(process.run(UNREADY_WAIT).await?)
 }
 
+/// A thread of its own for changes: they go from task to task, and none of these takes long. What takes long is a list, and what has
+/// to answer although a change is stuck is the admin server and the lease: other threads do those.
+struct ChangesThread {
+    tasks: Handle,
+    ends: CancellationToken,
+}
+
+impl ChangesThread {
+    fn start() -> anyhow::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (tasks, ends) = (runtime.handle().clone(), CancellationToken::new());
+        let ended = ends.clone();
+        thread::Builder::new()
+            .name("changes".to_owned())
+            .spawn(move || runtime.block_on(ended.cancelled()))?;
+        Ok(Self { tasks, ends })
+    }
+
+    /// Runs the controller, and all tasks that it spawns.
+    fn spawn(&self, tasks: &Tasks, controller: impl Future<Output = ()> + Send + 'static) {
+        let _here = self.tasks.enter();
+        tasks.spawn("controller", controller);
+    }
+}
+
+impl Drop for ChangesThread {
+    fn drop(&mut self) {
+        self.ends.cancel();
+    }
+}
+
 /// What the controller starts with.
 struct Start {
     config: Config,
-    long_lists: Handle,
+    threads: Handle,
     election: lease::Settings,
     agent: HeaderValue,
     client: Client,
@@ -118,7 +138,7 @@ struct Start {
 async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let Start {
         config,
-        long_lists,
+        threads,
         election,
         agent,
         client,
@@ -139,7 +159,10 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     hub_known.ready();
     let written = CancellationToken::new();
     let identity = election.identity.clone();
-    let leadership = stand_for_election(&config, election, &client, &tasks, written.clone());
+    let leadership = {
+        let _here = threads.enter();
+        stand_for_election(&config, election, &client, &tasks, written.clone())
+    };
     let (events, received) = mpsc::channel(event::WAITING);
     let (hub_relist_requests, relist_requests) =
         tokio::sync::watch::channel(RelistRequests::default());
@@ -156,7 +179,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let parts = Parts {
         index: Index::new(&known.uid),
         settings: settings(&config, seal),
-        fleet: fleet(&config, (agent, long_lists), &tasks, &events, &metrics),
+        fleet: fleet(&config, (agent, threads), &tasks, &events, &metrics),
         write_queue: WriteQueue::new(WriteLimits {
             qps: config.member_qps,
             burst: config.member_qps,

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! fn main() -> ExitCode {
-//!     process::main(Args::parse().check(), Threads::PerCore, run)
+//!     process::main(Args::parse().check(), run)
 //! }
 //!
 //! async fn run(config: Config) -> anyhow::Result<()> {
@@ -31,8 +31,6 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
-
 use args::ConfigErrors;
 use logging::LogConfig;
 use supervise::with_causes;
@@ -45,22 +43,12 @@ const EXIT_CONFIGURATION: u8 = 2;
 /// How long a lookup in a blocking thread may hold up the end of the process.
 const BLOCKING_THREADS_LINGER: Duration = Duration::from_secs(1);
 
-/// Which threads run the tasks of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// The main thread: where tasks wait for one another most of the time, waking another thread costs more than it gains.
-    One,
-    /// One for each core.
-    PerCore,
-}
-
 /// Runs a process from its checked configuration to its exit code: 0 where `run` ends well (an orderly
 /// end on SIGTERM), 1 where it fails, 2 where the configuration is wrong, with every error on stderr.
 ///
 /// Sets up the logs, the TLS crypto provider and the runtime before `run` is called.
 pub fn main<C, F, E>(
     config: Result<(LogConfig, C), ConfigErrors>,
-    threads: Threads,
     run: impl FnOnce(C) -> F,
 ) -> ExitCode
 where
@@ -74,7 +62,7 @@ where
             return ExitCode::from(EXIT_CONFIGURATION);
         }
     };
-    let runtime = match prepare(log, threads) {
+    let runtime = match prepare(log) {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: {}", with_causes(&*error));
@@ -92,12 +80,10 @@ where
     }
 }
 
-fn prepare(log: LogConfig, threads: Threads) -> Result<Runtime, Box<dyn Error + Send + Sync>> {
+fn prepare(log: LogConfig) -> Result<tokio::runtime::Runtime, Box<dyn Error + Send + Sync>> {
     logging::init(log)?;
     kube_client::install_crypto_provider();
-    let mut builder = match threads {
-        Threads::One => Builder::new_current_thread(),
-        Threads::PerCore => Builder::new_multi_thread(),
-    };
-    Ok(builder.enable_all().build()?)
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?)
 }

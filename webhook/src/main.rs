@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use causeway::process::{self, Process, Threads, kube_client};
+use causeway::process::{self, Process, kube_client};
 use causeway_webhook::args::{Args, CertificateSource, Config};
 use causeway_webhook::certificates;
 use causeway_webhook::hub::Hub;
@@ -15,7 +15,7 @@ use causeway_webhook::tls;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    process::main(Args::parse().check(), Threads::PerCore, run)
+    process::main(Args::parse().check(), run)
 }
 
 async fn run(config: Config) -> anyhow::Result<()> {

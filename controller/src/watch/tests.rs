@@ -240,10 +240,7 @@ async fn what_is_longer_than_a_page_is_read_by_other_threads_over_a_connection_o
         second.refuse(code, refusal, "not now").await;
         if refusal != "Expired" {
             let failed = server.reported().await;
-            assert!(
-                failed.starts_with("Failed(") && failed.contains("not now"),
-                "{failed}"
-            );
+            assert!(failed.contains("500"), "{failed}");
         }
     }
     let whole = server.asked_for_list().await;

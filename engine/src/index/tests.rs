@@ -92,6 +92,30 @@ fn clusters_that_come_go_or_change_touch_every_exposed_service() {
 }
 
 #[test]
+fn how_a_member_stands_touches_the_services_that_select_it() {
+    for (consumers, lost, is_touched) in [
+        (&["member2"][..], "member1", true),
+        (&["member2"], "member2", true),
+        (&["member2"], "member3", false),
+        (&["member2", "member3"], "member2", false),
+        (&["member2", "member3"], "member3", true),
+    ] {
+        let mut env = env();
+        env.member("member1").member("member2").member("member3");
+        env.on_hub(service("foo").port("http", 80));
+        for consumer in consumers {
+            let foo = mcs("foo").providers(&["member1"]).consumers(&[consumer]);
+            env.on_hub(foo).settle();
+        }
+        env.lose(lost);
+        let mut touched = marked(&mut env);
+        assert_eq!(touched.pop(), Some(member_item(lost)));
+        let foo = is_touched.then(|| item("foo"));
+        assert_eq!(touched, Vec::from_iter(foo), "{consumers:?}, {lost}");
+    }
+}
+
+#[test]
 fn leftovers_of_a_service_are_looked_at_too() {
     let mut env = three_services();
     env.off_hub(Kind::Service, "quiet").deliver();

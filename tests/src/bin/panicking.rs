@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use causeway::process::args::{AdminArgs, Checks, ConfigErrors, LogArgs};
 use causeway::process::logging::LogConfig;
-use causeway::process::{self, Process, Threads};
+use causeway::process::{self, Process};
 use clap::Parser;
 
 /// Panics once, and serves its metrics until it is asked to end
@@ -27,7 +27,7 @@ impl Args {
 }
 
 fn main() -> ExitCode {
-    process::main(Args::parse().check(), Threads::PerCore, run)
+    process::main(Args::parse().check(), run)
 }
 
 async fn run(admin: SocketAddr) -> anyhow::Result<()> {
