@@ -66,6 +66,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let agent = kube_client::replica("causeway-controller", &election.identity)?;
     let access = kube_client::replica_config(&config.hub, agent.clone()).await?;
     let client = Client::try_from(access.clone())?;
+    // Over a connection of its own, which no thread holds up that a change is stuck in.
+    let of_lease = Client::try_from(access.clone())?;
     let connect: Connect = Arc::new(move || Client::try_from(access.clone()).classified());
     let tasks = process.tasks.clone();
     let changes = ChangesThread::start()?;
@@ -78,6 +80,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
                 election,
                 agent,
                 client,
+                of_lease,
                 connect,
                 tasks,
                 metrics,
@@ -128,6 +131,7 @@ struct Start {
     election: lease::Settings,
     agent: HeaderValue,
     client: Client,
+    of_lease: Client,
     connect: Connect,
     tasks: Tasks,
     metrics: Metrics,
@@ -142,6 +146,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         election,
         agent,
         client,
+        of_lease,
         connect,
         tasks,
         metrics,
@@ -161,7 +166,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     let identity = election.identity.clone();
     let leadership = {
         let _here = threads.enter();
-        stand_for_election(&config, election, &client, &tasks, written.clone())
+        stand_for_election(&config, election, &of_lease, &tasks, written.clone())
     };
     let (events, received) = mpsc::channel(event::WAITING);
     let (hub_relist_requests, relist_requests) =
