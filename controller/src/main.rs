@@ -164,10 +164,8 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
     hub_known.ready();
     let written = CancellationToken::new();
     let identity = election.identity.clone();
-    let leadership = {
-        let _here = threads.enter();
-        stand_for_election(&config, election, &of_lease, &tasks, written.clone())
-    };
+    let lease = lease(&config, election, of_lease);
+    let leadership = stand_for_election(lease, &threads, &tasks, written.clone());
     let (events, received) = mpsc::channel(event::WAITING);
     let (hub_relist_requests, relist_requests) =
         tokio::sync::watch::channel(RelistRequests::default());
@@ -185,12 +183,7 @@ async fn start(with: Start, hub_known: Awaited, reports: Reports) {
         index: Index::new(&known.uid),
         settings: settings(&config, seal),
         fleet: fleet(&config, (agent, threads), &tasks, &events, &metrics),
-        write_queue: WriteQueue::new(WriteLimits {
-            qps: config.member_qps,
-            burst: config.member_qps,
-            width: WRITES_AT_ONCE,
-            conflict_pause: config.conflict_pause,
-        }),
+        write_queue: WriteQueue::new(write_limits(&config)),
         hub: client,
         hub_relist_requests,
         write_deadline: config.member_timeout,
@@ -254,6 +247,15 @@ fn settings(config: &Config, seal: Option<Seal>) -> Settings {
     }
 }
 
+fn write_limits(config: &Config) -> WriteLimits {
+    WriteLimits {
+        qps: config.member_qps,
+        burst: config.member_qps,
+        width: WRITES_AT_ONCE,
+        conflict_pause: config.conflict_pause,
+    }
+}
+
 fn fleet(
     config: &Config,
     (agent, long_lists): (HeaderValue, Handle),
@@ -280,17 +282,25 @@ fn fleet(
     )
 }
 
-fn stand_for_election(
+fn lease(
     config: &Config,
     settings: lease::Settings,
-    client: &Client,
+    client: Client,
+) -> (Lease, Receiver<Leadership>) {
+    match &config.lease {
+        Some((namespace, name)) => Lease::new(client, namespace, name, settings),
+        None => Lease::alone(),
+    }
+}
+
+/// Keeps the lease on these threads.
+fn stand_for_election(
+    (lease, leadership): (Lease, Receiver<Leadership>),
+    threads: &Handle,
     tasks: &Tasks,
     written: CancellationToken,
 ) -> Receiver<Leadership> {
-    let (lease, leadership) = match &config.lease {
-        Some((namespace, name)) => Lease::new(client.clone(), namespace, name, settings),
-        None => Lease::alone(),
-    };
+    let _here = threads.enter();
     tasks.spawn("lease", async move { lease.run(written.cancelled()).await });
     leadership
 }
