@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
 use crate::event::Event;
-use crate::member;
+use crate::member::{self, Connector};
 use crate::watch::RelistRequests;
 
 /// What the fleet does for a member when its Cluster or its Secret changed.
@@ -202,13 +202,15 @@ impl Fleet {
             Ok(Some(target)) if engaged.is_some_and(|engaged| is_as(engaged, &target)) => {
                 return Outcome::Unchanged;
             }
-            Ok(Some(target)) => member::client(&target, CONNECT_DEADLINE, &self.settings.agent)
-                .map(|client| (target, client))
+            Ok(Some(target)) => Connector::new(&target, CONNECT_DEADLINE, &self.settings.agent)
+                .and_then(|connector| Ok((target, connector.client()?, connector)))
                 .map_err(|failure| format!("no client can be made for it: {failure}")),
             Err(why) => Err(why),
         };
         match wanted {
-            Ok((target, client)) => Outcome::Engaged(self.engage(name, target, client)),
+            Ok((target, client, connector)) => {
+                Outcome::Engaged(self.engage(name, target, client, connector))
+            }
             Err(why) if engaged.is_some() => Outcome::Kept(why),
             Err(why) => Outcome::Refused(why),
         }
@@ -248,11 +250,15 @@ impl Fleet {
         target.map(Some).map_err(|error| error.to_string())
     }
 
-    fn engage(&mut self, name: &ClusterName, target: Target, client: Client) -> Generation {
+    fn engage(
+        &mut self,
+        name: &ClusterName,
+        target: Target,
+        client: Client,
+        connector: Connector,
+    ) -> Generation {
         self.generation += 1;
-        let confirmed = target.clone();
-        let agent = self.settings.agent.clone();
-        let connect = Arc::new(move || member::client(&confirmed, CONNECT_DEADLINE, &agent));
+        let connect = Arc::new(move || connector.client());
         let (relist_requests, requests) = watch::channel(RelistRequests::default());
         let watches = member::run(
             name.clone(),

@@ -29,7 +29,7 @@ mod connection;
 mod discovery;
 mod transport;
 
-pub use self::connection::client;
+pub use self::connection::Connector;
 use self::discovery::Discovery;
 
 /// How a member is watched.

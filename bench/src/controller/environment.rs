@@ -19,7 +19,7 @@ use crate::proc;
 /// Writes a second into one member: more than any load here, so that what is measured is not this limit.
 pub(crate) const MEMBER_QPS: u32 = 5000;
 
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Where processes are started.

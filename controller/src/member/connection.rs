@@ -1,35 +1,68 @@
-//! A client of one member.
+//! Clients of one member.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::target::{CA_BUNDLE, Target};
 use causeway_engine::model::{Failure, FailureKind};
 use http::header::{HeaderValue, USER_AGENT};
-use kube::Client;
+use http::uri::Scheme;
+use kube::client::ConfigExt as _;
+use kube::{Client, Config};
+use rustls::ClientConfig;
 
 use super::bounded::Bounded;
 use super::transport::transport;
-use crate::failure::classify;
+use crate::failure::{Classify as _, classify};
 use crate::watch;
 
 /// A connection on which nothing was observed for this much longer than a watch lasts is dead.
 const READ_MARGIN: Duration = Duration::from_secs(30);
 
-/// A client for the member, which gives up connecting after `timeout` and calls itself `agent`. Requests are not retried by it, and
-/// each needs a deadline of its own; an answer that is too long is an error. To be called within a tokio runtime.
-///
-/// # Errors
-/// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
-pub fn client(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result<Client, Failure> {
-    let mut config = target.config();
+/// Makes clients of one member, each with connections of its own. What TLS needs is read once for all of them, and a connection
+/// may resume the session of another.
+#[derive(Clone)]
+pub struct Connector {
+    config: Config,
+    /// None where nothing is asked over TLS.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Connector {
+    /// Of clients that give up connecting after `timeout` and call themselves `agent`. They retry no request, and each needs a
+    /// deadline of its own; an answer that is too long is an error.
+    ///
+    /// # Errors
+    /// [`Failure`] where the certificates cannot be used, or the system has none and the Secret neither.
+    pub fn new(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result<Self, Failure> {
+        let mut config = target.config();
+        config.connect_timeout = Some(timeout);
+        let patience = watch::Settings::default();
+        config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
+        config.reset_reader_on_write = true;
+        config.headers.push((USER_AGENT, agent.clone()));
+        let is_plain = config.cluster_url.scheme() == Some(&Scheme::HTTP);
+        let tls = match is_plain && config.proxy_url.is_none() {
+            true => None,
+            false => Some(Arc::new(tls(&config)?)),
+        };
+        Ok(Self { config, tls })
+    }
+
+    /// The next client. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Failure`] where the credentials cannot be used.
+    pub fn client(&self) -> Result<Client, Failure> {
+        let service = transport(&self.config, self.tls.as_ref()).classified()?;
+        let namespace = self.config.default_namespace.clone();
+        Ok(Client::new(Bounded(service), namespace))
+    }
+}
+
+fn tls(config: &Config) -> Result<ClientConfig, Failure> {
     let by_system = config.root_cert.is_none();
-    config.connect_timeout = Some(timeout);
-    let patience = watch::Settings::default();
-    config.read_timeout = Some(patience.watch_timeout + patience.margin + READ_MARGIN);
-    config.reset_reader_on_write = true;
-    config.headers.push((USER_AGENT, agent.clone()));
-    let namespace = config.default_namespace.clone();
-    let service = transport(&config).map_err(|error| match error {
+    config.rustls_client_config().map_err(|error| match error {
         kube::Error::RustlsTls(why) if by_system => Failure::new(
             FailureKind::Tls,
             format!(
@@ -38,6 +71,5 @@ pub fn client(target: &Target, timeout: Duration, agent: &HeaderValue) -> Result
             ),
         ),
         other => classify(&other),
-    })?;
-    Ok(Client::new(Bounded(service), namespace))
+    })
 }

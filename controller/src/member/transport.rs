@@ -4,11 +4,14 @@
 //! hyper's own grows to 400 KiB with a list, and stays as large under the watch that follows, which is a MiB for each member. And
 //! nothing is retried, as every caller retries in its own way.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::rt::{Read, Write};
+use hyper_rustls::HttpsConnector;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
@@ -17,32 +20,36 @@ use hyper_util::rt::TokioExecutor;
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
 use percent_encoding::percent_decode_str;
+use rustls::ClientConfig;
 use tower::util::{BoxService, option_layer};
 use tower::{BoxError, Layer as _, Service, ServiceExt as _};
 
 /// Bytes that a connection reads at one time, and the longest head of an answer: as much as a TLS record holds.
 const READ_BUFFER: usize = 16 * 1024;
 
-/// What sends requests to the API server of `config`, through its proxy if it has one. To be called within a tokio runtime.
+/// What sends requests to the API server of `config`, through its proxy if it has one. Without `tls` nothing is asked over TLS, nor
+/// through a proxy. To be called within a tokio runtime.
 ///
 /// # Errors
-/// Where the certificates or the credentials cannot be used.
+/// Where the credentials cannot be used.
 pub(super) fn transport(
     config: &Config,
+    tls: Option<&Arc<ClientConfig>>,
 ) -> kube::Result<BoxService<Request<Body>, Response<Incoming>, BoxError>> {
     let mut direct = HttpConnector::new();
     direct.enforce_http(false);
+    let Some(tls) = tls else {
+        return over(direct, config);
+    };
     match &config.proxy_url {
-        None => over(direct, config),
+        None => over(HttpsConnector::from((direct, tls.clone())), config),
         Some(proxy) => {
-            let tunnel = Tunnel::new(
-                proxy.clone(),
-                config.rustls_https_connector_with_connector(direct)?,
-            );
-            match credentials(proxy) {
-                None => over(tunnel, config),
-                Some(credentials) => over(tunnel.with_auth(credentials), config),
+            let connector = HttpsConnector::from((direct, tls.clone()));
+            let mut tunnel = Tunnel::new(proxy.clone(), connector);
+            if let Some(credentials) = credentials(proxy) {
+                tunnel = tunnel.with_auth(credentials);
             }
+            over(HttpsConnector::from((tunnel, tls.clone())), config)
         }
     }
 }
@@ -56,8 +63,7 @@ where
     C::Response: Connection + Read + Write + Send + Unpin + 'static,
     C::Future: Send + 'static,
 {
-    let tls = config.rustls_https_connector_with_connector(connector)?;
-    let mut connector = TimeoutConnector::new(tls);
+    let mut connector = TimeoutConnector::new(connector);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -97,7 +103,8 @@ mod tests {
             let mut config = Config::new("https://api.example:6443".parse().unwrap());
             config.proxy_url = Some(format!("http://{user}{address}").parse().unwrap());
             let request = Request::get("/version").body(Body::empty()).unwrap();
-            let asked = tokio::spawn(transport(&config).unwrap().oneshot(request));
+            let tls = Arc::new(config.rustls_client_config().unwrap());
+            let asked = tokio::spawn(transport(&config, Some(&tls)).unwrap().oneshot(request));
             let (connection, _) = proxy.accept().await.unwrap();
             let mut lines = BufReader::new(connection).lines();
             let first = lines.next_line().await.unwrap().unwrap();

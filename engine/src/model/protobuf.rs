@@ -48,7 +48,12 @@ impl<'a> Fields<'a> {
         Self(message)
     }
 
-    #[inline]
+    /// What has not been read yet.
+    pub fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    #[inline(always)]
     fn field(&mut self) -> Result<(u32, Value<'a>), Malformed> {
         let key = self.varint()?;
         let number = u32::try_from(key >> 3).map_err(|_| Malformed::Field)?;

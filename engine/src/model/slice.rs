@@ -1,5 +1,6 @@
 //! EndpointSlices as the index keeps them: sources in a compact form, copies as an identity and a hash.
 
+mod canonical;
 mod content;
 mod copy_endpoint;
 mod endpoint;
@@ -10,7 +11,9 @@ mod source;
 mod uid;
 mod wire;
 
-pub use self::content::{Content, ContentHash, content_hash};
+pub use self::content::{
+    CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, content_hash,
+};
 pub use self::copy_endpoint::CopyEndpoint;
 pub use self::observed::{CopiedSlice, KarmadasSlice, ObservedSlice, Path, SliceRole, Stray};
 pub use self::protobuf::slice_message;

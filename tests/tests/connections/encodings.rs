@@ -218,7 +218,8 @@ async fn what_is_refused_is_understood_in_protobuf_too() {
     let (cluster, secret) = cluster_and_secret(member, member.url(), &token, member.ca_pem());
     let target = Target::new(&cluster, &secret, false).unwrap();
     let settings = member::Settings::default();
-    let client = member::client(&target, SOON, &settings.agent).unwrap();
+    let connector = member::Connector::new(&target, SOON, &settings.agent).unwrap();
+    let client = connector.client().unwrap();
     let slices = || Api::namespaced(client.clone(), space.name());
     let mut protobuf = Watching::begin(slices(), |noting| noting);
     let mut json = Watching::begin(slices(), NotingJson);

@@ -325,12 +325,9 @@ async fn what_is_wrong_with_a_members_address_or_credentials_is_distinguished() 
     for (endpoint, token, ca, kind, text) in cases {
         let (cluster, secret) = cluster_and_secret(member, endpoint, token, ca);
         let target = Target::new(&cluster, &secret, false).unwrap();
-        let client = member::client(
-            &target,
-            Duration::from_secs(1),
-            &member::Settings::default().agent,
-        )
-        .unwrap();
+        let agent = member::Settings::default().agent;
+        let connector = member::Connector::new(&target, Duration::from_secs(1), &agent).unwrap();
+        let client = connector.client().unwrap();
         let answer = Api::<EndpointSlice>::all(client)
             .list(&ListParams::default())
             .await;

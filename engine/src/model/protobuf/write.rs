@@ -32,11 +32,14 @@ impl Message for Vec<u8> {
         // Most messages are so short that their length is one byte.
         self.push(0);
         fill(self);
-        let mut length = Vec::new();
-        push_varint(&mut length, (self.len() - at - 1) as u64);
-        match *length.as_slice() {
-            [length] => self[at] = length,
-            _ => drop(self.splice(at..=at, length)),
+        let length = self.len() - at - 1;
+        match u8::try_from(length) {
+            Ok(short) if short < 0x80 => self[at] = short,
+            _ => {
+                let mut long = Vec::new();
+                push_varint(&mut long, length as u64);
+                self.splice(at..=at, long);
+            }
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sha2::{Digest as _, Sha256};
 
+use super::canonical::{Rest, push_address, push_endpoint, push_ipv4};
 use super::copy_endpoint::CopyEndpoint;
-use super::endpoint::{WireEndpoint, WireHints, ipv4};
+use super::endpoint::{Text, WireEndpoint, WireHints};
 
 /// 128 bits of SHA-256 over all that causeway decides about a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ impl ContentHash {
 }
 
 /// Labels of a copy that causeway decides about.
-const CONTENT_LABELS: [&str; 6] = [
+pub const CONTENT_LABELS: [&str; 6] = [
     labels::SERVICE_NAME,
     labels::SLICE_MANAGED_BY,
     labels::SOURCE_CLUSTER,
@@ -43,12 +43,14 @@ const CONTENT_LABELS: [&str; 6] = [
 ];
 
 /// Annotations of a copy that causeway decides about; [`labels::SOURCE`] alone changes with every version of the source.
-const CONTENT_ANNOTATIONS: [&str; 3] = [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
+pub const CONTENT_ANNOTATIONS: [&str; 3] = [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
 
 /// A hash of all that causeway decides about a copy: equal for what is wanted and what is stored when nothing is to be written.
 pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
     let meta = &slice.metadata;
-    let mut content = Content::of(meta, &slice.address_type);
+    let label = |name: &str| value(&meta.labels, name);
+    let annotation = |name: &str| value(&meta.annotations, name);
+    let mut content = Content::new(label, annotation, &slice.address_type);
     for endpoint in &slice.endpoints {
         content.add(&WireEndpoint::of(endpoint));
     }
@@ -59,31 +61,19 @@ pub fn content_hash(slice: &EndpointSlice) -> ContentHash {
         .owned_by(owners.map(|owner| &*owner.uid))
 }
 
-/// What a copy holds, as it is hashed: texts after their length, IPv4 addresses as numbers.
+/// What a copy holds, as it is hashed: texts after their length, and endpoints in their canonical form.
 #[derive(Debug)]
 pub struct Content(Vec<u8>);
 
 /// What a part begins with: the length of a text that is shorter, a longer one, or none.
 const LONG: u8 = 254;
 const NONE: u8 = 255;
-/// What an address begins with, and what stands after the last.
-const NUMBER: u8 = 1;
-const TEXT: u8 = 2;
-/// What an endpoint begins with.
-const ENDPOINT: u8 = 1;
-/// What stands after the last of several.
+/// What stands after the last endpoint, where another one would begin.
 const END: u8 = 0;
 
 impl Content {
-    /// That of a copy with these labels and annotations, without endpoints.
-    pub fn of(meta: &ObjectMeta, address_type: &str) -> Self {
-        let label = |name: &str| value(&meta.labels, name);
-        let annotation = |name: &str| value(&meta.annotations, name);
-        Self::new(label, annotation, address_type)
-    }
-
-    /// That of a copy without endpoints.
-    pub(super) fn new<'a>(
+    /// That of a copy without endpoints, of which these say the value of a label and of an annotation.
+    pub fn new<'a>(
         label: impl Fn(&str) -> Option<&'a str>,
         annotation: impl Fn(&str) -> Option<&'a str>,
         address_type: &str,
@@ -99,57 +89,46 @@ impl Content {
         content
     }
 
+    /// Adds endpoints of a copy that is there, as they stand in its message.
+    pub(super) fn extend(&mut self, endpoints: &[u8]) {
+        self.0.extend_from_slice(endpoints);
+    }
+
     /// Adds the next endpoint of a copy that is there.
     pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
-        let WireEndpoint {
-            hostname,
-            zone,
-            node_name,
-            ..
-        } = endpoint;
-        self.0.push(ENDPOINT);
-        for address in endpoint.addresses.iter() {
-            self.address(&address.0);
-        }
-        let texts = [hostname, zone, node_name].map(|text| text.as_ref().map(|text| &*text.0));
-        let hints = endpoint.hints.as_ref().map(WireHints::names);
-        let conditions = endpoint.conditions.unwrap_or_default();
-        self.rest(texts, conditions.each(), hints, endpoint.has_more());
+        let addresses = |out: &mut Vec<u8>| {
+            let all = endpoint.addresses.iter();
+            all.for_each(|address| push_address(out, &address.0));
+        };
+        let rest = Rest {
+            hostname: given(&endpoint.hostname),
+            zone: given(&endpoint.zone),
+            node: given(&endpoint.node_name),
+            conditions: endpoint.conditions.unwrap_or_default().each(),
+            hints: endpoint.hints.as_ref().map(WireHints::names),
+            has_more: endpoint.has_more(),
+        };
+        push_endpoint(&mut self.0, addresses, rest);
     }
 
     /// Adds the next endpoint of a copy that is wanted.
     pub fn add_wanted(&mut self, endpoint: &CopyEndpoint<'_>) {
         let carried = &endpoint.carried;
-        self.0.push(ENDPOINT);
-        for address in carried.addresses() {
-            match address {
-                IpAddr::V4(address) => self.number(address),
-                IpAddr::V6(address) => self.address(&address.to_string()),
-            }
-        }
-        let texts = [carried.hostname, carried.zone, carried.node];
-        let hints = endpoint.hints.map(|hints| hints.map(Option::into_iter));
-        self.rest(texts, carried.conditions, hints, false);
-    }
-
-    /// All that comes after the addresses of an endpoint.
-    fn rest<'a>(
-        &mut self,
-        texts: [Option<&str>; 3],
-        conditions: [Option<bool>; 3],
-        hints: Option<[impl Iterator<Item = &'a str>; 2]>,
-        has_more: bool,
-    ) {
-        self.0.push(END);
-        texts.into_iter().for_each(|text| self.part(text));
-        self.0
-            .extend(conditions.map(|given| given.map_or(2, u8::from)));
-        self.0.push(u8::from(hints.is_some()));
-        for names in hints.into_iter().flatten() {
-            names.for_each(|name| self.part(Some(name)));
-            self.part(None);
-        }
-        self.0.push(u8::from(has_more));
+        let addresses = |out: &mut Vec<u8>| {
+            carried.addresses().for_each(|address| match address {
+                IpAddr::V4(address) => push_ipv4(out, address),
+                IpAddr::V6(address) => push_address(out, &address.to_string()),
+            });
+        };
+        let rest = Rest {
+            hostname: carried.hostname,
+            zone: carried.zone,
+            node: carried.node,
+            conditions: carried.conditions,
+            hints: endpoint.hints.map(|hints| hints.map(Option::into_iter)),
+            has_more: false,
+        };
+        push_endpoint(&mut self.0, addresses, rest);
     }
 
     /// The hash of it all, with these ports.
@@ -158,22 +137,6 @@ impl Content {
         // These types hold nothing that JSON cannot; were it otherwise, the hash would differ and the slice be written.
         self.0.extend(serde_json::to_vec(ports).unwrap_or_default());
         ContentHash::of(&self.0)
-    }
-
-    /// An IPv4 address is written in one way only, so that its number says as much as its text.
-    fn address(&mut self, text: &str) {
-        match ipv4(text) {
-            Some(address) => self.number(address),
-            None => {
-                self.0.push(TEXT);
-                self.part(Some(text));
-            }
-        }
-    }
-
-    fn number(&mut self, address: Ipv4Addr) {
-        self.0.push(NUMBER);
-        self.0.extend(address.octets());
     }
 
     fn part(&mut self, text: Option<&str>) {
@@ -189,6 +152,10 @@ impl Content {
         }
         self.0.extend(text.as_bytes());
     }
+}
+
+fn given<'a>(text: &'a Option<Text<'_>>) -> Option<&'a str> {
+    text.as_ref().map(|text| &*text.0)
 }
 
 /// What a label or annotation says, in a typed object or in the text of one.

@@ -1,6 +1,6 @@
 //! An endpoint as a copy is to have it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use k8s_openapi::api::discovery::v1::{
     Endpoint, EndpointConditions, EndpointHints, ForNode, ForZone,
@@ -48,23 +48,26 @@ fn text(address: IpAddr) -> String {
         return address.to_string();
     };
     let mut text = String::with_capacity("255.255.255.255".len());
+    dotted(address, |byte| text.push(char::from(byte)));
+    text
+}
+
+/// The text of an IPv4 address, byte by byte.
+pub(super) fn dotted(address: Ipv4Addr, mut push: impl FnMut(u8)) {
     for (place, octet) in address.octets().into_iter().enumerate() {
         if place > 0 {
-            text.push('.');
+            push(b'.');
         }
         for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
             if octet >= least {
-                text.push(char::from(b'0' + octet / unit % 10));
+                push(b'0' + octet / unit % 10);
             }
         }
     }
-    text
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
 
     #[test]

@@ -140,10 +140,10 @@ fn held(slice: &EndpointSlice, manager: SliceManager) -> Option<SourceSlice> {
     let mut draft = SourceDraft::new(&slice.address_type, slice.endpoints.len());
     let mut places = Places::default();
     for endpoint in &slice.endpoints {
-        draft.add(&WireEndpoint::of(endpoint), &mut places);
+        draft.add(&WireEndpoint::of(endpoint));
     }
     let ports = slice.ports.as_deref().unwrap_or_default();
-    draft.finish(&slice.metadata, ports, manager, &places)
+    draft.finish(&slice.metadata, ports, manager, &mut places)
 }
 
 impl SliceRole {

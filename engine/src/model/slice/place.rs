@@ -6,11 +6,7 @@ use std::sync::{Arc, Weak};
 
 use foldhash::fast::RandomState;
 
-use super::endpoint::Text;
 use crate::model::map::HashMap;
-
-/// What stands between a node and its zone.
-const BETWEEN: char = '\n';
 
 /// After so many, or so many bytes of text, others are put into another table: nodes come and go.
 const MOST: usize = 64 * 1024;
@@ -19,14 +15,31 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 /// whoever makes up nodes fills no more memory than the slices that name them.
 const FULL_TABLES: usize = 4;
 
-/// Nodes with their zones, each part empty where it is not known. It grows while those who share it read.
-type Table = boxcar::Vec<Box<str>>;
+/// Places that grow while those who share them read.
+type Table = boxcar::Vec<Place<Box<str>>>;
+
+/// A node and after it its zone, each empty where it is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place<T> {
+    text: T,
+    /// Where the zone begins, in bytes.
+    zone_at: u32,
+}
 
 /// The places of the endpoints of a slice: 4 bytes each, and a table that slices of a cluster share.
 #[derive(Clone)]
 pub(super) struct SlicePlaces {
     table: Arc<Table>,
     at: Box<[u32]>,
+}
+
+/// The places of the endpoints of a slice, as they are read.
+#[derive(Debug, Default)]
+pub(super) struct PlaceTexts {
+    /// One after the other.
+    texts: String,
+    /// Where the zone of each begins, and where each ends.
+    ends: Vec<[usize; 2]>,
 }
 
 /// Finds places: slices of a cluster name the same nodes over and over.
@@ -52,22 +65,69 @@ impl SlicePlaces {
 
     /// The node and the zone of each endpoint.
     pub(super) fn each(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
-        self.texts().map(|text| {
-            let (node, zone) = text.split_once(BETWEEN).unwrap_or_default();
+        self.places().map(|place| {
+            let (node, zone) = place.map_or(("", ""), Place::parts);
             (present(node), present(zone))
         })
     }
 
-    fn texts(&self) -> impl Iterator<Item = &str> {
-        let text = |at: &u32| self.table.get(*at as usize).map_or("", |text| &**text);
-        self.at.iter().map(text)
+    fn places(&self) -> impl Iterator<Item = Option<&Place<Box<str>>>> {
+        self.at.iter().map(|at| self.table.get(*at as usize))
+    }
+}
+
+impl Place<Box<str>> {
+    /// The node and the zone.
+    fn parts(&self) -> (&str, &str) {
+        let parts = self.text.split_at_checked(self.zone_at as usize);
+        parts.unwrap_or_default()
+    }
+
+    fn is(&self, other: Place<&str>) -> bool {
+        *self.text == *other.text && self.zone_at == other.zone_at
+    }
+}
+
+impl PlaceTexts {
+    /// With room for so many.
+    pub(super) fn with_capacity(likely: usize) -> Self {
+        const TEXT: usize = 32;
+        Self {
+            texts: String::with_capacity(likely * TEXT),
+            ends: Vec::with_capacity(likely),
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Adds the place of the next endpoint, each part empty where it is not known.
+    pub(super) fn push(&mut self, node: &str, zone: &str) {
+        self.texts.push_str(node);
+        let zone_at = self.texts.len();
+        self.texts.push_str(zone);
+        self.ends.push([zone_at, self.texts.len()]);
+    }
+
+    fn each(&self) -> impl Iterator<Item = Place<&str>> {
+        let mut begin = 0;
+        self.ends.iter().map(move |[zone_at, end]| {
+            let place = Place {
+                text: self.texts.get(begin..*end).unwrap_or_default(),
+                zone_at: u32::try_from(zone_at - begin).unwrap_or(u32::MAX),
+            };
+            begin = *end;
+            place
+        })
     }
 }
 
 /// What they are counts, not in which table.
 impl PartialEq for SlicePlaces {
     fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.texts().eq(other.texts())
+        self.len() == other.len() && self.places().eq(other.places())
     }
 }
 
@@ -75,13 +135,30 @@ impl Eq for SlicePlaces {}
 
 impl fmt::Debug for SlicePlaces {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_list().entries(self.texts()).finish()
+        out.debug_list().entries(self.each()).finish()
     }
 }
 
 impl Places {
-    /// To be called before the first endpoint of each slice.
-    pub(super) fn begin_slice(&mut self) {
+    /// The places of a slice.
+    pub(super) fn of_slice(&mut self, read: &PlaceTexts) -> SlicePlaces {
+        self.begin_slice();
+        // One step for all of them after the other: so the processor need not wait for the memory of each.
+        let hash = |place: Place<&str>| self.hasher.hash_one(place.text);
+        let hashes: Vec<u64> = read.each().map(hash).collect();
+        let known = |hash: &u64| self.known.get(hash).copied();
+        let known: Vec<Option<u32>> = hashes.iter().map(known).collect();
+        let each = read.each().zip(hashes).zip(known);
+        let at = each.map(|((place, hash), known)| match known {
+            Some(at) if self.is_at(at, place) => at,
+            _ => self.find(place, hash),
+        });
+        let at = at.collect();
+        let table = self.table.clone();
+        SlicePlaces { table, at }
+    }
+
+    fn begin_slice(&mut self) {
         let is_full = self.table.count() >= MOST || self.bytes >= MOST_BYTES;
         if !is_full && !self.is_private {
             return;
@@ -97,32 +174,26 @@ impl Places {
         self.is_private = self.full.len() >= FULL_TABLES;
     }
 
-    /// Where a node and its zone are in the table, for [`Places::of_slice`].
-    pub(super) fn find(&mut self, node: Option<&Text<'_>>, zone: Option<&Text<'_>>) -> u32 {
-        let [node, zone] = [node, zone].map(|text| text.map_or("", |text| &*text.0));
-        let hash = self.hasher.hash_one((node, zone));
+    /// Where a place is in the table.
+    fn find(&mut self, place: Place<&str>, hash: u64) -> u32 {
         if let Some(at) = self.known.get(&hash)
-            && self.is_at(*at, node, zone)
+            && self.is_at(*at, place)
         {
             return *at;
         }
-        let text = format!("{node}{BETWEEN}{zone}");
-        self.bytes += text.len();
-        let at = u32::try_from(self.table.push(text.into())).unwrap_or(u32::MAX);
+        self.bytes += place.text.len();
+        let place = Place {
+            text: place.text.into(),
+            zone_at: place.zone_at,
+        };
+        let at = u32::try_from(self.table.push(place)).unwrap_or(u32::MAX);
         self.known.insert(hash, at);
         at
     }
 
-    fn is_at(&self, at: u32, node: &str, zone: &str) -> bool {
-        let text = self.table.get(at as usize);
-        let rest = text.and_then(|text| text.strip_prefix(node));
-        rest.and_then(|rest| rest.strip_prefix(BETWEEN)) == Some(zone)
-    }
-
-    /// The places of a slice, as they were found.
-    pub(super) fn of_slice(&self, at: Box<[u32]>) -> SlicePlaces {
-        let table = self.table.clone();
-        SlicePlaces { table, at }
+    fn is_at(&self, at: u32, place: Place<&str>) -> bool {
+        let known = self.table.get(at as usize);
+        known.is_some_and(|known| known.is(place))
     }
 }
 
@@ -133,17 +204,12 @@ pub(super) fn present(text: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
 
     fn slice(places: &mut Places, nodes: impl Iterator<Item = usize>) -> SlicePlaces {
-        places.begin_slice();
-        let node = |number| Text(Cow::Owned(format!("node{number}")));
-        let zone = Text(Cow::Borrowed("z"));
-        let at = nodes.map(|number| places.find(Some(&node(number)), Some(&zone)));
-        let at = at.collect();
-        places.of_slice(at)
+        let mut read = PlaceTexts::default();
+        nodes.for_each(|number| read.push(&format!("node{number}"), "z"));
+        places.of_slice(&read)
     }
 
     #[test]
@@ -188,11 +254,11 @@ mod tests {
 
     #[test]
     fn a_node_and_a_zone_that_are_not_known_are_none() {
-        let mut places = Places::default();
-        let text = |text| Some(Text(Cow::Borrowed(text)));
-        let at = [(None, None), (text(""), text("a")), (text("a"), None)];
-        let at = at.map(|(node, zone)| places.find(node.as_ref(), zone.as_ref()));
-        let places = places.of_slice(at.into());
+        let mut read = PlaceTexts::default();
+        for (node, zone) in [("", ""), ("", "a"), ("a", "")] {
+            read.push(node, zone);
+        }
+        let places = Places::default().of_slice(&read);
         let parts: Vec<_> = places.each().collect();
         assert_eq!(parts, [(None, None), (None, Some("a")), (Some("a"), None)]);
     }

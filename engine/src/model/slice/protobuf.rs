@@ -14,7 +14,8 @@ use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget}
 use super::wire::{Endpoints, Metadata, Owner, Wire};
 use crate::model::protobuf::{Fields, Malformed, Value};
 
-const ENDPOINTS: u32 = 2;
+/// The field of a slice's endpoints.
+pub(super) const ENDPOINTS: u32 = 2;
 
 /// A slice whose endpoints are read later.
 pub(super) fn slice(message: &[u8]) -> Result<Wire<'_>, Malformed> {

@@ -10,8 +10,8 @@ use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use string_cache::DefaultAtom;
 
-use super::endpoint::{WireAddresses, WireConditions, WireEndpoint, ipv4};
-use super::place::{Places, SlicePlaces, present};
+use super::endpoint::{WireAddresses, WireConditions, WireEndpoint, ipv4, said};
+use super::place::{PlaceTexts, Places, SlicePlaces, present};
 use super::uid::SourceVersion;
 use crate::model::memory::fitted;
 
@@ -119,7 +119,7 @@ struct Conditions(u8);
 impl SourceSlice {
     /// A slice that `manager` keeps and that cannot be read; `None` where it has no identity.
     pub(super) fn unread(meta: &ObjectMeta, manager: SliceManager) -> Option<Self> {
-        let read = SourceDraft::new("", 0).finish(meta, &[], manager, &Places::default())?;
+        let read = SourceDraft::new("", 0).finish(meta, &[], manager, &mut Places::default())?;
         Some(Self {
             address_type: AddressType::Unread,
             ..read
@@ -204,7 +204,7 @@ pub(super) struct SourceDraft {
     addresses: Addresses<Vec<Ipv4Addr>, Vec<Ipv6Addr>>,
     more: Vec<(u32, IpAddr)>,
     hostnames: Vec<DefaultAtom>,
-    places: Vec<u32>,
+    places: PlaceTexts,
     conditions: Vec<Conditions>,
     odd: u32,
 }
@@ -221,14 +221,14 @@ impl SourceDraft {
             },
             more: Vec::new(),
             hostnames: Vec::new(),
-            places: Vec::with_capacity(likely),
+            places: PlaceTexts::with_capacity(likely),
             conditions: Vec::with_capacity(likely),
             odd: 0,
         }
     }
 
     /// Adds the next endpoint. One without an address of the slice's type is passed over, and counted as odd.
-    pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>, places: &mut Places) {
+    pub(super) fn add(&mut self, endpoint: &WireEndpoint<'_>) {
         let added = match (self.address_type, &mut self.addresses) {
             (AddressType::Ipv4, Addresses::V4(first)) => {
                 add(&endpoint.addresses, ipv4, first, &mut self.more)
@@ -248,8 +248,8 @@ impl SourceDraft {
                 .resize(self.places.len(), DefaultAtom::default());
             self.hostnames.push(DefaultAtom::from(&*hostname.0));
         }
-        let (node, zone) = (&endpoint.node_name, &endpoint.zone);
-        self.places.push(places.find(node.as_ref(), zone.as_ref()));
+        self.places
+            .push(said(&endpoint.node_name), said(&endpoint.zone));
         self.conditions
             .push(Conditions::of(endpoint.conditions.unwrap_or_default()));
     }
@@ -260,7 +260,7 @@ impl SourceDraft {
         meta: &ObjectMeta,
         ports: &[discovery::EndpointPort],
         manager: SliceManager,
-        places: &Places,
+        places: &mut Places,
     ) -> Option<SourceSlice> {
         let version = SourceVersion {
             uid: meta.uid.as_deref()?.into(),
@@ -281,7 +281,7 @@ impl SourceDraft {
                 Addresses::V4(all) => Addresses::V4(fitted(all).into()),
                 Addresses::V6(all) => Addresses::V6(fitted(all).into()),
             },
-            places: places.of_slice(fitted(self.places).into()),
+            places: places.of_slice(&self.places),
             conditions: of_all,
             rare: (rare != Rare::default()).then(|| rare.into()),
         };
@@ -375,10 +375,10 @@ mod tests {
         let mut places = Places::default();
         let mut draft = SourceDraft::new(address_type, slice.endpoints.len());
         for endpoint in &slice.endpoints {
-            draft.add(&WireEndpoint::of(endpoint), &mut places);
+            draft.add(&WireEndpoint::of(endpoint));
         }
         let ports = slice.ports.as_deref().unwrap_or_default();
-        let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods, &places);
+        let draft = draft.finish(&slice.metadata, ports, SliceManager::Pods, &mut places);
         draft.expect("a source")
     }
 

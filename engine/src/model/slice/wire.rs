@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use super::canonical;
 use super::content::{Content, value};
 use super::endpoint::{Text, WireEndpoint, each_endpoint, said};
 use super::observed::{Classified, ObservedSlice, Origins, SliceRole, Stray, classify, copied};
@@ -156,6 +157,14 @@ impl<'a> Endpoints<'a> {
         }
     }
 
+    /// All of them as they stand, where they have the form in which copies are hashed.
+    fn canonical(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Json(_) => None,
+            Self::Protobuf(message) => canonical::endpoints(message),
+        }
+    }
+
     /// Reads them, one after the other.
     fn each(&self, take: impl FnMut(&WireEndpoint<'a>)) -> Result<(), Unreadable> {
         match self {
@@ -195,8 +204,7 @@ impl Wire<'_> {
         let namespace = meta.namespace.as_deref().unwrap_or_default().into();
         let mut held = |manager| {
             let mut draft = SourceDraft::new(address_type, endpoints.likely());
-            places.begin_slice();
-            match endpoints.each(|endpoint| draft.add(endpoint, places)) {
+            match endpoints.each(|endpoint| draft.add(endpoint)) {
                 Ok(()) => draft.finish(&meta, ports, manager, places),
                 Err(_) => SourceSlice::unread(&meta, manager),
             }
@@ -209,7 +217,10 @@ impl Wire<'_> {
             }
             Classified::Copy(key, hub, path) => {
                 let mut content = Content::new(label, annotation, address_type);
-                endpoints.each(|endpoint| content.add(endpoint))?;
+                match endpoints.canonical() {
+                    Some(endpoints) => content.extend(endpoints),
+                    None => endpoints.each(|endpoint| content.add(endpoint))?,
+                }
                 let owners = metadata.owner_references.iter().flatten();
                 let owners = owners.map(|owner| said(&owner.uid));
                 let content = content.hash(ports).owned_by(owners);

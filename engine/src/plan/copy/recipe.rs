@@ -11,7 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use super::parties::{Consumer, Origin, Provider};
 use crate::model::slice::{
-    Content, ContentHash, CopyEndpoint, SliceManager, SlicePort, SourceEndpoint, SourceSlice,
+    CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, CopyEndpoint, SliceManager,
+    SlicePort, SourceEndpoint, SourceSlice,
 };
 use crate::plan::release::Field;
 
@@ -217,8 +218,8 @@ impl Recipe {
 
     /// What comes of making a copy of the slice, without making it.
     pub(super) fn outcome(&self, source: &SourceSlice) -> Outcome {
-        let metadata = self.metadata("", source, None);
-        let mut content = Content::of(&metadata, source.address_type.as_str());
+        let (label, annotation) = (|name: &_| self.label(name), |name: &_| self.annotation(name));
+        let mut content = Content::new(label, annotation, source.address_type.as_str());
         let mut copied = 0;
         self.endpoints(source).for_each(|endpoint| {
             copied += 1;
@@ -278,45 +279,43 @@ impl Recipe {
         source: &SourceSlice,
         import: Option<&OwnerReference>,
     ) -> ObjectMeta {
-        let mut labels = vec![
-            (labels::SERVICE_NAME, self.service.to_string()),
-            (
-                labels::SLICE_MANAGED_BY,
-                labels::SLICE_DISPATCHER.to_owned(),
-            ),
-            (labels::SOURCE_CLUSTER, self.provider.to_string()),
-            (labels::MANAGED_BY, labels::MANAGER.to_owned()),
-            (labels::HUB, self.hub.to_string()),
-        ];
-        if self.multicluster {
-            let name = self.key.name.to_string();
-            labels.push((labels::MULTICLUSTER_SERVICE_NAME, name));
-        }
-        let labels = labels.into_iter();
-        let mut annotations = vec![
-            (labels::PROVISION_CLUSTER, self.provider.to_string()),
-            (labels::OWNER, self.owner.to_string()),
-            (labels::SOURCE, source.version.to_string()),
-        ];
-        if self.standing != Standing::Ready {
-            annotations.push((labels::STANDBY, "true".to_owned()));
-        }
+        let given = |name: &str, value: Option<&str>| Some((name.to_owned(), value?.to_owned()));
+        let labels = CONTENT_LABELS.iter();
+        let annotations = CONTENT_ANNOTATIONS.iter();
+        let annotations = annotations.filter_map(|name| given(name, self.annotation(name)));
+        let version = (labels::SOURCE.to_owned(), source.version.to_string());
         ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(self.key.namespace.to_string()),
             labels: Some(
                 labels
-                    .map(|(name, value)| (name.to_owned(), value))
+                    .filter_map(|name| given(name, self.label(name)))
                     .collect(),
             ),
             owner_references: import.map(|import| vec![import.clone()]),
-            annotations: Some(
-                annotations
-                    .into_iter()
-                    .map(|(name, value)| (name.to_owned(), value))
-                    .collect(),
-            ),
+            annotations: Some(annotations.chain([version]).collect()),
             ..ObjectMeta::default()
+        }
+    }
+
+    fn label(&self, name: &str) -> Option<&str> {
+        match name {
+            labels::SERVICE_NAME => Some(&self.service),
+            labels::SLICE_MANAGED_BY => Some(labels::SLICE_DISPATCHER),
+            labels::SOURCE_CLUSTER => Some(self.provider.as_str()),
+            labels::MULTICLUSTER_SERVICE_NAME => self.multicluster.then_some(&*self.key.name),
+            labels::MANAGED_BY => Some(labels::MANAGER),
+            labels::HUB => Some(&self.hub),
+            _ => None,
+        }
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        match name {
+            labels::PROVISION_CLUSTER => Some(self.provider.as_str()),
+            labels::OWNER => Some(&self.owner),
+            labels::STANDBY => (self.standing != Standing::Ready).then_some("true"),
+            _ => None,
         }
     }
 
