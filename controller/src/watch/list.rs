@@ -153,7 +153,7 @@ where
         loop {
             let left = self.settings.limits.bytes.saturating_sub(cursor.bytes);
             let most = cursor.limit.map_or(left, |_| left.min(PAGE_MOST));
-            let mut objects = Vec::new();
+            let mut objects = Vec::with_capacity(cursor.limit.unwrap_or_default() as usize);
             let take = |object, bytes| objects.push((object, bytes));
             let token = cursor.token.as_deref();
             let page = self.page(cursor.limit, token, most, &mut cursor.held, take);

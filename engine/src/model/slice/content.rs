@@ -2,26 +2,25 @@
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
 use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
-use sha2::{Digest as _, Sha256};
+use twox_hash::XxHash3_128;
 
 use super::canonical::{Rest, push_address, push_endpoint, push_ipv4};
 use super::copy_endpoint::CopyEndpoint;
 use super::endpoint::{Text, WireEndpoint, WireHints};
 
-/// 128 bits of SHA-256 over all that causeway decides about a copy.
+/// 128 bits over all that causeway decides about a copy. They are of this process: another one has others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHash([u8; 16]);
 
 impl ContentHash {
     fn of(bytes: &[u8]) -> Self {
-        let digest = Sha256::digest(bytes);
-        let mut short = [0; 16];
-        short.copy_from_slice(&digest[..16]);
-        Self(short)
+        Self(XxHash3_128::oneshot_with_seed(*SEED, bytes).to_ne_bytes())
     }
 
     /// The hash of the same content with owners of such UIDs.
@@ -31,6 +30,9 @@ impl ContentHash {
         })
     }
 }
+
+/// Which nobody outside the process knows, so that no content can be made to have the hash of another.
+static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
 
 /// Labels of a copy that causeway decides about.
 pub const CONTENT_LABELS: [&str; 6] = [
