@@ -1,8 +1,8 @@
 //! `causeway-controller`: see [`causeway_controller`].
 
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -33,7 +33,7 @@ use http::HeaderValue;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -95,32 +95,33 @@ async fn run(config: Config) -> anyhow::Result<()> {
 
 /// A thread of its own for changes: they go from task to task, and none of these takes long. What takes long is a list, and what has
 /// to answer although a change is stuck is the admin server and the lease: other threads do those.
-struct ChangesThread {
-    tasks: Handle,
-    ends: CancellationToken,
-}
+///
+/// It is the one worker of a runtime with threads: such a worker turns to the task that was woken last, so that a write is on its way
+/// before the next one is encoded.
+struct ChangesThread(Option<Runtime>);
 
 impl ChangesThread {
-    fn start() -> anyhow::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (tasks, ends) = (runtime.handle().clone(), CancellationToken::new());
-        let ended = ends.clone();
-        thread::Builder::new()
-            .name("changes".to_owned())
-            .spawn(move || runtime.block_on(ended.cancelled()))?;
-        Ok(Self { tasks, ends })
+    fn start() -> io::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("changes")
+            .enable_all()
+            .build()?;
+        Ok(Self(Some(runtime)))
     }
 
     /// Runs the controller, and all tasks that it spawns.
     fn spawn(&self, tasks: &Tasks, controller: impl Future<Output = ()> + Send + 'static) {
-        let _here = self.tasks.enter();
+        let _here = self.0.as_ref().map(Runtime::enter);
         tasks.spawn("controller", controller);
     }
 }
 
 impl Drop for ChangesThread {
     fn drop(&mut self) {
-        self.ends.cancel();
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
