@@ -61,7 +61,7 @@ const FULL: Extent = Extent {
     warm_up: Duration::from_millis(300),
     measured: Duration::from_millis(1500),
     per_second: 100.0,
-    seconds: 3.0,
+    seconds: 2.0,
 };
 
 const QUICK: Extent = Extent {

@@ -10,6 +10,7 @@ use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
+use crate::pairs::Pairs;
 use crate::report::Row;
 
 const ENDPOINTS: u16 = 10;
@@ -18,6 +19,7 @@ const FLOODING: u32 = 1000;
 /// Services of the other provider.
 const OTHERS: u32 = 200;
 const PER_SECOND: f64 = 25.0;
+const OF_ANOTHER: &str = "p99 of another's service, beside without";
 /// Of the other's p99 without the flood, at most.
 const FLOOD_RATIO: f64 = 2.0;
 
@@ -56,37 +58,30 @@ fn of_flood(number: u32) -> SliceId {
     }
 }
 
-/// The other's changes alone, and during a flood; and how much of the flood was superseded.
-async fn both(simulation: &Simulation, extent: &Extent) -> [Outcome; 3] {
-    let load = Load::new(PER_SECOND, extent.load_seconds);
+/// Rounds of the other's changes, alone and during a flood: the p99 of both in milliseconds, and what became of the floods.
+async fn rounds(simulation: &Simulation, extent: &Extent) -> (Pairs, Outcome) {
+    /// Seconds for which a flood lasts before the other's changes begin, and after they end.
+    const MARGIN: f64 = 0.25;
+    let load = Load::new(PER_SECOND, extent.flood_seconds);
+    let flood = Load::new(extent.flood_per_second, extent.flood_seconds + 2.0 * MARGIN);
     Load::new(PER_SECOND, 1.0).run(simulation, of_other).await;
-    let alone = load.run(simulation, of_other).await;
-    let flood = Load::new(extent.flood_per_second, extent.load_seconds + 2.0);
-    tokio::join!(flood.make(simulation, of_flood), async {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        load.make(simulation, of_other).await;
-    });
-    let mut mixed = settle(simulation).await;
-    let flood = mixed.take_services(0..FLOODING);
-    [alone, mixed, flood]
+    let (mut pairs, mut floods) = (Pairs::default(), Outcome::default());
+    for _ in 0..extent.flood_rounds {
+        let alone = load.run(simulation, of_other).await;
+        tokio::join!(flood.make(simulation, of_flood), async {
+            tokio::time::sleep(Duration::from_secs_f64(MARGIN)).await;
+            load.make(simulation, of_other).await;
+        });
+        let mut mixed = settle(simulation).await;
+        floods.extend(mixed.take_services(0..FLOODING));
+        pairs.note(alone.percentile(0.99), mixed.percentile(0.99));
+    }
+    (pairs, floods)
 }
 
 pub(crate) async fn measure(env: &mut Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let rate = extent.flood_per_second;
-    let served = simulation().await?;
-    let floor = env.floor(&served).await?;
-    let [alone, flooded, _] = both(&served, extent).await;
-    let mut rows = vec![
-        Row::new(
-            format!(
-                "the floor during a flood of {rate}/s: p99 of another's service, beside without"
-            ),
-            flooded.percentile(0.99),
-            "ms",
-        )
-        .beside(alone.percentile(0.99)),
-    ];
-    drop(floor);
+    let mut rows = Vec::new();
     let flags = env.flags.clone();
     for (limit, flags) in [
         ("", flags.clone()),
@@ -96,25 +91,14 @@ pub(crate) async fn measure(env: &mut Environment, extent: &Extent) -> anyhow::R
         let served = simulation().await?;
         let controller: Subject = env.controller(&served)?;
         controller.synced(served.members()).await?;
-        let [alone, flooded, flood] = both(&served, extent).await;
-        let row = |what: &str, value: f64, unit| {
-            Row::new(
-                format!("during a flood of {rate}/s{limit}: {what}"),
-                value,
-                unit,
-            )
-        };
-        rows.push(
-            row(
-                "p99 of another's service, beside without",
-                flooded.percentile(0.99),
-                "ms",
-            )
-            .beside(alone.percentile(0.99))
-            .ratio_at_most(FLOOD_RATIO),
-        );
-        rows.push(row("p99 of what floods", flood.percentile(0.99), "ms"));
-        rows.push(row("part of it that is superseded", flood.superseded(), ""));
+        let (pairs, flood) = rounds(&served, extent).await;
+        let name = |what: &str| format!("during a flood of {rate}/s{limit}: {what}");
+        let row = |what: &str, value: f64, unit| Row::new(name(what), value, unit);
+        rows.extend([
+            pairs.row(name(OF_ANOTHER), "ms").ratio_at_most(FLOOD_RATIO),
+            row("p99 of what floods", flood.percentile(0.99), "ms"),
+            row("part of it that is superseded", flood.superseded(), ""),
+        ]);
     }
     env.flags = flags;
     Ok(rows)

@@ -1,9 +1,12 @@
 //! A start into five hundred clusters that are reached over TLS, and what they cost at rest.
 
+use tokio::time::sleep;
+
 use super::Extent;
-use super::environment::Environment;
+use super::environment::{Environment, Subject};
 use super::sim::seed::serve_over_tls;
 use super::start::{SLICES, Started, shape, start};
+use crate::pairs::row_of;
 use crate::report::Row;
 
 /// In how many other members there are copies of each slice.
@@ -19,30 +22,49 @@ const AT_REST: f64 = 1.0;
 pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let (members, services) = extent.wide;
     let served = serve_over_tls(shape(members, services, CONSUMERS)).await?;
-    let (started, controller) = start(env, &served).await?;
-    // What is left to be done after synced is not rest.
-    tokio::time::sleep(extent.rest / 2).await;
-    let cpu = controller.cpu()?;
-    tokio::time::sleep(extent.rest).await;
-    let at_rest = (controller.cpu()? - cpu).as_secs_f64() / extent.rest.as_secs_f64();
+    let (mut rounds, mut at_rest) = (Vec::new(), Vec::new());
+    for _ in 0..extent.starts {
+        let (started, controller) = start(env, &served).await?;
+        rounds.push(started);
+        if at_rest.is_empty() {
+            // What is left to be done after synced is not rest.
+            sleep(extent.rest / 4).await;
+            at_rest = percents_of_a_core(&controller, extent).await?;
+        }
+        controller.end().await;
+    }
     let slices = services * usize::from(SLICES);
-    let row = |what: &str, value: f64, unit: &'static str| {
-        let of_each = format!("{members} members, {slices} slices each, {CONSUMERS} consumers");
-        Row::new(format!("{of_each}: {what}"), value, unit)
+    let name = |what: &str| {
+        format!("{members} members, {slices} slices each, {CONSUMERS} consumers: {what}")
     };
-    let Started {
-        first_change,
-        synced,
-        cpu,
-        memory,
-        ..
-    } = started;
+    let row = |what: &str, of: fn(&Started) -> f64, unit: &'static str| {
+        row_of(rounds.iter().map(of), name(what), unit)
+    };
+    let at_rest = row_of(at_rest.iter().copied(), name("CPU at rest"), "% of a core");
     Ok(vec![
-        row("to the first propagated change", first_change, "s").below(FIRST_CHANGE),
-        row("to synced", synced, "s").below(SYNCED),
-        row("CPU to synced", cpu.as_secs_f64(), "s"),
-        row("resident", memory.resident, "MiB").below(MEMORY),
-        row("resident at most", memory.peak, "MiB"),
-        row("CPU at rest", at_rest * 100.0, "% of a core").below(AT_REST),
+        row(
+            "to the first propagated change",
+            |one| one.first_change,
+            "s",
+        )
+        .below(FIRST_CHANGE),
+        row("to synced", |one| one.synced, "s").below(SYNCED),
+        row("CPU to synced", |one| one.cpu.as_secs_f64(), "s"),
+        row("resident", |one| one.memory.resident, "MiB").below(MEMORY),
+        row("resident at most", |one| one.memory.peak, "MiB"),
+        at_rest.below(AT_REST),
     ])
+}
+
+/// In each half of the time of rest.
+async fn percents_of_a_core(controller: &Subject, extent: &Extent) -> anyhow::Result<Vec<f64>> {
+    let half = extent.rest / 2;
+    let mut percents = Vec::new();
+    for _ in 0..2 {
+        let cpu = controller.cpu()?;
+        sleep(half).await;
+        let cpu = controller.cpu()? - cpu;
+        percents.push(cpu.as_secs_f64() / half.as_secs_f64() * 100.0);
+    }
+    Ok(percents)
 }

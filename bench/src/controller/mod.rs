@@ -62,16 +62,23 @@ pub(crate) struct Extent {
     members: usize,
     /// Services that each of these members provides in the group of starts.
     services_each: usize,
+    /// How often the controller is started into each.
+    starts: usize,
     /// Where they are more than that: how many, and how many services each of them provides.
     wide: (usize, usize),
     /// Among real API servers.
     real: real::Extent,
-    /// Slices that a provider rewrites a second.
+    /// Slices that a provider rewrites a second, in how many rounds, and for how long in each.
     flood_per_second: f64,
+    flood_rounds: usize,
+    flood_seconds: f64,
     /// How long other loads last.
     load_seconds: f64,
     /// How many services there are, from few to many.
     growth: &'static [usize],
+    /// Rounds of changes among them, and how long each lasts.
+    growth_rounds: usize,
+    growth_seconds: f64,
 }
 
 /// How often changes are made, and for how long.
@@ -88,17 +95,22 @@ const FULL: Extent = Extent {
     services: 2000,
     rates: &[
         Rate::new(1.0, 3.0, 3),
-        Rate::new(50.0, 2.0, 6),
+        Rate::new(50.0, 2.0, 5),
         Rate::new(500.0, 1.0, 7),
     ],
     rest: Duration::from_secs(20),
     members: 100,
     services_each: 200,
+    starts: 2,
     wide: (500, 40),
     real: real::FULL,
     flood_per_second: 1000.0,
+    flood_rounds: 3,
+    flood_seconds: 3.0,
     load_seconds: 6.0,
-    growth: &[1000, 10_000, 100_000],
+    growth: &[1000, 100_000],
+    growth_rounds: 9,
+    growth_seconds: 0.8,
 };
 
 const QUICK: Extent = Extent {
@@ -107,11 +119,16 @@ const QUICK: Extent = Extent {
     rest: Duration::from_secs(1),
     members: 6,
     services_each: 2,
+    starts: 1,
     wide: (8, 1),
     real: real::QUICK,
     flood_per_second: 50.0,
+    flood_rounds: 1,
+    flood_seconds: 0.4,
     load_seconds: 0.4,
     growth: &[20, 100],
+    growth_rounds: 1,
+    growth_seconds: 0.4,
 };
 
 impl Rate {

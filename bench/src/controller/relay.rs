@@ -101,6 +101,14 @@ impl From<&Simulation> for Wiring {
     }
 }
 
+impl Wiring {
+    /// Only the first so many members.
+    pub(crate) fn first(mut self, members: usize) -> Self {
+        self.members.truncate(members);
+        self
+    }
+}
+
 /// Relays until it is killed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let text = std::fs::read(&args.config)

@@ -7,14 +7,16 @@ use serde::de::IgnoredAny;
 use super::Extent;
 use super::environment::{Environment, Subject};
 use super::load::settle;
-use super::relay::Encoding;
+use super::relay::{Encoding, Wiring};
 use super::sim::kind::Kind;
 use super::sim::seed::{Shape, serve};
 use super::sim::services::ServiceSpec;
 use super::sim::simulation::Simulation;
 use super::sim::text::SliceId;
+use crate::pairs::{Pairs, row_of};
 use crate::proc;
 use crate::report::Row;
+use crate::webhook::median;
 
 /// Slices of each service.
 pub(super) const SLICES: u16 = 10;
@@ -40,6 +42,15 @@ pub(super) struct Started {
     /// Until synced.
     pub(super) cpu: Duration,
     pub(super) memory: proc::Memory,
+}
+
+/// A start, and before it lists that are passed over.
+struct Round {
+    /// Seconds.
+    listed: f64,
+    /// Bytes.
+    sent: f64,
+    started: Started,
 }
 
 /// Members that each provide so many services, of which so many others have copies.
@@ -122,54 +133,45 @@ fn decode_floor(simulation: &Simulation) -> anyhow::Result<f64> {
     Ok(took.as_secs_f64() / bytes as f64 * 1e9)
 }
 
+async fn rounds(
+    env: &Environment,
+    simulation: &Simulation,
+    count: usize,
+) -> anyhow::Result<Vec<Round>> {
+    let mut rounds = Vec::new();
+    for _ in 0..count {
+        let (listed, sent) = env.list_all(simulation, Encoding::Protobuf).await?;
+        let (started, controller) = start(env, simulation).await?;
+        controller.end().await;
+        rounds.push(Round {
+            listed: listed.as_secs_f64(),
+            sent,
+            started,
+        });
+    }
+    Ok(rounds)
+}
+
 pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Result<Vec<Row>> {
     let (members, services) = (extent.members, extent.services_each);
-    let served = serve(shape(members, services, FEW)).await?;
-    let decode = decode_floor(&served)?;
-    let (_, bytes) = env.list_all(&served, Encoding::Json).await?;
-    let (listed, sent) = env.list_all(&served, Encoding::Protobuf).await?;
-    let gigabytes = bytes / 1e9;
-    let (few, controller) = start(env, &served).await?;
-    drop(controller);
     let slices = members * services * usize::from(SLICES);
     let name = |copies: usize, what: &str| {
         format!("start, {members} clusters, {slices} slices, {copies} copies: {what}")
     };
-    let floor = listed.as_secs_f64();
+    let served = serve(shape(members, services, FEW)).await?;
+    let few = rounds(env, &served, extent.starts).await?;
     let of_few = |what: &str| name(slices * FEW, what);
-    let mut rows = start_rows(&few, floor, START_WITH_FEW, of_few);
-    rows.push(Row::new(
-        name(slices * FEW, "JSON of slices and copies"),
-        gigabytes,
-        "GB",
-    ));
-    rows.push(Row::new(
-        name(slices * FEW, "the same as protobuf"),
-        sent / 1e9,
-        "GB",
-    ));
-    let per_gigabyte = few.cpu.as_secs_f64() / gigabytes;
-    let row = Row::new(
-        name(
-            slices * FEW,
-            "CPU of a GB of that JSON, beside IgnoredAny from memory",
-        ),
-        per_gigabyte,
-        "s",
-    );
-    rows.push(row.beside(decode).at_most(CPU_OF_GIGABYTE));
+    let mut rows = start_rows(&few, START_WITH_FEW, of_few);
+    rows.extend(decoding_rows(env, &served, &few, of_few).await?);
     drop(served);
 
     let served = serve(shape(members, 1, FEW)).await?;
     let (small, controller) = start(env, &served).await?;
     drop((controller, served));
     let served = serve(shape(members, services, MANY)).await?;
-    let (listed, _) = env.list_all(&served, Encoding::Protobuf).await?;
-    let (many, controller) = start(env, &served).await?;
-    drop(controller);
+    let many = rounds(env, &served, extent.starts).await?;
     let of_many = |what: &str| name(slices * MANY, what);
-    let floor = listed.as_secs_f64();
-    rows.extend(start_rows(&many, floor, START_WITH_MANY, of_many));
+    rows.extend(start_rows(&many, START_WITH_MANY, of_many));
     rows.extend(memory_rows(
         &small,
         &few,
@@ -180,37 +182,86 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
     Ok(rows)
 }
 
-fn start_rows(started: &Started, floor: f64, goal: f64, name: impl Fn(&str) -> String) -> Vec<Row> {
-    let row = |what: &str, value: f64, unit: &'static str| Row::new(name(what), value, unit);
+fn start_rows(rounds: &[Round], goal: f64, name: impl Fn(&str) -> String + Copy) -> Vec<Row> {
+    let row = |what: &str, of: fn(&Started) -> f64, unit| {
+        row_of(
+            rounds.iter().map(|round| of(&round.started)),
+            name(what),
+            unit,
+        )
+    };
+    let lists = rounds
+        .iter()
+        .map(|round| (round.listed, round.started.synced));
+    let lists = Pairs::from_iter(lists);
+    let needless = |started: &Started| started.needless as f64;
     vec![
-        row("to the first propagated change", started.first_change, "s").below(goal),
-        row("to the last change of meanwhile", started.last_change, "s"),
         row(
-            "to synced, beside the lists passed over",
-            started.synced,
+            "to the first propagated change",
+            |one| one.first_change,
             "s",
         )
-        .beside(floor)
-        .at_most(goal),
-        row("writes that nothing asked for", started.needless as f64, "").at_most(0.0),
-        row("CPU to synced", started.cpu.as_secs_f64(), "s"),
+        .below(goal),
+        row(
+            "to the last change of meanwhile",
+            |one| one.last_change,
+            "s",
+        ),
+        row("to synced", |one| one.synced, "s").at_most(goal),
+        lists.row(name("to synced, beside the lists passed over"), "s"),
+        row("writes that nothing asked for", needless, "").at_most(0.0),
+        row("CPU to synced", |one| one.cpu.as_secs_f64(), "s"),
     ]
+}
+
+/// What the slices and the copies are as JSON and as protobuf, and the CPU of a GB of JSON.
+async fn decoding_rows(
+    env: &Environment,
+    simulation: &Simulation,
+    rounds: &[Round],
+    name: impl Fn(&str) -> String,
+) -> anyhow::Result<Vec<Row>> {
+    let decode = decode_floor(simulation)?;
+    // The members are alike.
+    let (all, some) = (simulation.members(), simulation.members().div_ceil(10));
+    let listed = Wiring::from(simulation).first(some);
+    let (_, bytes) = env.list_all(listed, Encoding::Json).await?;
+    let gigabytes = bytes / some as f64 * all as f64 / 1e9;
+    let cpu = |round: &Round| round.started.cpu.as_secs_f64() / gigabytes;
+    let cpu = rounds.iter().map(cpu);
+    let sent = median(rounds.iter().map(|round| round.sent));
+    let beside = Pairs::from_iter(cpu.clone().map(|cpu| (decode, cpu)));
+    Ok(vec![
+        Row::new(name("JSON of slices and copies"), gigabytes, "GB"),
+        Row::new(name("the same as protobuf"), sent / 1e9, "GB"),
+        row_of(cpu, name("CPU of a GB of that JSON"), "s").at_most(CPU_OF_GIGABYTE),
+        beside.row(
+            name("CPU of a GB of that JSON, beside IgnoredAny from memory"),
+            "s",
+        ),
+    ])
 }
 
 /// What a slice and a copy take: of the same slices there are simulations with few copies and with many, and one with few slices.
 fn memory_rows(
     small: &Started,
-    few: &Started,
-    many: &Started,
+    few: &[Round],
+    many: &[Round],
     slices: usize,
     of_small: usize,
 ) -> Vec<Row> {
     const KIB: f64 = 1024.0;
+    let resident =
+        |rounds: &[Round]| median(rounds.iter().map(|round| round.started.memory.resident));
     let copies = (slices * (MANY - FEW)) as f64;
-    let copy = (many.memory.resident - few.memory.resident) * KIB / copies;
+    let copy = (resident(many) - resident(few)) * KIB / copies;
     let more = (slices - of_small) as f64;
-    let both = (few.memory.resident - small.memory.resident) * KIB / more.max(1.0);
-    let all = format!("{slices} slices, {} copies", slices * MANY);
+    let both = (resident(few) - small.memory.resident) * KIB / more.max(1.0);
+    let row = |what: &str, of: fn(&proc::Memory) -> f64| {
+        let all = format!("{slices} slices, {} copies: {what}", slices * MANY);
+        let rounds = many.iter().map(|round| of(&round.started.memory));
+        row_of(rounds, all, "MiB")
+    };
     let hardly_any = format!("{of_small} slices, {} copies", of_small * FEW);
     vec![
         Row::new(
@@ -218,8 +269,8 @@ fn memory_rows(
             small.memory.resident,
             "MiB",
         ),
-        Row::new(format!("{all}: resident"), many.memory.resident, "MiB").at_most(MEMORY),
-        Row::new(format!("{all}: resident at most"), many.memory.peak, "MiB"),
+        row("resident", |memory| memory.resident).at_most(MEMORY),
+        row("resident at most", |memory| memory.peak),
         Row::new(
             "memory of a slice of 100 endpoints",
             both - FEW as f64 * copy,

@@ -188,8 +188,9 @@ impl Rounds {
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len().saturating_sub(1) / 2;
-    values.get(middle).copied().unwrap_or(f64::NAN)
+    let middle = [values.len().saturating_sub(1) / 2, values.len() / 2];
+    let [low, high] = middle.map(|place| values.get(place).copied().unwrap_or(f64::NAN));
+    low.midpoint(high)
 }
 
 fn measure(env: &Environment, scenario: &Scenario, extent: &Extent) -> anyhow::Result<Vec<Row>> {

@@ -11,9 +11,7 @@ mod source;
 mod uid;
 mod wire;
 
-pub use self::content::{
-    CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, content_hash,
-};
+pub use self::content::{CONTENT_ANNOTATIONS, CONTENT_LABELS, Content, ContentHash, content_hash};
 pub use self::copy_endpoint::CopyEndpoint;
 pub use self::observed::{CopiedSlice, KarmadasSlice, ObservedSlice, Path, SliceRole, Stray};
 pub use self::protobuf::slice_message;

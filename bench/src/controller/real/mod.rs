@@ -37,10 +37,10 @@ pub(super) struct Extent {
 
 pub(super) const FULL: Extent = Extent {
     services: 50,
-    rates: &[(10.0, 3.0), (50.0, 3.0)],
+    rates: &[(10.0, 2.0), (50.0, 2.0)],
     rounds: 2,
     large: 200,
-    turns: 5,
+    turns: 9,
     starts: 3,
     audited: 20,
 };

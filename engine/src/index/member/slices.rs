@@ -4,7 +4,6 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use causeway::domain::ServiceKey;
-use string_cache::DefaultAtom;
 
 use super::by_name::ByName;
 use super::written::{Changed, Written, differing};
@@ -24,7 +23,7 @@ pub(super) struct Slices {
     /// What is neither; of no use but that names are taken.
     strays: HashMap<ServiceKey, ByName<Stray>>,
     /// The name of each slice's service, by the hash of the slice's namespace and name: a slice may change sides.
-    homes: HashMap<u64, DefaultAtom>,
+    homes: HashMap<u64, Arc<str>>,
     hasher: RandomState,
 }
 
@@ -187,7 +186,7 @@ impl Slices {
 
     fn home(&self, namespace: &Arc<str>, name: &str) -> Option<ServiceKey> {
         let service = self.homes.get(&self.id(namespace, name))?;
-        Some(ServiceKey::new(namespace.clone(), &**service))
+        Some(ServiceKey::new(namespace.clone(), service.clone()))
     }
 
     fn id(&self, namespace: &str, name: &str) -> u64 {
@@ -220,7 +219,7 @@ impl Slices {
         let known = known.or(of_copies).or(of_strays).cloned();
         let key = known.unwrap_or(key);
         let id = self.id(&key.namespace, slice);
-        self.homes.insert(id, (*key.name).into());
+        self.homes.insert(id, key.name.clone());
         key
     }
 

@@ -45,7 +45,8 @@ pub const CONTENT_LABELS: [&str; 6] = [
 ];
 
 /// Annotations of a copy that causeway decides about; [`labels::SOURCE`] alone changes with every version of the source.
-pub const CONTENT_ANNOTATIONS: [&str; 3] = [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
+pub const CONTENT_ANNOTATIONS: [&str; 3] =
+    [labels::PROVISION_CLUSTER, labels::OWNER, labels::STANDBY];
 
 /// A hash of all that causeway decides about a copy: equal for what is wanted and what is stored when nothing is to be written.
 pub fn content_hash(slice: &EndpointSlice) -> ContentHash {

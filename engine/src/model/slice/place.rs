@@ -66,7 +66,9 @@ impl SlicePlaces {
     /// The node and the zone of each endpoint.
     pub(super) fn each(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>)> {
         // All of them before the first is used, as in `Places::of_slice`.
-        let all = self.places().map(|place| place.map_or(("", ""), Place::parts));
+        let all = self
+            .places()
+            .map(|place| place.map_or(("", ""), Place::parts));
         let all: Vec<_> = all.collect();
         let each = all.into_iter();
         each.map(|(node, zone)| (present(node), present(zone)))

@@ -101,7 +101,7 @@ struct Rare {
     /// Addresses beyond an endpoint's first, in the order of the endpoints.
     more: Box<[(u32, IpAddr)]>,
     /// Empty where no endpoint has a host name.
-    hostnames: Box<[DefaultAtom]>,
+    hostnames: Box<[Box<str>]>,
     /// Of each endpoint, where they differ.
     conditions: Box<[Conditions]>,
 }
@@ -203,7 +203,7 @@ pub(super) struct SourceDraft {
     address_type: AddressType,
     addresses: Addresses<Vec<Ipv4Addr>, Vec<Ipv6Addr>>,
     more: Vec<(u32, IpAddr)>,
-    hostnames: Vec<DefaultAtom>,
+    hostnames: Vec<Box<str>>,
     places: PlaceTexts,
     conditions: Vec<Conditions>,
     odd: u32,
@@ -244,9 +244,8 @@ impl SourceDraft {
             return;
         }
         if let Some(hostname) = &endpoint.hostname {
-            self.hostnames
-                .resize(self.places.len(), DefaultAtom::default());
-            self.hostnames.push(DefaultAtom::from(&*hostname.0));
+            self.hostnames.resize(self.places.len(), Box::default());
+            self.hostnames.push(hostname.0.as_ref().into());
         }
         self.places
             .push(said(&endpoint.node_name), said(&endpoint.zone));

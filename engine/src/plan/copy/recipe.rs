@@ -218,7 +218,10 @@ impl Recipe {
 
     /// What comes of making a copy of the slice, without making it.
     pub(super) fn outcome(&self, source: &SourceSlice) -> Outcome {
-        let (label, annotation) = (|name: &_| self.label(name), |name: &_| self.annotation(name));
+        let (label, annotation) = (
+            |name: &_| self.label(name),
+            |name: &_| self.annotation(name),
+        );
         let mut content = Content::new(label, annotation, source.address_type.as_str());
         let mut copied = 0;
         self.endpoints(source).for_each(|endpoint| {
