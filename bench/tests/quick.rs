@@ -94,7 +94,7 @@ fn a_controller_among_imitated_api_servers_writes_what_changes_and_nothing_else(
     }
     for words in [
         "20/s, 1 consumer: p99",
-        "start, 6 clusters, 120 slices, 120 copies: to synced, beside the lists passed over",
+        "start, 6 clusters, 120 slices, 120 copies: to synced",
         "100 services, 100/s: CPU of a change, beside the fewest",
     ] {
         let row = run.row(words);

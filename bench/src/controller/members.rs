@@ -28,7 +28,7 @@ pub(crate) async fn measure(env: &Environment, extent: &Extent) -> anyhow::Resul
         rounds.push(started);
         if at_rest.is_empty() {
             // What is left to be done after synced is not rest.
-            sleep(extent.rest / 4).await;
+            sleep(extent.rest / 2).await;
             at_rest = percents_of_a_core(&controller, extent).await?;
         }
         controller.end().await;

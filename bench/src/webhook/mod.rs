@@ -184,7 +184,7 @@ impl Rounds {
     }
 }
 
-/// The middle value; of an even number the lower of the two.
+/// The middle value; of an even number what lies between the two.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -306,9 +306,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_median_is_a_value_that_occurred() {
+    fn a_median_is_in_the_middle() {
         assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median([4.0, 3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 3.0, 1.0, 2.0].into_iter()), 2.5);
         assert!(median(std::iter::empty()).is_nan());
     }
 }
