@@ -41,10 +41,10 @@ pub(super) fn transport(
     let Some(tls) = tls else {
         return over(direct, config);
     };
+    let connector = HttpsConnector::from((direct, tls.clone()));
     match &config.proxy_url {
-        None => over(HttpsConnector::from((direct, tls.clone())), config),
+        None => over(connector, config),
         Some(proxy) => {
-            let connector = HttpsConnector::from((direct, tls.clone()));
             let mut tunnel = Tunnel::new(proxy.clone(), connector);
             if let Some(credentials) = credentials(proxy) {
                 tunnel = tunnel.with_auth(credentials);

@@ -89,7 +89,7 @@ impl WantedCopy {
 
     /// Whether its source has any endpoint.
     pub fn has_endpoints(&self) -> bool {
-        self.source.endpoints().next().is_some()
+        !self.source.is_empty()
     }
 
     /// On whose behalf it is made, `<kind>/<uid>`.

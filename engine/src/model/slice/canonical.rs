@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 use super::copy_endpoint::dotted;
-use super::protobuf::ENDPOINTS;
+use super::protobuf::{ENDPOINTS, push_conditions, push_hints, push_text};
 use crate::model::protobuf::{Fields, Message as _};
 
 /// The type of a field that says how long it is.
@@ -31,29 +31,14 @@ pub(super) fn push_endpoint<'a, Names: Iterator<Item = &'a str>>(
     addresses: impl FnOnce(&mut Vec<u8>),
     rest: Rest<'a, Names>,
 ) {
-    let push_text = |out: &mut Vec<u8>, field, text: Option<&str>| {
-        if let Some(text) = text {
-            out.bytes(field, text.as_bytes());
-        }
-    };
     out.message(ENDPOINTS, |out| {
         addresses(out);
-        out.message(2, |out| {
-            for (field, given) in (1..).zip(rest.conditions) {
-                if let Some(given) = given {
-                    out.number(field, given.into());
-                }
-            }
-        });
+        push_conditions(out, rest.conditions);
         push_text(out, 3, rest.hostname);
         push_text(out, 6, rest.node);
         push_text(out, 7, rest.zone);
-        if let Some(hints) = rest.hints {
-            out.message(8, |out| {
-                for (field, names) in (1..).zip(hints) {
-                    names.for_each(|name| out.message(field, |out| out.bytes(1, name.as_bytes())));
-                }
-            });
+        if let Some([zones, nodes]) = rest.hints {
+            push_hints(out, zones, nodes);
         }
         if rest.has_more {
             out.number(MORE, 1);

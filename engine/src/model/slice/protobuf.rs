@@ -10,6 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::de::IgnoredAny;
 
 pub use self::write::slice_message;
+pub(super) use self::write::{push_conditions, push_hints, push_text};
 use super::endpoint::{Text, WireConditions, WireEndpoint, WireHints, WireTarget};
 use super::wire::{Endpoints, Metadata, Owner, Wire};
 use crate::model::protobuf::{Fields, Malformed, Value};

@@ -30,7 +30,8 @@ pub fn slice_message(slice: &EndpointSlice) -> Vec<u8> {
     out
 }
 
-fn push_text(out: &mut Vec<u8>, field: u32, text: Option<&String>) {
+/// Adds a text that is given.
+pub(in crate::model::slice) fn push_text(out: &mut Vec<u8>, field: u32, text: Option<&str>) {
     if let Some(text) = text {
         out.bytes(field, text.as_bytes());
     }
@@ -69,11 +70,11 @@ fn push_metadata(out: &mut Vec<u8>, metadata: &ObjectMeta) {
         managed_fields: _,
         self_link: _,
     } = metadata;
-    push_text(out, 1, name.as_ref());
-    push_text(out, 2, generate_name.as_ref());
-    push_text(out, 3, namespace.as_ref());
-    push_text(out, 5, uid.as_ref());
-    push_text(out, 6, resource_version.as_ref());
+    push_text(out, 1, name.as_deref());
+    push_text(out, 2, generate_name.as_deref());
+    push_text(out, 3, namespace.as_deref());
+    push_text(out, 5, uid.as_deref());
+    push_text(out, 6, resource_version.as_deref());
     push_map(out, 11, labels.as_ref());
     push_map(out, 12, annotations.as_ref());
     for owner in owner_references.iter().flatten() {
@@ -116,29 +117,38 @@ fn push_endpoint(out: &mut Vec<u8>, endpoint: &Endpoint) {
         out.bytes(1, address.as_bytes());
     }
     if let Some(conditions) = conditions {
-        out.message(2, |out| push_conditions(out, conditions));
+        let EndpointConditions {
+            ready,
+            serving,
+            terminating,
+        } = *conditions;
+        push_conditions(out, [ready, serving, terminating]);
     }
-    push_text(out, 3, hostname.as_ref());
+    push_text(out, 3, hostname.as_deref());
     if let Some(target) = target_ref {
         out.message(4, |out| push_reference(out, target));
     }
     push_map(out, 5, deprecated_topology.as_ref());
-    push_text(out, 6, node_name.as_ref());
-    push_text(out, 7, zone.as_ref());
+    push_text(out, 6, node_name.as_deref());
+    push_text(out, 7, zone.as_deref());
     if let Some(hints) = hints {
-        out.message(8, |out| push_hints(out, hints));
+        let EndpointHints {
+            for_nodes,
+            for_zones,
+        } = hints;
+        let zones = for_zones.iter().flatten().map(|zone| &*zone.name);
+        let nodes = for_nodes.iter().flatten().map(|node| &*node.name);
+        push_hints(out, zones, nodes);
     }
 }
 
-fn push_conditions(out: &mut Vec<u8>, conditions: &EndpointConditions) {
-    let EndpointConditions {
-        ready,
-        serving,
-        terminating,
-    } = conditions;
-    push_flag(out, 1, *ready);
-    push_flag(out, 2, *serving);
-    push_flag(out, 3, *terminating);
+/// Adds the conditions of an endpoint: ready, serving and terminating.
+pub(in crate::model::slice) fn push_conditions(out: &mut Vec<u8>, conditions: [Option<bool>; 3]) {
+    out.message(2, |out| {
+        for (field, given) in (1..).zip(conditions) {
+            push_flag(out, field, given);
+        }
+    });
 }
 
 fn push_reference(out: &mut Vec<u8>, target: &ObjectReference) {
@@ -160,21 +170,23 @@ fn push_reference(out: &mut Vec<u8>, target: &ObjectReference) {
         (6, resource_version),
         (7, field_path),
     ] {
-        push_text(out, field, text.as_ref());
+        push_text(out, field, text.as_deref());
     }
 }
 
-fn push_hints(out: &mut Vec<u8>, hints: &EndpointHints) {
-    let EndpointHints {
-        for_nodes,
-        for_zones,
-    } = hints;
-    for zone in for_zones.iter().flatten() {
-        out.message(1, |out| out.bytes(1, zone.name.as_bytes()));
-    }
-    for node in for_nodes.iter().flatten() {
-        out.message(2, |out| out.bytes(1, node.name.as_bytes()));
-    }
+/// Adds the names of the zones and of the nodes that an endpoint is meant for.
+pub(in crate::model::slice) fn push_hints<'a>(
+    out: &mut Vec<u8>,
+    zones: impl Iterator<Item = &'a str>,
+    nodes: impl Iterator<Item = &'a str>,
+) {
+    let push = |out: &mut Vec<u8>, field, name: &str| {
+        out.message(field, |out| out.bytes(1, name.as_bytes()));
+    };
+    out.message(8, |out| {
+        zones.for_each(|zone| push(out, 1, zone));
+        nodes.for_each(|node| push(out, 2, node));
+    });
 }
 
 fn push_port(out: &mut Vec<u8>, port: &EndpointPort) {
@@ -184,10 +196,10 @@ fn push_port(out: &mut Vec<u8>, port: &EndpointPort) {
         port,
         protocol,
     } = port;
-    push_text(out, 1, name.as_ref());
-    push_text(out, 2, protocol.as_ref());
+    push_text(out, 1, name.as_deref());
+    push_text(out, 2, protocol.as_deref());
     if let Some(number) = port {
         out.number(3, i64::from(*number).cast_unsigned());
     }
-    push_text(out, 4, app_protocol.as_ref());
+    push_text(out, 4, app_protocol.as_deref());
 }
