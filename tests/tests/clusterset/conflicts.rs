@@ -90,10 +90,13 @@ async fn session_affinity_is_the_oldest_s(stage: Stage) {
     let spec = disagree(&stage, older, exported_as(foo()), reason).await;
     assert_eq!(spec.session_affinity.as_deref(), Some("ClientIP"));
     assert_eq!(seconds(&spec), Some(77));
-    let derived = stage.derived("member1").await.spec.expect("a spec");
-    assert_eq!(derived.session_affinity.as_deref(), Some("ClientIP"));
-    let config = derived.session_affinity_config;
-    assert_eq!(config, spec.session_affinity_config);
+    let what = "the session affinity of the import";
+    stage
+        .derived_as("member1", what, |derived| {
+            derived.session_affinity.as_deref() == Some("ClientIP")
+                && derived.session_affinity_config == spec.session_affinity_config
+        })
+        .await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use causeway::api::labels;
 use causeway::api::multicluster::ServiceImport;
 use causeway_tests::fixtures::ServiceFixture;
 use causeway_tests::{SOON, eventually, service};
-use k8s_openapi::api::core::v1::ServicePort;
+use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};
 
 use super::Stage;
 
@@ -25,28 +25,38 @@ async fn export(stage: &Stage, older: ServiceFixture, younger: ServiceFixture) {
     }
 }
 
-/// Name, protocol and number of each.
-fn ports(import: &ServiceImport) -> Vec<String> {
-    let ports = import.spec.ports.iter();
-    let text = ports.map(|port| {
-        let name = port.name.as_deref().unwrap_or_default();
-        let protocol = port.protocol.as_deref().unwrap_or("TCP");
-        format!("{name} {}/{protocol}", port.port)
-    });
-    text.collect()
+/// Name, number and protocol, as in `http 80/TCP`.
+fn port_text(name: Option<&str>, number: i32, protocol: Option<&str>) -> String {
+    let name = name.unwrap_or_default();
+    let protocol = protocol.unwrap_or("TCP");
+    format!("{name} {number}/{protocol}")
 }
 
-/// Waits until every cluster imports exactly these ports.
+fn ports_of_import(import: &ServiceImport) -> Vec<String> {
+    let ports = import.spec.ports.iter();
+    ports
+        .map(|port| port_text(port.name.as_deref(), port.port, port.protocol.as_deref()))
+        .collect()
+}
+
+fn ports_of_service(spec: &ServiceSpec) -> Vec<String> {
+    let ports = spec.ports.iter().flatten();
+    ports
+        .map(|port| port_text(port.name.as_deref(), port.port, port.protocol.as_deref()))
+        .collect()
+}
+
+/// Waits until every cluster imports exactly these ports, and its derived Service has them.
 async fn imported_with(stage: &Stage, expected: &[&str]) {
     for member in stage.members() {
         let name = member.name();
         let what = format!("the ports {expected:?}");
         stage
-            .imported_as(name, &what, |import| ports(import) == expected)
+            .imported_as(name, &what, |import| ports_of_import(import) == expected)
             .await;
-        let derived = stage.derived(name).await.spec.expect("a spec");
-        let derived = derived.ports.unwrap_or_default();
-        assert_eq!(derived.len(), expected.len(), "{derived:?}");
+        stage
+            .derived_as(name, &what, |spec| ports_of_service(spec) == expected)
+            .await;
     }
 }
 

@@ -5,7 +5,7 @@ use causeway::api::labels;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway_tests::fixtures::RunningPod;
 use causeway_tests::{Cluster, SOON, Space, eventually, network, service, service_export};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{DeleteParams, ListParams};
@@ -176,6 +176,24 @@ impl Stage {
         let services = self.space.api::<Service>(self.member(member));
         let derived = services.get("derived-foo").await;
         derived.unwrap_or_else(|e| panic!("no derived-foo in {member}: {e}"))
+    }
+
+    /// Waits until the Service that stands for the imported `foo` in a member is so: it is written beside the import, not before it.
+    pub(crate) async fn derived_as(
+        &self,
+        member: &str,
+        what: &str,
+        holds: impl Fn(&ServiceSpec) -> bool,
+    ) {
+        let services = self.space.api::<Service>(self.member(member));
+        let what = format!("derived-foo in {member} has {what}");
+        eventually(&what, SOON, async || {
+            let derived = services.get("derived-foo").await;
+            let derived = derived.map_err(|e| e.to_string())?;
+            let spec = derived.spec.ok_or("no spec")?;
+            holds(&spec).then_some(()).ok_or(format!("{spec:?}"))
+        })
+        .await;
     }
 
     /// The imported slices of `foo` in a member, by name.
