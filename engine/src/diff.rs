@@ -185,7 +185,7 @@ impl<'a> Target<'a> {
                 let create = Operation::CreateExport(version, key, export.into());
                 Some(Write::new(create))
             }
-            (None, Some(known)) if !known.deleted && !known.view.deleting => {
+            (None, Some(known)) if !known.is_deleted() && !known.view.deleting => {
                 let view = &known.view;
                 let ours = view.path(self.hub) == Some(Path::Native);
                 let observed = observed(&view.uid, &view.resource_version);
@@ -219,7 +219,7 @@ impl<'a> Target<'a> {
                 own.object(key, self.hub).into(),
             ))),
             // A Service that is terminating is recreated once it is seen gone.
-            Some(known) if known.deleted || known.view.deleting => None,
+            Some(known) if known.is_deleted() || known.view.deleting => None,
             Some(known) if own.is_met_by(&known.view) => None,
             Some(known) if own.can_become(&known.view) => Some(Write::new(
                 Operation::PatchService(key.clone(), own.patch(&known.view, self.hub)),
@@ -237,7 +237,7 @@ impl<'a> Target<'a> {
         let key = self.key.clone();
         let known = self.member.written_import(self.key);
         // An import that is terminating is recreated once it is seen gone.
-        if known.is_some_and(|known| known.deleted || known.view.deleting) {
+        if known.is_some_and(|known| known.is_deleted() || known.view.deleting) {
             return None;
         }
         let view = known.map(|known| &known.view);

@@ -237,7 +237,7 @@ impl<'a> Progresses<'a> {
             progress.service_pending |= member
                 .services
                 .get(&service)
-                .is_some_and(|service| service.deleted || service.view.deleting);
+                .is_some_and(|service| service.is_deleted() || service.view.deleting);
             let namespace = &self.key.namespace;
             if member.namespace(namespace) == NamespaceState::Terminating {
                 let text = format!("namespace {namespace} is being deleted there");

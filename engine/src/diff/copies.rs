@@ -28,7 +28,7 @@ impl<'a> Target<'a> {
             match self.member.copy(self.key, name) {
                 None => writes.extend(self.new_copy(id, wanted).map(Write::new)),
                 // A copy that is terminating is recreated once it is seen gone.
-                Some(known) if known.deleted => {}
+                Some(known) if known.is_deleted() => {}
                 Some(known) if *known.view.hub != *self.hub => {}
                 Some(known) => match wanted.compare(&known.view) {
                     Fit::Fits => {}

@@ -183,7 +183,7 @@ impl Member {
             .get(key)
             .into_iter()
             .flat_map(ByName::iter)
-            .filter(|(_, copy)| !copy.deleted)
+            .filter(|(_, copy)| !copy.is_deleted())
     }
 
     /// The copy of that name.

@@ -34,7 +34,7 @@ impl Namespaces {
                 for object in &objects {
                     self.put(object);
                 }
-                changed.extend(differing(&old, &self.0, |old, new| old == new));
+                changed.extend(differing(&old, &self.0, |old, new| old == new).cloned());
             }
             Signal::Applied(object) => {
                 let Some(name) = object.metadata.name.as_deref() else {

@@ -88,7 +88,7 @@ impl<V: View> Objects<V> {
 
     /// The object of that key, but for one whose deletion was acknowledged.
     pub fn view(&self, key: &ServiceKey) -> Option<&V> {
-        let written = self.0.get(key).filter(|written| !written.deleted)?;
+        let written = self.0.get(key).filter(|written| !written.is_deleted())?;
         Some(&written.view)
     }
 
@@ -166,16 +166,15 @@ impl<V: View> Objects<V> {
         if same.is_some_and(|old| is_older(view.resource_version(), old.view.resource_version())) {
             return;
         }
-        let deleted = same.is_some_and(|old| old.deleted);
         note(
             changed,
             &key,
             before.map(|before| &before.view),
             Some(&view),
         );
-        let written = Written {
-            deleted,
-            ..Written::seen(view)
+        let written = match same {
+            Some(same) => same.seen_as(view),
+            None => Written::seen(view),
         };
         self.0.insert(key, Box::new(written));
     }
@@ -207,7 +206,7 @@ impl<V: View> Objects<V> {
             .get_mut(key)
             .filter(|object| object.view.uid() == uid)
         {
-            object.deleted = true;
+            object.note_deleted();
         }
     }
 

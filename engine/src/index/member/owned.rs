@@ -78,7 +78,7 @@ impl Member {
         let copies = self.slices.copies.iter();
         let copies = copies
             .filter(move |(_, copies)| copies.iter().any(|(_, copy)| *copy.view.hub == *hub))
-            .map(|(key, _)| key.clone());
+            .map(|(key, _)| (**key).clone());
         services.chain(exports).chain(imports).chain(copies)
     }
 
@@ -94,6 +94,6 @@ impl Member {
         });
         let copies = self.slices.copies.keys();
         let copies = copies.filter(move |key| self.owns_copies(key, hub, Path::Clusterset));
-        services.chain(copies.cloned())
+        services.chain(copies.map(|key| (**key).clone()))
     }
 }

@@ -13,7 +13,7 @@ impl Member {
     /// Its copies, of every hub.
     pub(in crate::index) fn all_copies(&self) -> impl Iterator<Item = (&ServiceKey, &CopiedSlice)> {
         let all = self.slices.copies.iter();
-        all.flat_map(|(key, copies)| copies.iter().map(move |(_, copy)| (key, &copy.view)))
+        all.flat_map(|(key, copies)| copies.iter().map(move |(_, copy)| (&**key, &copy.view)))
     }
 
     /// What its copies record, of one cluster or of all.

@@ -14,16 +14,18 @@ use crate::model::slice::{
 use crate::model::{Signal, TimePoint};
 
 type Keys = HashSet<ServiceKey>;
+/// A key is shared by all that a member has of the service.
+type ByService<T> = HashMap<Arc<ServiceKey>, ByName<T>>;
 
 /// The EndpointSlices of a member.
 #[derive(Debug, Default)]
 pub(super) struct Slices {
-    pub(super) sources: HashMap<ServiceKey, ByName<Arc<SourceSlice>>>,
-    pub(super) copies: HashMap<ServiceKey, ByName<Written<CopiedSlice>>>,
+    pub(super) sources: ByService<Arc<SourceSlice>>,
+    pub(super) copies: ByService<Written<CopiedSlice>>,
     /// What is neither; of no use but that names are taken.
-    strays: HashMap<ServiceKey, ByName<Stray>>,
-    /// The name of each slice's service, by the hash of the slice's namespace and name: a slice may change sides.
-    homes: HashMap<u64, Arc<str>>,
+    strays: ByService<Stray>,
+    /// Each slice's service, by the hash of the slice's namespace and name: a slice may change sides.
+    homes: HashMap<u64, Arc<ServiceKey>>,
     hasher: RandomState,
 }
 
@@ -85,24 +87,20 @@ impl Slices {
                     self.put(slice, &mut Changed::default());
                 }
                 self.shrink();
-                changed
-                    .keys
-                    .extend(differing(&old_sources, &self.sources, |old, new| {
-                        old == new
-                    }));
+                let differ = differing(&old_sources, &self.sources, |old, new| old == new);
+                changed.keys.extend(differ.map(|key| (**key).clone()));
                 for key in differing(&old_strays, &self.strays, |old, new| old == new) {
-                    Self::note_stray(&key, changed);
+                    Self::note_stray(key, changed);
                 }
                 // That a copy is seen now is news too.
-                changed
-                    .keys
-                    .extend(differing(&old_copies, &self.copies, |old, new| {
-                        let news = |(name, copy)| {
-                            let copy: &Written<CopiedSlice> = copy;
-                            (name, &copy.view, copy.unseen_since())
-                        };
-                        old.iter().map(news).eq(new.iter().map(news))
-                    }));
+                let differ = differing(&old_copies, &self.copies, |old, new| {
+                    let news = |(name, copy)| {
+                        let copy: &Written<CopiedSlice> = copy;
+                        (name, &copy.view, copy.unseen_since())
+                    };
+                    old.iter().map(news).eq(new.iter().map(news))
+                });
+                changed.keys.extend(differ.map(|key| (**key).clone()));
             }
             Signal::Applied(slice) => self.put(slice, changed),
             Signal::Deleted(slice) => {
@@ -111,7 +109,7 @@ impl Slices {
                     _ => None,
                 };
                 let known = self.home(&slice.namespace, &slice.name);
-                let stored = known.and_then(|key| self.copies.get(&key)?.get(&slice.name));
+                let stored = known.and_then(|key| self.copies.get(key)?.get(&slice.name));
                 if stored.is_none_or(|copy| uid.is_none_or(|uid| *uid == copy.view.uid)) {
                     self.remove(&slice.namespace, &slice.name, changed);
                 }
@@ -153,12 +151,11 @@ impl Slices {
                 if same.is_some_and(|old| copy.resource_version < old.view.resource_version) {
                     return;
                 }
-                let deleted = same.is_some_and(|old| old.deleted);
-                self.remove(&namespace, &name, changed);
-                let copy = Written {
-                    deleted,
-                    ..Written::seen(copy)
+                let copy = match same {
+                    Some(same) => same.seen_as(copy),
+                    None => Written::seen(copy),
                 };
+                self.remove(&namespace, &name, changed);
                 self.put_copy(name, key, copy, &mut changed.copied);
             }
             SliceRole::Other(key, stray) => {
@@ -184,9 +181,8 @@ impl Slices {
         self.copies.entry(key).or_default().insert(name, copy);
     }
 
-    fn home(&self, namespace: &Arc<str>, name: &str) -> Option<ServiceKey> {
-        let service = self.homes.get(&self.id(namespace, name))?;
-        Some(ServiceKey::new(namespace.clone(), service.clone()))
+    fn home(&self, namespace: &str, name: &str) -> Option<&Arc<ServiceKey>> {
+        self.homes.get(&self.id(namespace, name))
     }
 
     fn id(&self, namespace: &str, name: &str) -> u64 {
@@ -200,7 +196,7 @@ impl Slices {
             return None;
         }
         let home = self.home(&key.namespace, name)?;
-        let stray = self.strays.get(&home).and_then(|all| all.get(name));
+        let stray = self.strays.get(home).and_then(|all| all.get(name));
         Some(stray.map_or(InTheWay::Used, InTheWay::Stray))
     }
 
@@ -212,29 +208,28 @@ impl Slices {
 
     /// Notes which service a slice belongs to, and gives its key in the form in which it is known already, if it is: each
     /// slice comes with a text of its own.
-    fn settle(&mut self, key: ServiceKey, slice: &str) -> ServiceKey {
+    fn settle(&mut self, key: ServiceKey, slice: &str) -> Arc<ServiceKey> {
         let of_copies = self.copies.get_key_value(&key).map(|(known, _)| known);
         let known = self.sources.get_key_value(&key).map(|(known, _)| known);
         let of_strays = self.strays.get_key_value(&key).map(|(known, _)| known);
         let known = known.or(of_copies).or(of_strays).cloned();
-        let key = known.unwrap_or(key);
+        let key = known.unwrap_or_else(|| Arc::new(key));
         let id = self.id(&key.namespace, slice);
-        self.homes.insert(id, key.name.clone());
+        self.homes.insert(id, key.clone());
         key
     }
 
     fn remove(&mut self, namespace: &Arc<str>, name: &Arc<str>, changed: &mut Changed) {
-        let Some(key) = self.home(namespace, name) else {
+        let id = self.id(namespace, name);
+        let Some(key) = self.homes.remove(&id) else {
             return;
         };
-        let id = self.id(namespace, name);
-        self.homes.remove(&id);
         let source = remove_from(&mut self.sources, &key, name);
         remove_from(&mut self.copies, &key, name);
         remove_from(&mut self.strays, &key, name);
         match source {
             Some(_) => {
-                changed.keys.insert(key);
+                changed.keys.insert((*key).clone());
             }
             None => Self::note_stray(&key, changed),
         }
@@ -267,16 +262,12 @@ impl Slices {
             .get_mut(key)
             .and_then(|copies| copies.get_mut(name));
         if let Some(copy) = copy.filter(|copy| copy.view.uid == uid) {
-            copy.deleted = true;
+            copy.note_deleted();
         }
     }
 }
 
-fn remove_from<T>(
-    map: &mut HashMap<ServiceKey, ByName<T>>,
-    key: &ServiceKey,
-    name: &Arc<str>,
-) -> Option<T> {
+fn remove_from<T>(map: &mut ByService<T>, key: &ServiceKey, name: &Arc<str>) -> Option<T> {
     let slices = map.get_mut(key)?;
     let removed = slices.remove(name);
     if slices.is_empty() {

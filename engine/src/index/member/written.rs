@@ -12,10 +12,15 @@ use crate::model::map::{HashMap, HashSet};
 pub struct Written<T> {
     /// The object.
     pub view: T,
-    /// When a write of causeway's was acknowledged that no watch has shown yet: of few objects at a time.
-    pub(super) unseen_since: Option<Box<TimePoint>>,
-    /// Whether its deletion was acknowledged.
-    pub deleted: bool,
+    /// Of few objects at a time.
+    acknowledged: Option<Box<Acknowledged>>,
+}
+
+/// What API servers answered to writes of an object, and no watch has shown yet.
+#[derive(Clone, Copy, Debug)]
+enum Acknowledged {
+    Write(TimePoint),
+    Deletion,
 }
 
 /// What a fold changed.
@@ -33,34 +38,54 @@ impl<T> Written<T> {
     pub(super) fn seen(view: T) -> Self {
         Self {
             view,
-            unseen_since: None,
-            deleted: false,
+            acknowledged: None,
         }
     }
 
     pub(super) fn unseen(view: T, now: TimePoint) -> Self {
         Self {
             view,
-            unseen_since: Some(Box::new(now)),
-            deleted: false,
+            acknowledged: Some(Box::new(Acknowledged::Write(now))),
         }
+    }
+
+    /// The same object in a state that a watch shows: that its deletion was acknowledged stays so.
+    pub(super) fn seen_as(&self, view: T) -> Self {
+        let deletion = self.acknowledged.clone();
+        Self {
+            view,
+            acknowledged: deletion.filter(|known| matches!(**known, Acknowledged::Deletion)),
+        }
+    }
+
+    /// Its deletion was acknowledged.
+    pub(super) fn note_deleted(&mut self) {
+        self.acknowledged = Some(Box::new(Acknowledged::Deletion));
+    }
+
+    /// Whether its deletion was acknowledged.
+    pub fn is_deleted(&self) -> bool {
+        matches!(self.acknowledged.as_deref(), Some(Acknowledged::Deletion))
     }
 
     /// When a write of causeway's was acknowledged that no watch has shown yet.
     pub fn unseen_since(&self) -> Option<TimePoint> {
-        self.unseen_since.as_deref().copied()
+        match self.acknowledged.as_deref()? {
+            Acknowledged::Write(since) => Some(*since),
+            Acknowledged::Deletion => None,
+        }
     }
 }
 
 /// The keys whose values differ between two maps, absence included.
-pub(super) fn differing<K: Clone + Eq + Hash, V>(
-    old: &HashMap<K, V>,
-    new: &HashMap<K, V>,
+pub(super) fn differing<'a, K: Eq + Hash, V>(
+    old: &'a HashMap<K, V>,
+    new: &'a HashMap<K, V>,
     same: impl Fn(&V, &V) -> bool,
-) -> Vec<K> {
+) -> impl Iterator<Item = &'a K> {
     let changed = old
         .iter()
-        .filter(|(key, old)| !new.get(*key).is_some_and(|new| same(old, new)));
+        .filter(move |(key, old)| !new.get(*key).is_some_and(|new| same(old, new)));
     let added = new.iter().filter(|(key, _)| !old.contains_key(*key));
-    changed.chain(added).map(|(key, _)| key.clone()).collect()
+    changed.chain(added).map(|(key, _)| key)
 }

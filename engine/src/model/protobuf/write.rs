@@ -15,22 +15,22 @@ pub trait Message {
 }
 
 impl Message for Vec<u8> {
+    #[inline]
     fn number(&mut self, field: u32, number: u64) {
-        push_varint(self, u64::from(field) << 3);
-        push_varint(self, number);
+        push_pair(self, u64::from(field) << 3, number);
     }
 
+    #[inline]
     fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        push_varint(self, u64::from(field) << 3 | 2);
-        push_varint(self, bytes.len() as u64);
+        push_pair(self, u64::from(field) << 3 | 2, bytes.len() as u64);
         self.extend_from_slice(bytes);
     }
 
+    #[inline]
     fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
-        push_varint(self, u64::from(field) << 3 | 2);
-        let at = self.len();
         // Most messages are so short that their length is one byte.
-        self.push(0);
+        push_pair(self, u64::from(field) << 3 | 2, 0);
+        let at = self.len() - 1;
         fill(self);
         let length = self.len() - at - 1;
         match u8::try_from(length) {
@@ -40,6 +40,18 @@ impl Message for Vec<u8> {
                 push_varint(&mut long, length as u64);
                 self.splice(at..=at, long);
             }
+        }
+    }
+}
+
+/// Adds two numbers, hardly any of which takes more than a byte.
+#[inline]
+fn push_pair(out: &mut Vec<u8>, first: u64, second: u64) {
+    match (u8::try_from(first), u8::try_from(second)) {
+        (Ok(first @ ..0x80), Ok(second @ ..0x80)) => out.extend_from_slice(&[first, second]),
+        _ => {
+            push_varint(out, first);
+            push_varint(out, second);
         }
     }
 }

@@ -37,7 +37,7 @@ impl DesiredCopies {
                 return false;
             }
             let own = consumer.copy(key, name);
-            let stands = own.filter(|own| !own.deleted);
+            let stands = own.filter(|own| !own.is_deleted());
             let serves = stands.is_some_and(|own| wanted.compare(&own.view) != Fit::Differs);
             if !serves && ready(&wanted.source).next().is_some() {
                 undelivered.push(Undelivered {
