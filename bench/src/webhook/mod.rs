@@ -19,8 +19,6 @@ use crate::pairs::Pairs;
 use crate::report::Row;
 use crate::{Common, proc};
 
-/// Of a bare server's requests per second, at least.
-const THROUGHPUT_RATIO: f64 = 0.5;
 /// Of a bare server's p99, at most.
 const LATENCY_RATIO: f64 = 2.0;
 /// What the process may take of the memory, in MiB.
@@ -284,7 +282,8 @@ fn rows(scenario: &Scenario, webhook: &Rounds, floor: &Rounds) -> Vec<Row> {
     };
     let percentile = |what: &str, part: f64| in_turns(what, "ms", &|round| round.percentile(part));
     vec![
-        in_turns("requests", "1/s", &Round::per_second).ratio_at_least(THROUGHPUT_RATIO),
+        in_turns("requests", "1/s", &Round::per_second)
+            .ratio_at_least(scenario.size.throughput_ratio),
         percentile("p50", 0.5),
         percentile("p99", 0.99).ratio_at_most(LATENCY_RATIO),
         percentile("p99.9", 0.999),

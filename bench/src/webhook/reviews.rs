@@ -32,6 +32,8 @@ pub(crate) struct Size {
     clusters: usize,
     /// How many objects there are in turns.
     pub(crate) variety: usize,
+    /// Of a bare server's requests per second, at least.
+    pub(crate) throughput_ratio: f64,
 }
 
 /// What people write.
@@ -40,6 +42,7 @@ pub(crate) const SMALL: Size = Size {
     bytes: 1_800,
     clusters: 4,
     variety: 1_000,
+    throughput_ratio: 0.55,
 };
 
 /// Near what annotations and managed fields can grow to.
@@ -48,6 +51,7 @@ pub(crate) const LARGE: Size = Size {
     bytes: 200_000,
     clusters: MEMBERS,
     variety: 50,
+    throughput_ratio: 0.5,
 };
 
 /// How many more managers of fields a large object has.
