@@ -61,6 +61,10 @@ where
             let left = deadline.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, probe()).await.map(Probed::held) {
                 Ok(Ok(value)) => return value,
+                // A probe that waits for nothing has its answer even when no time is left.
+                Ok(Err(seen)) if left.is_zero() => {
+                    panic!("{caller}: not within {within:?}: {what}; last seen: {seen}")
+                }
                 Ok(Err(seen)) => last = seen,
                 Err(_) => panic!("{caller}: not within {within:?}: {what}; last seen: {last}"),
             }
@@ -91,5 +95,17 @@ where
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[should_panic(expected = "not within 20ms: it holds; last seen: no")]
+    async fn a_probe_that_waits_for_nothing_has_a_deadline_too() {
+        let within = Duration::from_millis(20);
+        eventually("it holds", within, || async { Err::<(), _>("no") }).await;
     }
 }

@@ -112,6 +112,16 @@ async fn a_changed_endpoint_slice_is_one_trace_with_a_span_for_each_consumers_wr
         "{writes:#?}"
     );
 
+    // The provider's slice may have come later, in a trace of its own: another change would belong to it until it ends.
+    let copies = |span: &ReceivedSpan| of_space(span) && span.name == "create EndpointSlice";
+    for copy in stage.collector.received("the copies", 2, copies).await {
+        let root = |span: &ReceivedSpan| span.trace == copy.trace && span.parent.is_empty();
+        stage
+            .collector
+            .received("their traces' ends", 1, root)
+            .await;
+    }
+
     // So is a change of the provider's slice.
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
