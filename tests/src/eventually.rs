@@ -61,12 +61,12 @@ where
             let left = deadline.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, probe()).await.map(Probed::held) {
                 Ok(Ok(value)) => return value,
-                // A probe that waits for nothing has its answer even when no time is left.
-                Ok(Err(seen)) if left.is_zero() => {
-                    panic!("{caller}: not within {within:?}: {what}; last seen: {seen}")
-                }
                 Ok(Err(seen)) => last = seen,
-                Err(_) => panic!("{caller}: not within {within:?}: {what}; last seen: {last}"),
+                Err(_) => {}
+            }
+            // A probe that waits for nothing has its answer even when no time is left.
+            if Instant::now() >= deadline {
+                panic!("{caller}: not within {within:?}: {what}; last seen: {last}");
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(100));

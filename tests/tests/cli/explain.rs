@@ -48,13 +48,12 @@ impl Environment {
     }
 
     async fn explain(&self, space: &Space<'_>) -> Output {
-        self.mcs(["explain", "foo", "-n", space.name()]).await
+        self.mcs(explain_args(space)).await
     }
 
     /// Waits until the explanation says all of this and ends so.
     async fn says(&self, space: &Space<'_>, code: i32, said: &str) {
-        let args = ["explain", "foo", "-n", space.name()];
-        self.until(args, code, said).await;
+        self.until(explain_args(space), code, said).await;
     }
 
     /// Waits until a command says all of this and ends so.
@@ -93,6 +92,10 @@ impl Environment {
         }
         space
     }
+}
+
+fn explain_args<'a>(space: &'a Space<'_>) -> [&'a str; 4] {
+    ["explain", "foo", "-n", space.name()]
 }
 
 #[tokio::test]

@@ -172,10 +172,7 @@ impl<V: View> Objects<V> {
             before.map(|before| &before.view),
             Some(&view),
         );
-        let written = match same {
-            Some(same) => same.seen_as(view),
-            None => Written::seen(view),
-        };
+        let written = Written::seen_after(same.map(Box::as_ref), view);
         self.0.insert(key, Box::new(written));
     }
 

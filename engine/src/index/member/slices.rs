@@ -151,10 +151,7 @@ impl Slices {
                 if same.is_some_and(|old| copy.resource_version < old.view.resource_version) {
                     return;
                 }
-                let copy = match same {
-                    Some(same) => same.seen_as(copy),
-                    None => Written::seen(copy),
-                };
+                let copy = Written::seen_after(same, copy);
                 self.remove(&namespace, &name, changed);
                 self.put_copy(name, key, copy, &mut changed.copied);
             }

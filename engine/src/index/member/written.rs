@@ -12,12 +12,12 @@ use crate::model::map::{HashMap, HashSet};
 pub struct Written<T> {
     /// The object.
     pub view: T,
-    /// Of few objects at a time.
+    /// What is acknowledged and not shown yet: of few objects at a time.
     acknowledged: Option<Box<Acknowledged>>,
 }
 
 /// What API servers answered to writes of an object, and no watch has shown yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Acknowledged {
     Write(TimePoint),
     Deletion,
@@ -35,10 +35,17 @@ pub struct Changed {
 }
 
 impl<T> Written<T> {
+    /// The object as a watch shows it.
     pub(super) fn seen(view: T) -> Self {
+        Self::seen_after(None, view)
+    }
+
+    /// The object as a watch shows it after `before`: that its deletion was acknowledged stays so.
+    pub(super) fn seen_after(before: Option<&Self>, view: T) -> Self {
+        let is_deleted = before.is_some_and(Self::is_deleted);
         Self {
             view,
-            acknowledged: None,
+            acknowledged: is_deleted.then(|| Box::new(Acknowledged::Deletion)),
         }
     }
 
@@ -46,15 +53,6 @@ impl<T> Written<T> {
         Self {
             view,
             acknowledged: Some(Box::new(Acknowledged::Write(now))),
-        }
-    }
-
-    /// The same object in a state that a watch shows: that its deletion was acknowledged stays so.
-    pub(super) fn seen_as(&self, view: T) -> Self {
-        let deletion = self.acknowledged.clone();
-        Self {
-            view,
-            acknowledged: deletion.filter(|known| matches!(**known, Acknowledged::Deletion)),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::copy_endpoint::Dotted;
+use super::copy_endpoint::dotted;
 use super::protobuf::{ENDPOINTS, push_conditions, push_hints, push_text};
 use crate::model::protobuf::{Fields, Message as _};
 
@@ -53,7 +53,7 @@ pub(super) fn push_address(out: &mut Vec<u8>, text: &str) {
 
 /// Adds an IPv4 address, which is written in one way only.
 pub(super) fn push_ipv4(out: &mut Vec<u8>, address: Ipv4Addr) {
-    out.bytes(1, Dotted::from(address).as_bytes());
+    out.message(1, |out| dotted(address, |byte| out.push(byte)));
 }
 
 /// The endpoints of a slice's message as they stand in it; none where one of them has another form, or something that no copy has.

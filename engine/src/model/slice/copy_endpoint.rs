@@ -44,53 +44,25 @@ impl From<CopyEndpoint<'_>> for Endpoint {
 
 /// An address as it shows itself; one of IPv4 in a fraction of the time.
 fn text(address: IpAddr) -> String {
-    match address {
-        IpAddr::V4(address) => {
-            let dotted = Dotted::from(address);
-            dotted.as_bytes().iter().copied().map(char::from).collect()
+    let IpAddr::V4(address) = address else {
+        return address.to_string();
+    };
+    let mut text = String::with_capacity("255.255.255.255".len());
+    dotted(address, |byte| text.push(char::from(byte)));
+    text
+}
+
+/// The text of an IPv4 address, byte by byte.
+pub(super) fn dotted(address: Ipv4Addr, mut push: impl FnMut(u8)) {
+    for (place, octet) in address.octets().into_iter().enumerate() {
+        if place > 0 {
+            push(b'.');
         }
-        IpAddr::V6(address) => address.to_string(),
-    }
-}
-
-/// The text of an IPv4 address.
-pub(super) struct Dotted {
-    text: [u8; Self::MOST],
-    length: usize,
-}
-
-impl Dotted {
-    const MOST: usize = "255.255.255.255".len();
-
-    pub(super) fn as_bytes(&self) -> &[u8] {
-        self.text.get(..self.length).unwrap_or_default()
-    }
-
-    fn push(&mut self, byte: u8) {
-        if let Some(place) = self.text.get_mut(self.length) {
-            *place = byte;
-            self.length += 1;
-        }
-    }
-}
-
-impl From<Ipv4Addr> for Dotted {
-    fn from(address: Ipv4Addr) -> Self {
-        let mut dotted = Self {
-            text: [0; Self::MOST],
-            length: 0,
-        };
-        for (place, octet) in address.octets().into_iter().enumerate() {
-            if place > 0 {
-                dotted.push(b'.');
-            }
-            for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
-                if octet >= least {
-                    dotted.push(b'0' + octet / unit % 10);
-                }
+        for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
+            if octet >= least {
+                push(b'0' + octet / unit % 10);
             }
         }
-        dotted
     }
 }
 
