@@ -1,18 +1,24 @@
-//! A review without the long texts that nothing reads: what a tool keeps in an annotation may be most of it.
+//! Removal of long strings that no rule reads from a review. Most of a review may be one annotation
+//! of a tool.
 //!
-//! The text of a field that is not read, by any type in any place, is replaced by an empty one. serde_json then reads what
-//! is left, which is a few kilobytes. Nothing is accepted by that which would not be accepted in full: what is replaced has
-//! been found to be one string of JSON, an empty string stands in its place, and whatever else may be wrong is still there.
-//! What is found wrong is read again in full, by those who call this, so that positions in errors are those of the review.
+//! **A rule that reads a new string field must add its name to [`READ`].** Without that, the rule
+//! sees an empty string wherever the value has [`LONG`] bytes or more. The property in
+//! `fuzz/properties/src/pruning.rs` finds such a rule if a seed in `fuzz/seeds/admission` sets the
+//! field.
+//!
+//! `pruned` replaces the value by an empty string, and serde_json reads the remaining kilobytes.
+//! `pruned` accepts nothing that serde_json would refuse: it replaces only complete JSON strings,
+//! and keeps every other byte. The caller reads a review that it refuses again in full, so that
+//! positions in errors are those of the original.
 
 use memchr::memchr;
 
 use super::string_end::string_end;
 
-/// From so many bytes on a text is worth replacing.
+/// Minimum length, in bytes, of a string that is blanked.
 const LONG: usize = 32;
 
-/// Every field whose text is read, of a review, its request and its objects. Texts of these stay, wherever they are.
+/// Names of all fields whose strings a rule or the envelope reads. Their values stay at every depth.
 const READ: [&[u8]; 15] = [
     b"name",
     b"apiVersion",
