@@ -132,11 +132,18 @@ deny: rust ## Check what causeway is built from against the advisories too, whic
 	@$(call need,cargo-deny,cargo install --locked cargo-deny)
 	$(CARGO) deny --workspace check --hide-inclusion-graph
 
-# The engine decides and does nothing; what it is built from must not be able to either.
-pure: rust
-	@all=$$($(CARGO) tree --quiet --package causeway-engine --edges normal,no-proc-macro --prefix none --format '{p}' | cut -d' ' -f1 | sort -u); \
-	io=$$(grep -xE '$(IO)' <<< "$$all" | paste -sd' ' || true); \
-	[ -z "$$io" ] || { echo "causeway-engine must not depend on what does IO: $$io (see cargo tree -p causeway-engine -i CRATE)" >&2; exit 1; }
+# Crates that open sockets or run tasks. The engine must not depend on any of them.
+IO := axum|hyper|hyper-.*|kube-client|kube-runtime|mio|openssl.*|reqwest|rustls|rustls-.*|socket2|tokio|tokio-.*|tower|tower-.*
+
+# Lists the dependencies of a crate that do IO: $(call io_of,crate)
+io_of = $(CARGO) tree --quiet --package $(1) --edges normal,no-proc-macro --prefix none --format '{p}' | cut -d' ' -f1 | sort -u | { grep -xE '$(IO)' || true; } | paste -sd' '
+
+# The guard first proves that it fails on a crate that does IO.
+pure: rust ## Check that the engine cannot do IO
+	@bad=$$($(call io_of,causeway-controller)); \
+	[ -n "$$bad" ] || { echo "make pure finds no IO below causeway-controller, so it would find none anywhere: repair IO in the Makefile" >&2; exit 1; }
+	@io=$$($(call io_of,causeway-engine)); \
+	[ -z "$$io" ] || { echo "causeway-engine must not depend on crates that do IO: $$io (see cargo tree -p causeway-engine -i CRATE)" >&2; exit 1; }
 
 # What is built of the page is committed, so that Cargo needs no npm: it must be what the sources give.
 page:
