@@ -72,6 +72,14 @@ impl ServiceExportFixture {
         self
     }
 
+    /// Annotates the ServiceExport itself.
+    #[must_use]
+    pub fn own_annotation(mut self, key: &str, value: &str) -> Self {
+        let annotations = self.0.metadata.annotations.get_or_insert_default();
+        annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
     /// Exports this annotation.
     #[must_use]
     pub fn annotation(mut self, key: &str, value: &str) -> Self {

@@ -4,6 +4,8 @@ mod client;
 mod near;
 mod standby;
 
+use std::time::Duration;
+
 use causeway::api::MultiClusterService;
 use causeway_tests::fixtures::{RunningPod, ServiceFixture};
 use causeway_tests::reaper::Exit;
@@ -174,8 +176,12 @@ fn in_clusterset(space: &Space<'_>) -> String {
 
 /// Waits until a client in the cluster gets exactly these answers there.
 async fn answered_by(cluster: &Cluster, url: &str, expected: &[String]) {
+    answered_within(SOON, cluster, url, expected).await;
+}
+
+async fn answered_within(within: Duration, cluster: &Cluster, url: &str, expected: &[String]) {
     let what = format!("{url} in {} is answered by {expected:?}", cluster.name());
-    eventually(&what, SOON, || async {
+    eventually(&what, within, || async {
         let answers = answering_at(cluster, url).await;
         if answers == expected {
             Ok(())

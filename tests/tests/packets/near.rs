@@ -1,5 +1,6 @@
 //! Near pods first: what the annotations `prefer`, `min-ready` and `unreachable` mean for packets.
 
+mod clusterset;
 mod dead;
 mod herd;
 mod restart;

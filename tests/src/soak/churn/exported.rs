@@ -4,9 +4,13 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
+use super::native::prefer;
 use super::{Churn, EXPORTED, Place};
 use crate::soak::random::Random;
 use crate::{Fleet, Space, service, service_export};
+
+/// The service whose exports get preferences: it has addresses, and no import by a person.
+const PREFERRED: &str = EXPORTED[0];
 
 /// A Service that a member has.
 #[derive(Clone, Copy)]
@@ -55,6 +59,11 @@ impl Churn {
         let place = (namespace, name, member);
         let what = format!("{namespace}/{name} of {member}");
         let before = self.exported[&place];
+        // The oldest export decides, so a younger one's preference changes nothing but conditions.
+        if self.prefers && before.exports && name == PREFERRED && random.once_in(2) {
+            let preference = prefer(&space.exports(cluster), name, random).await;
+            return format!("the export of {what} {preference}");
+        }
         let (after, said) = if random.once_in(3) {
             let metrics = !before.metrics;
             let spec = fixture(name, metrics).object().spec.unwrap_or_default();

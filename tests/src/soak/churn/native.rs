@@ -17,7 +17,7 @@ const PORTS: [(&str, u16, u16); 2] = [("http", 80, 8080), ("metrics", 9090, 9090
 /// The service that members have by themselves, with the first of these ports at least: no other is exposed of it.
 const SHARED: &str = EXPORTED[0];
 
-/// What a service may prefer.
+/// Values of the annotation `prefer`.
 const PREFERENCES: [Option<&str>; 5] = [
     None,
     Some("local, any"),
@@ -91,12 +91,8 @@ impl Churn {
                 format!("{namespace}/{name} exposes {ports:?}")
             }
             4 | 5 if self.prefers && !exposed.headless => {
-                let preference = *random.of(&PREFERENCES);
-                let least = preference.and(random.once_in(2).then_some("50%"));
-                let annotations = json!({ labels::PREFER: preference, labels::MIN_READY: least });
-                let metadata = json!({ "metadata": { "annotations": annotations } });
-                merge(&objects, name, metadata).await;
-                format!("{namespace}/{name} prefers {preference:?}, at least {least:?} ready")
+                let preference = prefer(&objects, name, random).await;
+                format!("{namespace}/{name} {preference}")
             }
             _ => {
                 let (providers, consumers) = (self.placed(random), self.placed(random));
@@ -175,6 +171,23 @@ fn some_ports(name: &str, random: &mut Random) -> Vec<ExposurePort> {
         });
     }
     ports
+}
+
+/// Sets a random preference in the annotations of an object, or removes it. Returns it in words.
+pub(super) async fn prefer<K>(api: &Api<K>, name: &str, random: &mut Random) -> String
+where
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let preference = *random.of(&PREFERENCES);
+    let least = preference.and(random.once_in(2).then_some("50%"));
+    let annotations = json!({ labels::PREFER: preference, labels::MIN_READY: least });
+    merge(
+        api,
+        name,
+        json!({ "metadata": { "annotations": annotations } }),
+    )
+    .await;
+    format!("prefers {preference:?}, at least {least:?} ready")
 }
 
 async fn delete<K>(api: &Api<K>, name: &str)

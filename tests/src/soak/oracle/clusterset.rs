@@ -6,13 +6,14 @@ use causeway::api::multicluster::{HEADLESS, ServiceExport, ServiceImport};
 
 use super::native::{Source, has_namespace, service};
 use super::ports::{self, Port, is_headless};
-use super::tiers::Standing;
+use super::tiers::{Standing, Tiers, readiness};
 use super::{Lines, listed};
 use crate::soak::snapshot::{Key, Member, Snapshot};
 
 /// A member that exports a Service, and since when.
 struct Exporter<'a> {
     since: [Option<String>; 2],
+    export: &'a ServiceExport,
     name: &'a str,
     member: &'a Member,
     ports: Vec<Port>,
@@ -43,11 +44,20 @@ pub(super) fn tell(snapshot: &Snapshot, lines: &mut Lines) {
             };
             let derived = (key.0.clone(), format!("derived-{}", key.1));
             lines.tell(service(consumer, &derived, &shape.1, shape.0, &[]));
+            let tiers = of_one.first().filter(|oldest| !oldest.headless);
+            let tiers = tiers.and_then(|oldest| Tiers::of(&oldest.export.metadata));
+            let ready = of_one
+                .iter()
+                .map(|one| (one.name, readiness(one.member, key)));
+            let ready: Vec<_> = ready.collect();
             for exporter in of_one {
+                let standing = tiers.as_ref().map_or(Standing::Ready, |tiers| {
+                    tiers.standing(consumer, exporter.name, &ready)
+                });
                 let source = Source {
                     name: exporter.name,
                     member: exporter.member,
-                    standing: Standing::Ready,
+                    standing,
                 };
                 let ports = (exporter.ports.as_slice(), shape.1.as_slice());
                 source.copies(consumer, key, "imported", ports, lines);
@@ -87,6 +97,7 @@ fn exporters(snapshot: &Snapshot) -> BTreeMap<Key, Vec<Exporter<'_>>> {
             };
             found.entry(key.clone()).or_default().push(Exporter {
                 since: since(export),
+                export,
                 name,
                 member,
                 ports: ports::of_service(service),

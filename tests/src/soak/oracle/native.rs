@@ -135,7 +135,7 @@ impl Reported<'_> {
 
     fn copies(&self, lines: &mut Lines) {
         let exposed = self.ports();
-        let tiers = Tiers::of(self.exposed).filter(|_| !is_headless(self.service));
+        let tiers = Tiers::of(&self.exposed.metadata).filter(|_| !is_headless(self.service));
         let providers = self.members(&self.exposed.spec.provider_clusters);
         for (consumer, there) in self.members(&self.exposed.spec.consumer_clusters) {
             let mut offered = self.ports_in(there);

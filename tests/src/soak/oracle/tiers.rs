@@ -1,8 +1,9 @@
 //! Which providers a consumer should use first, as docs/near-first.md says it. Every cluster answers when the oracle is asked, and has
 //! done so for long enough: what is waited out is over.
 
-use causeway::api::{MultiClusterService, labels};
+use causeway::api::labels;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions};
+use kube::api::ObjectMeta;
 
 use super::ports::endpoint;
 use crate::soak::snapshot::{Key, Member, is_copy, label};
@@ -24,8 +25,9 @@ pub(super) struct Tiers<'a> {
 }
 
 impl<'a> Tiers<'a> {
-    pub(super) fn of(exposed: &'a MultiClusterService) -> Option<Self> {
-        let annotations = exposed.metadata.annotations.as_ref()?;
+    /// Reads the preference from the annotations of a MultiClusterService or a ServiceExport.
+    pub(super) fn of(metadata: &'a ObjectMeta) -> Option<Self> {
+        let annotations = metadata.annotations.as_ref()?;
         let words = annotations.get(labels::PREFER)?;
         let least = annotations.get(labels::MIN_READY);
         let least = least.and_then(|least| least.trim_end_matches('%').parse().ok());

@@ -1,0 +1,44 @@
+//! Tiers of an exported service, on real packets to its clusterset name.
+
+use causeway::api::labels;
+use causeway_tests::fixtures::RunningPod;
+use causeway_tests::{Cluster, Space, service, service_export};
+
+use super::DEMOTED;
+use crate::{answered_within, env, in_clusterset, said_by};
+
+/// Creates `foo` with one pod in a member, and exports it with the preference "local, any".
+async fn export(member: &Cluster, space: &Space<'_>) -> RunningPod {
+    let fixture = service("foo").port_to("http", 80, 8080);
+    fixture.create(member, space).await;
+    let pod = space.backends("foo").create(member).await.remove(0);
+    let export = service_export("foo").own_annotation(labels::PREFER, "local, any");
+    export.create(member, space).await;
+    pod
+}
+
+#[tokio::test]
+async fn clusterset_clients_fail_over_to_the_next_tier_and_back() {
+    let Some(env) = env().await else { return };
+    let space = env.fleet.space("exported-tiers").await;
+    let [far, near, without_pods] =
+        ["member1", "member2", "member3"].map(|name| env.fleet.member(name));
+    let (remote, local) = (export(far, &space).await, export(near, &space).await);
+    let said_far = said_by(&[(&remote, "member1")]);
+    let said_near = said_by(&[(&local, "member2")]);
+    let both = said_by(&[(&remote, "member1"), (&local, "member2")]);
+    let url = format!("http://{}", in_clusterset(&space));
+    for (client, expected) in [(near, &said_near), (far, &said_far), (without_pods, &both)] {
+        answered_within(DEMOTED, client, &url, expected).await;
+    }
+
+    local.set_ready(false).await;
+    for client in [near, far, without_pods] {
+        answered_within(DEMOTED, client, &url, &said_far).await;
+    }
+
+    local.set_ready(true).await;
+    for (client, expected) in [(near, &said_near), (far, &said_far), (without_pods, &both)] {
+        answered_within(DEMOTED, client, &url, expected).await;
+    }
+}
