@@ -15,7 +15,7 @@ pub use churn::Churn;
 pub use observer::{Observer, Sight};
 pub use oracle::Lines;
 pub use random::{Random, seed};
-pub use rock::{ROCK, rock};
+pub use rock::{ROCK, ROCK_PODS, STANDBY, rock};
 pub use settle::settle;
 pub use snapshot::Key;
 

@@ -1,24 +1,35 @@
 //! Services that stay as they are, beside others that change.
 
+use causeway::api::labels;
+
 use super::churn::make_namespace;
 use crate::{Cluster, Fleet, Space, multi_cluster_service, service, service_export};
 
 /// The namespace of what nobody ever changes.
 pub const ROCK: &str = "rock";
 
-/// Services that stay as they are, one of each exposure, with pods in two members that stay.
+/// The service of [`ROCK`] whose endpoints go on standby while their provider is unreachable.
+pub const STANDBY: &str = "standby";
+
+/// Number of pods of each service of [`ROCK`] in each of its members.
+pub const ROCK_PODS: usize = 3;
+
+/// Services that stay as they are, one of each exposure and [`STANDBY`], with pods in two members
+/// that stay.
 pub async fn rock(fleet: &Fleet, steady: [&str; 2]) {
     let clusters: Vec<&Cluster> = fleet.clusters().collect();
     make_namespace(fleet, ROCK, &clusters).await;
     let space = Space::existing(fleet, ROCK);
-    service("native")
-        .port("http", 80)
-        .create(fleet.hub(), &space)
-        .await;
-    let object = multi_cluster_service("native")
-        .providers(steady)
-        .consumers(steady);
-    object.create(&space).await;
+    for (name, unreachable) in [("native", "keep"), (STANDBY, "standby")] {
+        let fixture = service(name).port("http", 80);
+        fixture.create(fleet.hub(), &space).await;
+        let object = multi_cluster_service(name).providers(steady);
+        let object = object.consumers(steady);
+        object
+            .annotation(labels::UNREACHABLE, unreachable)
+            .create(&space)
+            .await;
+    }
     for name in steady {
         let member = fleet.member(name);
         service("exported")
@@ -26,7 +37,8 @@ pub async fn rock(fleet: &Fleet, steady: [&str; 2]) {
             .create(member, &space)
             .await;
         service_export("exported").create(member, &space).await;
-        space.backends("native").count(3).create(member).await;
-        space.backends("exported").count(3).create(member).await;
+        for backed in ["native", STANDBY, "exported"] {
+            space.backends(backed).count(ROCK_PODS).create(member).await;
+        }
     }
 }

@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use causeway::api::labels;
 use causeway_tests::causeway::{Installation, MEMBERS_NAMESPACE, Running};
 use causeway_tests::clock::Clocks;
 use causeway_tests::eventually::eventually;
 use causeway_tests::reaper::Exit;
-use causeway_tests::soak::{Churn, Lines, Observer, ROCK, Random, Sight, rock, settle};
+use causeway_tests::soak::{
+    Churn, Lines, Observer, ROCK, ROCK_PODS, Random, STANDBY, Sight, rock, settle, soak,
+};
 use causeway_tests::{Cluster, Fault, Fleet, Proxy};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::sleep;
@@ -19,6 +23,8 @@ use super::faults::{Blow, Outage};
 use super::memory::{Memory, resident};
 
 const MEMBERS: [&str; 3] = ["member1", "member2", "member3"];
+/// The members that stay, and that provide and consume all services of [`ROCK`].
+const STEADY: [&str; 2] = [MEMBERS[0], MEMBERS[1]];
 const CLUSTERS: [&str; 4] = ["hub", "member1", "member2", "member3"];
 /// The member that leaves and comes back.
 const GUEST: &str = MEMBERS[2];
@@ -33,6 +39,9 @@ const PROVIDER_TTL: &str = "--provider-ttl=30m";
 const STEP: i64 = 10 * 3600;
 /// The release before that of the fleet.
 const BEFORE: &str = "1.33";
+
+/// Number of rounds of the long form between two losses of a provider.
+const ROUNDS_BETWEEN_LOSSES: usize = 8;
 
 /// After the faults of a round: the longest back-off, a probe, a lease, and a busy machine.
 const HEALED: Duration = Duration::from_secs(180);
@@ -78,7 +87,7 @@ impl Environment {
             clocks.give(number, launch.arg(PROVIDER_TTL)).start()
         };
         let controllers = [controller(0).await, controller(1).await];
-        rock(&fleet, [MEMBERS[0], MEMBERS[1]]).await;
+        rock(&fleet, STEADY).await;
         let observer = |member: &Cluster| Observer::of(member, member.client());
         let mut env = Self {
             seed,
@@ -118,6 +127,9 @@ impl Environment {
         let moved = self.random.once_in(6);
         self.churn
             .note(format!("-- round {}: {outage:?}", self.rounds));
+        if soak().is_some() && self.rounds.is_multiple_of(ROUNDS_BETWEEN_LOSSES) {
+            self.lose_provider().await;
+        }
         if moved {
             self.guest().await;
         }
@@ -146,6 +158,52 @@ impl Environment {
             MEMBERS.len() - usize::from(!self.joined),
             held.join(" and "),
         );
+    }
+
+    /// Keeps one provider unreachable until its endpoints of [`STANDBY`] are on standby in the other
+    /// one, and waits for their return. No other endpoint may change.
+    async fn lose_provider(&mut self) {
+        let lost = *self.random.of(&STEADY);
+        let [first, second] = STEADY;
+        let consumer = if lost == first { second } else { first };
+        let begun = Instant::now();
+        self.proxies[lost].set(*self.random.of(&[Fault::Silent, Fault::Refused]));
+        self.waits_for_ready(consumer, lost, 0).await;
+        let notice = begun.elapsed();
+        self.proxies[lost].set(Fault::None);
+        self.waits_for_ready(consumer, lost, ROCK_PODS).await;
+        let withdrawn = self.observers.iter().flat_map(Observer::noted);
+        let of_others = withdrawn.filter(|sight| !is_standby(sight) && !self.churn.explains(sight));
+        let of_others: Vec<_> = of_others.map(|sight| sight.to_string()).collect();
+        if !of_others.is_empty() {
+            self.violated("withdrawn while their provider was unreachable", &of_others);
+        }
+        self.churn
+            .note(format!("{lost} was lost, standby after {notice:.0?}"));
+    }
+
+    /// Waits until the copies of [`STANDBY`] from a provider have so many ready endpoints.
+    async fn waits_for_ready(&self, consumer: &str, provider: &str, expected: usize) {
+        let slices = Api::<EndpointSlice>::namespaced(self.clients[consumer].clone(), ROCK);
+        let of_provider = ListParams::default().labels(&format!(
+            "{}={STANDBY},{}={provider}",
+            labels::SERVICE_NAME,
+            labels::SOURCE_CLUSTER
+        ));
+        let what = format!("{expected} endpoints of {provider} are ready in {consumer}");
+        eventually(&what, HEALED, async || {
+            let copies = slices.list(&of_provider).await.map_err(|e| e.to_string())?;
+            let endpoints = copies.items.iter().flat_map(|copy| &copy.endpoints);
+            let is_ready = |endpoint: &&Endpoint| {
+                let conditions = endpoint.conditions.as_ref();
+                conditions.and_then(|one| one.ready).unwrap_or(true)
+            };
+            match endpoints.filter(is_ready).count() {
+                ready if ready == expected => Ok(()),
+                ready => Err(format!("{ready} are ready")),
+            }
+        })
+        .await;
     }
 
     /// One member leaves, or comes back.
@@ -388,6 +446,10 @@ impl Environment {
             self.memory.thirds()
         );
     }
+}
+
+fn is_standby(sight: &Sight) -> bool {
+    sight.service == (ROCK.to_owned(), STANDBY.to_owned())
 }
 
 /// Whether it may come of a member that leaves or comes.
