@@ -32,19 +32,17 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Failure {
     if let Some(error) = error.downcast_ref::<serde_json::Error>() {
         return unreadable(error);
     }
-    let (kind, message) = chain(error).find_map(of_error).unwrap_or_else(|| {
-        let last = chain(error).last().unwrap_or(error);
-        (FailureKind::Other, last.to_string())
-    });
-    Failure::new(kind, message)
+    if let Some((kind, message)) = chain(error).find_map(of_error) {
+        return Failure::new(kind, message);
+    }
+    let last = chain(error).last().unwrap_or(error);
+    Failure::quoting(FailureKind::Other, "", &last.to_string())
 }
 
 /// An answer that is not what was asked for.
 pub(crate) fn unreadable(error: &(dyn StdError + 'static)) -> Failure {
-    Failure::new(
-        FailureKind::Other,
-        format!("the answer cannot be read: {error}"),
-    )
+    let message = "the answer cannot be read";
+    Failure::quoting(FailureKind::Other, message, &error.to_string())
 }
 
 /// An error and its causes, also those that an `io::Error` wraps without naming them as its source.

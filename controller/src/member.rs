@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use causeway::api::bounds;
 use causeway::api::multicluster::{ServiceExport, ServiceImport};
 use causeway::domain::{ClusterName, KubernetesVersion};
 use causeway_engine::model::served::Served;
@@ -161,7 +162,7 @@ impl Member {
         Ok(Identity {
             uid,
             release: KubernetesVersion::of(&version).unwrap_or_default(),
-            version: version.git_version,
+            version: bounds::foreign(&version.git_version),
         })
     }
 
@@ -174,11 +175,8 @@ impl Member {
         .await;
         let namespace = namespace.map_err(|_| Failure::timeout())?.classified()?;
         let without = || Failure::new(FailureKind::Other, "its namespace kube-system has no UID");
-        namespace
-            .metadata
-            .uid
-            .filter(|uid| !uid.is_empty())
-            .ok_or_else(without)
+        let is_uid = |uid: &String| (1..=bounds::UID).contains(&uid.len());
+        namespace.metadata.uid.filter(is_uid).ok_or_else(without)
     }
 
     /// Probes until nobody listens any more, or another cluster answers. A member that answers again has its watches connect

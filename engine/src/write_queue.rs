@@ -240,7 +240,7 @@ impl WriteQueue {
             lane, item, write, ..
         } = &result.dispatch;
         let state = self.lanes.get_mut(lane)?;
-        let failure = match &result.answer {
+        let mut failure = match &result.answer {
             Err(failure) => failure.clone(),
             Ok(ack) if ack.changed_nothing(write.operation()) => {
                 Failure::new(FailureKind::Other, IGNORED)
@@ -250,11 +250,15 @@ impl WriteQueue {
                 return None;
             }
         };
-        let attempts = state
-            .failed
-            .get(write.object())
-            .map_or(0, |failed| failed.attempts)
-            + 1;
+        let before = state.failed.get(write.object());
+        let attempts = before.map_or(0, |failed| failed.attempts) + 1;
+        // A text that differs each time is renewed ever more seldom.
+        if let Some(before) = before
+            && before.failure == failure
+            && !attempts.is_power_of_two()
+        {
+            failure = before.failure.clone();
+        }
         let retry_at = now + backoff(attempts);
         let failed = FailedWrite {
             attempts,

@@ -16,8 +16,13 @@ pub const CONDITION_MESSAGE: usize = 32_768;
 pub const LABEL: usize = 63;
 /// A subdomain, as in the key of a label or annotation before the slash.
 pub const SUBDOMAIN: usize = 253;
+/// `metadata.uid`, which API servers make of 36 bytes.
+pub const UID: usize = 128;
 /// All keys and values of an object's annotations together.
 pub const ANNOTATIONS: usize = 256 * 1024;
+
+/// A text of another program that a status, an Event or the log repeats: a refusal, a version.
+pub const FOREIGN_TEXT: usize = 512;
 
 const ELLIPSIS: &str = "...";
 
@@ -28,6 +33,26 @@ pub fn cut(mut text: String, most: usize) -> String {
         text.push_str(ELLIPSIS);
     }
     text
+}
+
+/// Returns one line of at most [`FOREIGN_TEXT`] bytes. Escapes control characters and those that change the direction of text;
+/// white space becomes a blank. Reads no more of the text than it returns.
+pub fn foreign(text: &str) -> String {
+    let mut line = String::new();
+    for letter in text.trim().chars() {
+        if line.len() > FOREIGN_TEXT {
+            break;
+        }
+        match letter {
+            _ if letter.is_whitespace() => line.push(' '),
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                line.extend(letter.escape_unicode());
+            }
+            _ if letter.is_control() => line.extend(letter.escape_unicode()),
+            _ => line.push(letter),
+        }
+    }
+    cut(line, FOREIGN_TEXT)
 }
 
 /// At most so many bytes of a list of reasons that commas join: only whole ones, unless the first alone is longer.
@@ -56,6 +81,22 @@ mod tests {
         ] {
             assert_eq!(cut(text.to_owned(), most), cut_, "{text} {most}");
         }
+    }
+
+    #[test]
+    fn foreign_text_is_one_short_line_without_control_characters() {
+        let long = "x".repeat(1024 * 1024);
+        let kept = "x".repeat(FOREIGN_TEXT - 3) + "...";
+        for (text, line) in [
+            ("forbidden", "forbidden"),
+            (" two\nlines\t", "two lines"),
+            ("\u{1b}[2J\u{9b}31m", r"\u{1b}[2J\u{9b}31m"),
+            ("abc\u{202e}", r"abc\u{202e}"),
+            (&long, &kept),
+        ] {
+            assert_eq!(foreign(text), line);
+        }
+        assert!(foreign(&"\u{1}".repeat(1024)).len() <= FOREIGN_TEXT);
     }
 
     #[test]

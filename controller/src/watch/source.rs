@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::pin::pin;
 use std::time::Duration;
 
+use causeway::api::bounds;
 use causeway_engine::model::Failure;
 use causeway_engine::model::slice::Unreadable;
 use futures::TryStreamExt as _;
@@ -200,7 +201,9 @@ where
                     namespace, name, ..
                 } = object.identity();
                 let kind = kind::<K>();
-                let error = described(&kind, error);
+                let error = bounds::foreign(&described(&kind, error));
+                let [namespace, name] =
+                    [namespace, name].map(|text| bounds::foreign(&text.unwrap_or_default()));
                 tracing::error!(kind, namespace, name, error, "object unreadable, skipped");
             })
             .ok()

@@ -305,7 +305,7 @@ async fn an_outage_is_reported_once_and_again_when_its_reason_changes_and_needs_
             .await
             .contains("the API server answers 503")
     );
-    assert!(server.reported().await.contains("forbidden: no"));
+    assert!(server.reported().await.contains(r#"detail: "no""#));
     assert_eq!(server.reported().await, "Connected");
 }
 

@@ -77,7 +77,7 @@ impl ListEvidence {
             Signal::Confirmed if self.is_current() => self.state = ListState::Confirmed,
             Signal::DeletionsSuspended(missing) => self.suspended.observe(*missing, now),
             Signal::Connected => self.failure = None,
-            Signal::Failed(failure) => self.failure = Some(failure.clone()),
+            Signal::Failed(failure) => failure.clone().note(&mut self.failure),
             Signal::Confirmed | Signal::Applied(_) | Signal::Deleted(_) => {}
         }
     }

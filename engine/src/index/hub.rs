@@ -11,7 +11,7 @@ pub mod works;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use causeway::api::{self, ownership};
+use causeway::api::{self, bounds, ownership};
 use causeway::domain::{
     ClusterName, Failover, FieldErrors, MultiClusterService, Ranges, ServiceKey,
 };
@@ -496,7 +496,8 @@ impl McsView {
                 .load_balancer
                 .and_then(|status| status.ingress)
                 .unwrap_or_default(),
-            status_writer: ownership::other_writer(meta, "status").map(Into::into),
+            status_writer: ownership::other_writer(meta, "status")
+                .map(|manager| bounds::foreign(manager).into()),
         })
     }
 }

@@ -351,13 +351,16 @@ impl Member {
         match event {
             MemberEvent::Identified(identity) => self.identify(identity),
             MemberEvent::VersionChanged(identity) => self.identity = Some(identity),
-            MemberEvent::Probed(outcome) => self.probe_failure = outcome.err(),
+            MemberEvent::Probed(Ok(())) => self.probe_failure = None,
+            MemberEvent::Probed(Err(failure)) => failure.note(&mut self.probe_failure),
             MemberEvent::Served(served) => {
                 self.clusterset
                     .note_served(served, &mut self.evidence, &mut changed.keys);
                 self.clusterset.note_exports(&changed.keys);
             }
-            MemberEvent::NotDiscovered(failure) => self.clusterset.not_discovered = Some(failure),
+            MemberEvent::NotDiscovered(failure) => {
+                failure.note(&mut self.clusterset.not_discovered);
+            }
             MemberEvent::Exports(signal) => {
                 self.evidence.exports.observe(&signal, now);
                 let exports = &mut self.clusterset.exports;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use causeway::api::labels;
 use causeway::api::ownership::{self, Marks};
+use causeway::api::{bounds, labels};
 use causeway::domain::{ServiceKey, ServicePort};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -137,7 +137,7 @@ impl ServiceView {
             hub: manager.map(Into::into),
             other_writer: manager
                 .and_then(|_| ownership::other_writer(meta, ""))
-                .map(Into::into),
+                .map(|manager| bounds::foreign(manager).into()),
             marks: Marks::read(meta).map(Box::new),
             owner: annotation(labels::OWNER).map(|owner| owner.as_str().into()),
             derived_for: ownership::derived_for(meta).map(Into::into),

@@ -3,15 +3,29 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use causeway::api::bounds;
 use kube::core::Status;
 
-/// A failed request. Equal failures read the same: no port, time or counter is part of the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A failed request: one line of bounded length.
+///
+/// Failures are equal if they have the same kind and the same message of ours. The text of the API server is not compared: a request
+/// id in it would make each refusal another one.
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// What sort of failure it is.
     pub kind: FailureKind,
     message: Box<str>,
+    /// The text of the API server, if it is repeated.
+    detail: Box<str>,
 }
+
+impl PartialEq for Failure {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.message) == (other.kind, &other.message)
+    }
+}
+
+impl Eq for Failure {}
 
 /// The sorts of failures that are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,11 +93,17 @@ impl FailureKind {
 }
 
 impl Failure {
-    /// A failure of that kind with that text.
-    pub fn new(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
+    /// A failure of that kind, with a message of ours.
+    pub fn new(kind: FailureKind, message: impl AsRef<str>) -> Self {
+        Self::quoting(kind, message.as_ref(), "")
+    }
+
+    /// A failure of that kind, with a message of ours (may be empty) before a text of another program.
+    pub fn quoting(kind: FailureKind, message: &str, detail: &str) -> Self {
         Self {
             kind,
-            message: message.into(),
+            message: bounds::foreign(message).into(),
+            detail: bounds::foreign(detail).into(),
         }
     }
 
@@ -92,12 +112,15 @@ impl Failure {
         Self::new(FailureKind::Timeout, "no answer in time")
     }
 
-    /// The failure that a Status object tells of.
+    /// The failure that a Status object reports.
     pub fn from_status(status: &Status) -> Self {
-        let (kind, message) = of_status(status);
-        Self {
-            kind,
-            message: message.into(),
+        of_status(status)
+    }
+
+    /// Replaces the last failure, unless it equals this one: its text stays then.
+    pub fn note(self, last: &mut Option<Self>) {
+        if last.as_ref() != Some(&self) {
+            *last = Some(self);
         }
     }
 
@@ -117,62 +140,50 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.message)
+        let colon = match self.message.is_empty() || self.detail.is_empty() {
+            true => "",
+            false => ": ",
+        };
+        write!(out, "{}{colon}{}", self.message, self.detail)
     }
 }
 
 impl StdError for Failure {}
 
-fn of_status(status: &Status) -> (FailureKind, String) {
+fn of_status(status: &Status) -> Failure {
+    use FailureKind::*;
     let text = status.message.as_str();
     let names_an_object = status
         .details
         .as_ref()
         .is_some_and(|details| !details.name.is_empty());
+    let quoted = |kind| Failure::quoting(kind, "", text);
     match (status.code, status.reason.as_str()) {
-        (401, _) => (FailureKind::Unauthorized, "unauthorized".to_owned()),
-        (403, _) => (FailureKind::Forbidden, format!("forbidden: {text}")),
-        (404, _) if names_an_object => (FailureKind::NotFound, text.to_owned()),
-        (404, _) => (
-            FailureKind::NotServed,
-            "the API server does not serve the resource".to_owned(),
-        ),
-        (409, "AlreadyExists") => (FailureKind::AlreadyExists, text.to_owned()),
-        (409, _) => (FailureKind::Conflict, text.to_owned()),
-        (410, _) => (
-            FailureKind::Expired,
-            "the resourceVersion is no longer kept".to_owned(),
-        ),
-        (422, _) if text.contains("provided IP is already allocated") => {
-            (FailureKind::AddressTaken, text.to_owned())
-        }
-        (400 | 413 | 415 | 422, _) => (FailureKind::Invalid, text.to_owned()),
-        (429, _) => (FailureKind::TooMany, "too many requests".to_owned()),
-        (504, _) => (
-            FailureKind::Timeout,
-            "the API server got no answer in time".to_owned(),
-        ),
+        (401, _) => Failure::new(Unauthorized, "unauthorized"),
+        (403, _) => Failure::quoting(Forbidden, "forbidden", text),
+        (404, _) if names_an_object => quoted(NotFound),
+        (404, _) => Failure::new(NotServed, "the API server does not serve the resource"),
+        (409, "AlreadyExists") => quoted(AlreadyExists),
+        (409, _) => quoted(Conflict),
+        (410, _) => Failure::new(Expired, "the resourceVersion is no longer kept"),
+        (422, _) if text.contains("provided IP is already allocated") => quoted(AddressTaken),
+        (400 | 413 | 415 | 422, _) => quoted(Invalid),
+        (429, _) => Failure::new(TooMany, "too many requests"),
+        (504, _) => Failure::new(Timeout, "the API server got no answer in time"),
         // An admission webhook that is down fails the requests for its objects, not the API server.
-        (500, _) if text.contains("failed calling webhook") => {
-            (FailureKind::Other, webhook_failure(text))
-        }
-        (500.., _) => (
-            FailureKind::Server,
-            format!("the API server answers {}", status.code),
-        ),
-        (code, _) => (
-            FailureKind::Other,
-            format!("the API server answers {code}: {text}"),
-        ),
+        (500, _) if text.contains("failed calling webhook") => webhook_failure(text),
+        (500.., _) => Failure::new(Server, format!("the API server answers {}", status.code)),
+        (code, _) => Failure::quoting(Other, &format!("the API server answers {code}"), text),
     }
 }
 
 /// Keeps the webhook's name and drops the rest, which holds addresses and ports.
-fn webhook_failure(text: &str) -> String {
-    match text.split('"').nth(1) {
+fn webhook_failure(text: &str) -> Failure {
+    let message = match text.split('"').nth(1) {
         Some(name) => format!("its admission webhook {name} fails"),
         None => "its admission webhook fails".to_owned(),
-    }
+    };
+    Failure::new(FailureKind::Other, message)
 }
 
 #[cfg(test)]

@@ -194,6 +194,38 @@ fn a_member_that_cannot_be_cleaned_in_time_leaves_with_a_list_of_leftovers() {
     }
 }
 
+#[test]
+fn refusals_that_differ_by_request_id_write_no_status() {
+    let refusal = |id: u32| {
+        let text = format!("<html>blocked, Ray ID: {id:08x}</html>");
+        Failure::from_status(&kube::core::Status::failure(&text, "").with_code(403))
+    };
+    let mut env = both(true);
+    env.observe("member1", MemberEvent::Probed(Err(refusal(0))))
+        .settle()
+        .forget_writes();
+    for id in 1..=6 {
+        env.observe("member1", MemberEvent::Probed(Err(refusal(id))))
+            .pass(Duration::from_secs(10));
+    }
+    assert_eq!(env.log(), Vec::<String>::new());
+    env.observe("member1", MemberEvent::Probed(Ok(()))).settle();
+    assert!(env.is_ready("foo"));
+    // The same of writes: the text is renewed after twice as many attempts.
+    env.server("member2").refuses = Some((Kind::Slice, refusal(0)));
+    env.on("member1", source("10.1.0.6"))
+        .pass(Duration::from_secs(60))
+        .forget_writes();
+    for id in 1..=20 {
+        env.server("member2").refuses = Some((Kind::Slice, refusal(id)));
+        env.pass(Duration::from_secs(30));
+    }
+    let log = env.log();
+    let statuses = log.iter().filter(|line| line.starts_with("hub")).count();
+    assert!(statuses <= 2, "{log:?}");
+    assert!(log.len() > 10, "it is tried again: {log:?}");
+}
+
 /// A moment ago, and longer ago than a member that leaves is waited for.
 const LONG_AGO: Duration = Duration::from_secs(31);
 const JUST_NOW: Duration = Duration::from_secs(1);

@@ -122,3 +122,31 @@ fn what_an_api_server_answers_is_distinguished() {
         );
     }
 }
+
+#[test]
+fn failures_of_one_kind_are_equal_whatever_the_server_writes() {
+    let refusal = |text: &str| Failure::from_status(&status(403, "Forbidden", text, ""));
+    assert_eq!(refusal("Ray ID: 00000001"), refusal("Ray ID: 00000002"));
+    let of_tls = |text| Failure::new(FailureKind::Tls, text);
+    assert_ne!(
+        of_tls("its certificate has expired"),
+        of_tls("its certificate is for another name")
+    );
+    let mut last = None;
+    refusal("first").note(&mut last);
+    refusal("second").note(&mut last);
+    assert_eq!(
+        last.map(|last| last.to_string()).as_deref(),
+        Some("forbidden: first")
+    );
+}
+
+#[test]
+fn failure_text_is_one_bounded_line() {
+    let long = format!("a\n\u{1b}[2J{}", "x".repeat(16 * 1024 * 1024));
+    for code in [403, 404, 409, 418, 422] {
+        let text = Failure::from_status(&status(code, "", &long, "foo")).to_string();
+        assert!(text.len() <= 2 * bounds::FOREIGN_TEXT + 2, "{code}");
+        assert!(!text.contains(char::is_control), "{code}: {text}");
+    }
+}
