@@ -23,7 +23,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, tim
 use crate::event::Event;
 use crate::failure::{Backoff, Classify as _};
 use crate::watch as watches;
-use crate::watch::{Connect, Decoder, Json, RelistRequests, Watch};
+use crate::watch::{Connect, Decoder, Json, RelistRequests, SharedGuard, Watch};
 
 mod bounded;
 mod connection;
@@ -297,6 +297,8 @@ impl Member {
         );
         let mut ticks = self.ticks(Duration::ZERO);
         let mut served = Served::default();
+        let new_guard = || watches::new_guard(settings.watch.confirmation_interval, false);
+        let mut guards = [new_guard(), new_guard()];
         loop {
             let news = async {
                 loop {
@@ -306,23 +308,28 @@ impl Member {
                         ticks.tick().await;
                     }
                     match discovery.look().await {
-                        Some(Ok(news)) => break Some(news),
+                        Some(Ok(news)) if news.versions() != served.versions() => break Some(news),
+                        // The watches go on.
+                        Some(Ok(news)) => self.tell(MemberEvent::Served(news)).await?,
                         Some(Err(failure)) => {
-                            let event = MemberEvent::NotDiscovered(failure);
-                            if self.tell(event).await.is_none() {
-                                break None;
-                            }
+                            self.tell(MemberEvent::NotDiscovered(failure)).await?;
                         }
                         None => {}
                     }
                 }
             };
             let news = tokio::select! {
-                () = self.watch_clusterset(&served, reconnections.clone()) => None,
+                () = self.watch_clusterset(&served, &guards, reconnections.clone()) => None,
                 news = news => news,
             };
             let Some(news) = news else { return };
             served = news.clone();
+            // What is served in no version has gone with its definition. Another version shows the same objects.
+            for (guard, version) in guards.iter_mut().zip(served.versions()) {
+                if version.is_none() {
+                    *guard = new_guard();
+                }
+            }
             if self.tell(MemberEvent::Served(news)).await.is_none() {
                 return;
             }
@@ -330,10 +337,16 @@ impl Member {
     }
 
     /// Watches what is served of the clusterset's API until nobody listens any more.
-    async fn watch_clusterset(&self, served: &Served, reconnections: watch::Receiver<u64>) {
+    async fn watch_clusterset(
+        &self,
+        served: &Served,
+        [exports_guard, imports_guard]: &[SharedGuard; 2],
+        reconnections: watch::Receiver<u64>,
+    ) {
         let exports = served.exports.map(|version| {
             let api = Api::<ServiceExport>::all_with(self.client.clone(), &version);
-            self.watch_of(api, &reconnections).run(
+            let watch = self.watch_of(api, &reconnections);
+            watch.guarded_by(exports_guard.clone()).run(
                 |export| export,
                 |signal| self.event(MemberEvent::Exports(signal)),
                 self.events.clone(),
@@ -341,7 +354,8 @@ impl Member {
         });
         let imports = served.imports.map(|served| {
             let api = Api::<ServiceImport>::all_with(self.client.clone(), &served.version);
-            self.watch_of(api, &reconnections).run(
+            let watch = self.watch_of(api, &reconnections);
+            watch.guarded_by(imports_guard.clone()).run(
                 |import| import,
                 |signal| self.event(MemberEvent::Imports(signal)),
                 self.events.clone(),

@@ -15,7 +15,8 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use causeway::domain::ClusterName;
 use causeway_engine::evidence::relist::DeletionGuard;
@@ -57,8 +58,12 @@ pub struct Watch<K, D = Json> {
     relist_requests: Option<watch::Receiver<RelistRequests>>,
     never_empty: bool,
     connect: Option<Connect>,
+    guard: Option<SharedGuard>,
     unreadable: Counter,
 }
+
+/// A deletion guard that outlives its watch.
+pub type SharedGuard = Arc<Mutex<DeletionGuard>>;
 
 impl<K> Watch<K>
 where
@@ -89,6 +94,7 @@ where
             relist_requests: None,
             never_empty: false,
             connect: None,
+            guard: None,
             unreadable: Counter::default(),
         }
     }
@@ -165,6 +171,15 @@ where
         }
     }
 
+    /// Compares lists with what an earlier watch of the same objects observed.
+    #[must_use]
+    pub fn guarded_by(self, guard: SharedGuard) -> Self {
+        Self {
+            guard: Some(guard),
+            ..self
+        }
+    }
+
     /// Counts the objects that cannot be read. They are logged and passed over, and missing from lists.
     #[must_use]
     pub fn counting(self, unreadable: Counter) -> Self {
@@ -181,7 +196,9 @@ where
     ) {
         let backoff = Backoff::new(self.settings.first_retry, self.settings.last_retry);
         let listener = events.clone();
-        let guard = DeletionGuard::new(self.settings.confirmation_interval, self.never_empty);
+        let interval = self.settings.confirmation_interval;
+        let new = || new_guard(interval, self.never_empty);
+        let guard = self.guard.unwrap_or_else(new);
         let mut follower = Follower {
             guard,
             connect: self.connect,
@@ -217,6 +234,12 @@ where
             () = listener.closed() => {}
         }
     }
+}
+
+/// A deletion guard that has observed nothing, for [`Watch::guarded_by`].
+pub fn new_guard(confirmation_interval: Duration, never_empty: bool) -> SharedGuard {
+    let guard = DeletionGuard::new(confirmation_interval, never_empty);
+    Arc::new(Mutex::new(guard))
 }
 
 #[cfg(test)]

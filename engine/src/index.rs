@@ -228,6 +228,9 @@ impl Index {
         if matches!(event, MemberEvent::Identified(_)) {
             self.expect_initial_lists(name);
         }
+        if let MemberEvent::Served(served) = &event {
+            self.expect_clusterset_lists(name, served);
+        }
         let Some(member) = self.members.get_mut(name) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! The way of one watch: list, watch, reconnect, list again.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use causeway_engine::evidence::relist::{Conclusion, DeletionGuard, ObservedObject};
@@ -10,6 +10,7 @@ use kube::Resource;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
+use super::SharedGuard;
 use super::decoder::Decoder;
 use super::relist_requests::{Connect, RelistRequests};
 use super::source::Source;
@@ -46,7 +47,7 @@ pub(super) struct Follower<K, D, R, W, E> {
     pub(super) source: Source<K, D>,
     /// By which it is named in the log: the member, or `hub`.
     pub(super) cluster: Arc<str>,
-    pub(super) guard: DeletionGuard,
+    pub(super) guard: SharedGuard,
     pub(super) connect: Option<Connect>,
     pub(super) reconnect: Option<watch::Receiver<u64>>,
     pub(super) relist_requests: Option<watch::Receiver<RelistRequests>>,
@@ -75,12 +76,15 @@ where
 
     /// Lists until it succeeds.
     async fn list(&mut self) -> Result<(), Closed> {
-        if self.guard.relist_at().is_some() {
+        if self.guard().relist_at().is_some() {
             self.connect_again();
         }
         loop {
-            let read =
-                |object: K, bytes| (self.guard.object(object.meta(), bytes), (self.read)(object));
+            let guard = self.guard.clone();
+            let read = |object: K, bytes| {
+                let observed = locked(&guard).object(object.meta(), bytes);
+                (observed, (self.read)(object))
+            };
             let listed = tokio::select! {
                 listed = self.source.list(self.connect.as_ref(), read) => listed,
                 () = changed(&mut self.reconnect) => continue,
@@ -92,6 +96,10 @@ where
         }
     }
 
+    fn guard(&self) -> MutexGuard<'_, DeletionGuard> {
+        locked(&self.guard)
+    }
+
     /// Hands the requests for lists to the guard.
     fn note_requests(&mut self) {
         let Some(requests) = &mut self.relist_requests else {
@@ -100,10 +108,10 @@ where
         let requests = *requests.borrow_and_update();
         let now = Instant::now().into_std();
         if requests.second_list != self.requested.second_list {
-            self.guard.request_second_list(now);
+            self.guard().request_second_list(now);
         }
         if requests.confirm_deletions != self.requested.confirm_deletions {
-            self.guard.confirm_deletions(now);
+            self.guard().confirm_deletions(now);
         }
         self.requested = requests;
     }
@@ -130,7 +138,8 @@ where
         let present = objects.iter().map(|(object, _)| *object).collect();
         let objects = objects.into_iter().map(|(_, object)| object);
         let now = Instant::now().into_std();
-        match self.guard.observe_list(present, went_back, now) {
+        let conclusion = self.guard().observe_list(present, went_back, now);
+        match conclusion {
             Conclusion::Accepted { confirms } => {
                 self.report(Signal::Listed(objects.collect())).await?;
                 match confirms {
@@ -218,7 +227,7 @@ where
         self.report(Signal::Connected).await?;
         let mut stream = pin!(stream);
         let dead_at = Instant::now() + lifetime + self.source.settings.margin;
-        let relist_at = self.guard.relist_at().map(Instant::from_std);
+        let relist_at = self.guard().relist_at().map(Instant::from_std);
         let silence = self.source.settings.silence;
         let most = self.source.settings.limits.object_bytes + ENVELOPE;
         let mut event = Vec::new();
@@ -278,15 +287,15 @@ where
         let newer = object.meta().resource_version.clone();
         match kind {
             "ADDED" | "MODIFIED" => {
-                self.guard.observe_applied(object.meta(), bytes.len());
-                let (objects, bytes) = self.guard.size();
+                self.guard().observe_applied(object.meta(), bytes.len());
+                let (objects, bytes) = self.guard().size();
                 if let Err(failure) = self.source.check(objects, bytes) {
                     return Ok(Some(End::Broken(failure)));
                 }
                 self.report(Signal::Applied((self.read)(object))).await?;
             }
             "DELETED" => {
-                self.guard.observe_deleted(object.meta());
+                self.guard().observe_deleted(object.meta());
                 self.report(Signal::Deleted((self.read)(object))).await?;
             }
             _ => {}
@@ -338,6 +347,10 @@ where
             .await
             .map_err(|_| Closed)
     }
+}
+
+fn locked(guard: &SharedGuard) -> MutexGuard<'_, DeletionGuard> {
+    guard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl End {

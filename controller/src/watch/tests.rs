@@ -34,6 +34,11 @@ impl Drop for Server {
 
 impl Server {
     async fn watched_with(settings: Settings) -> Self {
+        let guard = new_guard(settings.confirmation_interval, false);
+        Self::guarded_by(guard, settings).await
+    }
+
+    async fn guarded_by(guard: SharedGuard, settings: Settings) -> Self {
         let (client, requests, accepting) = http::listen().await;
         let services = Api::<Service>::all(client.clone());
         let connections = Arc::<AtomicUsize>::default();
@@ -50,6 +55,7 @@ impl Server {
             .reconnect_on(reconnections)
             .relist_on(relist_on)
             .confirming_by(connect)
+            .guarded_by(guard)
             .counting(unreadable.clone());
         let watching = tokio::spawn(watch.run(|service| service.name_any(), |signal| signal, tell));
         Self {
@@ -199,6 +205,22 @@ async fn an_empty_list_is_a_list() {
         .await;
     assert_eq!(server.reported().await, "Listed([])");
     server.asked_to_watch_from("1").await;
+}
+
+#[tokio::test]
+async fn watch_that_begins_again_compares_with_the_one_before() {
+    let settings = Settings::default();
+    let guard = new_guard(settings.confirmation_interval, false);
+    let all: Vec<_> = (1..=12).map(|n| service(&format!("s{n}"), n)).collect();
+    let mut before = Server::guarded_by(guard.clone(), settings.clone()).await;
+    let asked = before.asked_for_list().await;
+    asked.answer(200, &list(&all, "20", "")).await;
+    assert!(before.reported().await.starts_with("Listed"));
+    drop(before);
+    let mut after = Server::guarded_by(guard, settings).await;
+    let asked = after.asked_for_list().await;
+    asked.answer(200, &list(&[], "21", "")).await;
+    assert_eq!(after.reported().await, "DeletionsSuspended(12)");
 }
 
 #[tokio::test]

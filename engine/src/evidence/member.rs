@@ -68,6 +68,14 @@ impl MemberEvidence {
         self.has_listed_natives()
     }
 
+    /// Other watches of ServiceExports and ServiceImports begin: their next lists are initial ones. Returns true if exports were
+    /// listed before.
+    pub fn expect_clusterset_lists(&mut self) -> bool {
+        self.exports.expect_initial_list();
+        self.imports.expect_initial_list();
+        self.exports.is_listed()
+    }
+
     /// The member is engaged again: why its watches failed before says nothing any more.
     pub fn forget_failures(&mut self) {
         for list in self.all_mut() {

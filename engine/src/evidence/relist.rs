@@ -8,7 +8,7 @@
 //! | lacks nothing | | |
 //! | lacks few objects | count | once, to be sure |
 //! | lacks many objects | are suspended | until a list that was requested later lacks no others |
-//! | lacks an object with finalizers that was not observed terminating | are suspended | the same |
+//! | lacks an object with finalizers that was not observed terminating | are suspended | until a later list lacks no other such object |
 //! | is of an older state than was observed | are suspended | the same |
 //! | is an initial list without any object | there are none | once, to be sure |
 //! | is empty where there is always some object | are suspended | until a second list is empty too |
@@ -228,11 +228,14 @@ impl DeletionGuard {
         loss
     }
 
-    /// Whether a list that is due lacks what the one before lacked, and few others.
+    /// Whether a list that is due lacks what the one before lacked, and few others, none of them with finalizers.
     fn is_confirmed(&self, loss: &Loss, now: Instant) -> bool {
+        let has_finalizers = |id: &Id| self.observed.get(id).is_some_and(|one| one.has_finalizers);
         self.suspended.as_ref().is_some_and(|before| {
-            let others = loss.missing.difference(&before.objects).count();
-            now >= before.confirm_at && !is_large_loss(others, loss.of)
+            let mut others = loss.missing.difference(&before.objects);
+            now >= before.confirm_at
+                && !is_large_loss(others.clone().count(), loss.of)
+                && !others.any(has_finalizers)
         })
     }
 
@@ -405,6 +408,29 @@ mod tests {
         meta.finalizers = None;
         guard.observe_applied(&meta, 10);
         assert_eq!(guard.observe_list(listed(0..3), false, later), ACCEPTED);
+    }
+
+    #[test]
+    fn second_list_without_another_finalized_object_suspends_again() {
+        let now = Instant::now();
+        let mut guard = guard(3, now);
+        let [a, b] = ["a", "b"].map(|name| ObjectMeta {
+            name: Some(name.to_owned()),
+            finalizers: Some(vec!["mcs.causeway.dev/cleanup".to_owned()]),
+            ..ObjectMeta::default()
+        });
+        guard.observe_applied(&a, 10);
+        guard.observe_applied(&b, 10);
+        let mut with_b = listed(0..3);
+        with_b.extend([guard.object(&b, 10)]);
+        assert_eq!(guard.observe_list(with_b, false, now), suspended(1, 5));
+        let later = now + INTERVAL;
+        assert_eq!(
+            guard.observe_list(listed(0..3), false, later),
+            suspended(2, 5)
+        );
+        let last = later + INTERVAL;
+        assert_eq!(guard.observe_list(listed(0..3), false, last), CONFIRMED);
     }
 
     #[test]

@@ -30,7 +30,7 @@ use super::service::ServiceView;
 use crate::evidence::MemberEvidence;
 use crate::evidence::list::SuspendedDeletions;
 use crate::model::object::key_of;
-use crate::model::served::ServedImports;
+use crate::model::served::{Served, ServedImports};
 use crate::model::slice::{
     CopiedSlice, KarmadasSlice, ObservedSlice, SliceRole, SourceSlice, SourceVersion, Uid,
 };
@@ -248,6 +248,14 @@ impl Member {
     /// Its next lists are initial ones, from other watches. Whether anything is known from the lists before.
     pub(super) fn expect_initial_lists(&mut self) -> bool {
         self.evidence.expect_initial_lists()
+    }
+
+    /// Its next lists of ServiceExports and ServiceImports are initial ones where other versions are served now. Returns true if its
+    /// exports were listed before.
+    pub(super) fn expect_clusterset_lists(&mut self, served: &Served) -> bool {
+        let before = self.clusterset.served.as_ref();
+        let is_same = before.is_none_or(|before| before.versions() == served.versions());
+        !is_same && self.evidence.expect_clusterset_lists()
     }
 
     /// Its next lists come from watches that know nothing of what was suspected; the services that are to be looked at again.

@@ -13,6 +13,7 @@ use super::Index;
 use super::member::Member;
 use crate::evidence::initial_list::CompleteList;
 use crate::model::map::HashSet;
+use crate::model::served::Served;
 use crate::model::slice::{Path, SourceVersion};
 use crate::model::{Item, Lane, Priority, TimePoint};
 
@@ -69,11 +70,23 @@ impl Index {
         let suspected = member.drop_suspected_rollbacks();
         let has_listed = member.expect_initial_lists();
         self.mark_services(suspected, Priority::Low);
-        if !has_listed {
-            return;
+        if has_listed {
+            self.record_sources_in(name);
         }
+    }
+
+    /// Other versions of ServiceExports or ServiceImports are served: other watches begin, and their next lists are initial ones.
+    pub(super) fn expect_clusterset_lists(&mut self, name: &ClusterName, served: &Served) {
+        let member = self.members.get_mut(name);
+        if member.is_some_and(|member| member.expect_clusterset_lists(served)) {
+            self.record_sources_in(name);
+        }
+    }
+
+    /// Has every member keep what its copies record of that provider, to compare its initial lists with it.
+    fn record_sources_in(&mut self, provider: &ClusterName) {
         for member in self.members.values_mut() {
-            member.record_sources_in(&self.hub.uid, name);
+            member.record_sources_in(&self.hub.uid, provider);
         }
     }
 

@@ -11,6 +11,13 @@ pub struct Served {
     pub imports: Option<ServedImports>,
 }
 
+impl Served {
+    /// The versions in which ServiceExports and ServiceImports are watched.
+    pub fn versions(&self) -> [Option<Version>; 2] {
+        [self.exports, self.imports.map(|imports| imports.version)]
+    }
+}
+
 /// How a member serves ServiceImports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedImports {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::Signal;
 
 #[test]
 fn an_import_lives_as_long_as_any_export() {
@@ -159,6 +160,28 @@ fn an_export_from_a_cluster_that_imports_nothing_is_withdrawn_too() {
     assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
     env.off("member1", Kind::Export, "foo").settle();
     assert_eq!(everything(&env), Vec::<String>::new());
+}
+
+#[test]
+fn list_of_a_restarted_export_watch_is_an_initial_list() {
+    let mut env = exported();
+    env.pass(Duration::from_secs(60));
+    for kind in [Kind::Service, Kind::Slice, Kind::Namespace, Kind::Export] {
+        let event = crate::fixtures::member_event(kind, Signal::Confirmed);
+        env.observe("member1", event);
+    }
+    env.settle().forget_writes();
+    let mut served = env.members["member1"].served.clone();
+    served.exports = Some(Version::V1alpha1);
+    env.observe("member1", MemberEvent::Served(served)).settle();
+    for (signal, count) in [(Signal::Listed(vec![]), 0), (Signal::Confirmed, 1)] {
+        env.observe("member1", MemberEvent::Exports(signal))
+            .settle();
+        let log = env.log();
+        let is_deletion = |line: &&String| line.starts_with("member3 delete ServiceImport");
+        let deletions = log.iter().filter(is_deletion).count();
+        assert_eq!(deletions, count, "{log:?}");
+    }
 }
 
 #[test]
