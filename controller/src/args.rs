@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use causeway::domain::Unreachable;
 use causeway::domain::protected::{MEMBERS_NAMESPACE, Protection};
+use causeway::domain::{MalformedAnswer, Unreachable};
 use causeway::process::args::{
     AdminArgs, Checks, ConfigErrors, KubeArgs, LogArgs, ProtectionArgs, own_namespace,
 };
@@ -222,7 +222,7 @@ impl Args {
         let member_limits = self.members.limits(&mut checks);
         let service_grace = checks.duration("--service-grace", &self.services.service_grace);
         let provider_ttl = self.services.provider_ttl.as_deref();
-        let provider_ttl = provider_ttl.map(|text| checks.duration("--provider-ttl", text));
+        let provider_ttl = provider_ttl.map(|text| provider_ttl_of(&mut checks, text));
         let unreachable = self.services.unreachable(&mut checks);
         let quota = self.services.quota(&mut checks);
         let protection = self.rules.check(&mut checks);
@@ -274,13 +274,11 @@ impl MemberArgs {
 impl ServiceArgs {
     fn unreachable(&self, checks: &mut Checks) -> Option<Unreachable> {
         let flag = "--unreachable";
-        let answer = Unreachable::read(&self.unreachable);
-        if answer.is_none() {
-            let value = format_args!("{:?}", self.unreachable);
-            checks.wrong(flag, value, "must be keep, standby or withdraw-after=10m");
-        }
+        let value = format_args!("{:?}", self.unreachable);
+        let answer = Unreachable::read(&self.unreachable)
+            .map_err(|error| checks.wrong(flag, value, error))
+            .ok();
         if self.provider_ttl.is_some() && answer.is_some_and(|answer| answer != Unreachable::Keep) {
-            let value = format_args!("{:?}", self.unreachable);
             checks.wrong(flag, value, "contradicts --provider-ttl; give one of them");
         }
         answer
@@ -295,6 +293,17 @@ impl ServiceArgs {
             metadata: metadata?.saturating_mul(MIB),
         })
     }
+}
+
+/// Reads `--provider-ttl`, which withdraws endpoints as `--unreachable=withdraw-after` does.
+fn provider_ttl_of(checks: &mut Checks, text: &str) -> Option<Duration> {
+    let flag = "--provider-ttl";
+    let ttl = checks.duration(flag, text)?;
+    if ttl >= Unreachable::WITHDRAW_AFTER_MIN {
+        return Some(ttl);
+    }
+    checks.wrong(flag, format_args!("{text:?}"), MalformedAnswer::TooShort);
+    None
 }
 
 const MIB: usize = 1024 * 1024;
@@ -395,6 +404,18 @@ mod tests {
             "--max-member-exported-mib",
         ] {
             assert!(message.contains(flag), "{flag} is missing in: {message}");
+        }
+    }
+
+    #[test]
+    fn early_withdrawal_is_refused_with_its_reason() {
+        for flag in ["--unreachable=withdraw-after=59s", "--provider-ttl=0s"] {
+            let args = ["causeway-controller", "--leader-elect=true", flag];
+            let args = Args::try_parse_from(args).expect("the flags parse");
+            let message = args.check().expect_err("too early").to_string();
+            let expected = "must be at least 60s: an API server that restarts is unreachable for a \
+                            while, and its pods serve on";
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

@@ -6,8 +6,8 @@ use std::fmt;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::jiff::SignedDuration;
 
+use super::duration::{MalformedDuration, parse_duration};
 use super::field::{FieldError, FieldErrors};
 use super::name::ClusterName;
 use crate::api::labels;
@@ -46,8 +46,25 @@ pub enum Unreachable {
     Keep,
     /// They become standby endpoints: used where no other is ready.
     Standby,
-    /// They are withdrawn after so long.
+    /// They are withdrawn after so long, [`Unreachable::WITHDRAW_AFTER_MIN`] or more.
     WithdrawAfter(Duration),
+}
+
+/// Reason why an answer to unreachable providers cannot be followed as written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MalformedAnswer {
+    /// None of the answers.
+    #[error("must be keep, standby or withdraw-after=DURATION, with a DURATION such as 10m")]
+    Unknown,
+    /// `withdraw-after=` without a duration.
+    #[error(transparent)]
+    Duration(#[from] MalformedDuration),
+    /// A withdrawal before [`Unreachable::WITHDRAW_AFTER_MIN`].
+    #[error(
+        "must be at least {}s: an API server that restarts is unreachable for a while, and its pods \
+         serve on", Unreachable::WITHDRAW_AFTER_MIN.as_secs()
+    )]
+    TooShort,
 }
 
 /// What the annotations of a service say, as far as they can be read.
@@ -87,7 +104,8 @@ impl Failover {
         (read, errors)
     }
 
-    /// Reads the annotations of a service; what is wrong in them goes to `report`, and is passed over.
+    /// Reads the annotations of a service. Errors go to `report`, and their values are ignored, except
+    /// a withdrawal that is too early, which becomes [`Unreachable::EARLIEST`].
     pub fn read<'a>(
         annotation: impl Fn(&str) -> Option<&'a str>,
         report: &mut dyn FnMut(FieldError),
@@ -106,12 +124,16 @@ impl Failover {
         });
         let tiers = annotation(labels::PREFER).and_then(|text| tiers(text, report));
         let unreachable = annotation(labels::UNREACHABLE).and_then(|text| {
-            let read = Unreachable::read(text);
-            if read.is_none() {
-                let path = Self::path(labels::UNREACHABLE);
-                report(FieldError::not_supported(path, text, ANSWERS));
-            }
-            read
+            let path = Self::path(labels::UNREACHABLE);
+            let error = match Unreachable::read(text) {
+                Ok(answer) => return Some(answer),
+                Err(error) => error,
+            };
+            report(match error {
+                MalformedAnswer::Unknown => FieldError::not_supported(path, text, ANSWERS),
+                _ => FieldError::invalid(path, text, error.to_string()),
+            });
+            (error == MalformedAnswer::TooShort).then_some(Unreachable::EARLIEST)
         });
         Self {
             preference: tiers.map(|tiers| Preference { tiers, min_ready }),
@@ -165,21 +187,37 @@ impl Preference {
 
 impl Percentage {
     fn read(text: &str) -> Option<Self> {
-        let number = text.trim().strip_suffix('%')?.parse().ok()?;
+        let digits = text.trim().strip_suffix('%')?;
+        if digits.starts_with('+') {
+            return None;
+        }
+        let number = digits.parse().ok()?;
         (1..=100).contains(&number).then_some(Self(number))
     }
 }
 
 impl Unreachable {
-    /// Reads `keep`, `standby` or `withdraw-after=10m`; `None` for anything else.
-    pub fn read(text: &str) -> Option<Self> {
-        match text.trim() {
-            KEEP => Some(Self::Keep),
-            STANDBY => Some(Self::Standby),
-            other => {
-                let after: SignedDuration = other.strip_prefix(WITHDRAW_AFTER)?.parse().ok()?;
-                Some(Self::WithdrawAfter(Duration::try_from(after).ok()?))
-            }
+    /// Minimum time out of reach before endpoints are withdrawn: longer than an API server takes to
+    /// restart.
+    pub const WITHDRAW_AFTER_MIN: Duration = Duration::from_secs(60);
+
+    /// Earliest withdrawal.
+    pub const EARLIEST: Self = Self::WithdrawAfter(Self::WITHDRAW_AFTER_MIN);
+
+    /// Reads `keep`, `standby` or `withdraw-after=10m`.
+    ///
+    /// # Errors
+    /// [`MalformedAnswer`] for everything else, also for a withdrawal that is too early.
+    pub fn read(text: &str) -> Result<Self, MalformedAnswer> {
+        let after = match text.trim() {
+            KEEP => return Ok(Self::Keep),
+            STANDBY => return Ok(Self::Standby),
+            other => other.strip_prefix(WITHDRAW_AFTER),
+        };
+        let after = parse_duration(after.ok_or(MalformedAnswer::Unknown)?)?;
+        match after >= Self::WITHDRAW_AFTER_MIN {
+            true => Ok(Self::WithdrawAfter(after)),
+            false => Err(MalformedAnswer::TooShort),
         }
     }
 }
@@ -270,7 +308,7 @@ impl fmt::Display for Unreachable {
         match self {
             Self::Keep => out.write_str(KEEP),
             Self::Standby => out.write_str(STANDBY),
-            Self::WithdrawAfter(after) => write!(out, "{WITHDRAW_AFTER}{}s", after.as_secs_f64()),
+            Self::WithdrawAfter(after) => write!(out, "{WITHDRAW_AFTER}{}s", after.as_secs()),
         }
     }
 }
@@ -348,6 +386,11 @@ mod tests {
         ] {
             assert_eq!(read(&[(name, value)]), Err(vec![expected]), "{value}");
         }
+        let error = read(&[(labels::UNREACHABLE, "withdraw-after=PT10M")]).expect_err("ISO 8601");
+        let expected = path("unreachable")
+            + "Invalid value: \"withdraw-after=PT10M\": write a duration as whole hours, minutes and \
+               seconds, such as 90s, 10m or 1h30m";
+        assert_eq!(error, [expected]);
         for (name, value) in [
             (labels::PREFER, ""),
             (labels::PREFER, "cluster/"),
@@ -356,8 +399,12 @@ mod tests {
             (labels::MIN_READY, "50"),
             (labels::MIN_READY, "0%"),
             (labels::MIN_READY, "-1%"),
+            (labels::MIN_READY, "+50%"),
             (labels::UNREACHABLE, "withdraw-after"),
             (labels::UNREACHABLE, "withdraw-after=-1s"),
+            (labels::UNREACHABLE, "withdraw-after=PT10M"),
+            (labels::UNREACHABLE, "withdraw-after=10 minutes"),
+            (labels::UNREACHABLE, "withdraw-after=1d"),
         ] {
             assert!(read(&[(name, value)]).is_err(), "{value}");
         }
@@ -395,9 +442,28 @@ mod tests {
             Unreachable::Standby,
             Unreachable::WithdrawAfter(Duration::from_secs(600)),
         ] {
-            assert_eq!(Unreachable::read(&answer.to_string()), Some(answer));
+            assert_eq!(Unreachable::read(&answer.to_string()), Ok(answer));
         }
         let ten_minutes = Unreachable::WithdrawAfter(Duration::from_secs(600));
-        assert_eq!(Unreachable::read("withdraw-after=10m"), Some(ten_minutes));
+        assert_eq!(Unreachable::read("withdraw-after=10m"), Ok(ten_minutes));
+    }
+
+    #[test]
+    fn early_withdrawal_becomes_the_earliest_and_is_reported() {
+        for (text, expected) in [
+            ("withdraw-after=0s", Err(MalformedAnswer::TooShort)),
+            ("withdraw-after=59s", Err(MalformedAnswer::TooShort)),
+            ("withdraw-after=1m", Ok(Unreachable::EARLIEST)),
+        ] {
+            assert_eq!(Unreachable::read(text), expected, "{text}");
+        }
+        let mut errors = Vec::new();
+        let annotation = |name: &str| (name == labels::UNREACHABLE).then_some("withdraw-after=0s");
+        let read = Failover::read(annotation, &mut |error| errors.push(error.to_string()));
+        assert_eq!(read.unreachable, Some(Unreachable::EARLIEST));
+        let expected = "metadata.annotations[mcs.causeway.dev/unreachable]: Invalid value: \
+                        \"withdraw-after=0s\": must be at least 60s: an API server that restarts is \
+                        unreachable for a while, and its pods serve on";
+        assert_eq!(errors, [expected]);
     }
 }

@@ -5,6 +5,7 @@
 
 mod consumers;
 mod deprecated;
+mod duration;
 mod failover;
 mod field;
 mod imported_slice;
@@ -18,7 +19,8 @@ mod ranges;
 
 pub use consumers::{ConsumerSelector, Consumers};
 pub use deprecated::{ClusterField, same_clusters};
-pub use failover::{Failover, Percentage, Preference, Tier, Unreachable};
+pub use duration::{MalformedDuration, parse_duration};
+pub use failover::{Failover, MalformedAnswer, Percentage, Preference, Tier, Unreachable};
 pub use field::{FieldError, FieldErrors, Problem, quoted};
 pub use imported_slice::{KARMADA, imported_by};
 pub use kubernetes_version::KubernetesVersion;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::jiff::SignedDuration;
+use causeway::domain::{MalformedDuration, parse_duration};
 
 /// The Lease of the controller, if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,8 +11,6 @@ pub(crate) struct Lease(pub Option<(String, String)>);
 /// What a value should look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Malformed {
-    #[error("write it as 30s, 2m or 1h30m")]
-    Duration,
     #[error("write it as NAMESPACE/NAME")]
     Lease,
     #[error("write it as https://webhook.example:9443")]
@@ -27,9 +25,8 @@ pub(super) enum Malformed {
     Place,
 }
 
-pub(super) fn duration(text: &str) -> Result<Duration, Malformed> {
-    let parsed: SignedDuration = text.parse().map_err(|_| Malformed::Duration)?;
-    Duration::try_from(parsed).map_err(|_| Malformed::Duration)
+pub(super) fn duration(text: &str) -> Result<Duration, MalformedDuration> {
+    parse_duration(text)
 }
 
 /// A region or a zone: the value of a node's label (Kubernetes, "Labels and Selectors").

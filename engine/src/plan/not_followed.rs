@@ -26,7 +26,18 @@ pub(super) fn not_followed(
             "{annotation}, for the Service is headless and no proxy chooses among its endpoints"
         )
     });
+    let unreachable = Failover::path(labels::UNREACHABLE);
+    let is_early = failover.unreachable == Some(Unreachable::EARLIEST)
+        && misread
+            .shown()
+            .iter()
+            .any(|error| error.path == unreachable);
     let misread = (!misread.is_empty()).then(|| misread.to_string());
-    let all: Vec<_> = misread.into_iter().chain(of_headless).collect();
+    let minimum = is_early.then(|| format!("{} is used instead", Unreachable::EARLIEST));
+    let all: Vec<_> = misread
+        .into_iter()
+        .chain(minimum)
+        .chain(of_headless)
+        .collect();
     (!all.is_empty()).then(|| all.join("; "))
 }

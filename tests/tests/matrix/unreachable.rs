@@ -22,7 +22,7 @@ const FAULTS: [Fault; 4] = [
 const ANSWERS: [(&str, &str, State); 3] = [
     ("keeps", "keep", State::Ready),
     ("stands-by", "standby", State::Standby),
-    ("withdraws", "withdraw-after=20s", State::Gone),
+    ("withdraws", "withdraw-after=60s", State::Gone),
 ];
 
 /// How an endpoint is in the consumer.

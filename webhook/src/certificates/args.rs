@@ -207,7 +207,7 @@ mod tests {
             ),
             (
                 &["--self-managed-certs=ns/tls", "--leaf-validity=soon"],
-                "must be a length of time",
+                "write a duration as whole hours, minutes and seconds",
             ),
             (
                 &["--self-managed-certs=ns/tls", "--leaf-validity=1s"],

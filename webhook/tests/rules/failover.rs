@@ -105,6 +105,26 @@ fn what_cannot_be_read_is_refused_with_annotation_value_and_remedy() {
             )],
         ),
         (
+            json!({PREFER: "local, any", MIN_READY: "+50%", UNREACHABLE: "withdraw-after=PT10M"}),
+            vec![
+                at(
+                    MIN_READY,
+                    r#"Invalid value: "+50%": a percentage from 1% to 100%, such as 50%"#,
+                ),
+                at(
+                    UNREACHABLE,
+                    r#"Invalid value: "withdraw-after=PT10M": write a duration as whole hours, minutes and seconds, such as 90s, 10m or 1h30m"#,
+                ),
+            ],
+        ),
+        (
+            json!({UNREACHABLE: "withdraw-after=0s"}),
+            vec![at(
+                UNREACHABLE,
+                r#"Invalid value: "withdraw-after=0s": must be at least 60s: an API server that restarts is unreachable for a while, and its pods serve on"#,
+            )],
+        ),
+        (
             json!({PREFER: "local, any", MIN_READY: "0.5", UNREACHABLE: "drop"}),
             vec![
                 at(
@@ -130,6 +150,13 @@ fn what_cannot_be_read_is_refused_with_annotation_value_and_remedy() {
             .service(ServiceKind::LoadBalancer, &PORTS)
             .is_refused(&errors);
     }
+}
+
+#[test]
+fn early_withdrawal_that_is_stored_does_not_block_updates() {
+    let early = json!({UNREACHABLE: "withdraw-after=0s"});
+    let changed = json!({UNREACHABLE: "withdraw-after=0s", PREFER: "local, any"});
+    reannotated(&early, &changed, json!({})).passes();
 }
 
 #[test]

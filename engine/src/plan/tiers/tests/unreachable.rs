@@ -143,6 +143,19 @@ fn what_is_headless_keeps_its_endpoints_for_dns_shows_ready_ones_alone() {
 }
 
 #[test]
+fn stored_early_withdrawal_waits_for_the_minimum() {
+    let mut env = native(json!({labels::UNREACHABLE: "withdraw-after=0s"}));
+    let said = env.says("foo", "Ready");
+    for expected in ["must be at least 60s", "withdraw-after=60s is used instead"] {
+        assert!(said.contains(expected), "{said}");
+    }
+    env.lose("member3").pass(MINUTE - Duration::from_secs(1));
+    assert!(env.plan("foo").reach.withdrawn.is_empty());
+    env.pass(Duration::from_secs(1));
+    assert_eq!(env.plan("foo").reach.withdrawn.len(), 1);
+}
+
+#[test]
 fn ready_tells_who_is_out_of_reach_and_what_that_means() {
     for (answer, expected) in [
         ("standby", "standby, because out of reach: member3"),

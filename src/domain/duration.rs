@@ -1,0 +1,82 @@
+//! Durations as people write them in flags and annotations.
+
+use std::time::Duration;
+
+/// A text that is no duration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("write a duration as whole hours, minutes and seconds, such as 90s, 10m or 1h30m")]
+pub struct MalformedDuration;
+
+/// Units in the order in which Go writes them, each with its seconds.
+const UNITS: [(char, u64); 3] = [('h', 3600), ('m', 60), ('s', 1)];
+
+/// Reads a duration such as `90s`, `10m` or `1h30m`: whole numbers of up to nine digits, each unit
+/// at most once, the largest first.
+///
+/// # Errors
+/// [`MalformedDuration`] for every other form, also for those that Go or ISO 8601 would allow.
+pub fn parse_duration(text: &str) -> Result<Duration, MalformedDuration> {
+    let mut rest = text;
+    let mut seconds = 0;
+    for (unit, of_unit) in UNITS {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let Some(after) = rest[digits..].strip_prefix(unit) else {
+            continue;
+        };
+        if !(1..=9).contains(&digits) {
+            return Err(MalformedDuration);
+        }
+        let number: u64 = rest[..digits].parse().map_err(|_| MalformedDuration)?;
+        seconds += number * of_unit;
+        rest = after;
+    }
+    match rest.is_empty() && !text.is_empty() {
+        true => Ok(Duration::from_secs(seconds)),
+        false => Err(MalformedDuration),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duration_has_one_form() {
+        for (text, seconds) in [
+            ("90s", 90),
+            ("10m", 600),
+            ("1h30m", 5400),
+            ("1h0m5s", 3605),
+            ("87600h", 87600 * 3600),
+            ("0s", 0),
+        ] {
+            let expected = Ok(Duration::from_secs(seconds));
+            assert_eq!(parse_duration(text), expected, "{text}");
+        }
+        for text in [
+            "",
+            "10",
+            "m",
+            "10 m",
+            " 10m",
+            "10m ",
+            "PT10M",
+            "00:10:00",
+            "10 minutes",
+            "10min",
+            "1d",
+            "1.5h",
+            "500ms",
+            "-1s",
+            "+1s",
+            "1s1m",
+            "1m1m",
+            "10M",
+            "1h,30m",
+            "9999999999s",
+            "１s",
+        ] {
+            assert_eq!(parse_duration(text), Err(MalformedDuration), "{text:?}");
+        }
+    }
+}
