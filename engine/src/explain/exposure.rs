@@ -187,7 +187,10 @@ impl<'a> Exposure<'a> {
                 format!(
                     "Service {namespace}/{own} of {name} is somebody else's and is an ExternalName"
                 ),
-                self.edit_ports(name),
+                format!(
+                    "in {name}: kubectl -n {namespace} delete service {own}, or give the alias another \
+                     name; causeway then creates the Service"
+                ),
             ),
             ServiceProblem::MissingPorts { missing, has, .. } => (
                 format!(

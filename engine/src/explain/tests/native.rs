@@ -365,6 +365,18 @@ fn what_is_wrong_in_the_consumer_is_reported() {
                 "kubectl -n shop delete service foo",
             ),
             (
+                "somebody's alias",
+                |env| {
+                    env.off("b", Kind::Service, "foo");
+                    let alias =
+                        json!({"spec": {"type": "ExternalName", "externalName": "a.example"}});
+                    env.on("b", foo().with(alias)).settle();
+                },
+                false,
+                Reason::ForeignService,
+                "or give the alias another name; causeway then creates the Service",
+            ),
+            (
                 "somebody's Service with some of the ports",
                 |env| {
                     env.on_hub(foo().port("admin", 81));
