@@ -21,7 +21,7 @@ use parking_lot::RwLock;
 use tokio::time::timeout;
 
 use crate::decide::{
-    Clusters, HubView, Impact, Observed, PreparedChange, ServiceFacts, Unconfirmed,
+    Clusters, HubView, Impact, Neighbors, Observed, PreparedChange, ServiceFacts, Unconfirmed,
 };
 use crate::hub_cache::{ClusterCache, Service, ServiceCache, Services};
 use crate::watch::follow;
@@ -92,14 +92,16 @@ impl Hub {
     /// What the caches hold for a change.
     pub fn cached(&self, change: &PreparedChange) -> HubView {
         let (namespace, name) = change.service();
+        let mut neighbors = Neighbors::default();
         let service = if could_exist(namespace, name) {
             let services = self.services.read();
-            services.as_ref().map(|services| Observed {
-                value: services
-                    .get(namespace)
-                    .and_then(|services| services.get(name))
-                    .cloned(),
-                live: false,
+            services.as_ref().map(|services| {
+                let others = services.get(namespace);
+                let value = others.and_then(|others| others.get(name)).cloned();
+                if let (None, Some(others)) = (&value, others) {
+                    neighbors = Neighbors::of(others.keys().map(AsRef::as_ref));
+                }
+                Observed { value, live: false }
             })
         } else {
             Some(Observed {
@@ -111,7 +113,11 @@ impl Hub {
             value: Clusters::clone(&clusters),
             live: false,
         });
-        HubView { service, clusters }
+        HubView {
+            service,
+            neighbors,
+            clusters,
+        }
     }
 
     /// Requests from the hub what is unconfirmed. What decides only a warning stays as it was where the hub does not answer.

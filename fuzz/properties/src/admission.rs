@@ -12,7 +12,7 @@ use causeway::api::labels::PERMANENT_ID;
 use causeway::domain::protected::Protection;
 use causeway::domain::{ClusterField, Failover, MultiClusterService, ServicePort};
 use causeway_webhook::decide::{
-    self, Change, Clusters, Decision, Denial, HubView, Observed, Policy, PreparedChange,
+    self, Change, Clusters, Decision, Denial, HubView, Neighbors, Observed, Policy, PreparedChange,
     ServiceFacts, ServiceKind, Stored, Strictness,
 };
 use causeway_webhook::review::{self, Subject};
@@ -175,6 +175,7 @@ fn view(hub: &Value) -> HubView {
             value: service,
             live: true,
         }),
+        neighbors: Neighbors::default(),
         clusters: Some(Observed {
             value: names.map_or(Clusters::NotServed, Clusters::Named),
             live: true,

@@ -15,8 +15,10 @@ pub(super) struct Conversion {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConversionKind {
-    /// It was empty.
+    /// It was empty, and so was its successor.
     Dropped,
+    /// It was empty, and its successor names clusters.
+    Ineffective,
     /// Its successor names the same clusters.
     Redundant,
     /// Its successor has taken its clusters over, and was empty before.
@@ -55,7 +57,11 @@ fn convert_into(
         .filter(|field| field.successor() == successor && is_present(*field, spec))
         .partition(|field| !field.names(spec).is_empty());
     let drop = |kind| move |field| Conversion { field, kind };
-    conversions.extend(empty.iter().copied().map(drop(ConversionKind::Dropped)));
+    let without_clusters = match successor.names(spec).is_empty() {
+        true => ConversionKind::Dropped,
+        false => ConversionKind::Ineffective,
+    };
+    conversions.extend(empty.iter().copied().map(drop(without_clusters)));
     if let Some(kind) = conversion_kind(successor, &filled, spec, stored) {
         if kind != ConversionKind::Redundant {
             let names = filled[0].names(spec).into_iter().map(str::to_owned);
@@ -131,11 +137,17 @@ pub(super) fn patch(
     }));
 }
 
-/// What a person should know of a conversion; an empty field goes silently.
+/// Warning about a conversion. An empty field without a filled successor needs none.
 pub(super) fn warning(conversion: &Conversion) -> Option<String> {
     let (old, new) = (conversion.field.path(), conversion.field.successor().path());
     let done = match conversion.kind {
         ConversionKind::Dropped => return None,
+        ConversionKind::Ineffective => {
+            return Some(format!(
+                "{old} is deprecated and empty, which changes nothing: {new} still names clusters; \
+                 edit {new} instead"
+            ));
+        }
         ConversionKind::Redundant => format!("was removed, for {new} names the same clusters"),
         ConversionKind::Converted => format!("was converted to {new}"),
         ConversionKind::Replaced => format!("has, being newer, replaced {new}, whoever set that"),

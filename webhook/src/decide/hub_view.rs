@@ -1,4 +1,4 @@
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use causeway::domain::ServicePort;
@@ -8,8 +8,39 @@ use causeway::domain::ServicePort;
 pub struct HubView {
     /// The Service of the name, or that there is none. `None` where it was not observed.
     pub service: Option<Observed<Option<Arc<ServiceFacts>>>>,
+    /// Services of the namespace, where the Service of the name is missing.
+    pub neighbors: Neighbors,
     /// The clusters. `None` where they were not observed.
     pub clusters: Option<Observed<Clusters>>,
+}
+
+/// Services of a namespace, named for a person who misspelled one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Neighbors {
+    /// The first [`Neighbors::MAX`] names, in order.
+    pub names: BTreeSet<Box<str>>,
+    /// Number of Services that are not named.
+    pub more: usize,
+}
+
+impl Neighbors {
+    /// Maximum number of names.
+    pub const MAX: usize = 10;
+
+    /// Selects the names to show.
+    pub fn of<'a>(all: impl Iterator<Item = &'a str>) -> Self {
+        let mut first = BTreeSet::new();
+        let mut more = 0;
+        for name in all {
+            first.insert(name);
+            if first.len() > Self::MAX {
+                first.pop_last();
+                more += 1;
+            }
+        }
+        let names = first.into_iter().map(Box::from).collect();
+        Self { names, more }
+    }
 }
 
 /// What was observed, in a cache or at the API server just now.

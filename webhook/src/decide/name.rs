@@ -3,7 +3,7 @@
 use causeway::domain::protected::Protected;
 use causeway::domain::{FieldError, dns1123_label};
 
-use super::hub_view::ServiceKind;
+use super::hub_view::{Neighbors, ServiceKind};
 use super::violations::{Severity, Violations};
 use super::{HubView, Impact, Policy, PreparedChange, Strictness};
 
@@ -74,7 +74,7 @@ fn validate_service(
         Some(_) => return,
         None => {
             let severity = severity(change, policy);
-            violations.add(missing(change, severity), severity)
+            violations.add(missing(change, severity, &view.neighbors), severity)
         }
     };
     if !observed.live {
@@ -82,7 +82,7 @@ fn validate_service(
     }
 }
 
-fn missing(change: &PreparedChange, severity: Severity) -> FieldError {
+fn missing(change: &PreparedChange, severity: Severity, neighbors: &Neighbors) -> FieldError {
     let (namespace, name) = change.service();
     if is_made_up(name, &change.metadata.generate_name) {
         return generated(name);
@@ -93,8 +93,20 @@ fn missing(change: &PreparedChange, severity: Severity) -> FieldError {
         }
         Severity::Warned => " yet; nothing is exposed until there is",
     };
-    let detail = format!("there is no Service {namespace}/{name}{consequence}");
+    let others = others(namespace, neighbors);
+    let detail = format!("there is no Service {namespace}/{name}{consequence}{others}");
     FieldError::invalid(PATH, name, detail)
+}
+
+/// The Services that a misspelled name may stand for.
+fn others(namespace: &str, neighbors: &Neighbors) -> String {
+    let names = neighbors.names.iter().map(AsRef::as_ref);
+    let names = names.collect::<Vec<_>>().join(", ");
+    match neighbors.more {
+        0 if names.is_empty() => String::new(),
+        0 => format!("; namespace {namespace} has {names}"),
+        more => format!("; namespace {namespace} has {names} and {more} more"),
+    }
 }
 
 /// A name that is not the Service's, for the API server makes it up.

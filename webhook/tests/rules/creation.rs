@@ -80,6 +80,23 @@ fn a_missing_service_is_refused_or_warned_of() {
 }
 
 #[test]
+fn missing_service_names_those_of_its_namespace() {
+    let create = || create(spec(json!({})));
+    let beside = |names: &[&str]| create().no_service_beside(names);
+    let two = "; namespace shop has bar, baz";
+    beside(&["baz", "bar"]).is_refused(&[&format!("{}{two}", missing("foo"))]);
+    let warned = beside(&["baz", "bar"]).missing_service(Strictness::Warn);
+    warned.warns(&[&format!("{}{two}", awaited("foo"))]);
+    let many: Vec<_> = (0..5_000).map(|number| format!("s{number:04}")).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    let first = many[..10].join(", ");
+    beside(&many).is_refused(&[&format!(
+        "{}; namespace shop has {first} and 4990 more",
+        missing("foo")
+    )]);
+}
+
+#[test]
 fn a_generated_name_is_denied_since_it_must_be_the_services() {
     let remedy = "a MultiClusterService is named like the Service that it exposes: set metadata.name to the Service's name, \
                   and leave out metadata.generateName";

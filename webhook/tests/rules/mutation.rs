@@ -146,6 +146,12 @@ fn deprecated_fields_become_their_successors() {
             instead(old, new)
         )
     };
+    let ineffective = |old: &str, new: &str| {
+        format!(
+            "{old} is deprecated and empty, which changes nothing: {new} still names clusters; edit \
+             {new} instead"
+        )
+    };
     let (range, consumption) = ("spec.range.clusterNames", "spec.serviceConsumptionClusters");
     let (provision, consumers, providers) = (
         "spec.serviceProvisionClusters",
@@ -183,6 +189,16 @@ fn deprecated_fields_become_their_successors() {
             vec![redundant(range, consumers)],
         ),
         (json!({"range": {}}), json!({}), vec![]),
+        (
+            json!({"serviceProvisionClusters": [], "providerClusters": list(&["a"])}),
+            json!({"providerClusters": list(&["a"])}),
+            vec![ineffective(provision, providers)],
+        ),
+        (
+            json!({"range": {}, "consumerClusters": list(&["a"])}),
+            json!({"consumerClusters": list(&["a"])}),
+            vec![ineffective(range, consumers)],
+        ),
         (
             json!({"range": {"clusterNames": []}, "serviceProvisionClusters": []}),
             json!({}),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use causeway::domain::protected::Protection;
 use causeway::domain::{PortId, Protocol, ServicePort};
 use causeway_webhook::decide::{
-    self, Change, Clusters, Decision, Denial, HubView, Observed, Policy, PreparedChange,
+    self, Change, Clusters, Decision, Denial, HubView, Neighbors, Observed, Policy, PreparedChange,
     ServiceFacts, ServiceKind, Strictness, Unconfirmed,
 };
 use causeway_webhook::review::{self, Subject};
@@ -65,6 +65,7 @@ impl Request {
             stored,
             dry_run: false,
             view: HubView {
+                neighbors: Neighbors::default(),
                 service: Some(Observed {
                     value: Some(facts(
                         ServiceKind::Other,
@@ -112,6 +113,13 @@ impl Request {
             live: true,
         });
         self
+    }
+
+    /// Without its Service, in a namespace that has these.
+    pub(crate) fn no_service_beside(self, names: &[&str]) -> Self {
+        let mut request = self.no_service();
+        request.view.neighbors = Neighbors::of(names.iter().copied());
+        request
     }
 
     pub(crate) fn no_service(mut self) -> Self {
