@@ -221,8 +221,9 @@ impl Environment {
     /// The member answers no more.
     pub(crate) fn lose(&mut self, cluster: &str) -> &mut Self {
         self.unreachable.insert(cluster.to_owned());
-        let failure = Failure::new(FailureKind::Refused, "connection refused");
-        self.observe(cluster, MemberEvent::Services(Signal::Failed(failure)))
+        let refused = || Failure::new(FailureKind::Refused, "connection refused");
+        self.observe(cluster, MemberEvent::Services(Signal::Failed(refused())))
+            .observe(cluster, MemberEvent::Probed(Err(refused())))
     }
 
     /// Another process takes over: it knows what the API servers hold, of those that answer.

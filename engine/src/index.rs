@@ -574,6 +574,19 @@ impl Index {
         }
     }
 
+    /// Returns what statuses report of the cluster of that name, and when time alone changes it.
+    pub fn reported_state(
+        &self,
+        name: &ClusterName,
+        now: TimePoint,
+    ) -> (MemberState, Option<TimePoint>) {
+        let state = self.member_state(name);
+        match (&state, self.members.get(name)) {
+            (MemberState::NotJoined | MemberState::LeftOut(_), _) | (_, None) => (state, None),
+            (_, Some(member)) => member.reported_state(now),
+        }
+    }
+
     /// Whether any member bears something that a MultiClusterService of that key asked for.
     pub fn owns_native(&self, key: &ServiceKey) -> bool {
         self.native_holders(key).next().is_some()

@@ -470,6 +470,8 @@ fn keep(
         let write = Write::new(Operation::PatchCluster(name.clone(), patch));
         return enqueue(write_queue, &Lane::Hub, &item, write, now, outcome);
     }
+    let (_, damped) = index.reported_state(name, now);
+    earlier(&mut outcome.again_at, damped.map(|at| at.instant));
     if let Some(status) = cluster::status(index, name, now) {
         let fields = json!({
             "kubernetesVersion": status.kubernetes_version,

@@ -45,7 +45,8 @@ pub fn removal(index: &Index, name: &ClusterName, since: TimePoint, now: TimePoi
         MemberState::Synced if own.is_empty() && !has_unreported_removal(index, name) => None,
         MemberState::Synced | MemberState::Syncing => Some(since),
         // One that has been out of reach for as long is not waited for.
-        MemberState::Unreachable { since: lost, .. } => Some(since.min(*lost)),
+        MemberState::Unreachable { since: lost, .. }
+        | MemberState::Unwatched { since: lost, .. } => Some(since.min(*lost)),
         MemberState::Refused(_) | MemberState::LeftOut(_) | MemberState::NotJoined => None,
     };
     let until = begun.map(|begun| begun.after(LEAVING_AT_MOST));
@@ -63,6 +64,9 @@ fn unseen(state: MemberState) -> Option<String> {
         MemberState::Syncing => Some("it did not answer in time".to_owned()),
         MemberState::Unreachable { since, why } => {
             Some(format!("unreachable since {since:.0}: {why}"))
+        }
+        MemberState::Unwatched { since, why } => {
+            Some(format!("not watched since {since:.0}: {why}"))
         }
         MemberState::Refused(why) => Some(why),
         MemberState::Synced | MemberState::LeftOut(_) | MemberState::NotJoined => None,

@@ -221,7 +221,7 @@ fn connectivity(state: &MemberState) -> Connectivity {
         MemberState::Synced => Connectivity::Synced,
         MemberState::Syncing | MemberState::NotJoined => Connectivity::Syncing,
         MemberState::Unreachable { .. } => Connectivity::Unreachable,
-        MemberState::Refused(_) => Connectivity::Refused,
+        MemberState::Unwatched { .. } | MemberState::Refused(_) => Connectivity::Refused,
         MemberState::LeftOut(_) => Connectivity::LeftOut,
     }
 }

@@ -70,6 +70,7 @@ fn is_waited_for(index: &Index, name: &ClusterName, key: &ServiceKey) -> bool {
         MemberState::Synced => holds(index, name, key),
         MemberState::Syncing => true,
         MemberState::Unreachable { .. }
+        | MemberState::Unwatched { .. }
         | MemberState::Refused(_)
         | MemberState::LeftOut(_)
         | MemberState::NotJoined => false,

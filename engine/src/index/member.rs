@@ -4,6 +4,7 @@ mod by_name;
 mod clusterset;
 mod namespaces;
 mod objects;
+mod outage;
 mod owned;
 mod recorded_sources;
 mod slices;
@@ -21,6 +22,7 @@ pub use self::clusterset::{DerivedRefusal, Membership};
 pub use self::namespaces::NamespaceState;
 use self::namespaces::Namespaces;
 pub use self::objects::{Objects, View};
+use self::outage::Outage;
 pub use self::slices::InTheWay;
 use self::slices::Slices;
 pub use self::written::{Changed, Written};
@@ -63,7 +65,15 @@ pub struct Member {
     /// What is known to be absent from it.
     evidence: MemberEvidence,
     probe_failure: Option<Failure>,
-    failing_since: Option<TimePoint>,
+    failing: Option<Failing>,
+    outage: Outage,
+}
+
+/// Since when a member fails in the same way.
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    since: TimePoint,
+    is_unreachable: bool,
 }
 
 /// What the Cluster object and the Secret of a member are worth.
@@ -110,7 +120,8 @@ impl Member {
             namespaces: Namespaces::default(),
             evidence: MemberEvidence::default(),
             probe_failure: None,
-            failing_since: None,
+            failing: None,
+            outage: Outage::default(),
         }
     }
 
@@ -123,6 +134,8 @@ impl Member {
     pub(super) fn engage_again(&mut self, generation: Generation) {
         self.generation = generation;
         self.probe_failure = None;
+        self.failing = None;
+        self.outage = Outage::default();
         self.clusterset.refusals.clear();
         self.evidence.forget_failures();
     }
@@ -136,20 +149,45 @@ impl Member {
             return MemberState::Refused(why.clone());
         }
         let lists = self.evidence.required();
-        let failure = self
-            .probe_failure
-            .as_ref()
-            .or_else(|| lists.into_iter().find_map(|list| list.failure.as_ref()));
-        match (failure, self.failing_since) {
-            (Some(why), Some(since)) => MemberState::Unreachable {
+        let since = self.failing.map(|failing| failing.since);
+        match (self.unreachable(), self.unwatched(), since) {
+            (Some(why), _, Some(since)) => MemberState::Unreachable {
                 since,
                 why: why.to_string(),
+            },
+            (None, Some((kind, why)), Some(since)) => MemberState::Unwatched {
+                since,
+                why: format!("{kind}: {why}"),
             },
             _ if self.identity.is_some() && lists.iter().all(|list| list.is_listed()) => {
                 MemberState::Synced
             }
             _ => MemberState::Syncing,
         }
+    }
+
+    /// Returns what statuses report of the member, and when time alone changes it.
+    pub(super) fn reported_state(&self, now: TimePoint) -> (MemberState, Option<TimePoint>) {
+        match self.member_state() {
+            refused @ MemberState::Refused(_) => (refused, None),
+            state => self.outage.reported(state, now),
+        }
+    }
+
+    /// Failure for which the member counts as unreachable: of the probe, or of the watch without which its endpoints are unknown.
+    fn unreachable(&self) -> Option<&Failure> {
+        let probe = self.probe_failure.as_ref();
+        probe.or(self.evidence.slices.failure.as_ref())
+    }
+
+    /// Failure of another watch that is needed to write to the member.
+    fn unwatched(&self) -> Option<(&'static str, &Failure)> {
+        let lists = [
+            ("Services", &self.evidence.services),
+            ("Namespaces", &self.evidence.namespaces),
+        ];
+        let mut failures = lists.into_iter();
+        failures.find_map(|(kind, list)| Some((kind, list.failure.as_ref()?)))
     }
 
     /// Why the member takes no part, where its version is too old for EndpointSlices.
@@ -463,17 +501,17 @@ impl Member {
     }
 
     fn note_failing(&mut self, now: TimePoint) {
-        let is_failing = self.probe_failure.is_some()
-            || self
-                .evidence
-                .required()
-                .iter()
-                .any(|list| list.failure.is_some());
-        self.failing_since = if is_failing {
-            self.failing_since.or(Some(now))
-        } else {
-            None
+        let is_unreachable = self.unreachable().is_some();
+        self.failing = match (is_unreachable || self.unwatched().is_some(), self.failing) {
+            (false, _) => None,
+            (true, Some(same)) if same.is_unreachable == is_unreachable => Some(same),
+            (true, _) => Some(Failing {
+                since: now,
+                is_unreachable,
+            }),
         };
+        let is_sure = self.probe_failure.is_some();
+        self.outage.note(self.member_state(), is_sure, now);
     }
 
     /// Applies the answer to a write; the services of which something may be held now.

@@ -32,7 +32,7 @@ pub fn status(index: &Index, name: &ClusterName, now: TimePoint) -> Option<Desir
     let kubernetes_version = identity
         .map(|identity| identity.version.clone())
         .or_else(|| cluster.kubernetes_version.clone());
-    let state = index.member_state(name);
+    let (state, _) = index.reported_state(name, now);
     // A process that has just started knows nothing against what was so.
     let was_ready = find(&cluster.conditions, READY).is_some_and(|ready| {
         ready.status == TRUE && ready.observed_generation == Some(cluster.generation)
@@ -103,6 +103,10 @@ fn in_words(
                 false => why,
             };
             (FALSE, reason::UNREACHABLE, message)
+        }
+        MemberState::Unwatched { why, .. } => {
+            let message = format!("cannot be watched ({why})");
+            (FALSE, reason::REFUSED, message)
         }
         MemberState::Refused(why) => (FALSE, reason::REFUSED, why),
         MemberState::LeftOut(why) => (FALSE, reason::REFUSED, format!("takes no part: {why}")),

@@ -281,13 +281,16 @@ impl View<'_> {
     }
 
     fn reachable(&self, name: &ClusterName) -> State {
-        match self.index.member_state(name) {
+        match self.index.reported_state(name, self.now).0 {
             MemberState::Synced => State::Done,
             MemberState::Syncing => State::InProgress,
             MemberState::NotJoined => State::FailedWrite("is not joined".to_owned()),
             MemberState::Refused(why) | MemberState::LeftOut(why) => State::FailedWrite(why),
             MemberState::Unreachable { since, why } => {
                 State::FailedWrite(format!("unreachable since {since:.0} ({why})"))
+            }
+            MemberState::Unwatched { since, why } => {
+                State::FailedWrite(format!("not watched since {since:.0} ({why})"))
             }
         }
     }
@@ -407,7 +410,10 @@ impl View<'_> {
         let awaited = placement
             .providers()
             .filter_map(|name| self.slice_awaited_until(name));
-        unseen.chain(awaited).filter(|end| *end > self.now).min()
+        let targets = placement.targets.keys();
+        let damped = targets.filter_map(|name| self.index.reported_state(name, self.now).1);
+        let all = unseen.chain(awaited).chain(damped);
+        all.filter(|end| *end > self.now).min()
     }
 
     fn ingress(&self) -> Vec<LoadBalancerIngress> {

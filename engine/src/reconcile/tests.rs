@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
 use crate::fixtures::{Environment, env, key, name};
-use crate::model::{Failure, FailureKind, MemberEvent, Signal};
+use crate::model::{Failure, FailureKind, MemberEvent, MemberState, Signal};
 
 mod recorded;
 
@@ -224,6 +224,47 @@ fn refusals_that_differ_by_request_id_write_no_status() {
     let statuses = log.iter().filter(|line| line.starts_with("hub")).count();
     assert!(statuses <= 2, "{log:?}");
     assert!(log.len() > 10, "it is tried again: {log:?}");
+}
+
+#[test]
+fn flapping_watch_rewrites_each_status_at_most_twice() {
+    let mut env = both(true);
+    let lost = || Failure::new(FailureKind::Network, "the connection was lost");
+    for kind in [Kind::Namespace, Kind::Slice] {
+        for _ in 0..10 {
+            let failed = crate::fixtures::member_event(kind, Signal::Failed(lost()));
+            env.observe("member1", failed).pass(Duration::from_secs(3));
+            let member = name("member1");
+            assert_ne!(env.index.member_state(&member), MemberState::Synced);
+            let connected = crate::fixtures::member_event(kind, Signal::Connected);
+            env.observe("member1", connected)
+                .pass(Duration::from_secs(3));
+            assert_eq!(env.index.member_state(&member), MemberState::Synced);
+        }
+        env.pass(Duration::from_secs(60));
+        let log = env.log();
+        let writes = log.iter().filter(|line| line.starts_with("hub")).count();
+        assert!(writes <= 4, "{kind:?}: {log:?}");
+        assert!(env.is_ready("foo"));
+        assert!(ready(&env, "member1").starts_with("Ready True"));
+        env.forget_writes();
+    }
+}
+
+#[test]
+fn member_that_answers_with_a_failing_watch_is_not_unreachable() {
+    let mut env = both(true);
+    let no = Failure::new(FailureKind::Forbidden, "forbidden: namespaces");
+    env.observe("member1", MemberEvent::Namespaces(Signal::Failed(no)))
+        .pass(Duration::from_secs(9));
+    assert!(env.is_ready("foo"), "the status is held");
+    env.pass(Duration::from_secs(2));
+    assert_eq!(
+        ready(&env, "member1"),
+        "Ready False Refused: cannot be watched (Namespaces: forbidden: namespaces)"
+    );
+    let said = env.says("foo", "Ready");
+    assert!(said.contains("member1 not watched since"), "{said}");
 }
 
 /// A moment ago, and longer ago than a member that leaves is waited for.

@@ -1,0 +1,124 @@
+//! Damps what statuses report of a member whose watches break and come back: a status is written for what lasts.
+//!
+//! The queue of the member follows [`MemberState`] at once, in both directions.
+
+use std::time::Duration;
+
+use crate::model::{MemberState, TimePoint};
+
+/// How long a watch fails before a status reports it. A failed probe is reported at once: it has failed twice, or been refused.
+const REPORTED_AFTER: Duration = Duration::from_secs(10);
+/// A member that fails again within this time is flapping. It is reported as restored once it has been so for as long.
+const STEADY_AFTER: Duration = Duration::from_secs(30);
+
+/// The last outage of a member, with those that followed it closely.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+    began: Option<TimePoint>,
+    /// When the member was restored; `None` while it fails.
+    ended: Option<TimePoint>,
+    is_flapping: bool,
+    /// Whether a probe failed.
+    is_sure: bool,
+    /// State while it failed.
+    last: Option<MemberState>,
+}
+
+impl Outage {
+    /// Notes the state of the member, and whether its probe fails.
+    pub(super) fn note(&mut self, state: MemberState, is_sure: bool, now: TimePoint) {
+        let is_failing = matches!(
+            state,
+            MemberState::Unreachable { .. } | MemberState::Unwatched { .. }
+        );
+        if !is_failing {
+            if self.began.is_some() {
+                self.ended.get_or_insert(now);
+            }
+            return;
+        }
+        if let Some(ended) = self.ended.take() {
+            match now.since(ended) < STEADY_AFTER {
+                true => self.is_flapping = true,
+                false => *self = Self::default(),
+            }
+        }
+        let began = *self.began.get_or_insert(now);
+        self.is_sure |= is_sure;
+        self.last = Some(state.since(began));
+    }
+
+    /// Returns what statuses report of a member in that state, and when time alone changes it. Syncing leaves a status as it is.
+    pub(super) fn reported(
+        &self,
+        state: MemberState,
+        now: TimePoint,
+    ) -> (MemberState, Option<TimePoint>) {
+        let (Some(began), Some(last)) = (self.began, &self.last) else {
+            return (state, None);
+        };
+        let due = began.after(REPORTED_AFTER);
+        let was_reported = |by: TimePoint| self.is_sure || due <= by;
+        match self.ended {
+            None if was_reported(now) => (last.clone(), None),
+            None => (MemberState::Syncing, Some(due)),
+            Some(ended) => {
+                let steady = ended.after(STEADY_AFTER);
+                match self.is_flapping && was_reported(ended) && now < steady {
+                    true => (last.clone(), Some(steady)),
+                    false => (state, None),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::now;
+
+    fn failing(since: TimePoint) -> MemberState {
+        MemberState::Unreachable {
+            since,
+            why: "lost".to_owned(),
+        }
+    }
+
+    #[test]
+    fn statuses_report_outages_that_last_and_steady_recoveries() {
+        let start = now();
+        // Seconds of the changes, failing first; then what is reported at which second, by the second since which it fails.
+        for (is_sure, changes, reports) in [
+            (false, &[0, 3][..], &[(1, None), (4, None), (20, None)][..]),
+            (false, &[0, 20], &[(9, None), (10, Some(0)), (20, None)]),
+            (true, &[0, 20], &[(0, Some(0)), (20, None)]),
+            (
+                false,
+                &[0, 3, 6, 9, 12, 15],
+                &[(13, Some(0)), (16, Some(0)), (44, Some(0)), (45, None)],
+            ),
+            (false, &[0, 12, 60], &[(61, None), (70, Some(60))]),
+        ] {
+            for (second, expected) in reports {
+                let at = |second: u64| start.after(Duration::from_secs(second));
+                let mut outage = Outage::default();
+                let mut state = MemberState::Synced;
+                for (number, change) in changes.iter().enumerate().filter(|(_, at)| *at <= second) {
+                    state = match number % 2 {
+                        0 => failing(at(*change)),
+                        _ => MemberState::Synced,
+                    };
+                    outage.note(state.clone(), is_sure, at(*change));
+                }
+                let (reported, _) = outage.reported(state, at(*second));
+                let since = match reported {
+                    MemberState::Unreachable { since, .. } => Some(since),
+                    _ => None,
+                };
+                let expected = expected.map(at);
+                assert_eq!(since, expected, "{changes:?} at {second}");
+            }
+        }
+    }
+}
