@@ -74,6 +74,7 @@ upgrade: rust go testbed ## Upgrade from the version before and go back, under t
 long: rust go testbed ## Run the long forms of the other tests (T=600 seconds or so, each)
 	$(CARGO) build --workspace --bins
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --lib rotation::properties
+	PROPTEST_CASES=8000 $(CARGO) test --workspace --lib -- simulation::a_restart_while simulation::after_an_outage
 	PROPTEST_CASES=4000 $(CARGO) test --workspace --lib simulation
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test seeds
 	CAUSEWAY_SOAK=$(or $(T),600) $(CARGO) test --workspace --test rules large

@@ -2,6 +2,7 @@
 //! the write_queue and are carried out, and time passes when a test says so.
 
 mod again;
+pub(crate) mod annotations;
 mod events;
 mod joining;
 mod lists;

@@ -55,10 +55,12 @@ impl Consumers {
         }
     }
 
-    /// The annotation that says the same, where one is needed.
+    /// Returns the annotation that is read as the same value: an empty one, which is no list, for
+    /// an unreadable one.
     pub fn annotation(&self) -> Option<String> {
         match self {
-            Self::All | Self::Unreadable => None,
+            Self::All => None,
+            Self::Unreadable => Some(String::new()),
             Self::Selected(_) => Some(self.to_string()),
         }
     }
@@ -136,6 +138,7 @@ mod tests {
         for text in ["", "Member", "member2,", "region/", "member2, zone/"] {
             let (consumers, errors) = read(Some(text));
             assert_eq!(consumers, Consumers::Unreadable, "{text}");
+            assert_eq!(consumers.annotation().as_deref(), Some(""));
             assert!(
                 errors[0]
                     .starts_with("metadata.annotations[mcs.causeway.dev/consumers]: Invalid value")

@@ -159,6 +159,36 @@ impl Request<'_> {
 }
 
 impl Tiers {
+    /// Returns the tiers that the consumer's copies show, for a service whose preference is unknown;
+    /// `None` if no copy is standby.
+    pub(super) fn of_copies(
+        index: &Index,
+        key: &ServiceKey,
+        consumer: &ClusterName,
+        member: &Member,
+    ) -> Option<Self> {
+        let own = member.copies(key).filter(|(_, copy)| {
+            copy.view.path == Path::Clusterset && *copy.view.hub == *index.hub.uid
+        });
+        let (mut ready, mut standby) = (TierState::new(None), TierState::new(None));
+        for (_, copy) in own {
+            let provider = copy.view.source_cluster.as_deref().unwrap_or_default();
+            let provider = ClusterName::try_from(provider).ok();
+            let state = if copy.view.standby {
+                &mut standby
+            } else {
+                &mut ready
+            };
+            state.clusters.extend(provider);
+        }
+        (!standby.clusters.is_empty()).then(|| Self {
+            all: vec![ready, standby],
+            carrying: 1,
+            uses_standby: uses_standby(index, consumer, member),
+            ..Self::default()
+        })
+    }
+
     /// How the copies of that provider's slices are to be; none where there are to be none.
     pub fn standing(&self, provider: &ClusterName) -> Option<Standing> {
         let standby = match self.uses_standby {

@@ -1,5 +1,6 @@
 //! Whatever happens, in whatever order.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -7,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::foo;
 use crate::explain::tests::agreement::assert_agrees;
-use crate::fixtures::objects::{Kind, Object, cluster, mcs, service, slice};
+use crate::fixtures::annotations::{annotations, located};
+use crate::fixtures::objects::{Kind, Object, mcs, service, slice};
 use crate::fixtures::{Environment, GRACE, env};
 use causeway::api::labels;
 
@@ -24,6 +26,7 @@ enum Step {
         providers: u8,
         consumers: u8,
         port: bool,
+        annotations: Value,
     },
     NoExposure,
     Slice {
@@ -73,8 +76,10 @@ fn request() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (any::<bool>(), 1..4u8, any::<bool>())
             .prop_map(|(headless, ports, preference)| Step::HubService { headless, ports, preference }),
-        4 => (0..8u8, 0..8u8, any::<bool>())
-            .prop_map(|(providers, consumers, port)| Step::Exposure { providers, consumers, port }),
+        4 => (0..8u8, 0..8u8, any::<bool>(), annotations())
+            .prop_map(|(providers, consumers, port, annotations)| {
+                Step::Exposure { providers, consumers, port, annotations }
+            }),
         4 => (member.clone(), 0..3u8, 0..5u8).prop_map(|(member, slice, address)| Step::Slice { member, slice, address }),
         1 => member.clone().prop_map(|member| Step::Foreign { member }),
         1 => member.clone().prop_map(|member| Step::Applied { member }),
@@ -110,11 +115,76 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![3 => request(), 1 => loss(), 1 => removal()]
 }
 
+/// Changes whose result does not depend on what the controller wrote before.
+fn change() -> impl Strategy<Value = Step> {
+    let is_independent = |step: &Step| {
+        !matches!(
+            step,
+            Step::Foreign { .. }
+                | Step::Applied { .. }
+                | Step::NoExposure
+                | Step::Crash { .. }
+                | Step::Wait { .. }
+        )
+    };
+    let any = prop_oneof![3 => request(), 1 => removal()];
+    any.prop_filter("depends on what is there", is_independent)
+}
+
+/// Keeps the endpoints of unreachable members, whatever the MultiClusterService asks for.
+fn patient(mut step: Step) -> Step {
+    if let Step::Exposure { annotations, .. } = &mut step {
+        annotations[labels::UNREACHABLE] = Value::Null;
+    }
+    step
+}
+
+/// One member is lost after some of the changes, and back after some more.
+#[derive(Clone, Copy, Debug)]
+struct Outage {
+    member: u8,
+    begins: usize,
+    changes: usize,
+    /// Whether the controller restarts while the member is lost.
+    restarts: bool,
+}
+
+fn outage() -> impl Strategy<Value = Outage> {
+    let all = (1..=3u8, 0..12usize, 0..4usize, any::<bool>());
+    all.prop_map(|(member, begins, changes, restarts)| Outage {
+        member,
+        begins,
+        changes,
+        restarts,
+    })
+}
+
+impl Outage {
+    /// Begins or ends the outage before the change of that number.
+    fn take(self, env: &mut Environment, number: usize) {
+        if number == self.begins {
+            env.lose(&of(self.member));
+            if self.restarts {
+                env.restart();
+            }
+            env.pass(Duration::from_secs(90));
+        }
+        if number == self.begins + self.changes + 1 {
+            take(
+                env,
+                &Step::Back {
+                    member: self.member,
+                },
+            );
+        }
+    }
+}
+
 /// Three members, and `foo` everywhere.
 fn joined() -> Environment {
     let mut env = env();
     for member in 1..=3 {
-        env.member(&of(member));
+        env.member(&of(member)).on_hub(located(&of(member)));
     }
     env.on_hub(foo()).on_hub(mcs("foo"));
     env
@@ -165,8 +235,10 @@ fn take(env: &mut Environment, step: &Step) {
             providers,
             consumers,
             port,
+            annotations,
         } => {
             let made = mcs("foo")
+                .annotated(annotations)
                 .providers(&chosen(*providers))
                 .consumers(&chosen(*consumers));
             let going = env
@@ -226,9 +298,7 @@ fn take(env: &mut Environment, step: &Step) {
         }
         Step::Drain { member, drained } => {
             let annotations = json!({labels::WITHDRAW: drained.to_string()});
-            env.on_hub(
-                cluster(&of(*member)).with(json!({"metadata": {"annotations": annotations}})),
-            );
+            env.on_hub(located(&of(*member)).annotated(&annotations));
         }
         Step::Lose { member } => {
             env.lose(&of(*member));
@@ -273,6 +343,30 @@ fn picture(env: &Environment) -> Vec<Value> {
     all
 }
 
+/// The identities of the objects that causeway wrote, and the endpoints that clients use by them.
+fn held(env: &Environment) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for (member, server) in &env.members {
+        let ours = |object: &&Value| !object["metadata"]["labels"][labels::HUB].is_null();
+        let services = server.all(Kind::Service).filter(ours);
+        all.extend(services.map(|service| {
+            let spec = &service["spec"];
+            format!(
+                "{member} {} {} {}",
+                service["metadata"]["uid"], spec["clusterIP"], spec["ports"]
+            )
+        }));
+        for slice in server.all(Kind::Slice).filter(ours) {
+            let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+            let ready = endpoints.filter(|one| one["conditions"]["ready"] != false);
+            all.extend(
+                ready.map(|one| format!("{member} {} {}", one["addresses"], slice["ports"])),
+            );
+        }
+    }
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -301,8 +395,8 @@ proptest! {
         requests in prop::collection::vec(request(), 1..12), losses in prop::collection::vec(loss(), 1..12),
     ) {
         let mut env = joined();
-        for request in &requests {
-            take(&mut env, request);
+        for request in requests.into_iter().map(patient) {
+            take(&mut env, &request);
             env.work();
         }
         env.pass(GRACE + GRACE).forget_writes();
@@ -333,5 +427,54 @@ proptest! {
         }
         env.pass(GRACE + GRACE);
         assert_agrees(&env);
+    }
+
+    #[test]
+    fn a_restart_while_a_member_is_lost_takes_nothing(
+        steps in prop::collection::vec(prop_oneof![4 => request(), 1 => removal()], 1..12),
+        lost in 1..=3u8,
+    ) {
+        let play = |restarts: bool| {
+            let mut env = joined();
+            for step in &steps {
+                take(&mut env, step);
+                env.settle();
+            }
+            env.pass(GRACE + GRACE).lose(&of(lost));
+            if restarts {
+                env.restart();
+            }
+            env.pass(GRACE + GRACE);
+            held(&env)
+        };
+        let (kept, left) = (play(false), play(true));
+        let taken: Vec<_> = kept.difference(&left).collect();
+        prop_assert_eq!(taken, Vec::<&String>::new());
+    }
+
+    #[test]
+    fn after_an_outage_everything_ends_as_if_there_had_been_none(
+        changes in prop::collection::vec(change(), 1..12), outage in outage(),
+    ) {
+        let play = |outage: Option<Outage>| {
+            let mut env = joined();
+            for (number, change) in changes.iter().enumerate() {
+                if let Some(outage) = outage {
+                    outage.take(&mut env, number);
+                }
+                take(&mut env, change);
+                env.settle();
+            }
+            if let Some(outage) = outage {
+                take(&mut env, &Step::Back { member: outage.member });
+            }
+            env.pass(GRACE + GRACE).assert_at_rest();
+            let mut picture = picture(&env);
+            for object in &mut picture {
+                object[1]["spec"]["clusterIPs"] = Value::Null;
+            }
+            picture
+        };
+        prop_assert_eq!(play(Some(outage)), play(None));
     }
 }

@@ -13,7 +13,6 @@ use super::merge::Conflict;
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::plan::copy::DesiredCopies;
-use crate::plan::reach::Reach;
 use crate::plan::service::{DesiredService, ServiceProblem};
 
 /// What should be of an exported service.
@@ -35,8 +34,6 @@ pub struct Clusterset {
     pub unsure: bool,
     /// The members that import nothing, whatever is exported, and why.
     pub not_importing: BTreeMap<ClusterName, NotImporting>,
-    /// The exporters that cannot be reached, and what that means for the service.
-    pub reach: Reach,
     /// Why nothing is exported.
     pub problem: Option<Protected>,
     /// What Karmada's own controllers import of it, for a person.

@@ -1,69 +1,23 @@
 //! What one member should hold of an imported service.
 
-use std::borrow::Cow;
-
 use causeway::api::ownership;
-use causeway::domain::{ClusterName, ConsumerSelector, Consumers, ServiceKey};
+use causeway::domain::{ClusterName, ServiceKey};
 
-use super::desired::{DesiredImport, NotImporting, Unresolved};
+use super::desired::{DesiredImport, Unresolved};
 use super::exports;
 use super::import::{self, ImportPlan, Unready, derived_service};
 use super::merge::ImportShape;
+use super::source::{ProviderSet, Source};
 use crate::index::Index;
 use crate::index::hub::manager::Importer as By;
-use crate::index::member::{DerivedRefusal, Member, NamespaceState};
+use crate::index::member::{DerivedRefusal, Member};
 use crate::model::TimePoint;
 use crate::model::served::ServedImports;
 use crate::model::slice::Path;
-use crate::plan::copy::{self, Consumer, DesiredCopies, Origin, Outcomes, Provider};
-use crate::plan::reach::Reach;
+use crate::plan::copy::{self, Consumer, DesiredCopies, Origin, Outcomes};
 use crate::plan::release::Release;
 use crate::plan::service::DesiredService;
 use crate::plan::tiers::{self, Tiers};
-
-/// What is imported, as the exports say it.
-pub(super) struct Source<'a> {
-    /// What those agree on that are known.
-    pub(super) agreed: Option<&'a ImportShape>,
-    /// The exporters that are recorded and unknown; none where all exporters are known.
-    pub(super) unknown: Option<&'a [ClusterName]>,
-    /// Whose slices are copied.
-    pub(super) providers: Vec<Provider<'a>>,
-    /// Which of them cannot be reached.
-    pub(super) reach: Reach,
-    /// Who imports, beside those that export.
-    pub(super) consumers: Consumers,
-    /// Who makes the imports.
-    pub(super) importer: By,
-}
-
-impl Source<'_> {
-    /// Whether the exports let a member import the service; those that export it always do (enhancements#6329).
-    fn lets_import(
-        &self,
-        index: &Index,
-        name: &ClusterName,
-        member: &Member,
-        key: &ServiceKey,
-    ) -> bool {
-        let cluster = index.hub.clusters.get(name);
-        let is_selected = |selector: &ConsumerSelector| match selector {
-            ConsumerSelector::Cluster(one) => one == name,
-            ConsumerSelector::Region(region) => {
-                cluster.is_some_and(|cluster| cluster.region.as_ref() == Some(region))
-            }
-            ConsumerSelector::Zone(zone) => {
-                cluster.is_some_and(|cluster| cluster.zones.contains(zone))
-            }
-        };
-        let exports = || member.export(key).is_some();
-        match &self.consumers {
-            Consumers::All => true,
-            Consumers::Selected(selectors) => selectors.iter().any(is_selected) || exports(),
-            Consumers::Unreadable => member.import(key).is_some() || exports(),
-        }
-    }
-}
 
 /// A member that may import the service.
 pub(super) struct Importer<'a> {
@@ -72,31 +26,16 @@ pub(super) struct Importer<'a> {
     pub(super) name: &'a ClusterName,
     pub(super) member: &'a Member,
     pub(super) source: &'a Source<'a>,
+    pub(super) set: &'a ProviderSet<'a>,
     pub(super) now: TimePoint,
 }
 
 impl Importer<'_> {
-    /// How the member serves imports, or why it imports nothing.
-    pub(super) fn served(&self) -> Result<ServedImports, NotImporting> {
-        let served = self.member.imports_followed();
-        let served = served.ok_or(NotImporting::NotServed)?;
-        if !self
-            .source
-            .lets_import(self.index, self.name, self.member, self.key)
-        {
-            return Err(NotImporting::NotConsumer);
-        }
-        match self.member.namespace(&self.key.namespace) {
-            NamespaceState::Active => Ok(served),
-            NamespaceState::Missing => Err(NotImporting::NamespaceMissing),
-            NamespaceState::Terminating => Err(NotImporting::NamespaceTerminating),
-        }
-    }
-
     /// What the member should hold; nothing where nothing is exported.
     pub(super) fn desired(
         &self,
         served: ServedImports,
+        shape: Option<&ImportShape>,
         outcomes: &mut Outcomes,
     ) -> Option<DesiredImport> {
         let import = self
@@ -104,42 +43,21 @@ impl Importer<'_> {
             .import(self.key)
             .filter(|import| !import.deleting);
         let hub = &self.index.hub.uid;
-        let shape = self.shape();
         match (import.filter(|import| import.path(hub).is_none()), shape) {
             (Some(foreign), shape)
                 if shape.is_some() || !exports::is_of_another(&foreign.hub, hub) =>
             {
-                let shape = import::shape_of(foreign, shape.as_deref());
+                let shape = import::shape_of(foreign, shape);
                 let owner = format!("ServiceImport/{}", foreign.uid);
                 Some(self.complete(served, &shape, &owner, true, outcomes))
             }
             (None, Some(shape)) => {
                 let owner = format!("ServiceExport/{}", self.key.name);
-                Some(self.complete(served, &shape, &owner, false, outcomes))
+                Some(self.complete(served, shape, &owner, false, outcomes))
             }
             // Nothing is exported; what another hub imports needs nothing of this one.
             _ => self.left_over(served),
         }
-    }
-
-    /// What the member is to import: while an exporter is unknown it neither shrinks nor changes from what the member itself
-    /// holds, for what other members hold may be less, or forged.
-    fn shape(&self) -> Option<Cow<'_, ImportShape>> {
-        let agreed = self.source.agreed;
-        match self.source.unknown.and_then(|_| self.record()) {
-            Some(record) => Some(Cow::Owned(ImportShape::grown_from(&record, agreed))),
-            None => agreed.map(Cow::Borrowed),
-        }
-    }
-
-    fn record(&self) -> Option<ImportShape> {
-        let hub = &self.index.hub.uid;
-        let import = self.member.import(self.key);
-        let derived = self.member.service(&self.key.derived());
-        import::record(
-            import.filter(|import| import.path(hub) == Some(Path::Clusterset)),
-            derived.filter(|service| service.is_derived_for(self.key, hub)),
-        )
     }
 
     /// What becomes of what is left of an import of which no record says how it was: it stays while an exporter is unknown, but
@@ -229,13 +147,16 @@ impl Importer<'_> {
     /// Which of the providers the member uses first; of what Karmada imports Karmada's slices are used.
     fn tiers(&self, shape: &ImportShape) -> Option<Tiers> {
         let chooses = !shape.headless && self.source.importer != By::Karmada;
+        if chooses && self.source.lacks_record(self.member) {
+            return Tiers::of_copies(self.index, self.key, self.name, self.member);
+        }
         let request = tiers::Request {
             index: self.index,
             key: self.key,
             path: Path::Clusterset,
             preference: shape.failover.preference.as_ref().filter(|_| chooses),
-            unreachable: &self.source.reach.standby,
-            providers: &self.source.providers,
+            unreachable: &self.set.reach.standby,
+            providers: &self.set.providers,
         };
         request.of_consumer(self.name, self.member, self.now)
     }
@@ -316,6 +237,6 @@ impl Importer<'_> {
             multicluster: true,
             import: Some(&reference),
         };
-        copy::copies(&origin, consumer, self.source.providers.iter(), outcomes)
+        copy::copies(&origin, consumer, self.set.providers.iter(), outcomes)
     }
 }

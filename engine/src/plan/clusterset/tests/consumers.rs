@@ -102,3 +102,63 @@ fn nobody_begins_or_ceases_to_import_while_the_oldest_exporter_is_unknown() {
     env.lose("member1").restart().pass(Duration::from_secs(600));
     assert_eq!(importers(&env), ["member1", "member2"]);
 }
+
+/// member1 exports first and asks for nothing; member2 and member3 export what they are told to.
+fn exported_by_all(second: Value, third: Value) -> Environment {
+    let mut env = super::exported();
+    env.on("member3", foo())
+        .on("member3", source("foo-ghi", "10.3.0.5"))
+        .pass(Duration::from_secs(60));
+    let with = |annotations: Value| export("foo").annotated(&annotations);
+    env.on("member2", with(second)).settle();
+    env.on("member3", with(third)).settle();
+    env
+}
+
+#[test]
+fn a_recorded_default_outlasts_its_unknown_exporter() {
+    let mut env = super::exported();
+    env.pass(Duration::from_secs(60));
+    env.on("member2", annotated(json!("member2"))).settle();
+    env.forget_writes();
+    env.lose("member1").restart().pass(Duration::from_secs(600));
+    assert_eq!(importers(&env), ["member1", "member2", "member3"]);
+    let deleted = env.log().into_iter().filter(|line| line.contains("delete"));
+    assert_eq!(deleted.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+#[test]
+fn a_forged_import_takes_the_import_from_no_other_member() {
+    let mut env = super::exported();
+    env.pass(Duration::from_secs(60)).forget_writes();
+    env.lose("member1").restart().settle();
+    env.on("member2", super::records::forged())
+        .pass(Duration::from_secs(120));
+    let deleted = env.log().into_iter().filter(|line| line.contains("delete"));
+    assert_eq!(
+        deleted.collect::<Vec<_>>(),
+        ["member2 delete EndpointSlice"],
+        "its own record"
+    );
+    assert_eq!(env.addresses("member3", "derived-foo"), ["10.1.0.5"]);
+}
+
+#[test]
+fn a_younger_export_withdraws_nothing_while_the_oldest_is_unknown() {
+    let withdraw = json!({labels::UNREACHABLE: "withdraw-after=60s"});
+    let mut env = exported_by_all(withdraw, json!({}));
+    env.lose("member1").restart().settle();
+    env.lose("member3").pass(Duration::from_secs(600));
+    assert_eq!(env.addresses("member2", "derived-foo").len(), 3);
+}
+
+#[test]
+fn nobody_begins_to_import_after_a_list_that_cannot_be_read() {
+    let mut env = exported_for(json!("member2"));
+    env.on("member3", foo()).pass(Duration::from_secs(60));
+    env.on("member1", annotated(json!("Member3"))).settle();
+    env.on("member2", export("foo")).settle();
+    assert_eq!(importers(&env), ["member1", "member2"]);
+    env.lose("member1").restart().pass(Duration::from_secs(600));
+    assert_eq!(importers(&env), ["member1", "member2"]);
+}

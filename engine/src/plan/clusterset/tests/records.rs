@@ -70,7 +70,12 @@ pub(super) fn forged() -> Object {
     import("foo").port("forged", 9).with(json!({
         "metadata": {
             "labels": {labels::HUB: HUB_UID, labels::MANAGED_BY: labels::MANAGER},
-            "annotations": {labels::OWNER: "ServiceExport/foo"},
+            "annotations": {
+                labels::OWNER: "ServiceExport/foo",
+                labels::CONSUMERS: "nobody",
+                labels::PREFER: "cluster/nobody",
+                labels::UNREACHABLE: "withdraw-after=60s",
+            },
         },
         "spec": {
             "type": "Headless", "sessionAffinity": "ClientIP", "ipFamilies": ["IPv4"],

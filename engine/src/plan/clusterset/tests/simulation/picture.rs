@@ -40,6 +40,32 @@ pub(super) fn picture(env: &Environment) -> BTreeSet<String> {
     all
 }
 
+/// The identities of the objects that causeway wrote, and the endpoints that clients use by them.
+pub(super) fn held(env: &Environment) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for (member, server) in &env.members {
+        for kind in [Kind::Service, Kind::Slice, Kind::Import] {
+            for object in server.all(kind).filter(|object| is_ours(object)) {
+                let (meta, spec) = (&object["metadata"], &object["spec"]);
+                if kind != Kind::Slice {
+                    let (name, uid) = (&meta["name"], &meta["uid"]);
+                    all.insert(format!("{member} {name} {uid} {}", spec["clusterIPs"]));
+                }
+                let endpoints = object["endpoints"].as_array().into_iter().flatten();
+                let ready = endpoints.filter(|one| one["conditions"]["ready"] != false);
+                all.extend(ready.map(|one| {
+                    let service = &meta["labels"][labels::SERVICE_NAME];
+                    format!(
+                        "{member} {service} {} {}",
+                        one["addresses"], object["ports"]
+                    )
+                }));
+            }
+        }
+    }
+    all
+}
+
 fn without_identity(mut object: Value) -> Value {
     for field in ["apiVersion", "kind"] {
         object[field] = Value::Null;

@@ -1,0 +1,210 @@
+//! The imported service as its exports describe it, or as each member recorded it.
+//!
+//! While a recorded exporter is unknown, no other export decides for it. A member that holds the
+//! import keeps it, with what its own import records. What another member records takes nothing
+//! from it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use causeway::domain::{ClusterName, ConsumerSelector, Consumers, ServiceKey, Unreachable};
+
+use super::desired::NotImporting;
+use super::exports::Exports;
+use super::import;
+use super::merge::{Constituent, ImportShape};
+use crate::index::Index;
+use crate::index::clusterset::ImportView;
+use crate::index::hub::manager::Importer as By;
+use crate::index::member::{Member, NamespaceState};
+use crate::model::TimePoint;
+use crate::model::served::ServedImports;
+use crate::model::slice::Path;
+use crate::plan::copy::Provider;
+use crate::plan::reach::Reach;
+use crate::plan::settings::Settings;
+
+/// The imported service.
+pub(super) struct Source<'a> {
+    pub(super) index: &'a Index,
+    pub(super) key: &'a ServiceKey,
+    /// The merge of all known exports.
+    pub(super) agreed: Option<&'a ImportShape>,
+    /// The recorded exporters that are unknown; `None` if all exporters are known.
+    pub(super) unknown: Option<&'a [ClusterName]>,
+    /// The controller that makes the imports.
+    pub(super) importer: By,
+}
+
+impl Source<'_> {
+    /// Returns how the member serves imports, or the reason why it imports nothing.
+    pub(super) fn served(
+        &self,
+        name: &ClusterName,
+        member: &Member,
+    ) -> Result<ServedImports, NotImporting> {
+        let served = member.imports_followed();
+        let served = served.ok_or(NotImporting::NotServed)?;
+        if !self.lets_import(name, member) {
+            return Err(NotImporting::NotConsumer);
+        }
+        match member.namespace(&self.key.namespace) {
+            NamespaceState::Active => Ok(served),
+            NamespaceState::Missing => Err(NotImporting::NamespaceMissing),
+            NamespaceState::Terminating => Err(NotImporting::NamespaceTerminating),
+        }
+    }
+
+    /// Whether the exports let a member import the service. While an exporter is unknown, no member
+    /// ceases to import, and one begins only if the known exports and every recorded list name it.
+    fn lets_import(&self, name: &ClusterName, member: &Member) -> bool {
+        let selects = |consumers: &Consumers| self.selects(consumers, name, member);
+        let agreed = || self.agreed.is_none_or(|shape| selects(&shape.consumers));
+        if self.unknown.is_none() {
+            return agreed();
+        }
+        let derived = self.key.derived();
+        let holds = member.owns_clusterset(self.key, &derived, &self.index.hub.uid);
+        holds || agreed() && self.recorded_consumers().all(|all| selects(&all))
+    }
+
+    /// Whether a list selects a member; those that export always import (enhancements#6329).
+    fn selects(&self, consumers: &Consumers, name: &ClusterName, member: &Member) -> bool {
+        let cluster = self.index.hub.clusters.get(name);
+        let is_selected = |selector: &ConsumerSelector| match selector {
+            ConsumerSelector::Cluster(one) => one == name,
+            ConsumerSelector::Region(region) => {
+                cluster.is_some_and(|cluster| cluster.region.as_ref() == Some(region))
+            }
+            ConsumerSelector::Zone(zone) => {
+                cluster.is_some_and(|cluster| cluster.zones.contains(zone))
+            }
+        };
+        let exports = || member.export(self.key).is_some();
+        match consumers {
+            Consumers::All => true,
+            Consumers::Selected(selectors) => selectors.iter().any(is_selected) || exports(),
+            Consumers::Unreadable => member.import(self.key).is_some() || exports(),
+        }
+    }
+
+    fn recorded_consumers(&self) -> impl Iterator<Item = Consumers> {
+        let holders = self.index.holders(self.key);
+        let imports = holders.filter_map(|(_, member)| self.own_import(member));
+        imports.map(import::recorded_consumers)
+    }
+
+    fn own_import<'m>(&self, member: &'m Member) -> Option<&'m ImportView> {
+        let import = member.import(self.key);
+        import.filter(|import| import.path(&self.index.hub.uid) == Some(Path::Clusterset))
+    }
+
+    /// Returns the shape of a member's import. While an exporter is unknown it only grows from what
+    /// the member holds.
+    pub(super) fn shape(&self, member: &Member) -> Option<Cow<'_, ImportShape>> {
+        match self.unknown.and_then(|_| self.record(member)) {
+            Some(record) => Some(Cow::Owned(ImportShape::grown_from(&record, self.agreed))),
+            None => self.agreed.map(Cow::Borrowed),
+        }
+    }
+
+    fn record(&self, member: &Member) -> Option<ImportShape> {
+        let hub = &self.index.hub.uid;
+        let derived = member.service(&self.key.derived());
+        let derived = derived.filter(|service| service.is_derived_for(self.key, hub));
+        import::record(self.own_import(member), derived)
+    }
+
+    /// Whether neither the exports nor the member's import tell what was asked for.
+    pub(super) fn lacks_record(&self, member: &Member) -> bool {
+        self.unknown.is_some() && self.own_import(member).is_none()
+    }
+
+    /// Returns the policy for unreachable exporters that applies to a member's import. A member
+    /// without a record keeps all endpoints while an exporter is unknown.
+    pub(super) fn policy(&self, member: &Member, shape: Option<&ImportShape>) -> Policy {
+        let policy = match self.lacks_record(member) || self.importer == By::Karmada {
+            true => Some(Unreachable::Keep),
+            false => shape.and_then(|shape| shape.failover.unreachable),
+        };
+        (policy, shape.is_some_and(|shape| shape.headless))
+    }
+}
+
+/// Policy for unreachable exporters, and whether the service is headless.
+pub(super) type Policy = (Option<Unreachable>, bool);
+
+/// The exporters whose slices are copied under one policy.
+pub(super) struct ProviderSet<'a> {
+    policy: Policy,
+    pub(super) providers: Vec<Provider<'a>>,
+    /// The unreachable ones among the exporters.
+    pub(super) reach: Reach,
+}
+
+/// The exporters of one service by policy: one set, unless members recorded different policies.
+pub(super) struct ProviderSets<'a> {
+    settings: &'a Settings,
+    exports: &'a Exports<'a>,
+    constituents: &'a [Constituent<'a>],
+    now: TimePoint,
+    all: Vec<ProviderSet<'a>>,
+}
+
+impl<'a> ProviderSets<'a> {
+    pub(super) fn new(
+        settings: &'a Settings,
+        exports: &'a Exports<'a>,
+        constituents: &'a [Constituent<'a>],
+        now: TimePoint,
+    ) -> Self {
+        Self {
+            settings,
+            exports,
+            constituents,
+            now,
+            all: Vec::new(),
+        }
+    }
+
+    /// Returns the exporters under that policy.
+    pub(super) fn get(&mut self, source: &Source<'a>, policy: Policy) -> &ProviderSet<'a> {
+        let known = self.all.iter().position(|set| set.policy == policy);
+        let place = known.unwrap_or_else(|| {
+            let made = self.make(source, policy);
+            self.all.push(made);
+            self.all.len() - 1
+        });
+        &self.all[place]
+    }
+
+    /// Returns the time at which an unreachable exporter is demoted or withdrawn.
+    pub(super) fn again_at(&self) -> Option<TimePoint> {
+        let all = self.all.iter();
+        all.filter_map(|set| set.reach.again_at).min()
+    }
+
+    /// Selects the valid exports, and the clusters of which it is unknown whether they export.
+    fn make(&self, source: &Source<'a>, policy: Policy) -> ProviderSet<'a> {
+        let index = source.index;
+        let exporters = self.constituents.iter().map(|export| export.cluster);
+        let exporters = exporters.chain(source.unknown.into_iter().flatten());
+        let reach = Reach::of(index, self.settings, policy, exporters, self.now);
+        let valid = self.constituents.iter().map(|export| {
+            let member = index.members.get(export.cluster);
+            let member = member.filter(|member| member.sources_are_known());
+            let ranges = index.hub.ranges(export.cluster);
+            Provider::new(export.cluster, member, export.service.ports(), ranges)
+        });
+        let unknown = self.exports.unknown.iter();
+        let unknown = unknown.map(|name| Provider::new(name, None, Vec::new(), Arc::default()));
+        let has_expired = |name: &ClusterName| policy.0.is_none() && index.has_ttl_expired(name);
+        let used =
+            |one: &Provider<'_>| !has_expired(one.name) && !reach.withdrawn.contains(one.name);
+        ProviderSet {
+            policy,
+            providers: valid.chain(unknown).filter(used).collect(),
+            reach,
+        }
+    }
+}
