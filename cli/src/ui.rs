@@ -32,7 +32,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use self::feed::Feed;
-use self::guard::{Guard, NoRandom, Token};
+use self::guard::{Guard, NoRandom, ONCE, Token};
 use self::hub_watches::Hub;
 use self::live::Live;
 use self::member_watches::MemberSettings;
@@ -89,11 +89,13 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
     };
     let bound = bound.await;
     let (listener, port) = bound.map_err(|source| UiError::Bind { address, source })?;
-    let token = Token::random()?;
+    let (token, once) = (Token::random()?, Token::random()?);
     let url = format!("http://127.0.0.1:{port}/{}/", token.as_str());
+    // Other users of the machine read the arguments of the browser.
+    let opened = format!("http://127.0.0.1:{port}/{ONCE}/{}", once.as_str());
     let (feed, requests) = Feed::new();
     let feed = Arc::new(feed);
-    let router = server::router(Guard::new(token, port), feed.clone());
+    let router = server::router(Guard::new(token, once, port), feed.clone());
     let row = ServerRow {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         context: context(args).unwrap_or_default(),
@@ -101,7 +103,7 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
         namespace: namespace.clone(),
         ..ServerRow::default()
     };
-    greet(ui, &url)?;
+    greet(ui, &url, &opened)?;
     let (changes, applied) = mpsc::channel(CHANGES);
     let settings = MemberSettings {
         hub: hub.clone(),
@@ -129,13 +131,13 @@ pub(crate) async fn run(args: &HubArgs, ui: &UiArgs) -> Result<(), UiError> {
     }
 }
 
-/// Says where the page is, and opens it.
-fn greet(ui: &UiArgs, url: &str) -> Result<(), UiError> {
+/// Prints the address of the page, and opens the browser at one that leads there once.
+fn greet(ui: &UiArgs, url: &str, once: &str) -> Result<(), UiError> {
     output::result(url)?;
     output::progress("Serving until Ctrl-C. Whoever has this address sees what you may see.")?;
     if !ui.no_browser
         && browser::is_there()
-        && let Err(error) = browser::open(url)
+        && let Err(error) = browser::open(once)
     {
         output::progress(format_args!(
             "No browser opened ({error}); open the address yourself."

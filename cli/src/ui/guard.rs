@@ -1,6 +1,9 @@
 //! Who is answered: the page itself, and a person who opens its address. Other pages in the same browser, names that lead to
 //! 127.0.0.1 (DNS rebinding) and other users of the machine are not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, ORIGIN, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -14,6 +17,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// Fetch Metadata Request Headers, section 2.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// First part of the path of a one-time address.
+pub(super) const ONCE: &str = "open";
 
 /// The part of the address that nobody can guess: 128 bits, in 32 hexadecimal digits.
 #[derive(Clone)]
@@ -54,6 +60,11 @@ pub(super) enum Refused {
     Host,
     #[error("another page may not read this one")]
     Origin,
+    #[error(
+        "this address was opened already; open the one that kubectl mcs ui printed, and if it was not you \
+         who opened it, end kubectl mcs ui with Ctrl-C"
+    )]
+    Once,
     #[error("wrong or no token; open the whole address that kubectl mcs ui printed")]
     Token,
 }
@@ -62,7 +73,7 @@ impl Refused {
     pub(super) fn status(self) -> StatusCode {
         match self {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Host | Self::Origin | Self::Token => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin | Self::Token | Self::Once => StatusCode::FORBIDDEN,
         }
     }
 }
@@ -71,19 +82,33 @@ impl Refused {
 #[derive(Clone)]
 pub(super) struct Guard {
     token: Token,
+    /// Token that leads to the page once, and whether it did.
+    once: Token,
+    is_opened: Arc<AtomicBool>,
     hosts: [String; 2],
+}
+
+/// Request that is admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Admitted<'a> {
+    /// A path below the token, without a slash before it.
+    Below(&'a str),
+    /// The first use of the one-time token: to be sent on to this path.
+    Open(String),
 }
 
 impl Guard {
     /// For a server at this port of 127.0.0.1.
-    pub(super) fn new(token: Token, port: u16) -> Self {
+    pub(super) fn new(token: Token, once: Token, port: u16) -> Self {
         Self {
             token,
+            once,
+            is_opened: Arc::default(),
             hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
         }
     }
 
-    /// The path below the token, without a slash before it.
+    /// Admits a request with the token, and one request with the one-time token.
     ///
     /// # Errors
     /// [`Refused`], by the first thing that is wrong.
@@ -92,7 +117,7 @@ impl Guard {
         method: &Method,
         uri: &'a Uri,
         headers: &HeaderMap,
-    ) -> Result<&'a str, Refused> {
+    ) -> Result<Admitted<'a>, Refused> {
         if !self.names_this_server(uri, headers) {
             return Err(Refused::Host);
         }
@@ -101,13 +126,20 @@ impl Guard {
         }
         let path = uri.path().strip_prefix('/').unwrap_or_default();
         let (token, below) = path.split_once('/').ok_or(Refused::Token)?;
-        if !self.token.is(token) {
+        let is_once = token == ONCE && self.once.is(below);
+        if !is_once && !self.token.is(token) {
             return Err(Refused::Token);
         }
         if method != Method::GET {
             return Err(Refused::Method);
         }
-        Ok(below)
+        if !is_once {
+            return Ok(Admitted::Below(below));
+        }
+        match self.is_opened.swap(true, Ordering::Relaxed) {
+            true => Err(Refused::Once),
+            false => Ok(Admitted::Open(format!("/{}/", self.token.as_str()))),
+        }
     }
 
     /// A name of somebody else's that resolves to 127.0.0.1 stands in Host: it is refused.
@@ -160,7 +192,12 @@ mod tests {
     const HOST_HERE: (&str, &str) = ("host", "127.0.0.1:8001");
 
     fn guard() -> Guard {
-        Guard::new(Token("0123456789abcdef0123456789abcdef".to_owned()), 8001)
+        let once = Token("fedcba9876543210fedcba9876543210".to_owned());
+        Guard::new(
+            Token("0123456789abcdef0123456789abcdef".to_owned()),
+            once,
+            8001,
+        )
     }
 
     fn admitted(method: &str, uri: &str, headers: &[(&str, &str)]) -> Result<String, Refused> {
@@ -171,7 +208,10 @@ mod tests {
             map.append(name, value.parse().expect("a value"));
         }
         let method = method.parse().expect("a method");
-        guard().admit(&method, &uri, &map).map(str::to_owned)
+        match guard().admit(&method, &uri, &map)? {
+            Admitted::Below(path) => Ok(path.to_owned()),
+            Admitted::Open(path) => Ok(path),
+        }
     }
 
     fn page(headers: &[(&str, &str)]) -> Result<String, Refused> {
@@ -250,6 +290,41 @@ mod tests {
         ] {
             assert!(page(&[HOST_HERE, (name, value)]).is_ok(), "{name}: {value}");
         }
+    }
+
+    #[test]
+    fn a_one_time_address_leads_to_the_page_once() {
+        let guard = guard();
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, HeaderValue::from_static("127.0.0.1:8001"));
+        let admit = |method: &Method, uri: &'static str| {
+            let uri = Uri::from_static(uri);
+            let admitted = guard.admit(method, &uri, &headers)?;
+            match admitted {
+                Admitted::Open(path) => Ok(path),
+                Admitted::Below(path) => Ok(format!("below {path}")),
+            }
+        };
+        let once = "/open/fedcba9876543210fedcba9876543210";
+        for (method, uri, refused) in [
+            (
+                Method::GET,
+                "/open/0123456789abcdef0123456789abcdef",
+                Refused::Token,
+            ),
+            (
+                Method::GET,
+                "/fedcba9876543210fedcba9876543210/",
+                Refused::Token,
+            ),
+            (Method::POST, once, Refused::Method),
+        ] {
+            assert_eq!(admit(&method, uri), Err(refused), "{uri}");
+        }
+        let page = "/0123456789abcdef0123456789abcdef/";
+        assert_eq!(admit(&Method::GET, once), Ok(page.to_owned()));
+        assert_eq!(admit(&Method::GET, once), Err(Refused::Once));
+        assert_eq!(admit(&Method::GET, page), Ok("below ".to_owned()));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
@@ -20,7 +20,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::assets;
 use super::feed::Feed;
-use super::guard::{Guard, protect};
+use super::guard::{Admitted, Guard, protect};
 
 /// Streams at a time.
 const STREAMS: usize = 32;
@@ -96,7 +96,8 @@ impl Page {
             .guard
             .admit(&request.method, &request.uri, &request.headers);
         let path = match admitted {
-            Ok(path) => path,
+            Ok(Admitted::Below(path)) => path,
+            Ok(Admitted::Open(path)) => return redirect(&path),
             Err(refused) => return line(refused.status(), &refused.to_string()),
         };
         match Path::read(path) {
@@ -226,6 +227,18 @@ fn line(status: StatusCode, text: &str) -> Response {
     let mut answer = respond(TEXT, Body::from(format!("{text}\n")));
     *answer.status_mut() = status;
     answer
+}
+
+/// Sends the browser on. It keeps no address that was used up.
+fn redirect(path: &str) -> Response {
+    match HeaderValue::try_from(path) {
+        Ok(path) => {
+            let mut answer = line(StatusCode::SEE_OTHER, "");
+            answer.headers_mut().insert(LOCATION, path);
+            answer
+        }
+        Err(error) => line(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
+    }
 }
 
 fn respond(content_type: &'static str, body: Body) -> Response {
