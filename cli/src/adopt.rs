@@ -13,8 +13,9 @@ use kube::{Api, ResourceExt as _};
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
+use crate::exit::Verdict;
 use crate::karmada::gate::Gate;
-use crate::karmada::moving::{self, Direction, MoveError};
+use crate::karmada::moving::{self, Direction, Found, MoveError};
 use crate::karmada::{self, GATE_OFF, Work};
 use crate::snapshot::Snapshot;
 use crate::{connectivity, hub, output};
@@ -31,7 +32,7 @@ const ADOPTION: Direction = Direction {
 };
 
 /// Adopts services; returns whether all of it is done.
-pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<Verdict, MoveError> {
     moving::run(hub, args, &ADOPTION, async |hub, namespace| {
         of_karmada(hub, args, namespace).await
     })
@@ -57,7 +58,7 @@ async fn of_karmada(
     hub: &ApiServer,
     args: &MoveArgs,
     namespace: Option<&str>,
-) -> Result<Vec<ServiceKey>, MoveError> {
+) -> Result<Found, MoveError> {
     let works = karmada::works(hub, None)
         .await?
         .ok_or(MoveError::WorksForbidden)?;
@@ -73,16 +74,20 @@ async fn of_karmada(
     keys.extend(
         held.map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any())),
     );
-    keys.extend(of_slices(hub, args).await?);
+    let (of_slices, is_complete) = of_slices(hub, args).await?;
+    keys.extend(of_slices);
     keys.retain(|key| namespace.is_none_or(|namespace| *key.namespace == *namespace));
     if keys.is_empty() {
         output::progress("no objects of Karmada's MultiClusterService controllers found")?;
     }
-    Ok(keys.into_iter().collect())
+    Ok(Found {
+        keys: keys.into_iter().collect(),
+        is_complete,
+    })
 }
 
-/// The services of the slices that Karmada dispatched, as far as members can be read.
-async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<Vec<ServiceKey>, MoveError> {
+/// Services of the slices that Karmada dispatched, and whether every member could be read.
+async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<(Vec<ServiceKey>, bool), MoveError> {
     let clusters = hub::clusters(hub).await?;
     let dispatched = karmada::dispatched();
     let parameters = &ListParams::default().labels(&dispatched);
@@ -100,14 +105,18 @@ async fn of_slices(hub: &ApiServer, args: &MoveArgs) -> Result<Vec<ServiceKey>, 
             Ok::<_, RequestError>(keys.collect::<Vec<_>>())
         },
     );
-    let mut keys = Vec::new();
+    let (mut keys, mut is_complete) = (Vec::new(), true);
     for (member, answer) in read.await {
         match answer {
             Ok(found) => keys.extend(found),
-            Err(why) => output::progress(format_args!(
-                "note: cannot read {member}, so services of which Karmada left only EndpointSlices there are not found: {why}"
-            ))?,
+            Err(why) => {
+                is_complete = false;
+                output::progress(format_args!(
+                    "note: cannot read {member}, so services of which Karmada left only \
+                     EndpointSlices there are not found: {why}"
+                ))?;
+            }
         }
     }
-    Ok(keys)
+    Ok((keys, is_complete))
 }

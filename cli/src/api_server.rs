@@ -1,6 +1,8 @@
 //! Requests to an API server, each within a deadline, and what it means when there is no answer.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use causeway::api::multicluster::Version;
@@ -8,8 +10,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::{DynamicResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource};
+use tokio::sync::OnceCell;
 
 use crate::args::{HubArgs, Side};
+use crate::screen::printable;
 
 /// How long one request may take.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -64,6 +68,8 @@ pub(crate) struct ApiServer {
     pub side: Side,
     pub client: Client,
     pub config: Config,
+    /// Namespaces of the hub that hold the members' credentials; read where needed.
+    pub secret_namespaces: Arc<OnceCell<BTreeSet<String>>>,
 }
 
 impl ApiServer {
@@ -112,6 +118,7 @@ impl ApiServer {
             side,
             client,
             config,
+            secret_namespaces: Arc::default(),
         })
     }
 
@@ -163,7 +170,7 @@ impl ApiServer {
         let kube::Error::Api(status) = error else {
             return self.unreachable(root_cause(error));
         };
-        let message = status.message.clone();
+        let message = printable(&status.message).into_owned();
         match status.code {
             401 | 403 => RequestError::NotAllowed { side, message },
             404 => RequestError::NotFound { side, message },
@@ -229,7 +236,7 @@ pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    innermost.to_string()
+    printable(&innermost.to_string()).into_owned()
 }
 
 #[cfg(test)]

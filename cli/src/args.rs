@@ -52,7 +52,8 @@ use self::values::{duration, lease};
     bin_name = "kubectl mcs",
     version,
     about = "Manage a causeway hub, its members and multi-cluster services",
-    after_help = "Exit codes: 0 success; 1 a problem was found, or the command failed; 2 wrong usage; 3 the API server cannot be reached.",
+    after_help = "Exit codes: 0 success; 1 a problem was found, or the command failed; 2 wrong usage; 3 unknown: \
+                  something that the answer needs could not be read.",
     disable_help_subcommand = true,
     arg_required_else_help = true
 )]
@@ -68,32 +69,13 @@ pub(crate) struct CommandLine {
 #[command(next_help_heading = "Hub")]
 pub(crate) struct HubArgs {
     /// Kubeconfig of the hub [default: $KUBECONFIG, else ~/.kube/config]
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "CAUSEWAY_KUBECONFIG",
-        hide_env = true
-    )]
+    #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of that kubeconfig [default: its current one]
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = "CAUSEWAY_CONTEXT",
-        hide_env = true
-    )]
+    #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
     /// Namespace [default: that of the context, else default]
-    #[arg(
-        short,
-        long,
-        global = true,
-        value_name = "NAMESPACE",
-        env = "CAUSEWAY_NAMESPACE",
-        hide_env = true
-    )]
+    #[arg(short, long, global = true, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 }
 
@@ -165,7 +147,7 @@ pub(crate) struct ExplainArgs {
     /// Name of a MultiClusterService or ServiceExport
     pub name: String,
     /// Show every endpoint, not one line for those in the same state
-    #[arg(long, env = "CAUSEWAY_ENDPOINTS", hide_env = true)]
+    #[arg(long)]
     pub endpoints: bool,
     #[command(flatten)]
     pub controller: LeaseArgs,
@@ -193,10 +175,10 @@ pub(crate) struct DrainArgs {
     #[arg(value_name = "CLUSTER")]
     pub name: String,
     /// Use its endpoints again
-    #[arg(long, env = "CAUSEWAY_UNDO", hide_env = true)]
+    #[arg(long)]
     pub undo: bool,
     /// Only show what would change; the hub validates the request and stores nothing
-    #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
+    #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub waiting: WaitArgs,
@@ -214,7 +196,7 @@ pub(crate) struct ConfirmDeletionsArgs {
     #[arg(value_name = "CLUSTER")]
     pub name: String,
     /// Only print what would be confirmed; the hub checks the change and does not store it
-    #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
+    #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub waiting: WaitArgs,
@@ -229,13 +211,22 @@ pub(crate) struct StatusArgs {
     /// Name of a MultiClusterService or ServiceExport [default: all of the namespace, and the members]
     pub name: Option<String>,
     /// Show all namespaces
-    #[arg(short = 'A', long, env = "CAUSEWAY_ALL_NAMESPACES", hide_env = true)]
+    #[arg(short = 'A', long)]
     pub all_namespaces: bool,
     /// After showing all, watch for changes and show what changed
-    #[arg(short = 'w', long, env = "CAUSEWAY_WATCH", hide_env = true)]
+    #[arg(short = 'w', long)]
     pub watch: bool,
     #[command(flatten)]
     pub waiting: WaitArgs,
+    /// What to wait for: that everything shown is healthy, or also that a consumer has a ready endpoint
+    #[arg(
+        long = "for",
+        value_name = "WHAT",
+        default_value = "ready",
+        hide_possible_values = true,
+        requires_ifs = [("endpoints", "wait"), ("endpoints", "name")]
+    )]
+    pub awaited: Awaited,
     #[command(flatten)]
     pub insecure: InsecureArgs,
     #[command(flatten)]
@@ -247,7 +238,7 @@ pub(crate) struct StatusArgs {
 #[derive(Args, Debug)]
 pub(crate) struct VersionArgs {
     /// Do not contact the API server
-    #[arg(long, env = "CAUSEWAY_CLIENT", hide_env = true)]
+    #[arg(long)]
     pub client: bool,
 }
 
@@ -255,7 +246,7 @@ pub(crate) struct VersionArgs {
 #[derive(Args, Debug)]
 pub(crate) struct LeaseArgs {
     /// Lease of causeway-controller on the hub, which shows whether it is running; empty where it runs without one
-    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease, env = "CAUSEWAY_LEASE", hide_env = true)]
+    #[arg(long, value_name = "NAMESPACE/NAME", default_value = CONTROLLER_LEASE, value_parser = lease)]
     pub lease: Lease,
 }
 
@@ -263,17 +254,17 @@ pub(crate) struct LeaseArgs {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct InsecureArgs {
     /// Also read members whose certificate cannot be verified, as a controller with this flag does
-    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
+    #[arg(long)]
     pub allow_insecure_members: bool,
 }
 
 /// Waiting on request. Each command says for what.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct WaitArgs {
-    #[arg(long, env = "CAUSEWAY_WAIT", hide_env = true)]
+    #[arg(long)]
     pub wait: bool,
     /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub timeout: Duration,
 }
 
@@ -287,13 +278,11 @@ pub(crate) struct DefaultWaitArgs {
         num_args = 0..=1,
         require_equals = true,
         default_value_t = true,
-        default_missing_value = "true",
-        env = "CAUSEWAY_WAIT",
-        hide_env = true
+        default_missing_value = "true"
     )]
     pub wait: bool,
     /// How long to wait
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
 }
 
@@ -301,14 +290,15 @@ pub(crate) struct DefaultWaitArgs {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct OutputArgs {
     /// Output format for programs; the names of fields are stable
-    #[arg(
-        short = 'o',
-        long = "output",
-        value_name = "FORMAT",
-        env = "CAUSEWAY_OUTPUT",
-        hide_env = true
-    )]
+    #[arg(short = 'o', long = "output", value_name = "FORMAT")]
     pub format: Option<Format>,
+}
+
+/// What `status --wait` waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Awaited {
+    Ready,
+    Endpoints,
 }
 
 /// A form for programs.

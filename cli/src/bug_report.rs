@@ -19,6 +19,7 @@ use k8s_openapi::jiff::Timestamp;
 use self::archive::Archive;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{BugReportArgs, HubArgs};
+use crate::exit::Verdict;
 use crate::output::{self, OutputError};
 use crate::redact::Redactor;
 
@@ -66,8 +67,9 @@ async fn gather(request: &Request<'_>, archive: &mut Archive) -> Result<(), Outp
     Ok(())
 }
 
-/// Writes the archive, and says what is in it, what was left out and what could not be read.
-pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<(), BugReportError> {
+/// Writes the archive, and reports its parts, what was left out and what could not be read.
+/// [`Verdict::Unknown`] if anything could not be read.
+pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<Verdict, BugReportError> {
     let request = Request {
         namespace: hub.namespace.clone(),
         hub: ApiServer::hub(hub).await?,
@@ -89,7 +91,6 @@ pub(crate) async fn run(hub: &HubArgs, args: &BugReportArgs) -> Result<(), BugRe
         let file = file.clone();
         BugReportError::File { file, source }
     })?;
-    Ok(output::result(
-        summary::closing(&archive, &file, size).trim_end(),
-    )?)
+    output::result(summary::closing(&archive, &file, size).trim_end())?;
+    Ok(Verdict::new(true, archive.all_missing().is_empty()))
 }

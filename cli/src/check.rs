@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{CheckArgs, HubArgs};
+use crate::exit::Verdict;
 use crate::output;
 use crate::output::OutputError;
 use crate::table::Table;
@@ -30,8 +31,10 @@ pub(crate) enum State {
     Healthy,
     /// Not as it should be.
     Unhealthy,
-    /// It could not be looked at, or is not there to be looked at.
+    /// It could not be read.
     Unknown,
+    /// It does not apply to this installation.
+    Skipped,
 }
 
 /// One check of an installation; also the form that programs read, so names of fields stay as they are.
@@ -52,12 +55,12 @@ pub(crate) struct Report {
     pub checks: Vec<Check>,
 }
 
-/// Checks an installation; says whether nothing is known to be wrong.
-pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<bool, CheckError> {
+/// Checks an installation, and returns the verdict of its checks.
+pub(crate) async fn run(hub: &HubArgs, args: &CheckArgs) -> Result<Verdict, CheckError> {
     let hub = ApiServer::hub(hub).await?;
     let report = examine(&hub, args).await?;
     output::report(&report, args.output.format, || report.render())?;
-    Ok(report.healthy)
+    Ok(report.verdict())
 }
 
 /// Checks an installation.
@@ -74,6 +77,12 @@ impl Report {
     pub(crate) fn new(checks: Vec<Check>) -> Self {
         let healthy = checks.iter().all(|check| check.state != State::Unhealthy);
         Self { healthy, checks }
+    }
+
+    /// Verdict of all checks together.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let is_known = |check: &Check| check.state != State::Unknown;
+        Verdict::new(self.healthy, self.checks.iter().all(is_known))
     }
 
     /// The form that people read.

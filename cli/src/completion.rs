@@ -13,7 +13,6 @@ mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io;
 use std::path::Path;
 
 use clap::builder::StyledStr;
@@ -55,9 +54,11 @@ pub(crate) fn answer(words: &[String]) -> Result<(), OutputError> {
 }
 
 /// Prints the script that completes `kubectl-mcs` in a shell.
-pub(crate) fn script(shell: Shell) {
+pub(crate) fn script(shell: Shell) -> Result<(), OutputError> {
     let mut command = CommandLine::command().bin_name("kubectl-mcs");
-    clap_complete::generate(shell, &mut command, "kubectl-mcs", &mut io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "kubectl-mcs", &mut script);
+    output::raw(&script)
 }
 
 /// What a word may become.

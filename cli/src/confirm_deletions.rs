@@ -30,6 +30,11 @@ pub(crate) enum ConfirmDeletionsError {
     #[error("{0} is not joined; kubectl mcs status lists the members")]
     NotJoined(ClusterName),
     #[error(
+        "deletions of {0} are confirmed, but this hub does not show whether any are still \
+         suspended, so they are not waited for"
+    )]
+    NotKnown(ClusterName),
+    #[error(
         "deletions of {name} are still suspended after {seconds} s{late}: {message}; check that causeway-controller runs and that \
          {name} answers (kubectl mcs status). A cluster that does not answer is taken out of use by kubectl mcs drain {name}"
     )]
@@ -108,10 +113,11 @@ pub(crate) async fn run(
     output::result(format_args!(
         "hub: deletions of cluster.cluster.karmada.io/{name} confirmed{dry_run}"
     ))?;
-    if args.waiting.wait && Deletions::of(&cluster) != Deletions::Unknown {
-        none_suspended(clusters, &name, args).await?;
+    match (args.waiting.wait, Deletions::of(&cluster)) {
+        (false, _) => Ok(()),
+        (true, Deletions::Unknown) => Err(ConfirmDeletionsError::NotKnown(name)),
+        (true, _) => none_suspended(clusters, &name, args).await,
     }
-    Ok(())
 }
 
 /// Sets the annotation to the time.
@@ -140,7 +146,8 @@ async fn none_suspended(
             message = words.to_owned();
             None
         }
-        Some(_) => Some(true),
+        Some(Deletions::NoneSuspended) => Some(true),
+        Some(Deletions::Unknown) => None,
         None => Some(false),
     };
     let deadline = Instant::now() + args.waiting.timeout;

@@ -12,6 +12,7 @@ use tokio::time::sleep_until;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::Side;
+use crate::credentials;
 use crate::progress::Progress;
 
 /// How long one member may take, all its answers together.
@@ -31,6 +32,12 @@ pub(crate) enum ConnectError {
         "you may not read the Secrets with the members' credentials in namespace {0} of the hub"
     )]
     SecretForbidden(String),
+    #[error(
+        "its Secret is in namespace {0} of the hub, from which causeway-controller reads no \
+         credentials: join it again with kubectl mcs join, or start the controller with \
+         --secret-namespace={0}"
+    )]
+    OtherNamespace(String),
     #[error("Secret {namespace}/{name} not found on the hub; join it again with kubectl mcs join")]
     NoSecret { namespace: String, name: String },
     #[error(transparent)]
@@ -118,6 +125,9 @@ async fn secret(hub: &ApiServer, cluster: &Cluster) -> Result<Secret, ConnectErr
     let reference = cluster.spec.secret_ref.as_ref();
     let reference = reference.ok_or(ConnectError::NoReference)?;
     let namespace = &reference.namespace;
+    if !credentials::may_read(hub, namespace).await? {
+        return Err(ConnectError::OtherNamespace(namespace.clone()));
+    }
     let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), namespace);
     let secret = hub.request(secrets.get(&reference.name)).await;
     secret.map_err(|error| match error {

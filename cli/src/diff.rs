@@ -10,9 +10,11 @@ mod text;
 
 use causeway_engine::plan::Settings;
 use causeway_engine::preview::preview;
+use kube::ResourceExt as _;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DiffArgs, HubArgs};
+use crate::exit::Verdict;
 use crate::output::{self, OutputError};
 use crate::snapshot;
 use crate::snapshot::gather::{self, GatherError};
@@ -27,7 +29,7 @@ pub(crate) enum DiffError {
     Request(#[from] RequestError),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("{file}: MultiClusterService {name} would be refused: {message}")]
+    #[error("{file}: {name} would be refused: {message}")]
     Refused {
         file: String,
         name: String,
@@ -43,8 +45,9 @@ pub(crate) enum DiffError {
     Output(#[from] OutputError),
 }
 
-/// Shows what would change; says whether nothing would.
-pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<bool, DiffError> {
+/// Shows what would change. [`Verdict::Problem`] means that something would, as in `kubectl diff`;
+/// a cluster that is not compared makes the whole unknown.
+pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<Verdict, DiffError> {
     let namespace = hub.namespace.clone();
     let hub = ApiServer::hub(hub).await?;
     let wanted = file::read(
@@ -53,22 +56,31 @@ pub(crate) async fn run(hub: &HubArgs, args: &DiffArgs) -> Result<bool, DiffErro
         &hub.config.default_namespace,
     )?;
     let mut reports = Vec::new();
-    for object in &wanted {
-        reports.push(compare(&hub, args, object).await?);
+    for object in &wanted.multi_cluster_services {
+        let service = wanted.services.get(&object.key);
+        reports.push(compare(&hub, args, object, service).await?);
     }
     output::report(&reports, args.output, || {
         reports.iter().map(text::render).collect()
     })?;
-    Ok(!reports.iter().any(Report::has_changes))
+    Ok(match reports.iter().any(Report::is_incomplete) {
+        true => Verdict::Unknown,
+        false => Verdict::new(!reports.iter().any(Report::has_changes), true),
+    })
 }
 
 async fn compare(
     hub: &ApiServer,
     args: &DiffArgs,
     wanted: &file::Wanted,
+    service: Option<&file::Wanted>,
 ) -> Result<Report, DiffError> {
-    let admitted = admission::dry_run(hub, wanted).await?;
     let key = &wanted.key;
+    let service = match service {
+        Some(service) => Some(admission::service(hub, service).await?),
+        None => None,
+    };
+    let admitted = admission::dry_run(hub, wanted, service.as_ref()).await?;
     let snapshot = gather::read(hub, key, args.allow_insecure_members).await?;
     if snapshot.works.is_none() {
         output::progress(
@@ -78,6 +90,10 @@ async fn compare(
     let (mut lists, members) = snapshot.lists();
     lists.uid = hub.uid().await?;
     let settings = Settings::reported(&lists, &members, key);
+    if let Some(service) = service {
+        lists.services.retain(|one| one.name_any() != *key.name);
+        lists.services.push(service);
+    }
     lists.multi_cluster_services = vec![admitted.object.clone()];
     let (_, after) = preview(lists, members.clone(), &settings, key, snapshot::now());
     Report::new(&wanted.key, admitted, &members, &after)

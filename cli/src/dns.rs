@@ -18,6 +18,7 @@ use self::plan::Refusal;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DnsArgs, HubArgs};
 use crate::check::Report;
+use crate::exit::Verdict;
 use crate::join::{self, JoinError};
 use crate::objects::ObjectError;
 use crate::output::OutputError;
@@ -61,8 +62,8 @@ pub(crate) enum DnsError {
     NoRights { account: String, seconds: u64 },
 }
 
-/// Checks a member's DNS, and sets it up where that is asked for; says whether nothing is known to be wrong.
-pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<bool, DnsError> {
+/// Checks a member's DNS, sets it up where that is requested, and returns the verdict of its checks.
+pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<Verdict, DnsError> {
     let name = join::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let member = ApiServer::member(
@@ -74,14 +75,14 @@ pub(crate) async fn run(hub: &HubArgs, args: &DnsArgs) -> Result<bool, DnsError>
     if args.fix {
         let found = gather::read(&member).await?;
         if !fix::fix(&member, &found, args).await? {
-            return Ok(true);
+            return Ok(Verdict::Good);
         }
     }
     let found = gather::read(&member).await?;
     let fix = format!("kubectl mcs dns {name} --fix, with the same --member-kubeconfig");
     let report = Report::new(diagnosis::diagnose(&found, &fix, args.image_has));
     output::report(&report, args.output.format, || report.render())?;
-    Ok(report.healthy)
+    Ok(report.verdict())
 }
 
 /// Nobody's DNS is changed because of a kubeconfig of another cluster.

@@ -14,6 +14,7 @@ use self::effect::Effect;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{DrainArgs, HubArgs};
 use crate::connectivity::ConnectError;
+use crate::exit::Verdict;
 use crate::hub::{HubError, annotate};
 use crate::join::{self, JoinError};
 use crate::output::OutputError;
@@ -45,6 +46,15 @@ pub(crate) enum DrainError {
         seconds: u64,
         left: String,
     },
+    #[error(
+        "{name} is drained, but after {seconds} s it is unknown whether its endpoints are withdrawn \
+         everywhere: {left}"
+    )]
+    NotKnown {
+        name: ClusterName,
+        seconds: u64,
+        left: String,
+    },
 }
 
 /// How often the members are read while something is waited for.
@@ -57,13 +67,15 @@ pub(crate) fn is_drained(cluster: &Cluster) -> bool {
 }
 
 /// Drains a cluster, or undoes that.
-pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<(), DrainError> {
+pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<Verdict, DrainError> {
     let name = join::cluster_name(&args.name)?;
     let hub = ApiServer::hub(hub).await?;
     let clusters = clusters(&hub).await?;
     let found = clusters.iter().find(|one| one.name_any() == name.as_str());
     let cluster = found.ok_or_else(|| DrainError::NotJoined(name.clone()))?;
     let services = services(&hub).await?;
+    // A dry run only reports the affected services.
+    let is_complete = services.is_some() || !args.dry_run;
     let was = is_drained(cluster);
     if was == args.undo {
         mark(&hub, &name, args).await?;
@@ -83,7 +95,7 @@ pub(crate) async fn run(hub: &HubArgs, args: &DrainArgs) -> Result<(), DrainErro
     if args.waiting.wait {
         withdrawn(&hub, &name, args).await?;
     }
-    Ok(())
+    Ok(Verdict::new(true, is_complete))
 }
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, DrainError> {
@@ -151,7 +163,7 @@ fn print_effect(name: &ClusterName, effect: &Effect, args: &DrainArgs) -> Result
     ))
 }
 
-/// Waits until no copy that comes from the cluster is left in a member that can be reached.
+/// Waits until every member was read and none holds a copy that comes from the cluster.
 async fn withdrawn(
     hub: &ApiServer,
     name: &ClusterName,
@@ -161,40 +173,56 @@ async fn withdrawn(
     let hub_uid = hub.uid().await?;
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = "no member was read yet".to_owned();
+    let mut last = None;
     loop {
         ticks.tick().await;
         let Ok(read) = timeout_at(deadline, read_left(hub, &hub_uid, name, args)).await else {
-            return Err(late(name, args, last));
+            return Err(late(name, args, last.as_ref()));
         };
         let left = read?;
-        let now = left.to_string();
-        if left.counts.is_empty() {
-            return Ok(output::result(format_args!("{name} is withdrawn{now}"))?);
+        if left.is_withdrawn() {
+            return Ok(output::result(format_args!("{name} is withdrawn"))?);
         }
-        if now != last {
-            output::progress(format_args!("waiting for {name} to be withdrawn: {now}"))?;
+        if last.as_ref() != Some(&left) {
+            output::progress(format_args!("waiting for {name} to be withdrawn: {left}"))?;
         }
-        last = now;
         if Instant::now() >= deadline {
-            return Err(late(name, args, last));
+            return Err(late(name, args, Some(&left)));
         }
+        last = Some(left);
     }
 }
 
-fn late(name: &ClusterName, args: &DrainArgs, left: String) -> DrainError {
+/// Error at the deadline: unknown where nothing but unread members is in the way.
+fn late(name: &ClusterName, args: &DrainArgs, last: Option<&Left>) -> DrainError {
+    let (name, seconds) = (name.clone(), args.waiting.timeout.as_secs());
+    let left = last.map_or_else(|| "no member was read yet".to_owned(), ToString::to_string);
+    if last.is_none_or(|left| left.counts.is_empty()) {
+        return DrainError::NotKnown {
+            name,
+            seconds,
+            left,
+        };
+    }
     DrainError::NotWithdrawn {
-        name: name.clone(),
-        seconds: args.waiting.timeout.as_secs(),
+        name,
+        seconds,
         left,
     }
 }
 
 /// Copies that are left, and members of which it is not known.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Left {
     counts: BTreeMap<String, usize>,
     unread: BTreeMap<String, ConnectError>,
+}
+
+impl Left {
+    /// Whether every member was read and none has a copy.
+    fn is_withdrawn(&self) -> bool {
+        self.counts.is_empty() && self.unread.is_empty()
+    }
 }
 
 impl std::fmt::Display for Left {
@@ -203,17 +231,20 @@ impl std::fmt::Display for Left {
         let counts: Vec<_> = counts
             .map(|(member, count)| format!("{count} in {member}"))
             .collect();
-        if !counts.is_empty() {
-            write!(out, "EndpointSlices left: {}", counts.join(", "))?;
-        }
+        let counts = match counts.is_empty() {
+            true => None,
+            false => Some(format!("EndpointSlices left: {}", counts.join(", "))),
+        };
         let unread = self.unread.iter();
         let unread: Vec<_> = unread
             .map(|(name, why)| format!("{name} ({why})"))
             .collect();
-        if !unread.is_empty() {
-            write!(out, "; cannot read {}", unread.join(", "))?;
-        }
-        Ok(())
+        let unread = match unread.is_empty() {
+            true => None,
+            false => Some(format!("cannot read {}", unread.join(", "))),
+        };
+        let both: Vec<_> = counts.into_iter().chain(unread).collect();
+        out.write_str(&both.join("; "))
     }
 }
 
@@ -266,4 +297,57 @@ fn desired(service: &MultiClusterService) -> Option<(ServiceKey, domain::MultiCl
     let desired = domain::MultiClusterService::try_from(service).ok()?;
     let key = ServiceKey::new(service.namespace().unwrap_or_default(), service.name_any());
     Some((key, desired))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Command, CommandLine};
+    use clap::Parser as _;
+
+    #[test]
+    fn a_drain_is_over_only_when_every_member_was_read() {
+        let line = ["kubectl-mcs", "drain", "a", "--wait"];
+        let Command::Drain(args) = CommandLine::parse_from(line).command else {
+            panic!("no drain");
+        };
+        let name = ClusterName::try_from("a").expect("a name");
+        let left = |counts: &[(&str, usize)], unread: &[&str]| Left {
+            counts: counts
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect(),
+            unread: unread
+                .iter()
+                .map(|name| ((*name).to_owned(), ConnectError::Timeout(5)))
+                .collect(),
+        };
+        assert!(left(&[], &[]).is_withdrawn());
+        assert!(matches!(
+            late(&name, &args, None),
+            DrainError::NotKnown { .. }
+        ));
+        for (left, is_known, text) in [
+            (
+                left(&[], &["b"]),
+                false,
+                "cannot read b (no answer within 5 s)",
+            ),
+            (left(&[("c", 2)], &[]), true, "EndpointSlices left: 2 in c"),
+            (
+                left(&[("c", 2)], &["b"]),
+                true,
+                "EndpointSlices left: 2 in c; cannot read b (",
+            ),
+        ] {
+            assert!(!left.is_withdrawn());
+            assert!(left.to_string().starts_with(text), "{left}");
+            let error = late(&name, &args, Some(&left));
+            assert_eq!(
+                !matches!(error, DrainError::NotKnown { .. }),
+                is_known,
+                "{error}"
+            );
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Exit codes: 0 success, 1 a problem was found or the command failed, 2 wrong usage, 3 the API server cannot be reached.
+//! Exit codes: 0 good, 1 a problem was found or the command failed, 2 wrong usage, 3 unknown.
 
 use crate::api_server::RequestError;
 use crate::bug_report::BugReportError;
@@ -15,6 +15,7 @@ use crate::join::JoinError;
 use crate::karmada::moving::MoveError;
 use crate::member::MemberError;
 use crate::objects::ObjectError;
+use crate::output::OutputError;
 use crate::snapshot::gather::GatherError;
 use crate::status::StatusError;
 use crate::top::TopError;
@@ -27,8 +28,38 @@ use crate::version::VersionError;
 pub(crate) const PROBLEM: u8 = 1;
 /// The command line, or a kubeconfig that it names, makes no sense.
 pub(crate) const USAGE: u8 = 2;
-/// The API server cannot be reached.
-pub(crate) const NO_ANSWER: u8 = 3;
+/// Something that the answer needs could not be read: unreachable, forbidden, not compared.
+pub(crate) const UNKNOWN: u8 = 3;
+
+/// Verdict of a command that reports a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Good,
+    Problem,
+    /// No problem was found in the part that could be read.
+    Unknown,
+}
+
+impl Verdict {
+    /// Combines a result with whether all of its inputs could be read. A problem that was found
+    /// remains one, whatever else is unknown.
+    pub(crate) fn new(is_good: bool, is_complete: bool) -> Self {
+        match (is_good, is_complete) {
+            (false, _) => Self::Problem,
+            (true, false) => Self::Unknown,
+            (true, true) => Self::Good,
+        }
+    }
+
+    /// Exit code of this verdict.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Good => 0,
+            Self::Problem => PROBLEM,
+            Self::Unknown => UNKNOWN,
+        }
+    }
+}
 
 /// Why a command ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +96,8 @@ pub(crate) enum Failure {
     Top(#[from] TopError),
     #[error(transparent)]
     Version(#[from] VersionError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("cannot start: {0}")]
     Runtime(std::io::Error),
     #[error("cannot start: no cryptography for TLS")]
@@ -93,13 +126,16 @@ impl Failure {
             | Self::BugReport(BugReportError::Request(error))
             | Self::Top(TopError::Request(error))
             | Self::Version(VersionError::Request(error)) => request(error),
+            Self::Status(StatusError::NotKnown { .. }) => UNKNOWN,
+            Self::Status(StatusError::NotFound { unread, .. }) if !unread.is_empty() => UNKNOWN,
             Self::Status(_)
             | Self::Explain(_)
             | Self::Check(_)
             | Self::BugReport(_)
             | Self::Top(_)
             | Self::Version(_) => PROBLEM,
-            Self::Runtime(_) | Self::Cryptography => NO_ANSWER,
+            Self::Output(_) => PROBLEM,
+            Self::Runtime(_) | Self::Cryptography => UNKNOWN,
         }
     }
 }
@@ -110,7 +146,7 @@ fn request(error: &RequestError) -> u8 {
         RequestError::NoKubeconfig(_)
         | RequestError::Unreachable { .. }
         | RequestError::NotAllowed { .. }
-        | RequestError::Busy { .. } => NO_ANSWER,
+        | RequestError::Busy { .. } => UNKNOWN,
         RequestError::NotFound { .. }
         | RequestError::Conflict { .. }
         | RequestError::Refused { .. } => PROBLEM,
@@ -188,7 +224,7 @@ fn moving(error: &MoveError) -> u8 {
         MoveError::Request(error) | MoveError::Gather(GatherError::Request(error)) => {
             request(error)
         }
-        MoveError::WorksForbidden | MoveError::HubForbidden => NO_ANSWER,
+        MoveError::WorksForbidden | MoveError::HubForbidden => UNKNOWN,
         _ => PROBLEM,
     }
 }
@@ -232,14 +268,14 @@ fn diff(error: &DiffError) -> u8 {
         {
             USAGE
         }
-        _ => NO_ANSWER,
+        _ => UNKNOWN,
     }
 }
 
 fn ui(error: &UiError) -> u8 {
     match error {
         UiError::Request(error) | UiError::Rights(RightsError::Request(error)) => request(error),
-        UiError::Rights(RightsError::Forbidden { .. }) => NO_ANSWER,
+        UiError::Rights(RightsError::Forbidden { .. }) => UNKNOWN,
         _ => PROBLEM,
     }
 }
@@ -269,6 +305,7 @@ fn drain(error: &DrainError) -> u8 {
         | DrainError::NotJoined(_)
         | DrainError::Removed(_)
         | DrainError::NotWithdrawn { .. } => PROBLEM,
+        DrainError::NotKnown { .. } => UNKNOWN,
     }
 }
 
@@ -280,6 +317,7 @@ fn confirm_deletions(error: &ConfirmDeletionsError) -> u8 {
         ConfirmDeletionsError::Output(_)
         | ConfirmDeletionsError::NotJoined(_)
         | ConfirmDeletionsError::Suspended { .. } => PROBLEM,
+        ConfirmDeletionsError::NotKnown(_) => UNKNOWN,
     }
 }
 
@@ -313,7 +351,7 @@ mod tests {
     #[test]
     fn the_same_cause_has_the_same_code_wherever_it_strikes() {
         for (cause, code) in [
-            (unreachable as fn() -> RequestError, NO_ANSWER),
+            (unreachable as fn() -> RequestError, UNKNOWN),
             (refused, PROBLEM),
             (kubeconfig, USAGE),
         ] {
@@ -351,6 +389,30 @@ mod tests {
                 assert_eq!(end.code(), code, "{end:?}");
             }
         }
+    }
+
+    #[test]
+    fn unknown_is_never_success() {
+        assert_eq!(Verdict::new(true, true).code(), 0);
+        assert_eq!(Verdict::new(false, true).code(), PROBLEM);
+        assert_eq!(
+            Verdict::new(false, false).code(),
+            PROBLEM,
+            "a problem was found"
+        );
+        assert_eq!(Verdict::new(true, false).code(), UNKNOWN);
+        let not_found = |unread: &str| StatusError::NotFound {
+            name: "foo".to_owned(),
+            place: String::new(),
+            unread: unread.to_owned(),
+        };
+        assert_eq!(Failure::from(not_found("")).code(), PROBLEM);
+        assert_eq!(Failure::from(not_found(", not read: a")).code(), UNKNOWN);
+        let not_known = StatusError::NotKnown {
+            seconds: 1,
+            what: String::new(),
+        };
+        assert_eq!(Failure::from(not_known).code(), UNKNOWN);
     }
 
     #[test]

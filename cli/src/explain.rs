@@ -8,13 +8,17 @@ mod tests;
 pub(crate) mod text;
 
 use causeway::domain::ServiceKey;
-use causeway_engine::explain::{ConsumerReport, Diagnosis, Explanation, Reason, explain};
+use causeway_engine::explain::{
+    ConsumerReport, Diagnosis, EndpointReport, EndpointState, Explanation, ExposureReport, Reason,
+    explain,
+};
 use causeway_engine::plan::Settings;
 use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{ExplainArgs, HubArgs};
+use crate::exit::Verdict;
 use crate::lease::{self, Controller};
 use crate::output;
 use crate::output::OutputError;
@@ -77,15 +81,17 @@ pub(crate) struct Serving {
     pub consumers: Vec<ConsumerReport>,
 }
 
-/// Explains a service; says whether every ready endpoint is in every consumer.
-pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<bool, ExplainError> {
+/// Explains a service. [`Verdict::Good`] if every ready endpoint is in every consumer,
+/// [`Verdict::Unknown`] if nothing but members that could not be read is in question.
+pub(crate) async fn run(hub: &HubArgs, args: &ExplainArgs) -> Result<Verdict, ExplainError> {
     let hub = ApiServer::hub(hub).await?;
     let key = ServiceKey::new(hub.config.default_namespace.as_str(), args.name.as_str());
     let explanation = examine(&hub, &key, args).await?;
     output::report(&explanation, args.output.format, || {
         text::render(&explanation, args.endpoints)
     })?;
-    Ok(explanation.ready)
+    let only_unread = explanation.is_wrong_only_where_unread();
+    Ok(Verdict::new(explanation.ready || only_unread, !only_unread))
 }
 
 /// What is so of a service, the controller of that Lease included.
@@ -106,16 +112,40 @@ pub(crate) async fn examine(
     Ok(explanation)
 }
 
-/// Which providers the consumers of a service use first: for each exposure in which they do not use all alike, its address and its
-/// consumers.
-pub(crate) async fn serving(
+/// Ready endpoints of a service that one consumer has under one name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ConsumerEndpoints {
+    /// Name by which clients reach the service.
+    pub address: String,
+    pub consumer: String,
+    /// `None` where the consumer could not be read.
+    pub ready: Option<usize>,
+}
+
+/// What the consumers of a service have.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Exposed {
+    /// Exposures in which the consumers do not use all providers alike.
+    pub serving: Vec<Serving>,
+    pub endpoints: Vec<ConsumerEndpoints>,
+}
+
+/// Reads the endpoints that the consumers of a service have, and which providers they use first.
+pub(crate) async fn exposed(
     hub: &ApiServer,
     key: &ServiceKey,
     allow_insecure: bool,
-) -> Result<Vec<Serving>, ExplainError> {
+) -> Result<Exposed, ExplainError> {
     let snapshot = gather::read(hub, key, allow_insecure).await?;
-    let exposures = explained(&snapshot).exposures.into_iter();
-    let serving = exposures.map(|exposure| Serving {
+    Ok(exposed_by(&snapshot))
+}
+
+fn exposed_by(snapshot: &Snapshot) -> Exposed {
+    let exposures = explained(snapshot).exposures;
+    let endpoints = exposures.iter();
+    let endpoints = endpoints.flat_map(|exposure| endpoints_of(snapshot, exposure));
+    let endpoints = endpoints.collect();
+    let serving = exposures.into_iter().map(|exposure| Serving {
         address: exposure.address,
         consumers: exposure.consumers,
     });
@@ -124,7 +154,32 @@ pub(crate) async fn serving(
             .iter()
             .any(|consumer| consumer.tiers.is_some())
     };
-    Ok(serving.filter(chooses).collect())
+    Exposed {
+        serving: serving.filter(chooses).collect(),
+        endpoints,
+    }
+}
+
+/// Counts the ready endpoints of each consumer.
+fn endpoints_of(snapshot: &Snapshot, exposure: &ExposureReport) -> Vec<ConsumerEndpoints> {
+    let providers = exposure.providers.iter();
+    let endpoints = providers.flat_map(|provider| &provider.endpoints);
+    let ready: Vec<_> = endpoints.filter(|endpoint| endpoint.ready).collect();
+    let of = |consumer: &ConsumerReport| {
+        let is_read = matches!(snapshot.members.get(&consumer.cluster), Some(Ok(_)));
+        let has = |endpoint: &&&EndpointReport| {
+            endpoint
+                .consumers
+                .iter()
+                .any(|one| one.cluster == consumer.cluster && one.state == EndpointState::Present)
+        };
+        ConsumerEndpoints {
+            address: exposure.address.clone(),
+            consumer: consumer.cluster.clone(),
+            ready: is_read.then(|| ready.iter().filter(has).count()),
+        }
+    };
+    exposure.consumers.iter().map(of).collect()
 }
 
 /// What the engine says of what was read, and what Karmada says of its own propagation.

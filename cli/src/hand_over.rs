@@ -14,9 +14,10 @@ use kube::{Api, ResourceExt as _};
 
 use crate::api_server::ApiServer;
 use crate::args::{HubArgs, MoveArgs};
+use crate::exit::Verdict;
 use crate::karmada::GATE_ON;
 use crate::karmada::gate::Gate;
-use crate::karmada::moving::{self, Direction, MoveError};
+use crate::karmada::moving::{self, Direction, Found, MoveError};
 use crate::snapshot::Snapshot;
 
 const HAND_OVER: Direction = Direction {
@@ -31,7 +32,7 @@ const HAND_OVER: Direction = Direction {
 };
 
 /// Hands services over; returns whether all of it is done.
-pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<bool, MoveError> {
+pub(crate) async fn run(hub: &HubArgs, args: &MoveArgs) -> Result<Verdict, MoveError> {
     moving::run(hub, args, &HAND_OVER, all).await
 }
 
@@ -48,7 +49,7 @@ fn halt(snapshot: &Snapshot, _: &BTreeSet<String>) -> Option<String> {
 }
 
 /// Every MultiClusterService by which endpoints cross clusters.
-async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Vec<ServiceKey>, MoveError> {
+async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Found, MoveError> {
     let services: Api<MultiClusterService> = match namespace {
         Some(namespace) => Api::namespaced(hub.client.clone(), namespace),
         None => Api::all(hub.client.clone()),
@@ -61,7 +62,10 @@ async fn all(hub: &ApiServer, namespace: Option<&str>) -> Result<Vec<ServiceKey>
         let desired = domain::MultiClusterService::try_from(*one);
         desired.is_ok_and(|desired| desired.exposure == ExposureType::CrossCluster)
     });
-    Ok(crossing
-        .map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any()))
-        .collect())
+    let keys =
+        crossing.map(|one| ServiceKey::new(one.namespace().unwrap_or_default(), one.name_any()));
+    Ok(Found {
+        keys: keys.collect(),
+        is_complete: true,
+    })
 }

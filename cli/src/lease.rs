@@ -17,7 +17,9 @@ pub(crate) const REMEDY: &str =
 /// The Lease of the controller.
 #[derive(Debug)]
 pub(crate) enum Controller {
-    /// It has none, or the person may not see it.
+    /// It runs without one.
+    NoLease,
+    /// The user may not see it.
     Unknown,
     /// The Lease of that name, as it is.
     Lease(String, Option<Box<Lease>>),
@@ -27,7 +29,7 @@ impl Controller {
     /// Reads the Lease.
     pub(crate) async fn read(hub: &ApiServer, lease: &args::Lease) -> Result<Self, RequestError> {
         let Some((namespace, name)) = &lease.0 else {
-            return Ok(Self::Unknown);
+            return Ok(Self::NoLease);
         };
         let leases: Api<Lease> = Api::namespaced(hub.client.clone(), namespace);
         match hub.request(leases.get_opt(name)).await {

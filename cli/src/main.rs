@@ -12,6 +12,7 @@ mod completion;
 mod confirm;
 mod confirm_deletions;
 mod connectivity;
+mod credentials;
 mod definitions;
 mod diff;
 mod dns;
@@ -50,15 +51,14 @@ use clap::Parser as _;
 use tokio::runtime::Builder;
 
 use self::args::{Command, CommandLine};
-use self::exit::Failure;
+use self::exit::{Failure, Verdict};
 
 fn main() -> ExitCode {
     if let Some(words) = completion::requested(std::env::args_os()) {
         return complete(&words);
     }
     match run(&CommandLine::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(exit::PROBLEM),
+        Ok(verdict) => ExitCode::from(verdict.code()),
         Err(failure) => {
             // Where stderr is closed too, the exit code still tells.
             output::progress(format_args!("error: {failure}")).ok();
@@ -76,8 +76,8 @@ fn complete(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs one command; returns whether everything is healthy.
-fn run(line: &CommandLine) -> Result<bool, Failure> {
+/// Runs one command and returns its verdict.
+fn run(line: &CommandLine) -> Result<Verdict, Failure> {
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()
@@ -97,20 +97,20 @@ fn run(line: &CommandLine) -> Result<bool, Failure> {
             Command::Join(args) => join::run(&line.hub, args).await?,
             Command::Unjoin(args) => unjoin::run(&line.hub, args).await?,
             Command::Status(args) => return Ok(status::run(&line.hub, args).await?),
-            Command::Top(args) => top::run(&line.hub, args).await?,
+            Command::Top(args) => return Ok(top::run(&line.hub, args).await?),
             Command::Explain(args) => return Ok(explain::run(&line.hub, args).await?),
             Command::Ui(args) => ui::run(&line.hub, args).await?,
             Command::Diff(args) => return Ok(diff::run(&line.hub, args).await?),
             Command::Check(args) => return Ok(check::run(&line.hub, args).await?),
-            Command::BugReport(args) => bug_report::run(&line.hub, args).await?,
+            Command::BugReport(args) => return Ok(bug_report::run(&line.hub, args).await?),
             Command::Dns(args) => return Ok(dns::run(&line.hub, args).await?),
             Command::Adopt(args) => return Ok(adopt::run(&line.hub, args).await?),
             Command::HandOver(args) => return Ok(hand_over::run(&line.hub, args).await?),
-            Command::Drain(args) => drain::run(&line.hub, args).await?,
+            Command::Drain(args) => return Ok(drain::run(&line.hub, args).await?),
             Command::ConfirmDeletions(args) => confirm_deletions::run(&line.hub, args).await?,
             Command::Version(args) => version::run(&line.hub, args).await?,
-            Command::Completion { shell } => completion::script(*shell),
+            Command::Completion { shell } => completion::script(*shell)?,
         }
-        Ok(true)
+        Ok(Verdict::Good)
     })
 }

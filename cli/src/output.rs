@@ -1,5 +1,8 @@
-//! Words for the person: results on stdout, progress on stderr.
+//! Output for the user: results on stdout, progress on stderr.
+//!
+//! Members choose many of these texts. Every function here escapes what commands a terminal.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
 
@@ -7,6 +10,7 @@ use kube::api::DynamicObject;
 use serde::Serialize;
 
 use crate::args::Format;
+use crate::screen::{Screen, escaped, escaped_json};
 
 /// Something could not be written out.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +25,14 @@ pub(crate) enum OutputError {
 
 /// Writes a line of result.
 pub(crate) fn result(text: impl Display) -> Result<(), OutputError> {
+    let text = text.to_string();
+    let text = escaped(&text, Screen::PLAIN);
     unless_nobody_reads(writeln!(io::stdout().lock(), "{text}"))
+}
+
+/// Writes a text of this program as it is.
+pub(crate) fn raw(text: &[u8]) -> Result<(), OutputError> {
+    unless_nobody_reads(io::stdout().lock().write_all(text))
 }
 
 /// Whether anybody still reads the result.
@@ -31,8 +42,13 @@ pub(crate) enum Reader {
     Left,
 }
 
-/// Writes more of a result that goes on, whole lines, at once; says whether anybody reads it.
-pub(crate) fn stream(text: &str) -> Result<Reader, OutputError> {
+/// Writes whole lines of a result that goes on, at once; returns whether anybody reads it.
+pub(crate) fn stream(
+    text: &str,
+    format: Option<Format>,
+    screen: Screen,
+) -> Result<Reader, OutputError> {
+    let text = safe(text, format, screen);
     let mut stdout = io::stdout().lock();
     let written = stdout
         .write_all(text.as_bytes())
@@ -44,8 +60,19 @@ pub(crate) fn stream(text: &str) -> Result<Reader, OutputError> {
     }
 }
 
-/// Writes a result in the requested format, or as the text for people; an empty text is not written.
+/// Writes a result in the requested format, or as a text without colours; an empty text is not
+/// written.
 pub(crate) fn report(
+    report: &impl Serialize,
+    format: Option<Format>,
+    text: impl FnOnce() -> String,
+) -> Result<(), OutputError> {
+    report_on(Screen::PLAIN, report, format, text)
+}
+
+/// The same with a text that has the colours of this screen.
+pub(crate) fn report_on(
+    screen: Screen,
     report: &impl Serialize,
     format: Option<Format>,
     text: impl FnOnce() -> String,
@@ -57,7 +84,19 @@ pub(crate) fn report(
     };
     match text.trim_end() {
         "" => Ok(()),
-        text => result(text),
+        text => {
+            let text = safe(text, format, screen);
+            unless_nobody_reads(writeln!(io::stdout().lock(), "{text}"))
+        }
+    }
+}
+
+/// Escapes a text in the way of its format.
+fn safe(text: &str, format: Option<Format>, screen: Screen) -> Cow<'_, str> {
+    match format {
+        Some(Format::Json) => escaped_json(text),
+        Some(Format::Yaml) => escaped(text, Screen::PLAIN),
+        None => escaped(text, screen),
     }
 }
 
@@ -76,6 +115,8 @@ pub(crate) fn manifest(objects: &[DynamicObject]) -> Result<String, OutputError>
 
 /// Writes a line about what is going on.
 pub(crate) fn progress(text: impl Display) -> Result<(), OutputError> {
+    let text = text.to_string();
+    let text = escaped(&text, Screen::PLAIN);
     unless_nobody_reads(writeln!(io::stderr().lock(), "{text}"))
 }
 

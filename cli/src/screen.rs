@@ -78,10 +78,6 @@ impl Tone {
 /// The text with what would command a terminal written out: a member chooses the texts of its conditions, and its version. A line break is a
 /// blank.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let commands = |c: char| {
-        let is_direction = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        c.is_control() || is_direction
-    };
     if !text.contains(commands) {
         return Cow::Borrowed(text);
     }
@@ -92,6 +88,58 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
             '\r' => {}
             letter if commands(letter) => shown.extend(letter.escape_unicode()),
             letter => shown.push(letter),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a terminal takes the character as a command, or as a change of direction.
+fn commands(c: char) -> bool {
+    let is_direction = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    c.is_control() || is_direction
+}
+
+/// Sequences that [`Tone::paint`] writes.
+const PAINT: [&str; 4] = ["\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"];
+
+/// Escapes what commands a terminal in a text of several lines. Line breaks and tabs stay, and on a
+/// screen with colours the sequences of [`Tone::paint`].
+pub(crate) fn escaped(text: &str, screen: Screen) -> Cow<'_, str> {
+    let is_plain = |c: char| !commands(c) || c == '\n' || c == '\t';
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let paint = PAINT
+            .into_iter()
+            .find(|paint| screen.color && rest.starts_with(paint));
+        let length = paint.map_or(letter.len_utf8(), str::len);
+        match paint {
+            Some(paint) => shown.push_str(paint),
+            None if is_plain(letter) => shown.push(letter),
+            None => shown.extend(letter.escape_unicode()),
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Cow::Owned(shown)
+}
+
+/// Escapes what commands a terminal in a JSON document, as JSON does: its value stays the same.
+pub(crate) fn escaped_json(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !commands(c) || c == '\n';
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_plain(letter) {
+            true => shown.push(letter),
+            false => shown.push_str(&format!("\\u{:04x}", u32::from(letter))),
         }
     }
     Cow::Owned(shown)
@@ -173,6 +221,40 @@ mod tests {
         ] {
             assert_eq!(printable(text), expected);
         }
+    }
+
+    #[test]
+    fn only_own_colours_pass_to_a_screen_with_colours() {
+        let coloured = Screen {
+            width: None,
+            color: true,
+        };
+        let red = Tone::Bad.paint("no", coloured);
+        for (text, plain, shown) in [
+            ("a\n\tb", "a\n\tb", "a\n\tb"),
+            (&*red, r"\u{1b}[31mno\u{1b}[0m", &*red),
+            ("\u{1b}[2J", r"\u{1b}[2J", r"\u{1b}[2J"),
+            ("\u{1b}]0;t\u{7}", r"\u{1b}]0;t\u{7}", r"\u{1b}]0;t\u{7}"),
+            ("a\rb", r"a\u{d}b", r"a\u{d}b"),
+            ("\u{9b}8m\u{202e}", r"\u{9b}8m\u{202e}", r"\u{9b}8m\u{202e}"),
+        ] {
+            assert_eq!(escaped(text, Screen::PLAIN), plain, "{text:?}");
+            assert_eq!(escaped(text, coloured), shown, "{text:?}");
+        }
+        for tone in [Tone::Good, Tone::Unsure, Tone::Bad] {
+            let painted = tone.paint("x", coloured);
+            assert_eq!(escaped(&painted, coloured), painted);
+        }
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_value() {
+        let value = serde_json::json!({ "a": "\u{1b}[2J\u{9b}1m\u{202e}\u{7f}ö\n" });
+        let text = serde_json::to_string_pretty(&value).expect("JSON");
+        let shown = escaped_json(&text);
+        assert!(!shown.chars().any(|c| commands(c) && c != '\n'), "{shown}");
+        let read: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(read, value);
     }
 
     #[test]

@@ -30,13 +30,14 @@ use self::members::{Readings, Wanted};
 use self::mirror::Mirror;
 use self::report::{Report, Scope};
 use crate::api_server::{ApiServer, RequestError};
-use crate::args::{HubArgs, StatusArgs};
-use crate::explain::{self, Serving};
+use crate::args::{Awaited, HubArgs, StatusArgs};
+use crate::exit::Verdict;
+use crate::explain::{self, ExplainError, Exposed};
 use crate::hub::DEFINE;
 use crate::misplaced::{self, Misplaced};
 use crate::output;
 use crate::output::OutputError;
-use crate::screen::Screen;
+use crate::screen::{Screen, printable};
 use crate::watches;
 
 /// The status could not be read.
@@ -59,7 +60,12 @@ pub(crate) enum StatusError {
     },
     #[error("not ready within {seconds} s: {what}")]
     NotInTime { seconds: u64, what: String },
+    #[error("unknown after {seconds} s whether all is ready: {what}")]
+    NotKnown { seconds: u64, what: String },
 }
+
+const TIERS: &str = "Tiers of the service";
+const MISPLACED: &str = "ServiceExports and ServiceImports on the hub";
 
 /// How often members are read while something is waited for.
 const MEMBERS_EVERY: Duration = Duration::from_secs(2);
@@ -70,8 +76,8 @@ struct Query<'a> {
     args: &'a StatusArgs,
 }
 
-/// Shows the status; says whether everything is healthy.
-pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, StatusError> {
+/// Shows the status and returns its verdict.
+pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<Verdict, StatusError> {
     let query = Query {
         hub: ApiServer::hub(hub).await?,
         args,
@@ -89,13 +95,15 @@ pub(crate) async fn run(hub: &HubArgs, args: &StatusArgs) -> Result<bool, Status
     let report = query.report(&snapshot);
     query.show(&report)?;
     query.found(&report)?;
-    if args.waiting.wait && !report.ready {
-        return Err(StatusError::NotInTime {
-            seconds: args.waiting.timeout.as_secs(),
-            what: problems(&report),
-        });
+    if args.waiting.wait {
+        let (seconds, what) = (args.waiting.timeout.as_secs(), query.problems(&report));
+        match query.awaited(&report) {
+            Verdict::Good => {}
+            Verdict::Problem => return Err(StatusError::NotInTime { seconds, what }),
+            Verdict::Unknown => return Err(StatusError::NotKnown { seconds, what }),
+        }
     }
-    Ok(report.ready)
+    Ok(report.verdict())
 }
 
 /// The status as it is now.
@@ -116,10 +124,12 @@ struct Snapshot {
     readings: Readings,
     /// What is known of services that Karmada has a part in.
     karmadas: Observations,
-    /// Which providers the consumers of the one service use first.
-    serving: Vec<Serving>,
-    /// What somebody exports or imports on the hub, where that does nothing; empty where the person may not see it.
+    /// What the consumers of the one service have.
+    exposed: Option<Exposed>,
+    /// ServiceExports and ServiceImports on the hub that do nothing there.
     misplaced: Vec<Misplaced>,
+    /// What could not be read beside the members, a sentence each.
+    unknown: Vec<String>,
 }
 
 impl Query<'_> {
@@ -197,23 +207,25 @@ impl Query<'_> {
             misplaced::read(&self.hub, &clusters, &wanted),
             karmada::read(&self.hub, &services, one, insecure)
         );
-        snapshot.serving = match self.args.name.as_deref() {
-            Some(name) if asks_for_tiers(&services, &readings) => self.serving(name).await,
-            _ => Vec::new(),
+        snapshot.unknown.clear();
+        snapshot.exposed = match self.args.name.as_deref() {
+            Some(name) => match self.exposed(name).await {
+                Ok(exposed) => Some(exposed),
+                Err(why) if asks_for_tiers(&services, &readings) => snapshot.unknown(TIERS, &why),
+                Err(_) => None,
+            },
+            None => None,
         };
         snapshot.karmadas = karmadas;
         snapshot.readings = readings;
-        snapshot.misplaced = misplaced.unwrap_or_default();
+        snapshot.misplaced = misplaced.unwrap_or_else(|why| snapshot.unknown(MISPLACED, &why));
     }
 
-    /// What cannot be read is left out.
-    async fn serving(&self, name: &str) -> Vec<Serving> {
+    async fn exposed(&self, name: &str) -> Result<Exposed, ExplainError> {
         let namespace = self.hub.config.default_namespace.as_str();
         let key = ServiceKey::new(namespace, name);
         let insecure = self.args.insecure.allow_insecure_members;
-        explain::serving(&self.hub, &key, insecure)
-            .await
-            .unwrap_or_default()
+        explain::exposed(&self.hub, &key, insecure).await
     }
 
     fn report(&self, snapshot: &Snapshot) -> Report {
@@ -226,12 +238,14 @@ impl Query<'_> {
         Report::new(scope, clusters.as_deref(), &snapshot.services.objects())
             .with_karmadas(&snapshot.karmadas)
             .with(&snapshot.readings)
-            .with_serving(&snapshot.serving)
+            .with_exposed(snapshot.exposed.as_ref())
             .with_misplaced(&snapshot.misplaced)
+            .with_unknown(&snapshot.unknown)
     }
 
-    /// Follows the objects of the hub, and reads the members every 2 seconds, until everything is healthy, what was requested is gone,
-    /// or the deadline.
+    /// Follows the objects of the hub, and reads the members every 2 seconds, until everything is
+    /// known to be healthy, what was requested is known to be gone, or the deadline. Returns at once
+    /// where Clusters may not be listed and all that may be seen is healthy.
     async fn wait(&self, snapshot: &mut Snapshot, deadline: Instant) -> Result<(), StatusError> {
         let services = changes(
             &self.hub,
@@ -252,10 +266,15 @@ impl Query<'_> {
         loop {
             let report = self.report(snapshot);
             let gone = self.args.name.is_some() && report.is_empty();
-            if report.ready || gone {
+            let is_over = match self.awaited(&report) {
+                Verdict::Good => true,
+                Verdict::Unknown => !may_see_clusters,
+                Verdict::Problem => gone && (report.is_complete() || !may_see_clusters),
+            };
+            if is_over {
                 return Ok(());
             }
-            let problems = problems(&report);
+            let problems = self.problems(&report);
             if problems != last {
                 output::progress(format_args!("waiting: {problems}"))?;
                 last = problems;
@@ -280,10 +299,34 @@ impl Query<'_> {
         }
     }
 
+    /// Verdict of what `--wait` waits for.
+    fn awaited(&self, report: &Report) -> Verdict {
+        let has_endpoints = match self.args.awaited {
+            Awaited::Ready => Some(true),
+            Awaited::Endpoints => report.has_endpoints(),
+        };
+        let is_good = report.ready && has_endpoints != Some(false);
+        Verdict::new(is_good, report.is_complete() && has_endpoints.is_some())
+    }
+
+    /// Problems, and what is unknown, in one line.
+    fn problems(&self, report: &Report) -> String {
+        let endpoints = match (self.args.awaited, report.has_endpoints()) {
+            (Awaited::Endpoints, Some(false)) => "no consumer has a ready endpoint",
+            (Awaited::Endpoints, None) => "the endpoints of the consumers are unknown",
+            _ => "",
+        };
+        let both = [problems(report), endpoints.to_owned()];
+        both.into_iter()
+            .filter(|one| !one.is_empty())
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+
     fn show(&self, report: &Report) -> Result<(), StatusError> {
         let now = Timestamp::now();
         let screen = Screen::stdout(self.args.color.color);
-        output::report(report, self.args.output.format, || {
+        output::report_on(screen, report, self.args.output.format, || {
             match self.args.name.is_some() {
                 true => text::all_details(report, now, screen),
                 false => text::overview(report, now, screen),
@@ -318,9 +361,16 @@ impl Snapshot {
             clusters,
             readings: Readings::new(),
             karmadas: Observations::new(),
-            serving: Vec::new(),
+            exposed: None,
             misplaced: Vec::new(),
+            unknown: Vec::new(),
         }
+    }
+
+    /// Records that something could not be read, and returns an empty value for it.
+    fn unknown<T: Default>(&mut self, what: &str, why: &dyn std::error::Error) -> T {
+        self.unknown.push(format!("{what} are not shown: {why}"));
+        T::default()
     }
 
     fn take(&mut self, change: Change) {
@@ -370,11 +420,17 @@ fn asks_for_tiers(services: &[MultiClusterService], readings: &Readings) -> bool
     metas.any(asks)
 }
 
-/// The members in which what was requested may be nevertheless.
+/// Lists what could not be read, in which the requested service may exist nevertheless.
 fn unread(report: &Report) -> String {
     let members = report.unread.iter();
     let members = members.map(|member| format!("{} ({})", member.name, member.message));
-    match members.collect::<Vec<_>>().join(", ").as_str() {
+    let unknown = report.unknown.iter().cloned();
+    match members
+        .chain(unknown)
+        .collect::<Vec<_>>()
+        .join(", ")
+        .as_str()
+    {
         "" => String::new(),
         members => format!(", not read: {members}"),
     }
@@ -409,10 +465,15 @@ fn problems(report: &Report) -> String {
         )
     });
     let misplaced = report.misplaced.iter().map(|one| one.message.clone());
+    let unread = report.unread.iter();
+    let unread = unread.map(|one| format!("member {} is not read: {}", one.name, one.message));
     members
         .chain(services)
         .chain(exports)
         .chain(misplaced)
+        .chain(unread)
+        .chain(report.unknown.iter().cloned())
+        .map(|problem| printable(&problem).into_owned())
         .collect::<Vec<_>>()
         .join("; ")
 }

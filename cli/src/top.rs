@@ -22,6 +22,7 @@ use self::report::Report;
 use self::scrape::Controller;
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, TopArgs};
+use crate::exit::Verdict;
 use crate::hub::DEFINE;
 use crate::output::{self, OutputError};
 use crate::screen::Screen;
@@ -40,8 +41,8 @@ pub(crate) enum TopError {
     Nothing(String),
 }
 
-/// Measures, and shows what it measured.
-pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<(), TopError> {
+/// Measures, and shows what it measured. [`Verdict::Unknown`] if a part could not be measured.
+pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<Verdict, TopError> {
     let hub = ApiServer::hub(hub).await?;
     let clusters = clusters(&hub).await?;
     let insecure = args.insecure.allow_insecure_members;
@@ -51,6 +52,13 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<(), TopError> {
         hub.uid(),
         Controller::find(&hub, args)
     );
+    let known = match known {
+        (known, None) => known,
+        (known, Some(why)) => {
+            notes.push(format!("MultiClusterServices are not listed: {why}"));
+            known
+        }
+    };
     let controller = controller
         .map_err(|error| notes.push(error.to_string()))
         .ok();
@@ -87,9 +95,10 @@ pub(crate) async fn run(hub: &HubArgs, args: &TopArgs) -> Result<(), TopError> {
     report.sort(args.sort_by);
     report.notes = notes;
     let screen = Screen::stdout(args.color.color);
-    Ok(output::report(&report, args.output.format, || {
+    output::report_on(screen, &report, args.output.format, || {
         text::render(&report, screen)
-    })?)
+    })?;
+    Ok(Verdict::new(true, report.notes.is_empty()))
 }
 
 async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, TopError> {
@@ -101,8 +110,13 @@ async fn clusters(hub: &ApiServer) -> Result<Vec<Cluster>, TopError> {
     }
 }
 
-/// The services that have a MultiClusterService or a ServiceExport, as far as they can be read: changes of others are nobody's business here.
-async fn known(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> BTreeSet<ServiceKey> {
+/// Services that have a MultiClusterService or a ServiceExport, and why MultiClusterServices could
+/// not be listed. [`watches::Watches::notes`] names the members that could not be read.
+async fn known(
+    hub: &ApiServer,
+    clusters: &[Cluster],
+    insecure: bool,
+) -> (BTreeSet<ServiceKey>, Option<RequestError>) {
     let services: Api<MultiClusterService> = Api::all(hub.client.clone());
     let all = ListParams::default();
     let wanted = Wanted {
@@ -114,7 +128,11 @@ async fn known(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> BTreeSe
         hub.request(services.list_metadata(&all)),
         members::read(hub, clusters, &wanted)
     );
-    let services = services.map(|list| list.items).unwrap_or_default();
+    let (services, why) = match services {
+        Ok(list) => (list.items, None),
+        Err(RequestError::NotFound { .. }) => (Vec::new(), None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
     let key = |namespace: Option<String>, name: String| {
         ServiceKey::new(namespace.unwrap_or_default().as_str(), name.as_str())
     };
@@ -124,5 +142,5 @@ async fn known(hub: &ApiServer, clusters: &[Cluster], insecure: bool) -> BTreeSe
     let held = readings.values().flatten();
     let exports = held.flat_map(|held| &held.exports);
     let exports = exports.map(|one| key(one.namespace(), one.name_any()));
-    services.chain(exports).collect()
+    (services.chain(exports).collect(), why)
 }

@@ -12,9 +12,7 @@ pub(crate) struct AdminUrlArgs {
     #[arg(
         long = "admin-url",
         value_name = "URL",
-        value_parser = admin_endpoint::address,
-        env = "CAUSEWAY_ADMIN_URL",
-        hide_env = true
+        value_parser = admin_endpoint::address
     )]
     pub urls: Vec<Uri>,
 }

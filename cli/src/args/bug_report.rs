@@ -29,27 +29,15 @@ Services, EndpointSlices, Events, CRDs, webhook configurations and roles; in the
 Deployments, Leases and Secrets; get the Secrets of the members. Secrets are read for two reasons: to reach the members, and to leave their \
 values out wherever they stand.
 
-Exit code: 0 the archive is written; 1 it cannot be written; 2 wrong usage.";
+Exit code: 0 the archive is written; 1 it cannot be written; 2 wrong usage; 3 it is written, and something is not in it.";
 
 #[derive(Args, Debug)]
 pub(crate) struct BugReportArgs {
     /// Archive to write, which may not be there yet [default: causeway-bug-report-TIME.tar.gz]
-    #[arg(
-        short = 'o',
-        long,
-        value_name = "FILE",
-        env = "CAUSEWAY_OUTPUT_FILE",
-        hide_env = true
-    )]
+    #[arg(short = 'o', long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
     /// How many lines of each log are taken, the last ones
-    #[arg(
-        long,
-        value_name = "LINES",
-        default_value_t = 5000,
-        env = "CAUSEWAY_TAIL",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "LINES", default_value_t = 5000)]
     pub tail: u32,
     #[command(flatten)]
     pub admin: AdminUrlArgs,

@@ -18,9 +18,7 @@ pub(crate) struct ColorArgs {
         long,
         value_name = "WHEN",
         default_value = "auto",
-        hide_possible_values = true,
-        env = "CAUSEWAY_COLOR",
-        hide_env = true
+        hide_possible_values = true
     )]
     pub color: Color,
 }

@@ -10,6 +10,9 @@ pub(crate) const DIFF_EXAMPLES: &str = "Examples:
   # Show what applying mcs.yaml would change, in the hub and in every member
   kubectl mcs diff -f mcs.yaml
 
+  # Compare a directory; Services in it count as the hub's
+  kubectl mcs diff -f shop/
+
   # Compare the output of kustomize
   kustomize build . | kubectl mcs diff -f -
 
@@ -20,30 +23,17 @@ The hub's API server computes in a dry run what it would store, with refusals, w
 the members is computed here, for a controller with default flags, and for the MultiClusterService alone: ServiceExports stay as they are. Nothing is changed. \
 Required rights on the hub: create and patch MultiClusterServices, get Services, list Clusters and Works, get the Secrets of the members and namespace kube-system.
 
-Exit code: 0 no change; 1 changes; 2 wrong usage, or the hub would refuse it; 3 the hub cannot be reached.";
+Exit code: 0 no change; 1 changes; 2 wrong usage, or the hub would refuse it; 3 the hub cannot be reached, or a member not be compared.";
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// File with MultiClusterServices; - for standard input
-    #[arg(
-        short,
-        long,
-        required = true,
-        value_name = "FILE",
-        env = "CAUSEWAY_FILENAME",
-        hide_env = true
-    )]
+    /// File or directory with MultiClusterServices; - for standard input
+    #[arg(short, long, required = true, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
     /// Also read members whose certificate cannot be verified, as a controller with this flag does
-    #[arg(long, env = "CAUSEWAY_ALLOW_INSECURE_MEMBERS", hide_env = true)]
+    #[arg(long)]
     pub allow_insecure_members: bool,
     /// Output format for programs; the names of fields are stable
-    #[arg(
-        short,
-        long,
-        value_name = "FORMAT",
-        env = "CAUSEWAY_OUTPUT",
-        hide_env = true
-    )]
+    #[arg(short, long, value_name = "FORMAT")]
     pub output: Option<Format>,
 }

@@ -25,7 +25,7 @@ coredns-serviceimports. It changes neither what the Corefile has nor the image, 
 Reads Deployments, ConfigMaps and pods in kube-system of the member and reviews the rights of CoreDNS there; on the hub it lists Clusters, to know the \
 member again. What you may not read is Unknown.
 
-Exit code: 0 no problem is known; 1 a check is Unhealthy, or --fix refused; 2 wrong usage; 3 the hub or the member cannot be reached.";
+Exit code: 0 no problem is known; 1 a check is Unhealthy, or --fix refused; 2 wrong usage; 3 the hub or the member cannot be reached, or a check is Unknown.";
 
 #[derive(Args, Debug)]
 #[command(mut_arg("format", |format| {
@@ -37,21 +37,16 @@ pub(crate) struct DnsArgs {
     #[arg(value_name = "MEMBER")]
     pub name: String,
     /// Set up what is missing: the server block of the zone, and the rights of CoreDNS
-    #[arg(long, env = "CAUSEWAY_FIX", hide_env = true)]
+    #[arg(long)]
     pub fix: bool,
     /// Only show what --fix would change; the member validates the requests and stores nothing
-    #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
+    #[arg(long)]
     pub dry_run: bool,
     /// Do not ask for confirmation
-    #[arg(short, long, env = "CAUSEWAY_YES", hide_env = true)]
+    #[arg(short, long)]
     pub yes: bool,
     /// What the image of CoreDNS has, where its tag does not show it
-    #[arg(
-        long,
-        value_name = "option|plugin",
-        env = "CAUSEWAY_IMAGE_HAS",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "option|plugin")]
     pub image_has: Option<Multicluster>,
     #[command(flatten)]
     pub member: RequiredMemberArgs,

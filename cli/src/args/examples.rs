@@ -51,7 +51,8 @@ Reads the hub, and the members with the credentials that the hub stores for each
 MultiClusterServices and get Services in the namespace, list Clusters, get the Secrets of the members. Optional: get namespace kube-system \
 and the Lease of the controller; on Karmada list Works and get ResourceBindings.
 
-Exit code: 0 every ready endpoint is in every consumer, and no problem is known; 1 otherwise; 2 wrong usage; 3 the hub cannot be reached.";
+Exit code: 0 every ready endpoint is in every consumer, and no problem is known; 1 otherwise; 2 wrong usage; \
+3 the hub cannot be reached, or only members that could not be read are in question.";
 
 pub(super) const DRAIN_EXAMPLES: &str = "Examples:
   # Show which services would lose member1
@@ -92,7 +93,7 @@ pub(super) const CHECK_EXAMPLES: &str = "Examples:
 Checks the CRDs, the registration of the webhook and its endpoints, the Deployments in causeway-system, the Lease of the controller, the \
 rights of its account and the Clusters, and changes nothing. What you may not read is Unknown.
 
-Exit code: 0 no problem is known; 1 a check is Unhealthy; 2 wrong usage; 3 the hub cannot be reached.";
+Exit code: 0 no problem is known; 1 a check is Unhealthy; 2 wrong usage; 3 the hub cannot be reached, or a check is Unknown.";
 
 pub(super) const COMPLETION_EXAMPLES: &str = "Examples:
   # Complete kubectl mcs, where kubectl itself is completed: this program under another name in the PATH

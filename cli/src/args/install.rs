@@ -59,9 +59,7 @@ pub(crate) struct InstallArgs {
         value_name = "WHERE",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "client",
-        env = "CAUSEWAY_DRY_RUN",
-        hide_env = true
+        default_missing_value = "client"
     )]
     pub dry_run: Option<DryRun>,
     #[command(flatten)]
@@ -77,51 +75,30 @@ pub(crate) struct InstallArgs {
 #[command(next_help_heading = "Parts")]
 pub(crate) struct PartArgs {
     /// Apply only the CRDs of MultiClusterService and Cluster
-    #[arg(long, env = "CAUSEWAY_CRDS_ONLY", hide_env = true)]
+    #[arg(long)]
     pub crds_only: bool,
     /// Apply everything but the CRDs
-    #[arg(
-        long,
-        conflicts_with = "crds_only",
-        env = "CAUSEWAY_SKIP_CRDS",
-        hide_env = true
-    )]
+    #[arg(long, conflicts_with = "crds_only")]
     pub skip_crds: bool,
     /// Webhook and controller run outside the hub, as on a hub without nodes: create long-lived tokens, and no Deployments
-    #[arg(
-        long,
-        conflicts_with = "crds_only",
-        env = "CAUSEWAY_EXTERNAL",
-        hide_env = true
-    )]
+    #[arg(long, conflicts_with = "crds_only")]
     pub external: bool,
     /// URL at which the hub reaches that webhook [default: it is not registered]
-    #[arg(long, value_name = "URL", requires = "external", value_parser = https, env = "CAUSEWAY_WEBHOOK_URL", hide_env = true)]
+    #[arg(long, value_name = "URL", requires = "external", value_parser = https)]
     pub webhook_url: Option<String>,
     /// CA of that webhook's certificate, in PEM [default: the webhook publishes its own]
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "webhook_url",
-        env = "CAUSEWAY_WEBHOOK_CA",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "FILE", requires = "webhook_url")]
     pub webhook_ca: Option<PathBuf>,
     /// Let cert-manager manage the certificate of the webhook
-    #[arg(long, conflicts_with_all = ["crds_only", "external"], env = "CAUSEWAY_CERT_MANAGER", hide_env = true)]
+    #[arg(long, conflicts_with_all = ["crds_only", "external"])]
     pub cert_manager: bool,
     /// The hub is a Karmada control plane: grant the controller the members' Secrets in namespace karmada-cluster
-    #[arg(
-        long,
-        conflicts_with = "crds_only",
-        env = "CAUSEWAY_KARMADA",
-        hide_env = true
-    )]
+    #[arg(long, conflicts_with = "crds_only")]
     pub karmada: bool,
     /// How the webhook handles a MultiClusterService whose Service or port does not exist: deny rejects it; warn accepts
     /// it with a warning and exposes nothing until the Service exists, so that objects may be applied in any order
     /// [default: deny]
-    #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"], env = "CAUSEWAY_MISSING_SERVICE", hide_env = true)]
+    #[arg(long, value_name = "deny|warn", conflicts_with_all = ["crds_only", "external"])]
     pub missing_service: Option<MissingService>,
 }
 
@@ -137,26 +114,26 @@ pub(crate) enum MissingService {
 #[command(next_help_heading = "Images")]
 pub(crate) struct ImageArgs {
     /// Registry and path of causeway-webhook and causeway-controller, such as registry.example/team [default: the one that is deployed, else causeway]
-    #[arg(long, value_name = "REGISTRY", value_parser = registry, env = "CAUSEWAY_REGISTRY", hide_env = true)]
+    #[arg(long, value_name = "REGISTRY", value_parser = registry)]
     pub registry: Option<String>,
     /// Tag of both images [default: the version of this program]
-    #[arg(long, value_name = "TAG", value_parser = tag, env = "CAUSEWAY_IMAGE_TAG", hide_env = true)]
+    #[arg(long, value_name = "TAG", value_parser = tag)]
     pub image_tag: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct UninstallArgs {
     /// First delete the MultiClusterServices and the joined Clusters, and wait until the controller has cleaned up the members
-    #[arg(long, env = "CAUSEWAY_CASCADE", hide_env = true)]
+    #[arg(long)]
     pub cascade: bool,
     /// Leave services working as they are now, without updates: only causeway's finalizers are removed
-    #[arg(long, conflicts_with_all = ["cascade", "crds"], env = "CAUSEWAY_KEEP_SERVICES", hide_env = true)]
+    #[arg(long, conflicts_with_all = ["cascade", "crds"])]
     pub keep_services: bool,
     /// Also delete the CRDs, and with them every MultiClusterService and Cluster
-    #[arg(long, env = "CAUSEWAY_CRDS", hide_env = true)]
+    #[arg(long)]
     pub crds: bool,
     /// Do not ask for confirmation
-    #[arg(short, long, env = "CAUSEWAY_YES", hide_env = true)]
+    #[arg(short, long)]
     pub yes: bool,
     /// Only show what would be removed
     #[arg(
@@ -164,13 +141,11 @@ pub(crate) struct UninstallArgs {
         value_name = "WHERE",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "client",
-        env = "CAUSEWAY_DRY_RUN",
-        hide_env = true
+        default_missing_value = "client"
     )]
     pub dry_run: Option<ClientDryRun>,
     /// How long to wait for the controller, and for the deletion of the CRDs
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub timeout: Duration,
 }
 

@@ -23,51 +23,36 @@ pub(crate) struct JoinArgs {
         value_name = "WHERE",
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = "client",
-        env = "CAUSEWAY_DRY_RUN",
-        hide_env = true
+        default_missing_value = "client"
     )]
     pub dry_run: Option<ClientDryRun>,
     /// Print only what is applied to the hub, or to the member
-    #[arg(
-        long,
-        value_name = "hub|member",
-        requires = "dry_run",
-        env = "CAUSEWAY_ONLY",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "hub|member", requires = "dry_run")]
     pub only: Option<Side>,
     #[command(flatten)]
     pub member: RequiredMemberArgs,
     /// Address at which the hub reaches the member's API server [default: the one in the kubeconfig]
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "CAUSEWAY_API_ENDPOINT",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "URL")]
     pub api_endpoint: Option<String>,
     /// Region of the member [default: that of its nodes, if all say the same]
-    #[arg(long, value_name = "NAME", value_parser = place, env = "CAUSEWAY_REGION", hide_env = true)]
+    #[arg(long, value_name = "NAME", value_parser = place)]
     pub region: Option<String>,
     /// Zone of the member; repeatable, or joined by commas [default: those of its nodes, if each has one]
     #[arg(
         long = "zone",
         value_name = "NAME",
         value_delimiter = ',',
-        value_parser = place,
-        env = "CAUSEWAY_ZONE",
-        hide_env = true
+        value_parser = place
     )]
     pub zones: Vec<String>,
     /// Let causeway create the namespace of a service where the member has none
-    #[arg(long, env = "CAUSEWAY_ALLOW_NAMESPACE_CREATION", hide_env = true)]
+    #[arg(long)]
     pub allow_namespace_creation: bool,
     /// Do not install the CRDs of ServiceExport and ServiceImport
-    #[arg(long, env = "CAUSEWAY_SKIP_CRDS", hide_env = true)]
+    #[arg(long)]
     pub skip_crds: bool,
     /// How long to wait until the member is synced
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
     pub timeout: Duration,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -94,20 +79,10 @@ impl fmt::Display for Side {
 #[command(next_help_heading = "Member")]
 pub(crate) struct RequiredMemberArgs {
     /// Kubeconfig of the member, with the rights of an administrator
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "CAUSEWAY_MEMBER_KUBECONFIG",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "FILE")]
     pub member_kubeconfig: PathBuf,
     /// Context of that kubeconfig [default: its current one]
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CAUSEWAY_MEMBER_CONTEXT",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "NAME")]
     pub member_context: Option<String>,
 }
 
@@ -116,25 +91,17 @@ pub(crate) struct UnjoinArgs {
     /// Name of the member
     pub name: String,
     /// Kubeconfig of the member; also removes causeway's account from it
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "CAUSEWAY_MEMBER_KUBECONFIG",
-        hide_env = true,
-        help_heading = "Member"
-    )]
+    #[arg(long, value_name = "FILE", help_heading = "Member")]
     pub member_kubeconfig: Option<PathBuf>,
     /// Context of that kubeconfig [default: its current one]
     #[arg(
         long,
         value_name = "NAME",
         requires = "member_kubeconfig",
-        env = "CAUSEWAY_MEMBER_CONTEXT",
-        hide_env = true,
         help_heading = "Member"
     )]
     pub member_context: Option<String>,
     /// How long to wait until the controller has cleaned the member
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, env = "CAUSEWAY_TIMEOUT", hide_env = true)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
     pub timeout: Duration,
 }

@@ -60,15 +60,15 @@ pub(crate) struct MoveArgs {
     #[arg(required_unless_present = "all")]
     pub name: Option<String>,
     /// Move all services, in every namespace unless --namespace is given
-    #[arg(long, conflicts_with = "name", env = "CAUSEWAY_ALL", hide_env = true)]
+    #[arg(long, conflicts_with = "name")]
     pub all: bool,
     /// Only show the writes; change nothing
-    #[arg(long, env = "CAUSEWAY_DRY_RUN", hide_env = true)]
+    #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub waiting: DefaultWaitArgs,
     /// How long to observe whether Karmada's controllers write
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration, env = "CAUSEWAY_OBSERVE", hide_env = true)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     pub observe: Duration,
     #[command(flatten)]
     pub controller: LeaseArgs,

@@ -14,6 +14,18 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
+fn no_flag_has_an_environment_variable() {
+    fn of(command: &clap::Command) -> Vec<String> {
+        let own = command
+            .get_arguments()
+            .filter(|arg| arg.get_env().is_some());
+        let own = own.map(|arg| format!("{} {}", command.get_name(), arg.get_id()));
+        own.chain(command.get_subcommands().flat_map(of)).collect()
+    }
+    assert_eq!(of(&CommandLine::command()), Vec::<String>::new());
+}
+
+#[test]
 fn the_flags_of_kubectl_stand_before_and_after_the_command() {
     for line in [
         "--kubeconfig f --context c -n shop status foo",
@@ -36,6 +48,8 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
         &[
             "join a",
             "join --member-kubeconfig f",
+            "status --wait --for=endpoints",
+            "status foo --for=endpoints",
             "join a --member-kubeconfig f --only hub",
             "join a --member-kubeconfig f -o yaml",
             "drain",
@@ -53,6 +67,7 @@ const WRONG: [(ErrorKind, &[&str]); 7] = [
             "join a --member-kubeconfig f --dry-run=server",
             "status -o xml",
             "status --color red",
+            "status foo --wait --for=pods",
             "top --sort-by age",
             "hand-over foo --wait=soon",
             "dns a --member-kubeconfig f --image-has=both",

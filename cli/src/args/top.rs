@@ -26,7 +26,7 @@ Required rights on the hub: list Clusters. For the watches, get the Secrets of t
 MultiClusterServices; for the metrics, list pods and get pods/proxy in the namespace of the controller. What you may not read is missing, with a \
 note.
 
-Exit code: 0 success; 1 neither could be read; 2 wrong usage; 3 the hub cannot be reached.";
+Exit code: 0 success; 1 neither could be read; 2 wrong usage; 3 the hub cannot be reached, or a part could not be read.";
 
 /// What rows are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,19 +41,13 @@ pub(crate) enum SortBy {
 #[derive(Args, Debug)]
 pub(crate) struct TopArgs {
     /// Show the services of all namespaces
-    #[arg(short = 'A', long, env = "CAUSEWAY_ALL_NAMESPACES", hide_env = true)]
+    #[arg(short = 'A', long)]
     pub all_namespaces: bool,
     /// How long to measure
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = interval, env = "CAUSEWAY_INTERVAL", hide_env = true)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = interval)]
     pub interval: Duration,
     /// What to sort by, the most first
-    #[arg(
-        long,
-        value_name = "COLUMN",
-        default_value = "changes",
-        env = "CAUSEWAY_SORT_BY",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "COLUMN", default_value = "changes")]
     pub sort_by: SortBy,
     #[command(flatten)]
     pub admin: AdminUrlArgs,

@@ -26,16 +26,10 @@ Exit code: 0 ended by Ctrl-C; 1 the port is taken, or the command failed; 2 wron
 #[derive(Args, Debug)]
 pub(crate) struct UiArgs {
     /// Port to serve on; 0 takes a free one
-    #[arg(
-        long,
-        value_name = "PORT",
-        default_value_t = 0,
-        env = "CAUSEWAY_PORT",
-        hide_env = true
-    )]
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
     /// Only print the address
-    #[arg(long, env = "CAUSEWAY_NO_BROWSER", hide_env = true)]
+    #[arg(long)]
     pub no_browser: bool,
     #[command(flatten)]
     pub controller: LeaseArgs,

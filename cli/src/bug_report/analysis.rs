@@ -6,8 +6,8 @@ use k8s_openapi::jiff::Timestamp;
 use super::Request;
 use super::archive::Archive;
 use crate::args::{
-    CheckArgs, Color, ColorArgs, ExplainArgs, InsecureArgs, LeaseArgs, OutputArgs, StatusArgs,
-    WaitArgs,
+    Awaited, CheckArgs, Color, ColorArgs, ExplainArgs, InsecureArgs, LeaseArgs, OutputArgs,
+    StatusArgs, WaitArgs,
 };
 use crate::screen::Screen;
 use crate::status::report::Report;
@@ -67,6 +67,7 @@ async fn status(request: &Request<'_>, archive: &mut Archive) -> Option<Report> 
             wait: false,
             timeout: std::time::Duration::ZERO,
         },
+        awaited: Awaited::Ready,
         insecure: insecure(request),
         color: ColorArgs {
             color: Color::Never,

@@ -15,6 +15,7 @@ use kube::Config;
 use serde_json::Value;
 
 use crate::redact::Redactor;
+use crate::screen::{Screen, escaped};
 
 /// Who made the archive may read it, and nobody else.
 const MODE: u32 = 0o600;
@@ -68,6 +69,7 @@ impl Archive {
     /// Adds a text.
     pub(super) fn text(&mut self, path: impl Into<String>, text: &str) {
         let text = self.redactor.text(text);
+        let text = escaped(&text, Screen::PLAIN).into_owned();
         self.files.insert(safe(&path.into()), text);
     }
 
@@ -80,7 +82,10 @@ impl Archive {
         for object in objects {
             let object = self.redactor.object(object);
             match serde_saphyr::to_string(&object) {
-                Ok(yaml) => text.push_str(&format!("---\n{}\n", yaml.trim_end())),
+                Ok(yaml) => {
+                    let yaml = escaped(yaml.trim_end(), Screen::PLAIN);
+                    text.push_str(&format!("---\n{yaml}\n"));
+                }
                 Err(error) => text.push_str(&format!("---\n# not shown: {error}\n")),
             }
         }

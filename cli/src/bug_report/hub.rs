@@ -13,7 +13,7 @@ use super::Request;
 use super::archive::Archive;
 use super::listing::{CLUSTERSET, Listed, Listing, note_more};
 use crate::api_server::RequestError;
-use crate::hub;
+use crate::{credentials, hub};
 
 /// Keys of Secrets whose values everybody may see, or that are words.
 const PUBLIC: [&str; 7] = [
@@ -43,6 +43,16 @@ pub(super) async fn know_secrets(request: &Request<'_>, archive: &mut Archive) -
     namespaces.extend(references.map(|reference| reference.namespace));
     let mut outlines = Vec::new();
     for namespace in namespaces {
+        // The archive has nothing of namespaces that a Cluster names and the controller does not read.
+        let is_own = namespace == request.own_namespace;
+        if !is_own
+            && !matches!(
+                credentials::may_read(&request.hub, &namespace).await,
+                Ok(true)
+            )
+        {
+            continue;
+        }
         let api: Api<Secret> = Api::namespaced(request.hub.client.clone(), &namespace);
         let listed = request.hub.request(api.list(&ListParams::default())).await;
         match listed {

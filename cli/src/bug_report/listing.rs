@@ -29,8 +29,8 @@ pub(super) struct Listing {
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     pub objects: Vec<Value>,
-    /// How many more there are, as far as the server says.
-    pub more: usize,
+    /// Whether the server has more. It does not count those of a selector.
+    pub more: bool,
 }
 
 impl Listing {
@@ -124,14 +124,17 @@ impl Listing {
             }
             Err(error) => return Err(error),
         };
-        let more = list.metadata.remaining_item_count.unwrap_or_default();
+        let more = list
+            .metadata
+            .continue_
+            .is_some_and(|token| !token.is_empty());
         let objects = list.items.into_iter().filter_map(|mut object| {
             object.types = None;
             Some(self.typed(serde_json::to_value(object).ok()?))
         });
         Ok(Listed {
             objects: objects.collect(),
-            more: usize::try_from(more).unwrap_or_default(),
+            more,
         })
     }
 
@@ -151,12 +154,8 @@ impl Listing {
 
 /// Notes what of a list is not in the archive.
 pub(super) fn note_more(archive: &mut Archive, what: &str, listed: &Listed) {
-    if listed.more > 0 {
+    if listed.more {
         let first = listed.objects.len();
-        let more = listed.more;
-        archive.missing(
-            what,
-            format!("only the first {first} are there, {more} are not"),
-        );
+        archive.missing(what, format!("only the first {first} are there"));
     }
 }

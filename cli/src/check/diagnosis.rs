@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use causeway::api::condition;
 use causeway::api::{Cluster, SyncMode};
-use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
+use causeway::domain::protected::DEFAULT_NAMESPACE as NAMESPACE;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -14,9 +14,10 @@ use super::gather::{Installation, Readable, Webhook};
 use super::rights::{ACCOUNT, MissingRight};
 use super::{Check, State};
 use crate::hub::DEFINE;
+use crate::lease::{self, Controller};
 use crate::misplaced::Misplaced;
 use crate::snapshot::is_ready;
-use crate::{bundle, lease};
+use crate::{bundle, credentials};
 
 /// Checks each check of an installation.
 pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
@@ -131,7 +132,7 @@ fn deployments(found: &Readable<Vec<Deployment>>) -> Vec<Check> {
     };
     if all.is_empty() {
         let message = format!("none in {NAMESPACE}: causeway runs elsewhere, or not at all");
-        return vec![Check::new("deployments", State::Unknown, message)];
+        return vec![Check::new("deployments", State::Skipped, message)];
     }
     all.iter().map(deployment).collect()
 }
@@ -184,10 +185,12 @@ fn controller(installation: &Installation) -> Check {
         (None, Some(problem)) => {
             Check::new("controller", State::Unhealthy, problem).remedy(lease::REMEDY)
         }
-        (None, None) => unchecked(
+        (None, None) if matches!(controller, Controller::NoLease) => Check::new(
             "controller",
-            "you may not get its Lease, or --lease is empty",
+            State::Skipped,
+            "it runs without a Lease: --lease is empty",
         ),
+        (None, None) => unchecked("controller", "you may not get its Lease"),
     }
 }
 
@@ -197,7 +200,7 @@ fn rights(missing_rights: &Readable<Option<Vec<MissingRight>>>) -> Check {
         Ok(Some(missing_rights)) => missing_rights,
         Ok(None) => {
             let message = format!("{NAMESPACE} has no such account: the controller uses another");
-            return Check::new(name, State::Unknown, message);
+            return Check::new(name, State::Skipped, message);
         }
         Err(why) => return unchecked(name, why),
     };
@@ -223,32 +226,14 @@ fn rights(missing_rights: &Readable<Option<Vec<MissingRight>>>) -> Check {
 /// Whether the controller may use the Secrets that the Clusters name, where its flags can be read: it runs on the hub.
 fn secret_namespaces(installation: &Installation) -> Option<Check> {
     let deployments = installation.deployments.as_ref().ok()?.iter();
-    let controller = deployments
-        .filter(|one| one.name_any() == "causeway-controller")
-        .find_map(|one| one.spec.as_ref()?.template.spec.as_ref())?;
-    let mut variables = controller
-        .containers
-        .iter()
-        .flat_map(|one| one.env.iter().flatten());
-    if variables.any(|one| one.name == "CAUSEWAY_SECRET_NAMESPACE") {
-        return None;
-    }
-    let args = controller
-        .containers
-        .iter()
-        .flat_map(|one| one.args.iter().flatten());
-    let given: Vec<_> = args
-        .filter_map(|arg| arg.strip_prefix("--secret-namespace="))
-        .flat_map(|value| value.split(','))
-        .collect();
-    let used = |namespace: &str| match given.as_slice() {
-        [] => namespace == MEMBERS_NAMESPACE,
-        given => given.contains(&namespace),
-    };
+    let mut controllers = deployments.filter(|one| one.name_any() == "causeway-controller");
+    let given = credentials::given(controllers.next()?)?;
     let pushed = installation.clusters.as_ref().ok()?.iter();
     let pushed = pushed.filter(|cluster| cluster.spec.sync_mode != Some(SyncMode::Pull));
     let named = pushed.filter_map(|one| Some(one.spec.secret_ref.as_ref()?.namespace.as_str()));
-    let missing: BTreeSet<_> = named.filter(|namespace| !used(namespace)).collect();
+    let missing: BTreeSet<_> = named
+        .filter(|namespace| !given.contains(*namespace))
+        .collect();
     if missing.is_empty() {
         return None;
     }
@@ -267,7 +252,7 @@ fn secret_namespaces(installation: &Installation) -> Option<Check> {
 fn clusters(found: &Readable<Vec<Cluster>>) -> Vec<Check> {
     match found {
         Ok(all) if all.is_empty() => {
-            let none = Check::new("clusters", State::Unknown, "no member is joined");
+            let none = Check::new("clusters", State::Skipped, "no member is joined");
             vec![none.remedy("kubectl mcs join NAME --member-kubeconfig FILE")]
         }
         Ok(all) => all.iter().map(cluster).collect(),
@@ -280,7 +265,7 @@ fn cluster(cluster: &Cluster) -> Check {
     if cluster.spec.sync_mode == Some(SyncMode::Pull) {
         return Check::new(
             name,
-            State::Unknown,
+            State::Skipped,
             "in Pull mode, which causeway does not serve",
         );
     }

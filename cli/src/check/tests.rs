@@ -160,7 +160,7 @@ fn secrets_that_the_controller_may_not_use_are_reported_where_its_flags_are_seen
         ),
         (
             none,
-            json!([{ "name": "CAUSEWAY_SECRET_NAMESPACE", "value": "x" }]),
+            json!([{ "name": "CAUSEWAY_SECRET_NAMESPACE", "value": karmadas }]),
             karmadas,
         ),
     ] {
@@ -179,7 +179,7 @@ type Row = (
 
 #[test]
 fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
-    let rows: [Row; 21] = [
+    let rows: [Row; 22] = [
         (
             "an export on the hub",
             |i| i.misplaced = Ok(vec![misplaced("foo")]),
@@ -254,7 +254,7 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             "no deployment",
             |i| i.deployments = Ok(Vec::new()),
             "deployments",
-            State::Unknown,
+            State::Skipped,
             "runs elsewhere, or not at all",
         ),
         (
@@ -272,10 +272,17 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             "not checked",
         ),
         (
+            "a controller without a Lease",
+            |i| i.controller = Controller::NoLease,
+            "controller",
+            State::Skipped,
+            "--lease is empty",
+        ),
+        (
             "no member",
             |i| i.clusters = Ok(Vec::new()),
             "clusters",
-            State::Unknown,
+            State::Skipped,
             "kubectl mcs join NAME",
         ),
         (
@@ -335,7 +342,7 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             "a controller of another account",
             |i| i.missing_rights = Ok(None),
             "rights of causeway-controller",
-            State::Unknown,
+            State::Skipped,
             "uses another",
         ),
         (
@@ -360,7 +367,7 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
                 i.clusters = Ok(vec![pull]);
             },
             "cluster a",
-            State::Unknown,
+            State::Skipped,
             "Pull mode",
         ),
     ];
@@ -381,6 +388,12 @@ fn what_is_wrong_with_an_installation_is_reported_with_its_remedy() {
             .iter()
             .filter(|other| other.name != name && other.state != State::Healthy);
         assert_eq!(others.count(), 0, "{what}: {checks:#?}");
+        let verdict = match state {
+            State::Healthy | State::Skipped => Verdict::Good,
+            State::Unhealthy => Verdict::Problem,
+            State::Unknown => Verdict::Unknown,
+        };
+        assert_eq!(Report::new(checks).verdict(), verdict, "{what}");
     }
 }
 

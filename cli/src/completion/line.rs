@@ -189,17 +189,10 @@ impl<'a> Line<'a> {
         self.given.iter().any(|(arg, _)| arg.get_id() == id)
     }
 
-    /// The value of an argument: as given, else that of its environment variable.
+    /// The value of an argument as it was given last.
     fn value(&self, id: &str) -> Option<String> {
         let given = self.given.iter().rev().find(|(arg, _)| arg.get_id() == id);
-        if let Some((_, value)) = given {
-            return value.map(ToOwned::to_owned);
-        }
-        let mut arguments = self.command.get_arguments();
-        let variable = arguments.find(|arg| arg.get_id() == id)?.get_env()?;
-        std::env::var(variable)
-            .ok()
-            .filter(|value| !value.is_empty())
+        given.and_then(|(_, value)| value.map(ToOwned::to_owned))
     }
 
     /// How names are read.

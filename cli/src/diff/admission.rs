@@ -1,13 +1,16 @@
-//! What the hub would store: the patch of `kubectl apply`, in a dry run, which the hub's admission sees too.
+//! Objects as the hub would store them: the patch of `kubectl apply`, sent as a dry run that the hub's
+//! admission sees.
 
-use causeway::api::MultiClusterService;
+use causeway::api::{ExposurePort, MultiClusterService};
 use http::header::{CONTENT_TYPE, WARNING};
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt as _;
+use k8s_openapi::api::core::v1::{Service, ServicePort};
 use kube::client::Body;
 use kube::core::Status;
-use kube::{Error, Resource as _, ResourceExt as _};
-use serde_json::Value;
+use kube::{Api, Error, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::DiffError;
 use super::file::Wanted;
@@ -16,6 +19,8 @@ use crate::snapshot::gather;
 
 /// What kubectl apply remembers of the file that was applied last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// End of a warning of causeway's webhook that is a refusal outside of a dry run.
+const REFUSED_WITHOUT_DRY_RUN: &str = " (refused without dry run)";
 
 /// What admission made of an object.
 #[derive(Clone, Debug)]
@@ -28,13 +33,77 @@ pub(crate) struct Admitted {
     pub warnings: Vec<String>,
 }
 
-/// Has the hub's API server say what it would store.
-pub(crate) async fn dry_run(hub: &ApiServer, wanted: &Wanted) -> Result<Admitted, DiffError> {
-    let (namespace, name) = (&*wanted.key.namespace, &*wanted.key.name);
+/// Returns the MultiClusterService that the hub would store. `service` is the Service of the given
+/// files, as the hub would store it.
+///
+/// # Errors
+/// [`DiffError::Refused`] also where the hub accepts the object in a dry run alone.
+pub(crate) async fn dry_run(
+    hub: &ApiServer,
+    wanted: &Wanted,
+    service: Option<&Service>,
+) -> Result<Admitted, DiffError> {
     let stored = gather::multi_cluster_service(hub, &wanted.key).await?;
-    let url = MultiClusterService::url_path(&(), Some(namespace));
+    let (object, mut warnings) = stored_as(hub, wanted, stored.as_ref()).await?;
+    // The Service of the given files may settle these.
+    let is_settled = service.is_some_and(|service| has_ports(service, &object));
+    let of_dry_run = warnings.extract_if(.., |one| one.ends_with(REFUSED_WITHOUT_DRY_RUN));
+    let refusals: Vec<_> = of_dry_run.collect();
+    match refusals.as_slice() {
+        [first, ..] if !is_settled => Err(DiffError::Refused {
+            file: wanted.file.clone(),
+            name: format!("MultiClusterService {}", wanted.key),
+            message: first.trim_end_matches(REFUSED_WITHOUT_DRY_RUN).to_owned(),
+        }),
+        _ => Ok(Admitted {
+            stored,
+            object,
+            warnings,
+        }),
+    }
+}
+
+/// Returns the Service that the hub would store.
+pub(crate) async fn service(hub: &ApiServer, wanted: &Wanted) -> Result<Service, DiffError> {
+    let services: Api<Service> = Api::namespaced(hub.client.clone(), &wanted.key.namespace);
+    let stored = hub.request(services.get_opt(&wanted.key.name)).await?;
+    let (mut service, _) = stored_as::<Service>(hub, wanted, stored.as_ref()).await?;
+    // One that is created in a dry run has no version.
+    let version = &mut service.metadata.resource_version;
+    version.get_or_insert_with(|| "1".to_owned());
+    Ok(service)
+}
+
+/// Whether a Service can be exposed with each port of the MultiClusterService.
+fn has_ports(service: &Service, object: &MultiClusterService) -> bool {
+    let spec = service.spec.as_ref();
+    let is_external = spec.and_then(|spec| spec.type_.as_deref()) == Some("ExternalName");
+    let ports = spec
+        .and_then(|spec| spec.ports.as_deref())
+        .unwrap_or_default();
+    let has = |wanted: &ExposurePort| {
+        let name = wanted.name.as_deref().filter(|name| !name.is_empty());
+        let is_it = |port: &ServicePort| {
+            port.port == wanted.port && (name.is_none() || name == port.name.as_deref())
+        };
+        ports.iter().any(is_it)
+    };
+    !is_external && object.spec.ports.iter().all(has)
+}
+
+/// Returns the object and the warnings of a dry run that creates it, or applies it to what is stored.
+async fn stored_as<K>(
+    hub: &ApiServer,
+    wanted: &Wanted,
+    stored: Option<&K>,
+) -> Result<(K, Vec<String>), DiffError>
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let (namespace, name) = (&*wanted.key.namespace, &*wanted.key.name);
+    let url = K::url_path(&(), Some(namespace));
     let parameters = "dryRun=All&fieldManager=kubectl-client-side-apply&fieldValidation=Strict";
-    let request = match &stored {
+    let request = match stored {
         None => request(
             Method::POST,
             format!("{url}?{parameters}"),
@@ -49,15 +118,11 @@ pub(crate) async fn dry_run(hub: &ApiServer, wanted: &Wanted) -> Result<Admitted
         ),
     };
     match hub.request(send(hub, request?)).await {
-        Ok((object, warnings)) => Ok(Admitted {
-            stored,
-            object,
-            warnings,
-        }),
+        Ok(answer) => Ok(answer),
         Err(RequestError::Refused { message, .. } | RequestError::Conflict { message, .. }) => {
             Err(DiffError::Refused {
                 file: wanted.file.clone(),
-                name: wanted.key.to_string(),
+                name: format!("{} {}", K::kind(&()), wanted.key),
                 message,
             })
         }
@@ -76,10 +141,10 @@ fn request(
     Ok(request.header(CONTENT_TYPE, content).body(body)?)
 }
 
-async fn send(
+async fn send<K: DeserializeOwned>(
     hub: &ApiServer,
     request: Request<Body>,
-) -> Result<(MultiClusterService, Vec<String>), Error> {
+) -> Result<(K, Vec<String>), Error> {
     let response = hub.client.send(request).await?;
     let (head, body) = response.into_parts();
     let bytes = body.collect().await?.to_bytes();
@@ -91,22 +156,64 @@ async fn send(
     Ok((object, warnings(&head.headers)))
 }
 
-/// The texts of Warning headers, which read `299 - "text"` (RFC 7234, 5.5).
+/// Texts of Warning headers. Each header has one or more `299 - "text"` or `299 - "text" "date"`,
+/// separated by commas (RFC 7234, 5.5).
 fn warnings(headers: &HeaderMap) -> Vec<String> {
     let all = headers.get_all(WARNING).iter();
-    let texts = all.filter_map(|value| value.to_str().ok()?.split_once('"')?.1.rsplit_once('"'));
-    texts.map(|(text, _)| text.replace("\\\"", "\"")).collect()
+    let values = all.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
+    values.flat_map(texts).collect()
+}
+
+fn texts(value: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut rest = value;
+    while let Some((_, begun)) = rest.split_once('"') {
+        let Some((text, after)) = quoted(begun) else {
+            break;
+        };
+        texts.push(text);
+        let date = after.trim_start().strip_prefix('"').and_then(quoted);
+        let after = date.map_or(after, |(_, after)| after);
+        let Some(next) = after.trim_start().strip_prefix(',') else {
+            break;
+        };
+        rest = next;
+    }
+    texts
+}
+
+/// Reads a quoted string whose first quote is taken already; returns it and what follows.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut read = String::new();
+    let mut letters = text.chars();
+    loop {
+        match letters.next()? {
+            '"' => return Some((read, letters.as_str())),
+            '\\' => read.push(letters.next()?),
+            letter => read.push(letter),
+        }
+    }
 }
 
 /// The patch of `kubectl apply` (a three-way JSON merge patch): what the file says, and null for what the file that was applied before said and
 /// this one does not.
-fn apply_patch(stored: &MultiClusterService, wanted: &Value) -> Result<Value, serde_json::Error> {
-    let Some(text) = stored.annotations().get(LAST_APPLIED) else {
+fn apply_patch(stored: &impl Resource, wanted: &Value) -> Result<Value, serde_json::Error> {
+    let annotations = stored.meta().annotations.as_ref();
+    let Some(text) = annotations.and_then(|all| all.get(LAST_APPLIED)) else {
         return Ok(wanted.clone());
     };
     // What is remembered of the file is no difference.
     let mut wanted = wanted.clone();
-    wanted["metadata"]["annotations"][LAST_APPLIED] = text.as_str().into();
+    if let Some(meta) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
+        let annotations = meta.entry("annotations").or_insert(Value::Null);
+        if annotations.is_null() {
+            *annotations = json!({});
+        }
+        // The hub refuses annotations that are no map.
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(LAST_APPLIED.to_owned(), text.as_str().into());
+        }
+    }
     Ok(without_dropped(&serde_json::from_str(text)?, &wanted))
 }
 
@@ -126,8 +233,6 @@ fn without_dropped(before: &Value, wanted: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -160,22 +265,79 @@ mod tests {
     }
 
     #[test]
+    fn annotations_that_are_no_map_are_left_for_the_hub_to_refuse() {
+        let stored: MultiClusterService = serde_json::from_value(json!({
+            "metadata": {"name": "foo", "annotations": {LAST_APPLIED: r#"{"metadata": {"annotations": {"a": "b"}}}"#}},
+            "spec": {"types": []},
+        }))
+        .expect("it");
+        let patch = |annotations: Value| {
+            let wanted = json!({"metadata": {"name": "foo", "annotations": annotations}});
+            let patch = apply_patch(&stored, &wanted).expect("a patch");
+            patch["metadata"]["annotations"].clone()
+        };
+        for wrong in [json!("a"), json!(["a"]), json!(1), json!(true)] {
+            assert_eq!(patch(wrong.clone()), wrong);
+        }
+        let kept = stored.metadata.annotations.as_ref().expect("some")[LAST_APPLIED].as_str();
+        for none in [json!({}), Value::Null] {
+            assert_eq!(patch(none), json!({LAST_APPLIED: kept, "a": null}));
+        }
+    }
+
+    #[test]
+    fn a_service_of_the_files_settles_what_the_hub_lacks() {
+        let object = |ports: Value| -> MultiClusterService {
+            let spec = json!({"types": ["CrossCluster"], "ports": ports});
+            serde_json::from_value(json!({"metadata": {"name": "foo"}, "spec": spec})).expect("it")
+        };
+        let service: Service = serde_json::from_value(
+            json!({"spec": {"ports": [{"name": "http", "port": 80}, {"name": "admin", "port": 81}]}}),
+        )
+        .expect("a Service");
+        for (ports, settled) in [
+            (json!([]), true),
+            (json!([{"port": 80}]), true),
+            (json!([{"name": "admin", "port": 81}]), true),
+            (json!([{"name": "http", "port": 81}]), false),
+            (json!([{"port": 80}, {"port": 82}]), false),
+        ] {
+            assert_eq!(
+                has_ports(&service, &object(ports.clone())),
+                settled,
+                "{ports}"
+            );
+        }
+        let external = serde_json::from_value(json!({"spec": {"type": "ExternalName"}}));
+        assert!(!has_ports(
+            &external.expect("a Service"),
+            &object(json!([]))
+        ));
+    }
+
+    #[test]
     fn warnings_are_read_without_their_code() {
         let mut headers = HeaderMap::new();
         for value in [
             r#"299 - "spec.range is deprecated""#,
             r#"299 - "no Cluster is named \"nowhere\"""#,
+            r#"299 - "a, b" "Wed, 25 Nov 2026 00:00:00 GMT", 299 api "second \\ one" , 299 - "ä""#,
+            r#"299 - "cut"#,
             "299",
         ] {
-            let value = value.replace("\\\\", "\\");
-            headers.append(WARNING, value.parse().expect("a header"));
+            let value = value.as_bytes();
+            let value = http::HeaderValue::from_bytes(value).expect("a header");
+            headers.append(WARNING, value);
         }
         let read = warnings(&headers);
         assert_eq!(
             read,
             [
                 "spec.range is deprecated",
-                "no Cluster is named \"nowhere\""
+                "no Cluster is named \"nowhere\"",
+                "a, b",
+                "second \\ one",
+                "ä",
             ]
         );
     }

@@ -1,23 +1,36 @@
-//! The MultiClusterServices of files.
+//! MultiClusterServices, and Services of their names, from files and directories.
 
-use std::io::Read as _;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use causeway::api::MultiClusterService;
 use causeway::domain::ServiceKey;
-use kube::Resource as _;
+use k8s_openapi::api::core::v1::Service;
+use kube::Resource;
 use serde_json::Value;
 
 use crate::output::{self, OutputError};
 
 /// Standard input.
 const STDIN: &str = "-";
+/// Extensions of the files that kubectl reads from a directory.
+const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+/// Maximum number of files in a directory.
+const FILES_MAX: usize = 10_000;
+/// Maximum size of a file in bytes.
+const FILE_BYTES_MAX: u64 = 32 << 20;
 
 /// A file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
     #[error("-f {file}: {error}")]
     Read { file: String, error: std::io::Error },
+    #[error("-f {file}: more than {FILES_MAX} files")]
+    TooMany { file: String },
+    #[error("-f {file}: larger than {} MiB", FILE_BYTES_MAX >> 20)]
+    TooLarge { file: String },
     #[error("-f {file}: not YAML or JSON: {error}")]
     Parse {
         file: String,
@@ -26,7 +39,7 @@ pub(crate) enum FileError {
     #[error("-f {file}: a MultiClusterService has no metadata.name; give it that of its Service")]
     Unnamed { file: String },
     #[error(
-        "-f {file}: MultiClusterService {name} is in namespace {found}, and --namespace says {given}; leave one of them out"
+        "-f {file}: {name} is in namespace {found}, and --namespace says {given}; leave one of them out"
     )]
     OtherNamespace {
         file: String,
@@ -40,7 +53,7 @@ pub(crate) enum FileError {
     Output(#[from] OutputError),
 }
 
-/// A MultiClusterService as a file has it.
+/// An object as a file has it.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub file: String,
@@ -48,62 +61,132 @@ pub(crate) struct Wanted {
     pub object: Value,
 }
 
-/// Reads files; what is no MultiClusterService is passed over, and said.
+/// Objects of the given files that are compared.
+#[derive(Debug, Default)]
+pub(crate) struct Objects {
+    pub multi_cluster_services: Vec<Wanted>,
+    /// Services that one of these is named after: they count as the hub's.
+    pub services: BTreeMap<ServiceKey, Wanted>,
+}
+
+/// Reads files and directories. Reports the objects that are not compared on stderr.
 pub(crate) fn read(
     files: &[PathBuf],
     given: Option<&str>,
     default: &str,
-) -> Result<Vec<Wanted>, FileError> {
-    let mut all = Vec::new();
+) -> Result<Objects, FileError> {
+    let mut objects = Objects::default();
+    let mut others = Vec::new();
     for path in files {
-        let file = path.display().to_string();
-        let text = text(path).map_err(|error| FileError::Read {
-            file: file.clone(),
-            error,
-        })?;
-        all.extend(parse(&file, &text, given, default)?);
+        let before = objects.multi_cluster_services.len();
+        for path in expanded(path)? {
+            let file = path.display().to_string();
+            let text = text(&path)?;
+            others.extend(parse(&file, &text, given, default, &mut objects)?);
+        }
+        if objects.multi_cluster_services.len() == before {
+            let file = path.display().to_string();
+            return Err(FileError::Nothing { file });
+        }
     }
-    Ok(all)
+    let wanted = objects.multi_cluster_services.iter();
+    let keys: Vec<_> = wanted.map(|one| &one.key).collect();
+    let unused = objects
+        .services
+        .extract_if(.., |key, _| !keys.contains(&key));
+    others.extend(unused.map(|(_, service)| Other {
+        file: service.file,
+        name: format!("Service {}", service.key.name),
+    }));
+    for Other { file, name } in others {
+        output::progress(format_args!(
+            "note: {file}: {name} is not compared; kubectl diff does that"
+        ))?;
+    }
+    Ok(objects)
 }
 
-fn text(path: &Path) -> std::io::Result<String> {
-    if path != Path::new(STDIN) {
-        return std::fs::read_to_string(path);
-    }
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text)
+/// An object that is not compared.
+struct Other {
+    file: String,
+    /// Kind and name.
+    name: String,
 }
 
+/// Files of a directory in the order of their names, as kubectl reads it; a file is itself.
+fn expanded(path: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let file = || path.display().to_string();
+    if path == Path::new(STDIN) || !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = |error| FileError::Read {
+        file: file(),
+        error,
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?.path();
+        let extension = entry.extension().and_then(|one| one.to_str());
+        if extension.is_some_and(|one| EXTENSIONS.contains(&one)) && entry.is_file() {
+            files.push(entry);
+        }
+        if files.len() > FILES_MAX {
+            return Err(FileError::TooMany { file: file() });
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn text(path: &Path) -> Result<String, FileError> {
+    let file = path.display().to_string();
+    let read = |source: &mut dyn Read| -> io::Result<String> {
+        let mut text = String::new();
+        source.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = match path == Path::new(STDIN) {
+        true => read(&mut io::stdin()),
+        false => File::open(path).and_then(|mut file| read(&mut file)),
+    };
+    match text {
+        Ok(text) if u64::try_from(text.len()).is_ok_and(|size| size <= FILE_BYTES_MAX) => Ok(text),
+        Ok(_) => Err(FileError::TooLarge { file }),
+        Err(error) => Err(FileError::Read { file, error }),
+    }
+}
+
+/// Adds the objects of a file; returns those that are not compared.
 fn parse(
     file: &str,
     text: &str,
     given: Option<&str>,
     default: &str,
-) -> Result<Vec<Wanted>, FileError> {
+    objects: &mut Objects,
+) -> Result<Vec<Other>, FileError> {
     let documents: Vec<Value> =
         serde_saphyr::from_multiple(text).map_err(|error| FileError::Parse {
             file: file.to_owned(),
             error: Box::new(error),
         })?;
-    let mut wanted = Vec::new();
+    let mut others = Vec::new();
     for document in documents.into_iter().flat_map(items) {
-        if !is_mcs(&document) {
-            output::progress(format_args!(
-                "note: {file}: {} {} is not compared; kubectl diff does that",
-                text_of(&document, "/kind").unwrap_or("an object"),
-                text_of(&document, "/metadata/name").unwrap_or_default(),
-            ))?;
-            continue;
+        if is_a::<MultiClusterService>(&document) {
+            let wanted = one(file, document, given, default)?;
+            objects.multi_cluster_services.push(wanted);
+        } else if is_a::<Service>(&document) && text_of(&document, "/metadata/name").is_some() {
+            let service = one(file, document, given, default)?;
+            objects.services.insert(service.key.clone(), service);
+        } else {
+            let kind = text_of(&document, "/kind").unwrap_or("an object");
+            let name = text_of(&document, "/metadata/name").unwrap_or_default();
+            others.push(Other {
+                file: file.to_owned(),
+                name: format!("{kind} {name}"),
+            });
         }
-        wanted.push(one(file, document, given, default)?);
     }
-    if wanted.is_empty() {
-        return Err(FileError::Nothing {
-            file: file.to_owned(),
-        });
-    }
-    Ok(wanted)
+    Ok(others)
 }
 
 /// The objects of a List, or the one object.
@@ -120,11 +203,8 @@ fn items(document: Value) -> Vec<Value> {
     }
 }
 
-fn is_mcs(document: &Value) -> bool {
-    let (version, kind) = (
-        MultiClusterService::api_version(&()),
-        MultiClusterService::kind(&()),
-    );
+fn is_a<K: Resource<DynamicType = ()>>(document: &Value) -> bool {
+    let (version, kind) = (K::api_version(&()), K::kind(&()));
     text_of(document, "/apiVersion") == Some(&*version)
         && text_of(document, "/kind") == Some(&*kind)
 }
@@ -170,9 +250,20 @@ mod tests {
     const MCS: &str = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n";
 
     fn parsed(text: &str, given: Option<&str>) -> Result<Vec<String>, String> {
-        let wanted = parse("mcs.yaml", text, given, "default");
-        let keys = wanted.map(|all| all.iter().map(|one| one.key.to_string()).collect());
-        keys.map_err(|error| error.to_string())
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("mcs.yaml");
+        std::fs::write(&file, text).expect("a file");
+        keys(&[file], given)
+    }
+
+    fn keys(files: &[PathBuf], given: Option<&str>) -> Result<Vec<String>, String> {
+        let objects = read(files, given, "default").map_err(|error| error.to_string())?;
+        let wanted = objects.multi_cluster_services.iter();
+        let wanted = wanted.map(|one| one.key.to_string());
+        let services = objects.services.keys();
+        Ok(wanted
+            .chain(services.map(|key| format!("Service {key}")))
+            .collect())
     }
 
     #[test]
@@ -194,7 +285,7 @@ mod tests {
                     named("{name: bar}")
                 ),
                 None,
-                &["default/foo", "default/bar"],
+                &["default/foo", "default/bar", "Service default/foo"],
             ),
         ] {
             let keys: Vec<_> = keys.iter().map(|&key| key.to_owned()).collect();
@@ -205,7 +296,7 @@ mod tests {
     #[test]
     fn what_cannot_be_used_is_reported_with_the_file() {
         for (text, given, said) in [
-            ("a: [", None, "-f mcs.yaml: not YAML or JSON"),
+            ("a: [", None, "mcs.yaml: not YAML or JSON"),
             (
                 "kind: Pod\nmetadata: {name: a}\n",
                 None,
@@ -221,5 +312,35 @@ mod tests {
             let error = parsed(text, given).expect_err(text);
             assert!(error.contains(said), "{error}");
         }
+    }
+
+    #[test]
+    fn a_directory_is_read_as_kubectl_reads_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            std::fs::write(directory.path().join(name), text).expect("a file");
+        };
+        let path = directory.path().to_owned();
+        write("a.yaml", "kind: Pod\nmetadata: {name: a}\n");
+        let none = keys(std::slice::from_ref(&path), None).expect_err("no MultiClusterService");
+        assert!(none.contains("contains no"), "{none}");
+        write("c.yml", &format!("{MCS}metadata: {{name: foo}}\n"));
+        write(
+            "b.json",
+            r#"{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "foo"}}"#,
+        );
+        write(
+            "other.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: other}\n",
+        );
+        write("README.md", "no YAML: [");
+        std::fs::create_dir(path.join("nested.yaml")).expect("a directory");
+        assert_eq!(
+            keys(&[path], None),
+            Ok(vec![
+                "default/foo".to_owned(),
+                "Service default/foo".to_owned()
+            ])
+        );
     }
 }

@@ -101,6 +101,11 @@ impl Report {
         })
     }
 
+    /// Whether a member could not be compared.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.clusters.iter().any(|cluster| cluster.unread.is_some())
+    }
+
     /// Whether anything would change.
     pub(super) fn has_changes(&self) -> bool {
         let changes = |cluster: &ClusterReport| !cluster.objects.is_empty();

@@ -1,7 +1,7 @@
-use causeway_engine::explain::EndpointState;
 use serde_json::json;
 
 use super::*;
+use crate::connectivity::ConnectError;
 use crate::karmada::binding::Unapplied;
 use crate::karmada::tests::{dispatched_slice, work};
 use crate::snapshot::fixtures::{BOTH, healthy};
@@ -111,4 +111,55 @@ fn a_hub_whose_identity_may_not_be_seen_is_known_by_what_it_wrote() {
     let mut snapshot = healthy();
     snapshot.hub_uid = None;
     assert!(explained(&snapshot).ready);
+}
+
+#[test]
+fn unread_members_alone_make_an_explanation_unknown() {
+    let unread = |snapshot: &mut Snapshot, name: &str| {
+        let why = ConnectError::Timeout(5);
+        snapshot.members.insert(name.to_owned(), Err(why));
+    };
+    for name in ["a", "b"] {
+        let mut snapshot = healthy();
+        unread(&mut snapshot, name);
+        let explanation = explained(&snapshot);
+        assert!(
+            !explanation.ready && explanation.is_wrong_only_where_unread(),
+            "{name}"
+        );
+        snapshot.annotate("a", "mcs.causeway.dev/withdraw", "true");
+        let drained = explained(&snapshot);
+        assert!(
+            !drained.is_wrong_only_where_unread(),
+            "{name}: {drained:#?}"
+        );
+    }
+    assert!(!explained(&healthy()).is_wrong_only_where_unread());
+}
+
+#[test]
+fn a_message_with_control_characters_stays_one_printable_line() {
+    let mut explanation = explained(&healthy());
+    let hostile = "no\u{1b}[2J\nReady: all is well";
+    explanation.add(Diagnosis::new(Reason::MemberNotRead, hostile).fix("a\u{7}"));
+    let text = text::render(&explanation, false);
+    let expected = "MemberNotRead: no\\u{1b}[2J Ready: all is well\n  -> a\\u{7}\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn ready_endpoints_are_counted_in_each_consumer() {
+    let ready = |snapshot: &Snapshot| {
+        let endpoints = exposed_by(snapshot).endpoints.into_iter();
+        endpoints
+            .map(|one| (one.consumer, one.ready))
+            .collect::<Vec<_>>()
+    };
+    let mut snapshot = healthy();
+    assert_eq!(ready(&snapshot), [("b".to_owned(), Some(2))]);
+    snapshot.without_copies();
+    assert_eq!(ready(&snapshot), [("b".to_owned(), Some(0))]);
+    let why = ConnectError::Timeout(5);
+    snapshot.members.insert("b".to_owned(), Err(why));
+    assert_eq!(ready(&snapshot), [("b".to_owned(), None)]);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::screen::printable;
 use crate::table::Table;
 use causeway_engine::explain::{
     ConsumerReport, ConsumerState, Diagnosis, EndpointReport, EndpointState, Explanation,
@@ -218,8 +219,11 @@ fn diagnoses(explanation: &Explanation) -> Option<String> {
     }
     let text = distinct.into_iter().map(|(_, diagnosis)| {
         let remedy = diagnosis.remedy.iter();
-        let remedy: String = remedy.map(|remedy| format!("  -> {remedy}\n")).collect();
-        format!("{:?}: {}\n{remedy}", diagnosis.reason, diagnosis.message)
+        let remedy: String = remedy
+            .map(|remedy| format!("  -> {}\n", printable(remedy)))
+            .collect();
+        let message = printable(&diagnosis.message);
+        format!("{:?}: {message}\n{remedy}", diagnosis.reason)
     });
     Some(text.collect())
 }

@@ -12,6 +12,7 @@ use super::outcome::{Outcome, Plan, Report, State, Written};
 use super::step::{Done, Members, StepError};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::{HubArgs, MoveArgs};
+use crate::exit::Verdict;
 use crate::lease::{self, Controller};
 use crate::output;
 use crate::output::OutputError;
@@ -64,20 +65,31 @@ pub(crate) struct Direction {
     pub refusal: fn(&Gate) -> Option<String>,
 }
 
-/// Moves the service that is named, or all that `list` finds in the namespace that is named; returns whether all of it is done.
+/// Services that a command without a name moves.
+pub(crate) struct Found {
+    pub keys: Vec<ServiceKey>,
+    /// Whether every member could be searched.
+    pub is_complete: bool,
+}
+
+/// Moves the named service, or all that `list` finds in the given namespace.
+/// [`Verdict::Unknown`] if more services may exist in members that could not be read.
 pub(crate) async fn run(
     hub: &HubArgs,
     args: &MoveArgs,
     direction: &Direction,
-    list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Vec<ServiceKey>, MoveError>,
-) -> Result<bool, MoveError> {
+    list: impl AsyncFnOnce(&ApiServer, Option<&str>) -> Result<Found, MoveError>,
+) -> Result<Verdict, MoveError> {
     let namespace = hub.namespace.as_deref();
     let hub = &ApiServer::hub(hub).await?;
-    let keys = match &args.name {
-        Some(name) => vec![ServiceKey::new(
-            hub.config.default_namespace.as_str(),
-            name.as_str(),
-        )],
+    let found = match &args.name {
+        Some(name) => {
+            let namespace = hub.config.default_namespace.as_str();
+            Found {
+                keys: vec![ServiceKey::new(namespace, name.as_str())],
+                is_complete: true,
+            }
+        }
         None => list(hub, namespace).await?,
     };
     let mover = Mover {
@@ -85,7 +97,8 @@ pub(crate) async fn run(
         args,
         direction,
     };
-    mover.run(&keys).await
+    let is_done = mover.run(&found.keys).await?;
+    Ok(Verdict::new(is_done, found.is_complete))
 }
 
 /// A move that is under way.

@@ -13,10 +13,14 @@ use super::clusterset::{self, ExportedReport};
 use super::condition::{ConditionReport, deletions_suspended, readiness};
 use super::karmada::Observations;
 use super::members::Readings;
-use crate::explain::Serving;
+use crate::exit::Verdict;
+use crate::explain::{ConsumerEndpoints, Exposed, Serving};
 use crate::karmada::binding::Unapplied;
 use crate::misplaced::Misplaced;
 use crate::{drain, karmada};
+
+/// Where the user may not list Clusters.
+const NO_CLUSTERS: &str = "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.";
 
 /// The current state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,9 +37,15 @@ pub(crate) struct Report {
     pub exports: Vec<ExportedReport>,
     /// The members of which it is not known what they export and import.
     pub unread: Vec<UnreadReport>,
+    /// What else could not be read, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
     /// Which providers the consumers of the service use first, where they do not use all alike; read where one service is requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub serving: Vec<Serving>,
+    /// Ready endpoints in each consumer; read where one service is requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoints: Option<Vec<ConsumerEndpoints>>,
     /// ServiceExports and ServiceImports on the hub that do nothing there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misplaced: Vec<Misplaced>,
@@ -180,7 +190,13 @@ impl Report {
             services,
             exports: Vec::new(),
             unread: Vec::new(),
+            unknown: clusters
+                .is_none()
+                .then(|| NO_CLUSTERS.to_owned())
+                .into_iter()
+                .collect(),
             serving: Vec::new(),
+            endpoints: None,
             misplaced: Vec::new(),
         }
     }
@@ -195,6 +211,11 @@ impl Report {
             if let Some(health) = &known.health {
                 service.ready = health.ready;
                 service.message.clone_from(&health.message);
+                let mut conditions = service.conditions.iter_mut();
+                if let Some(ready) = conditions.find(|one| one.type_ == condition::READY) {
+                    ready.status = condition_status(health.ready).to_owned();
+                    ready.message.clone_from(&health.message);
+                }
             }
             service.propagation.clone_from(&known.unapplied);
         }
@@ -203,10 +224,42 @@ impl Report {
         self
     }
 
-    /// Adds which providers consumers use first.
-    pub(crate) fn with_serving(mut self, serving: &[Serving]) -> Self {
-        self.serving = serving.to_vec();
+    /// Adds what could not be read beside the members.
+    pub(crate) fn with_unknown(mut self, unknown: &[String]) -> Self {
+        self.unknown.extend_from_slice(unknown);
         self
+    }
+
+    /// Whether everything that the verdict needs could be read.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.unread.is_empty() && self.unknown.is_empty()
+    }
+
+    /// Verdict of the whole.
+    pub(crate) fn verdict(&self) -> Verdict {
+        Verdict::new(self.ready, self.is_complete())
+    }
+
+    /// Adds the ready endpoints of each consumer, and the providers that it uses first.
+    pub(crate) fn with_exposed(mut self, exposed: Option<&Exposed>) -> Self {
+        if let Some(exposed) = exposed {
+            self.serving.clone_from(&exposed.serving);
+            self.endpoints = Some(exposed.endpoints.clone());
+        }
+        self
+    }
+
+    /// Whether any consumer has a ready endpoint; `None` where that is unknown.
+    pub(crate) fn has_endpoints(&self) -> Option<bool> {
+        let endpoints = self.endpoints.as_deref()?;
+        if endpoints
+            .iter()
+            .any(|one| one.ready.is_some_and(|ready| ready > 0))
+        {
+            return Some(true);
+        }
+        let is_known = endpoints.iter().all(|one| one.ready.is_some());
+        is_known.then_some(false)
     }
 
     /// Adds what is on the hub and does nothing there.
@@ -249,6 +302,13 @@ impl MemberReport {
             false => Some(self.message.as_str()),
         };
         message.filter(|message| !message.is_empty())
+    }
+}
+
+fn condition_status(is_true: bool) -> &'static str {
+    match is_true {
+        true => condition::TRUE,
+        false => condition::FALSE,
     }
 }
 

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::condition::ConditionReport;
 use super::report::{MemberReport, PartReport, Presence, Report, ServiceReport, UnreadReport};
 use crate::age;
-use crate::explain;
+use crate::explain::{self, ConsumerEndpoints};
 use crate::misplaced::Misplaced;
 use crate::screen::{Screen, Tone, printable, wrapped};
 use crate::table::{Cell, Row, Table, fields};
@@ -27,11 +27,7 @@ pub(crate) fn overview(report: &Report, now: Timestamp, screen: Screen) -> Strin
             );
         }
         Some(members) => blocks.push(member_table(members.iter(), now).render_on(screen)),
-        None => blocks.push(wrapped(
-            "Members, and what they export, are not shown: you may not list clusters.cluster.karmada.io on the hub.",
-            "",
-            screen.width,
-        )),
+        None => {}
     }
     if !report.services.is_empty() {
         blocks.push(service_table(report.services.iter(), now).render_on(screen));
@@ -51,6 +47,7 @@ pub(crate) fn all_details(report: &Report, now: Timestamp, screen: Screen) -> St
         .collect();
     let exports = report.exports.iter();
     blocks.extend(exports.map(|service| clusterset::details(service, now, screen)));
+    blocks.extend(endpoints(report.endpoints.as_deref(), screen));
     let serving = report.serving.iter();
     blocks.extend(serving.filter_map(|one| {
         let table = explain::text::tiers(&one.consumers)?;
@@ -60,13 +57,18 @@ pub(crate) fn all_details(report: &Report, now: Timestamp, screen: Screen) -> St
     blocks.join("\n")
 }
 
-/// What is said below the services: the members that were not read, and what is in the wrong place.
+/// Blocks below the services: what could not be read, and what is in the wrong place.
 fn asides(report: &Report, screen: Screen) -> impl Iterator<Item = String> {
     let unread: Vec<_> = report.unread.iter().collect();
     let unread = (!unread.is_empty()).then(|| self::unread(&unread, screen));
     let misplaced: Vec<_> = report.misplaced.iter().collect();
     let misplaced = (!misplaced.is_empty()).then(|| self::misplaced(&misplaced, screen));
-    unread.into_iter().chain(misplaced)
+    let unknown = report.unknown.iter();
+    let unknown: String = unknown
+        .map(|one| wrapped(&printable(one), "", screen.width))
+        .collect();
+    let unknown = (!unknown.is_empty()).then_some(unknown);
+    unread.into_iter().chain(unknown).chain(misplaced)
 }
 
 /// The members of which nothing is shown, a line for each cause.
@@ -304,6 +306,26 @@ fn part_table(parts: &[PartReport]) -> Table {
         table.row(cells, None);
     }
     table
+}
+
+/// Ready endpoints by consumer.
+fn endpoints(all: Option<&[ConsumerEndpoints]>, screen: Screen) -> Option<String> {
+    let all = all.filter(|all| !all.is_empty())?;
+    let mut table = Table::new(["ADDRESS", "CONSUMER", "READY ENDPOINTS"]).names(2);
+    for one in all {
+        let (ready, tone) = match one.ready {
+            Some(0) => ("0".to_owned(), Tone::Bad),
+            Some(ready) => (ready.to_string(), Tone::Good),
+            None => ("unknown".to_owned(), Tone::Unsure),
+        };
+        let cells = [
+            one.address.clone().into(),
+            one.consumer.clone().into(),
+            Cell::new(ready, tone),
+        ];
+        table.row(cells, None);
+    }
+    Some(table.render_on(screen))
 }
 
 fn note(ready: bool, message: &str) -> Option<String> {

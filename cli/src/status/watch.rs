@@ -25,6 +25,7 @@ use super::mirror::Mirror;
 use super::{Query, Snapshot, StatusError, karmada, members, misplaced};
 use crate::api_server::{ANSWER_WITHIN, RequestError};
 use crate::connectivity::{self, READ_WITHIN};
+use crate::exit::Verdict;
 use crate::output::{self, Reader};
 use crate::screen::Screen;
 use crate::watches::{self, Broken, ClustersetKind};
@@ -43,16 +44,17 @@ enum Change {
 }
 
 /// Shows the status and what changes of it, until nobody reads it any more.
-pub(super) async fn run(query: &Query<'_>) -> Result<bool, StatusError> {
+pub(super) async fn run(query: &Query<'_>) -> Result<Verdict, StatusError> {
     let screen = Screen::stdout(query.args.color.color);
-    let mut printer = Printer::new(query.args.output.format, screen);
+    let format = query.args.output.format;
+    let mut printer = Printer::new(format, screen);
     let (sender, mut received) = mpsc::channel(WAITING);
     let mut live = Live::new(query, sender);
     let _watches = live.watch_hub();
     live.read(&mut received).await?;
     let first = query.report(&live.snapshot);
     query.found(&first)?;
-    let mut reader = output::stream(&printer.next(&first, Timestamp::now())?)?;
+    let mut reader = output::stream(&printer.next(&first, Timestamp::now())?, format, screen)?;
     query.note_empty(&first)?;
     while reader == Reader::Reads {
         let Some(change) = received.recv().await else {
@@ -66,10 +68,10 @@ pub(super) async fn run(query: &Query<'_>) -> Result<bool, StatusError> {
         let report = query.report(&live.snapshot);
         let text = printer.next(&report, Timestamp::now())?;
         if !text.is_empty() {
-            reader = output::stream(&text)?;
+            reader = output::stream(&text, format, screen)?;
         }
     }
-    Ok(true)
+    Ok(Verdict::Good)
 }
 
 /// Tasks that end with their owner.
@@ -315,7 +317,9 @@ impl<'a> Live<'a> {
         {
             let (exports, imports) = (self.hub_exports.objects(), self.hub_imports.objects());
             let read = misplaced::among(hub, &clusters.objects(), &exports, &imports).await;
-            self.snapshot.misplaced = read.unwrap_or_default();
+            self.snapshot.unknown.clear();
+            self.snapshot.misplaced =
+                read.unwrap_or_else(|why| self.snapshot.unknown(super::MISPLACED, &why));
         }
     }
 

@@ -222,6 +222,20 @@ impl Explanation {
             && of_endpoints.all(|one| one.is_as_it_should_be() && one.diagnosis.is_healthy())
     }
 
+    /// Whether it is not ready, and members that could not be read are the only reason.
+    pub fn is_wrong_only_where_unread(&self) -> bool {
+        let is_unread = |one: &Diagnosis| one.reason == Reason::MemberNotRead;
+        let of_endpoints = self.consumer_states(|endpoint| endpoint.ready);
+        !self.ready
+            && self
+                .of_clusters()
+                .all(|one| one.is_healthy() || is_unread(one))
+            && of_endpoints.into_iter().all(|one| {
+                is_unread(&one.diagnosis)
+                    || (one.is_as_it_should_be() && one.diagnosis.is_healthy())
+            })
+    }
+
     /// What is said of the service and of its clusters.
     fn of_clusters(&self) -> impl Iterator<Item = &Diagnosis> {
         let of_exposures = self.exposures.iter().flat_map(|exposure| {

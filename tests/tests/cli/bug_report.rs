@@ -11,6 +11,7 @@ use causeway_tests::{
     Cluster, Fleet, Installation, SOON, Space, eventually, multi_cluster_service, service,
 };
 use flate2::read::GzDecoder;
+use futures::StreamExt as _;
 use serde_json::json;
 
 use crate::pods::Pods;
@@ -195,7 +196,7 @@ async fn all_that_is_needed_is_gathered_and_no_secret_of_any_place() {
     fleet.member("member2").resume();
     ends(
         &report,
-        0,
+        3,
         "Gathered in | Left out: | Not in it: | member2: | member3: | Look through it before you send it",
     );
     let files = unpacked(&file);
@@ -207,6 +208,46 @@ async fn all_that_is_needed_is_gathered_and_no_secret_of_any_place() {
     let again = installation.kubectl_mcs(["bug-report", "-o", &path]).await;
     ends(&again, 1, "cannot be written");
     somebody_without_rights_gets_a_report_that_says_so(&installation, hub, &space, &fleet).await;
+    a_list_that_is_cut_is_named(&installation, hub, &space, &fleet).await;
+}
+
+/// The API server does not count what a selector leaves over.
+async fn a_list_that_is_cut_is_named(
+    installation: &Installation,
+    hub: &Cluster,
+    space: &Space<'_>,
+    fleet: &Fleet,
+) {
+    let event = |number: usize| -> k8s_openapi::api::core::v1::Event {
+        serde_json::from_value(json!({
+            "metadata": {"name": format!("many-{number}"), "namespace": space.name()},
+            "reportingComponent": "causeway-controller", "reportingInstance": "a", "action": "a",
+            "eventTime": "2026-11-25T00:00:00.000000Z", "reason": "Many", "type": "Normal",
+            "involvedObject": {"kind": "Service", "name": "foo", "namespace": space.name()},
+        }))
+        .expect("an Event")
+    };
+    let events = space.api(hub);
+    let create = (0..=1000).map(|number| {
+        let (events, event) = (events.clone(), event(number));
+        async move {
+            events
+                .create(&Default::default(), &event)
+                .await
+                .expect("an Event")
+        }
+    });
+    let created = futures::stream::iter(create).buffer_unordered(16);
+    assert_eq!(created.count().await, 1001);
+    let file = fleet.directory().join("many.tar.gz");
+    let path = file.display().to_string();
+    let args = ["bug-report", "-n", space.name(), "-o", &path];
+    let report = installation.kubectl_mcs(args).await;
+    let said = format!(
+        "events of namespace {} of the hub: only the first 1000 are there",
+        space.name()
+    );
+    ends(&report, 3, &said);
 }
 
 /// What somebody needs who looks for the cause: words of each file.
@@ -300,7 +341,7 @@ async fn somebody_without_rights_gets_a_report_that_says_so(
     let report = installation.kubectl_mcs(args).await;
     ends(
         &report,
-        0,
+        3,
         "Secrets of namespace causeway-members | forbidden | pods of causeway | member1",
     );
     let files = unpacked(&file);
@@ -317,6 +358,6 @@ async fn somebody_without_rights_gets_a_report_that_says_so(
     let report = installation
         .kubectl_mcs(["bug-report", "-o", &path, "--kubeconfig", &closed])
         .await;
-    ends(&report, 0, "the hub and the members: cannot reach the hub");
+    ends(&report, 3, "the hub and the members: cannot reach the hub");
     assert!(unpacked(&file)["versions.txt"].contains("hub: unknown"));
 }

@@ -245,7 +245,7 @@ async fn who_may_not_read_credentials_is_reported_once(set: &Set, space: &Space<
     let shown = set.status(space, &["--kubeconfig", &kubeconfig]).await;
     ends(
         &shown,
-        0,
+        3,
         "
             member1
             Exports and imports of member1, member2, member3 are not shown: you may not read the Secrets
@@ -260,12 +260,29 @@ async fn a_member_that_does_not_answer_is_a_line(set: &Set, space: &Space<'_>) {
     let shown = set.status(space, &["foo"]).await;
     ends(
         &shown,
-        0,
+        3,
         "True (Exported) | Exports and imports of member3 are not shown: ",
     );
+    let waited = set.status(space, &["foo", "--wait", "--timeout=1s"]).await;
+    ends(
+        &waited,
+        3,
+        "unknown after 1 s whether all is ready: member member3 is not read",
+    );
+    let mcs = &set.installation;
+    let drain = ["drain", "member1", "--wait", "--timeout=3s"];
+    let drained = eventually("nothing but the unread member is left", SOON, async || {
+        let drained = mcs.kubectl_mcs(drain).await;
+        let is_left = drained.stderr.contains("EndpointSlices left");
+        (!is_left).then_some(drained)
+    });
+    let drained = drained.await;
+    ends(&drained, 3, "it is unknown whether | cannot read member3");
+    let undone = mcs.kubectl_mcs(["drain", "member1", "--undo"]).await;
+    ends(&undone, 0, "in use again");
     let report = json(&set.status(space, &["foo", "-o=json"]).await);
     assert_eq!(report["unread"][0]["name"], "member3", "{report:#}");
     let missing = set.status(space, &["nothing"]).await;
-    ends(&missing, 1, "\"nothing\" not found | not read: member3 (");
+    ends(&missing, 3, "\"nothing\" not found | not read: member3 (");
     lost.start().await;
 }

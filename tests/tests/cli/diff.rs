@@ -39,11 +39,17 @@ impl Environment {
 
     /// Compares a file with this spec, and says what came of it.
     async fn diff(&self, space: &Space<'_>, spec: &Value, more: &[&str]) -> Output {
+        self.diff_of(&[("mcs.yaml", &mcs(space, spec))], more).await
+    }
+
+    /// Compares a directory of these files.
+    async fn diff_of(&self, files: &[(&str, &str)], more: &[&str]) -> Output {
         let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join("mcs.yaml");
-        std::fs::write(&file, mcs(space, spec)).expect("a file");
-        let file = file.display().to_string();
-        let args = ["diff", "-f", &file].into_iter();
+        for (name, text) in files {
+            std::fs::write(directory.path().join(name), text).expect("a file");
+        }
+        let directory = directory.path().display().to_string();
+        let args = ["diff", "-f", &directory].into_iter();
         let args = args.chain(more.iter().copied());
         self.installation.kubectl_mcs(args).await
     }
@@ -192,15 +198,38 @@ async fn what_diff_says_is_what_apply_then_does() {
     unread(&env, &space).await;
 }
 
-/// The Service may be in the file that is applied before it.
+/// Without its Service the hub refuses it; a Service of the same files counts as the hub's.
 async fn without_its_service(env: &Environment, space: &Space<'_>) {
     let spec = clusters(&["a"], &["b"]);
     let output = env.diff(space, &spec, &[]).await;
-    ends(
-        &output,
-        1,
-        "# Warning: | there is no Service | refused without dry run",
-    );
+    ends(&output, 2, "would be refused: | there is no Service");
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "foo", "namespace": space.name()},
+        "spec": {"ports": [{"name": "http", "port": 80}]},
+    });
+    let service = service.to_string();
+    let mcs = mcs(space, &spec);
+    let both = [("mcs.yaml", mcs.as_str()), ("service.json", &service)];
+    let output = env.diff_of(&both, &["-o", "json"]).await;
+    ends(&output, 1, "");
+    let report = json(&output);
+    assert_eq!(report[0]["warnings"], json!([]), "{report}");
+    let clusters = report[0]["clusters"].as_array().expect("clusters");
+    let b = clusters.iter().find(|one| one["cluster"] == "b");
+    let gained = Changes::of(b.expect("b gains endpoints")).gained;
+    assert_eq!(gained, env.addresses(space, "a").await);
+    let hub = space.api::<Service>(env.fleet.hub());
+    assert!(hub.get_opt("foo").await.expect("an answer").is_none());
+    let none = clusters_with_annotations(space, &json!("no map"));
+    ends(&env.diff_of(&[("mcs.yaml", &none)], &[]).await, 2, "");
+}
+
+fn clusters_with_annotations(space: &Space<'_>, annotations: &Value) -> String {
+    let mut object: Value =
+        serde_json::from_str(&mcs(space, &clusters(&["a"], &["b"]))).expect("it");
+    object["metadata"]["annotations"] = annotations.clone();
+    object.to_string()
 }
 
 async fn refused(env: &Environment, space: &Space<'_>) {
@@ -239,5 +268,5 @@ async fn unread(env: &Environment, space: &Space<'_>) {
         "consumerClusters": [{"name": "a"}, {"name": "nowhere"}],
     });
     let said = "# Warning: | is deprecated | no Cluster is named \"nowhere\" | # b: not compared:";
-    ends(&env.diff(space, &spec, &[]).await, 1, said);
+    ends(&env.diff(space, &spec, &[]).await, 3, said);
 }

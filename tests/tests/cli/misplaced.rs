@@ -83,7 +83,7 @@ async fn an_export_on_a_hub_that_is_no_member_is_reported_with_what_to_type() {
     });
     assert_eq!(of_foo(&all.await), reported);
 
-    who_may_not_see_it_gets_no_report(&installation, hub, &space).await;
+    who_may_not_see_it_learns_that_it_is_unknown(&installation, hub, &space).await;
     for (kind, name) in [("export", "foo"), ("export", "later"), ("import", "bar")] {
         let kind = format!("service{kind}");
         hub.kubectl(["delete", &kind, name, "-n", n]).await.ok();
@@ -93,7 +93,7 @@ async fn an_export_on_a_hub_that_is_no_member_is_reported_with_what_to_type() {
 }
 
 /// Somebody who sees causeway's objects on the hub, and neither ServiceExports nor ServiceImports.
-async fn who_may_not_see_it_gets_no_report(
+async fn who_may_not_see_it_learns_that_it_is_unknown(
     installation: &Installation,
     hub: &Cluster,
     space: &Space<'_>,
@@ -102,7 +102,7 @@ async fn who_may_not_see_it_gets_no_report(
     let kubeconfig = reader(hub, n).await;
     let args = ["status", "-n", n, "--kubeconfig", &kubeconfig];
     let seen = installation.kubectl_mcs(args).await;
-    ends(&seen, 0, "member1");
+    ends(&seen, 3, "member1 | on the hub are not shown");
     assert!(!seen.stdout.contains("on the hub,"), "{}", seen.stdout);
 }
 

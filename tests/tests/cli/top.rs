@@ -122,7 +122,7 @@ async fn through_the_api_server(fleet: &Fleet, installation: &Installation, admi
     let output = installation.kubectl_mcs(["top", "--interval", "1s"]).await;
     ends(
         &output,
-        0,
+        3,
         "MEMBER | there is no pod of causeway-controller in namespace causeway-system | --admin-url",
     );
     let pods = match Pods::start(fleet, installation).await {
@@ -157,7 +157,7 @@ async fn who_may_not_read_a_part_sees_what_to_type(
     let output = installation.kubectl_mcs(with_url).await;
     ends(
         &output,
-        0,
+        3,
         "leads: | member1 | what is written into members is not known: forbidden",
     );
 

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::connectivity::ConnectError;
 use crate::explain::Health;
 use crate::status::fixtures::{applied, cluster, condition, cross, ready, service, synced};
 use crate::status::karmada::Observed;
@@ -185,11 +186,53 @@ fn what_karmada_manages_is_as_the_members_hold_it_and_what_it_does_not_propagate
             k8s_openapi::jiff::Timestamp::now(),
             crate::screen::Screen::PLAIN,
         );
+        let ready = if ready { "True" } else { "False" };
+        let head = format!("Ready:       {ready} (ManagedByKarmada)");
+        let row = format!("Ready       {ready:6}   ManagedByKarmada");
+        assert!(text.contains(&head) && text.contains(&row), "{text}");
         assert!(
             text.contains("not everywhere.\n-> the policy first"),
             "{text}"
         );
     }
+}
+
+#[test]
+fn endpoints_are_known_once_every_consumer_was_read() {
+    let exposed = |ready: &[Option<usize>]| {
+        let endpoints = ready.iter().map(|ready| ConsumerEndpoints {
+            address: "foo.shop.svc".to_owned(),
+            consumer: "b".to_owned(),
+            ready: *ready,
+        });
+        Exposed {
+            serving: Vec::new(),
+            endpoints: endpoints.collect(),
+        }
+    };
+    let report = || Report::new(Scope::One, Some(&[synced("a")]), &[]);
+    assert_eq!(report().has_endpoints(), None, "nothing was read");
+    for (ready, expected) in [
+        (&[][..], Some(false)),
+        (&[Some(0), Some(0)], Some(false)),
+        (&[Some(0), None], None),
+        (&[Some(1), None], Some(true)),
+    ] {
+        let report = report().with_exposed(Some(&exposed(ready)));
+        assert_eq!(report.has_endpoints(), expected, "{ready:?}");
+    }
+    let report = report().with_exposed(Some(&exposed(&[Some(2), None])));
+    let text = super::super::text::all_details(
+        &report,
+        k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
+        crate::screen::Screen::PLAIN,
+    );
+    let expected = "\
+ADDRESS        CONSUMER   READY ENDPOINTS
+foo.shop.svc   b          2
+foo.shop.svc   b          unknown
+";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]
@@ -306,4 +349,19 @@ fn a_deletion_that_waits_for_karmada_says_so() {
         ),
         "{message}"
     );
+}
+
+#[test]
+fn what_could_not_be_read_makes_a_healthy_status_unknown() {
+    let report = || Report::new(Scope::All, Some(&[synced("a")]), &[]);
+    assert_eq!(report().verdict(), Verdict::Good);
+    let unread = Readings::from([("a".to_owned(), Err(ConnectError::Timeout(5)))]);
+    assert_eq!(report().with(&unread).verdict(), Verdict::Unknown);
+    let unknown = ["exports on the hub are not shown".to_owned()];
+    assert_eq!(report().with_unknown(&unknown).verdict(), Verdict::Unknown);
+    let forbidden = Report::new(Scope::All, None, &[]);
+    assert_eq!(forbidden.verdict(), Verdict::Unknown);
+    let lost = cluster("a", json!([ready("False", "Unreachable", "refused")]));
+    let problem = Report::new(Scope::All, Some(&[lost]), &[]).with(&unread);
+    assert_eq!(problem.verdict(), Verdict::Problem);
 }

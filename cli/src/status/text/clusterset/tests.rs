@@ -56,7 +56,7 @@ Exports and imports of m3, m4 are not shown: no answer within 5 s
 
 #[test]
 fn the_details_show_each_export_each_import_and_the_derived_addresses() {
-    let report = Report::new(Scope::One, None, &[]).with(&with_problems());
+    let report = Report::new(Scope::One, Some(&[]), &[]).with(&with_problems());
     let expected = "\
 Name:          shop/foo
 Clusterset:    foo.shop.svc.clusterset.local
@@ -96,7 +96,7 @@ fn a_foreign_import_and_one_that_does_not_fit_say_so() {
     };
     let readings = readings([("a", Ok(by_person)), ("b", Ok(unfit))]);
     let text = text::all_details(
-        &Report::new(Scope::One, None, &[]).with(&readings),
+        &Report::new(Scope::One, Some(&[]), &[]).with(&readings),
         now(),
         Screen::PLAIN,
     );
@@ -117,7 +117,7 @@ fn a_published_export_is_reported_from_a_persons() {
     let shown = |held: &Holdings| {
         let readings = readings([("a", Ok(held.clone()))]);
         text::all_details(
-            &Report::new(Scope::One, None, &[]).with(&readings),
+            &Report::new(Scope::One, Some(&[]), &[]).with(&readings),
             now(),
             Screen::PLAIN,
         )

@@ -1,0 +1,115 @@
+//! Namespaces of the hub from which the members' credentials are read.
+//!
+//! A Cluster names its Secret and the address to which the token is sent. Whoever may write Clusters
+//! must not have the Secrets of other namespaces sent to an address of their own, so this program
+//! follows the rule of the controller's `--secret-namespace`.
+
+use std::collections::BTreeSet;
+
+use causeway::domain::protected::{DEFAULT_NAMESPACE, MEMBERS_NAMESPACE};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+
+use crate::api_server::{ApiServer, RequestError};
+use crate::misplaced::is_karmadas;
+
+/// Flag of the controller.
+const FLAG: &str = "--secret-namespace=";
+/// Its environment variable.
+const VARIABLE: &str = "CAUSEWAY_SECRET_NAMESPACE";
+/// Name of the controller's Deployment and container.
+const CONTROLLER: &str = "causeway-controller";
+/// Namespace in which Karmada keeps the Secrets of its Clusters.
+const KARMADA_NAMESPACE: &str = "karmada-cluster";
+
+/// Whether the members' credentials may be read in this namespace of the hub: the controller's
+/// Deployment allows it, or the manifests do where no Deployment of the hub shows its flags.
+///
+/// # Errors
+/// [`RequestError`] where the hub does not answer. A Deployment that the user may not read counts
+/// as none.
+pub(crate) async fn may_read(hub: &ApiServer, namespace: &str) -> Result<bool, RequestError> {
+    if namespace == MEMBERS_NAMESPACE {
+        return Ok(true);
+    }
+    let allowed = hub
+        .secret_namespaces
+        .get_or_try_init(|| allowed(hub))
+        .await?;
+    Ok(allowed.contains(namespace))
+}
+
+async fn allowed(hub: &ApiServer) -> Result<BTreeSet<String>, RequestError> {
+    let deployments: Api<Deployment> = Api::namespaced(hub.client.clone(), DEFAULT_NAMESPACE);
+    let found = match hub.request(deployments.get_opt(CONTROLLER)).await {
+        Err(RequestError::NotAllowed { .. } | RequestError::NotFound { .. }) => None,
+        found => found?,
+    };
+    if let Some(given) = found.as_ref().and_then(given) {
+        return Ok(given);
+    }
+    let of_karmada = is_karmadas(hub).await?.then_some(KARMADA_NAMESPACE);
+    let allowed = of_karmada.into_iter().chain([MEMBERS_NAMESPACE]);
+    Ok(allowed.map(ToOwned::to_owned).collect())
+}
+
+/// Namespaces from which a controller of this Deployment reads credentials; `None` where its flags
+/// do not show them.
+pub(crate) fn given(controller: &Deployment) -> Option<BTreeSet<String>> {
+    let pod = controller.spec.as_ref()?.template.spec.as_ref()?;
+    let args = pod
+        .containers
+        .iter()
+        .flat_map(|one| one.args.iter().flatten());
+    let args = args.filter_map(|arg| arg.strip_prefix(FLAG));
+    let variables = pod
+        .containers
+        .iter()
+        .flat_map(|one| one.env.iter().flatten());
+    let variable = variables.into_iter().find(|one| one.name == VARIABLE);
+    let namespaces = |value: &str| -> Vec<String> {
+        value.split(',').map(|one| one.trim().to_owned()).collect()
+    };
+    let flags: BTreeSet<_> = args.flat_map(namespaces).collect();
+    match variable {
+        _ if !flags.is_empty() => Some(flags),
+        Some(variable) => Some(namespaces(variable.value.as_deref()?).into_iter().collect()),
+        None => Some([MEMBERS_NAMESPACE.to_owned()].into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(args: Value, env: Value) -> Option<Vec<String>> {
+        let container = json!({ "name": "controller", "args": args, "env": env });
+        let deployment = json!({ "metadata": {}, "spec": {
+            "selector": {}, "template": { "spec": { "containers": [container] } } } });
+        let deployment = serde_json::from_value(deployment).expect("a Deployment");
+        given(&deployment).map(|all| all.into_iter().collect())
+    }
+
+    #[test]
+    fn credentials_are_read_where_the_controller_reads_them() {
+        let variable = |value: &str| json!([{ "name": VARIABLE, "value": value }]);
+        let unseen =
+            json!([{ "name": VARIABLE, "valueFrom": { "fieldRef": { "fieldPath": "x" } } }]);
+        for (args, env, namespaces) in [
+            (json!([]), json!([]), Some(&[MEMBERS_NAMESPACE][..])),
+            (
+                json!(["--secret-namespace=b,a"]),
+                json!([]),
+                Some(&["a", "b"]),
+            ),
+            (json!([]), variable("c"), Some(&["c"])),
+            (json!(["--secret-namespace=a"]), variable("c"), Some(&["a"])),
+            (json!([]), unseen, None),
+        ] {
+            let expected = namespaces.map(|all| all.iter().map(ToString::to_string).collect());
+            assert_eq!(of(args.clone(), env), expected, "{args}");
+        }
+    }
+}
