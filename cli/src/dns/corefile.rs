@@ -44,6 +44,8 @@ pub(crate) enum CorefileError {
         keys: String,
         plugins: String,
     },
+    #[error("its plugin {0} has options that cannot be repeated for {zone}", zone = ZONE)]
+    Unrepeatable(String),
     #[error("zone {zone} is in server block {keys} and cannot be completed there")]
     Incomplete { zone: &'static str, keys: String },
 }
@@ -56,7 +58,7 @@ pub(super) type Files = BTreeMap<String, String>;
 pub(super) struct Corefile {
     /// The server blocks, those of imported files where they are imported.
     pub blocks: Vec<Block>,
-    /// The files and patterns that are imported beside the server blocks, as they are written.
+    /// Absolute paths and patterns of the files that are imported beside the server blocks.
     pub imports: Vec<String>,
 }
 
@@ -80,6 +82,8 @@ pub(super) struct Plugin {
     pub args: Vec<String>,
     /// The lines between its braces.
     pub options: Vec<Vec<String>>,
+    /// Whether an option has braces of its own, of which nothing is read.
+    pub is_nested: bool,
     /// Where it is, if that is in a server block of the Corefile itself.
     at: Option<Place>,
 }
@@ -287,7 +291,7 @@ impl Reader<'_> {
             if first.is("import") {
                 let pattern = imported(&mut tokens)?;
                 if depth == 0 {
-                    self.imports.push(pattern.clone());
+                    self.imports.push(absolute(&pattern, path));
                 }
                 for (file, content) in self.matching(&pattern, path)? {
                     self.servers(&content, &file, depth + 1)?;
@@ -386,11 +390,7 @@ impl Reader<'_> {
 
     /// The files of a pattern, which is relative to the file that imports them.
     fn matching(&self, pattern: &str, path: &str) -> Result<Vec<(String, String)>, CorefileError> {
-        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let absolute = match pattern.starts_with('/') {
-            true => pattern.to_owned(),
-            false => format!("{directory}/{pattern}"),
-        };
+        let absolute = absolute(pattern, path);
         let unknown = || CorefileError::Unknown(pattern.to_owned());
         let (of, name) = absolute.rsplit_once('/').ok_or_else(unknown)?;
         let Some((before, after)) = name.split_once('*') else {
@@ -417,6 +417,15 @@ impl Reader<'_> {
         Ok(found
             .map(|(path, content)| (path.clone(), content.clone()))
             .collect())
+    }
+}
+
+/// Path of a pattern that the file at `path` imports: relative to its directory.
+fn absolute(pattern: &str, path: &str) -> String {
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    match pattern.starts_with('/') {
+        true => pattern.to_owned(),
+        false => format!("{directory}/{}", pattern.trim_start_matches("./")),
     }
 }
 
@@ -463,12 +472,13 @@ fn plugin(tokens: &mut Tokens, is_own: bool) -> Result<Option<Plugin>, CorefileE
         has_braces: false,
     };
     let (mut args, mut options) = (Vec::new(), Vec::<Vec<String>>::new());
-    let mut nesting = 0_usize;
+    let (mut nesting, mut is_nested) = (0_usize, false);
     while let Some(token) =
         tokens.next_if(|token: &Token| nesting > 0 || !token.begins_line || token.is("{"))
     {
         if token.is("{") {
             nesting += 1;
+            is_nested |= nesting > 1;
             place.has_braces = true;
             continue;
         }
@@ -497,6 +507,7 @@ fn plugin(tokens: &mut Tokens, is_own: bool) -> Result<Option<Plugin>, CorefileE
         name: first.text,
         args,
         options,
+        is_nested,
         at: is_own.then_some(place),
     }))
 }

@@ -159,7 +159,13 @@ fn edit(
         Some(import) => {
             let block = corefile.block(form).map_err(|why| failed(&location, why))?;
             let held = text(maps.get(&import.config_map), &import.key);
-            (import, with_block(held.unwrap_or_default(), &block))
+            let after = with_block(held.unwrap_or_default(), &block);
+            if !serves(site, maps, &location, &import, &after) {
+                let keys = import.key;
+                let why = CorefileError::Incomplete { zone: ZONE, keys };
+                return Err(failed(&location, why));
+            }
+            (import, after)
         }
         None => {
             let held = text(maps.get(&location.config_map), &location.key);
@@ -184,6 +190,23 @@ fn edit(
         location,
         after,
     })
+}
+
+/// Whether the Corefile serves the zone once this key holds that text.
+fn serves(
+    site: &CoreDns,
+    maps: &ConfigMaps,
+    corefile: &Location,
+    import: &Location,
+    after: &str,
+) -> bool {
+    let mut maps = maps.clone();
+    let map = maps.entry(import.config_map.clone()).or_default();
+    let data = map.data.get_or_insert_default();
+    data.insert(import.key.clone(), after.to_owned());
+    let held = text(maps.get(&corefile.config_map), &corefile.key);
+    let read = site.read(held.unwrap_or_default(), &maps);
+    read.is_ok_and(|read| matches!(read.answer(), ZoneState::Served(..)))
 }
 
 /// The server block for a Corefile of which nothing is known.

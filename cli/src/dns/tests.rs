@@ -107,6 +107,7 @@ fn missing() -> MissingRight {
     MissingRight {
         resource: "serviceimports".to_owned(),
         namespace: None,
+        verbs: vec!["list".to_owned(), "watch".to_owned()],
     }
 }
 
@@ -140,11 +141,19 @@ fn the_server_block_goes_to_the_end_of_the_corefile_or_into_a_file_that_it_impor
         edit_of("coredns", "Corefile", Some("7"), [COREFILE, &after])
     );
 
-    let importing = format!("{COREFILE}import /etc/coredns/custom/*.server\n");
-    let mut own = member(NEW, &importing);
-    let planned = plan(&own, None).expect("a plan");
+    // AKS and Gardener import relative to the Corefile.
     let key = "clusterset.server";
-    assert_eq!(planned, edit_of("coredns-custom", key, None, ["", BLOCK]));
+    for import in ["custom/*.server", "/etc/coredns/custom/*.server"] {
+        let own = member(NEW, &format!("{COREFILE}import {import}\n"));
+        let planned = plan(&own, None).expect("a plan");
+        assert_eq!(
+            planned,
+            edit_of("coredns-custom", key, None, ["", BLOCK]),
+            "{import}"
+        );
+    }
+    let importing = format!("{COREFILE}import custom/*.server\n");
+    let mut own = member(NEW, &importing);
     let theirs = "example.org {\n    whoami\n}";
     let (name, map) = config_map("coredns-custom", json!({ key: theirs }));
     maps(&mut own).insert(name, map);
@@ -208,7 +217,7 @@ fn nothing_is_written_that_the_image_may_not_know() {
 #[test]
 fn what_cannot_be_changed_safely_is_refused_with_what_to_do_instead() {
     type Case = (&'static str, fn(&mut MemberDns), &'static str);
-    let cases: [Case; 9] = [
+    let cases: [Case; 10] = [
         (
             "no ServiceImport",
             |member| member.imports = Ok(Vec::new()),
@@ -242,6 +251,15 @@ fn what_cannot_be_changed_safely_is_refused_with_what_to_do_instead() {
             },
             "it imports /other/*, which is in no ConfigMap that CoreDNS mounts there. To serve the zone all the same, add what fits there:\n\
              clusterset.local:53 {",
+        ),
+        (
+            "options that cannot be repeated",
+            |member| {
+                let nested = "    errors {\n        deep {\n            er\n        }\n    }\n";
+                let text = COREFILE.replacen("    errors\n", nested, 1);
+                maps(member).extend([config_map("coredns", json!({ "Corefile": text }))]);
+            },
+            "its plugin errors has options that cannot be repeated for clusterset.local. To serve the zone all the same",
         ),
         (
             "Submariner",

@@ -10,8 +10,8 @@ use crate::args::Multicluster;
 /// The zone of the clusterset (KEP-1645, "DNS").
 pub(crate) const ZONE: &str = "clusterset.local";
 
-/// Plugins of the cluster's server block that the zone's has too, as far as they are one line: where it listens, what it logs and
-/// counts, and the order of addresses.
+/// Plugins of the cluster's server block that the zone's repeats with all their options: where it
+/// listens, what it logs and counts, and the order of addresses.
 const SHARED: [&str; 5] = ["bind", "errors", "log", "prometheus", "loadbalance"];
 /// Options of its kubernetes plugin that the zone's has too: how the API server is reached, and how long an answer lasts.
 const SHARED_OPTIONS: [&str; 4] = ["endpoint", "tls", "kubeconfig", "ttl"];
@@ -72,7 +72,7 @@ impl Corefile {
         let mut text = format!("{} {{\n", keys.join(" "));
         for plugin in &of_cluster.plugins {
             if SHARED.contains(&&*plugin.name) {
-                text.push_str(&format!("    {}\n", line(&plugin.name, &plugin.args)));
+                text.push_str(&repeated(plugin)?);
             }
         }
         let options = of_cluster.kubernetes().into_iter();
@@ -127,6 +127,36 @@ impl Block {
     fn kubernetes(&self) -> Option<&Plugin> {
         let mut plugins = self.plugins.iter();
         plugins.find(|plugin| plugin.name == "kubernetes")
+    }
+}
+
+/// The text of a plugin with its options.
+///
+/// # Errors
+/// [`CorefileError::Unrepeatable`] where CoreDNS would read another plugin in it.
+fn repeated(plugin: &Plugin) -> Result<String, CorefileError> {
+    let unrepeatable = || CorefileError::Unrepeatable(plugin.name.clone());
+    let mut text = format!("    {}", line(&plugin.name, &plugin.args));
+    if !plugin.options.is_empty() {
+        text.push_str(" {\n");
+        for (name, args) in plugin
+            .options
+            .iter()
+            .filter_map(|words| words.split_first())
+        {
+            text.push_str(&format!("        {}\n", line(name, args)));
+        }
+        text.push_str("    }");
+    }
+    text.push('\n');
+    let read = Corefile::read(&format!(". {{\n{text}}}\n"), "/", &Files::new());
+    let read = read.map_err(|_| unrepeatable())?;
+    let same = |one: &Plugin| {
+        one.name == plugin.name && one.args == plugin.args && one.options == plugin.options
+    };
+    match read.blocks.iter().map(|block| &*block.plugins).next() {
+        Some([one]) if same(one) && !plugin.is_nested => Ok(text),
+        _ => Err(unrepeatable()),
     }
 }
 

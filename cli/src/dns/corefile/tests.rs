@@ -297,7 +297,9 @@ cluster.local:1053 in-addr.arpa:1053 tls://.:853 cluster.local {
     let added = completed(elsewhere, Multicluster::Option).expect("a Corefile");
     let expected = "clusterset.local:1053 clusterset.local {
     bind 127.0.0.1
-    errors
+    errors {
+        consolidate 5m .*
+    }
     log \"a b\"
     kubernetes clusterset.local {
         multicluster clusterset.local
@@ -311,6 +313,44 @@ cluster.local:1053 in-addr.arpa:1053 tls://.:853 cluster.local {
     let of_plugin =
         "    multicluster clusterset.local {\n        kubeconfig \"/a b\" member1\n    }\n}\n";
     assert!(added.is_some_and(|text| text.ends_with(of_plugin)));
+}
+
+#[test]
+fn options_of_shared_plugins_are_repeated_or_nothing_is_written() {
+    let with = |plugin: &str| KUBEADM.replace("    prometheus :9153\n", plugin);
+    let log = "    log . \"{combined} {/metadata/a}\" {\n        class denial error\n    }\n";
+    let added = completed(&with(log), Multicluster::Option).expect("a Corefile");
+    let added = added.expect("a change");
+    let (_, block) = added.split_once("clusterset.local:53 {").expect("a block");
+    assert!(block.contains(log), "{block}");
+    for plugin in [
+        "    errors {\n        deep {\n            er\n        }\n    }\n",
+        "    log \"a b\\\\\"\n",
+    ] {
+        let refused = completed(&with(plugin), Multicluster::Option);
+        let is_refused = matches!(refused, Err(CorefileError::Unrepeatable(_)));
+        assert!(is_refused || plugin.contains("log"), "{plugin}{refused:?}");
+    }
+}
+
+#[test]
+fn relative_imports_start_at_the_directory_of_the_corefile() {
+    for import in [
+        "custom/*.server",
+        "./custom/*.server",
+        "/etc/coredns/custom/*.server",
+    ] {
+        let text = K3S.replace(
+            "import /etc/coredns/custom/*.server",
+            &format!("import {import}"),
+        );
+        let corefile = read(&text).expect("a Corefile");
+        assert_eq!(
+            corefile.imports,
+            ["/etc/coredns/custom/*.server"],
+            "{import}"
+        );
+    }
 }
 
 #[test]
