@@ -1,5 +1,7 @@
 //! `kubectl mcs check`: whether causeway is installed as it should be, and at work.
 
+mod certificate;
+mod creation;
 mod diagnosis;
 pub(crate) mod gather;
 pub(crate) mod rights;

@@ -1,7 +1,7 @@
 //! `kubectl mcs install`: the definitions, then the rest of the hub's manifests, then a wait until causeway is ready.
 
 mod crds;
-mod ready;
+pub(crate) mod ready;
 
 use causeway::domain::KubernetesVersion;
 use std::path::{Path, PathBuf};

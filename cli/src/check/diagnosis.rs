@@ -1,6 +1,7 @@
 //! `diagnose(&Installation)`: how each check is. Pure.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use causeway::api::condition;
 use causeway::api::{Cluster, SyncMode};
@@ -10,10 +11,13 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 
+use super::certificate;
+use super::creation::Creation;
 use super::gather::{Installation, Readable, Webhook};
-use super::rights::{ACCOUNT, MissingRight};
+use super::rights::MissingRight;
 use super::{Check, State};
 use crate::hub::DEFINE;
+use crate::install::ready::rollout;
 use crate::lease::{self, Controller};
 use crate::misplaced::Misplaced;
 use crate::snapshot::is_ready;
@@ -35,9 +39,12 @@ pub(super) fn diagnose(installation: &Installation) -> Vec<Check> {
             .map(|(kind, found)| registration(kind, found)),
     );
     checks.extend(webhook_endpoints(installation));
+    checks.extend(certificate(installation));
+    checks.push(creation(&installation.creation));
     checks.extend(deployments(&installation.deployments));
     checks.push(controller(installation));
-    checks.push(rights(&installation.missing_rights));
+    let accounts = installation.missing_rights.iter();
+    checks.extend(accounts.map(|(account, missing)| rights(account, missing)));
     checks.extend(secret_namespaces(installation));
     checks.extend(clusters(&installation.clusters));
     checks.extend(misplaced(&installation.misplaced));
@@ -120,6 +127,56 @@ fn webhook_endpoints(installation: &Installation) -> Option<Check> {
     })
 }
 
+/// Verifies the certificate of the webhook's Secret against each caBundle.
+fn certificate(installation: &Installation) -> Option<Check> {
+    const NAME: &str = "webhook certificate";
+    let found = installation.registrations.iter();
+    let found = found.filter_map(|(_, found)| found.as_ref().ok()?.as_ref());
+    let has_bundle = |webhook: &&Webhook| webhook.client.ca_bundle.is_some();
+    let mut webhooks = found.flatten().filter(has_bundle).peekable();
+    webhooks.peek()?;
+    let chain = match &installation.certificate {
+        Ok(Some(chain)) => chain,
+        Ok(None) => {
+            let message = "not in Secret causeway-webhook-tls: it is kept elsewhere";
+            return Some(Check::new(NAME, State::Skipped, message));
+        }
+        Err(why) => return Some(unchecked(NAME, why)),
+    };
+    let now = installation.now.as_second();
+    let now = Duration::from_secs(u64::try_from(now).unwrap_or_default());
+    let problem = webhooks.find_map(|webhook| {
+        let why = certificate::problem(chain, &webhook.client, now)?;
+        Some(format!(
+            "the API server does not accept it for {}: {why}",
+            webhook.name
+        ))
+    });
+    Some(match problem {
+        None => Check::new(NAME, State::Healthy, "accepted by each caBundle"),
+        Some(message) => Check::new(NAME, State::Unhealthy, message)
+            .remedy("see the log of the webhook; docs/certificates.md"),
+    })
+}
+
+fn creation(creation: &Creation) -> Check {
+    const NAME: &str = "creation of MultiClusterServices";
+    match creation {
+        Creation::Accepted => Check::new(NAME, State::Healthy, "accepted in a dry run"),
+        Creation::Denied => {
+            let message = "the webhook answers: it denied the object of the dry run";
+            Check::new(NAME, State::Healthy, message)
+        }
+        Creation::Failed(why) => {
+            let check = Check::new(NAME, State::Unhealthy, format!("fails in a dry run: {why}"));
+            check.remedy(
+                "see the log of the webhook and its registration; docs/certificates.md for its certificate",
+            )
+        }
+        Creation::Unknown(why) => unchecked(NAME, why),
+    }
+}
+
 fn ready(slice: &EndpointSlice) -> usize {
     let endpoints = slice.endpoints.iter();
     endpoints.filter(|one| is_ready(one)).count()
@@ -146,8 +203,7 @@ fn deployment(deployment: &Deployment) -> Check {
     let available = status
         .and_then(|status| status.available_replicas)
         .unwrap_or_default();
-    if available < wanted {
-        let message = format!("{available} of {wanted} replicas are available");
+    if let Some(message) = rollout(deployment) {
         let remedy = format!(
             "kubectl -n {NAMESPACE} describe deployment {}",
             deployment.name_any()
@@ -194,12 +250,12 @@ fn controller(installation: &Installation) -> Check {
     }
 }
 
-fn rights(missing_rights: &Readable<Option<Vec<MissingRight>>>) -> Check {
-    let name = format!("rights of {ACCOUNT}");
+fn rights(account: &str, missing_rights: &Readable<Option<Vec<MissingRight>>>) -> Check {
+    let name = format!("rights of {account}");
     let missing_rights = match missing_rights {
         Ok(Some(missing_rights)) => missing_rights,
         Ok(None) => {
-            let message = format!("{NAMESPACE} has no such account: the controller uses another");
+            let message = format!("{NAMESPACE} has no such account: the program uses another");
             return Check::new(name, State::Skipped, message);
         }
         Err(why) => return unchecked(name, why),
@@ -208,15 +264,11 @@ fn rights(missing_rights: &Readable<Option<Vec<MissingRight>>>) -> Check {
         return Check::new(
             name,
             State::Healthy,
-            "can list and watch everything that it needs on the hub",
+            "has every right of the manifests on the hub",
         );
     }
-    let what = missing_rights.iter().map(|one| match &one.namespace {
-        Some(namespace) => format!("{} in namespace {namespace}", one.resource),
-        None => one.resource.clone(),
-    });
-    let what: Vec<_> = what.collect();
-    let message = format!("cannot list and watch {}", what.join(", "));
+    let what: Vec<_> = missing_rights.iter().map(ToString::to_string).collect();
+    let message = format!("cannot {}", what.join(", "));
     Check::new(name, State::Unhealthy, message).remedy(
         "kubectl mcs install, with --karmada on Karmada; or kubectl apply -f manifests/hub/rbac.yaml, and of options/karmada.yaml \
          with the namespace of the Secrets",

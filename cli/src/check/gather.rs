@@ -6,20 +6,25 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Resource};
 
+use super::creation::{self, Creation};
 use super::rights::{self, MissingRight};
 use crate::api_server::{ApiServer, RequestError};
 use crate::args::CheckArgs;
+use crate::bundle::DEPLOYMENTS;
 use crate::lease::Controller;
 use crate::misplaced::{self, Misplaced};
 use crate::status::members::Wanted;
 
 /// The name of causeway's webhook configurations.
 const REGISTRATION: &str = "causeway";
+/// Secret in which the webhook keeps its certificates.
+const CERTIFICATE: &str = "causeway-webhook-tls";
 const OF_CAUSEWAY: &str = "app.kubernetes.io/name=causeway";
 
 /// What was read, or that the person may not see it.
@@ -51,8 +56,12 @@ pub(super) struct Installation {
     pub deployments: Readable<Vec<Deployment>>,
     pub controller: Controller,
     pub clusters: Readable<Vec<Cluster>>,
-    /// What the controller's account lacks; `None` where there is no such account.
-    pub missing_rights: Readable<Option<Vec<MissingRight>>>,
+    /// Rights that each account lacks; `None` where there is no such account.
+    pub missing_rights: Vec<(&'static str, Readable<Option<Vec<MissingRight>>>)>,
+    /// Answer to a MultiClusterService that is created in a dry run.
+    pub creation: Creation,
+    /// Certificate chain in the webhook's Secret, as PEM; `None` where there is no such Secret.
+    pub certificate: Readable<Option<Vec<u8>>>,
     /// ServiceExports and ServiceImports on the hub that do nothing there.
     pub misplaced: Readable<Vec<Misplaced>>,
 }
@@ -110,7 +119,14 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         other => allowed(other)?.map(|list| list.items),
     };
     let of_clusters = clusters.as_deref().unwrap_or_default();
-    let missing_rights = allowed(rights::missing_rights(hub, of_clusters).await)?;
+    let mut missing_rights = Vec::new();
+    for account in DEPLOYMENTS {
+        let missing = rights::missing_rights(hub, account, of_clusters).await;
+        missing_rights.push((account, allowed(missing)?));
+    }
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), NAMESPACE);
+    let certificate = allowed(hub.request(secrets.get_opt(CERTIFICATE)).await)?;
+    let certificate = certificate.map(|secret| Some(secret?.data?.remove("tls.crt")?.0));
     let misplaced = misplaced_on(hub, &clusters).await?;
     Ok(Installation {
         now: Timestamp::now(),
@@ -128,6 +144,8 @@ pub(super) async fn read(hub: &ApiServer, args: &CheckArgs) -> Result<Installati
         controller: controller?,
         clusters,
         missing_rights,
+        creation: creation::dry_run(hub).await,
+        certificate,
         misplaced,
     })
 }

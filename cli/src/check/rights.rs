@@ -1,22 +1,22 @@
-//! Whether the controller's account may watch on the hub what it rests on.
+//! Rights that the accounts of causeway lack on the hub: every rule of the manifests is reviewed.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
-use causeway::api::{Cluster, MultiClusterService};
+use causeway::api::Cluster;
 use causeway::domain::protected::{DEFAULT_NAMESPACE as NAMESPACE, MEMBERS_NAMESPACE};
 use futures::StreamExt as _;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
-use k8s_openapi::api::core::v1::{Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::Api;
 use kube::api::PostParams;
-use kube::{Api, Resource};
 
 use crate::api_server::{ApiServer, RequestError};
+use crate::bundle;
 
-/// The account of the manifests.
-pub(super) const ACCOUNT: &str = "causeway-controller";
-const VERBS: [&str; 2] = ["list", "watch"];
 const AT_ONCE: usize = 8;
 
 /// An account of a cluster.
@@ -26,50 +26,64 @@ pub(crate) struct Account<'a> {
     pub name: &'a str,
 }
 
-/// What an account lacks of what it has to watch.
+/// Verbs that an account lacks on a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MissingRight {
-    /// A plural: `secrets`.
+    /// A plural, with its subresource: `clusters/status`.
     pub resource: String,
-    /// Where, if not everywhere.
+    /// Namespace, if not everywhere.
     pub namespace: Option<String>,
+    pub verbs: Vec<String>,
 }
 
-/// What the account lacks; `None` where there is no such account, and the controller runs with another.
+impl fmt::Display for MissingRight {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {}", self.verbs.join(" and "), self.resource)?;
+        match &self.namespace {
+            Some(namespace) => write!(out, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Verbs on one resource.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Needed {
+    pub what: ResourceAttributes,
+    pub verbs: Vec<String>,
+}
+
+/// Rights that an account of the manifests lacks; `None` where the hub has no such account, and the
+/// program runs with another.
 ///
 /// # Errors
-/// [`RequestError`] where the hub does not say; who may not review others' rights gets [`RequestError::NotAllowed`].
+/// [`RequestError`] where the hub does not answer. A user who may not review the rights of others gets
+/// [`RequestError::NotAllowed`].
 pub(super) async fn missing_rights(
     hub: &ApiServer,
+    name: &str,
     clusters: &[Cluster],
 ) -> Result<Option<Vec<MissingRight>>, RequestError> {
     let accounts: Api<ServiceAccount> = Api::namespaced(hub.client.clone(), NAMESPACE);
-    if hub.request(accounts.get_opt(ACCOUNT)).await?.is_none() {
+    if hub.request(accounts.get_opt(name)).await?.is_none() {
         return Ok(None);
     }
     let named = clusters
         .iter()
         .filter_map(|one| one.spec.secret_ref.as_ref());
-    let named: BTreeSet<_> = named.map(|secret| secret.namespace.as_str()).collect();
-    let namespaces = if named.is_empty() {
-        BTreeSet::from([MEMBERS_NAMESPACE])
-    } else {
-        named
-    };
-    let everywhere = [
-        attributes::<MultiClusterService>(None),
-        attributes::<Service>(None),
-        attributes::<Cluster>(None),
-    ];
-    let secrets = namespaces
-        .into_iter()
-        .map(|namespace| attributes::<Secret>(Some(namespace)));
-    let needed = everywhere.into_iter().chain(secrets);
+    let mut namespaces: BTreeSet<_> = named.map(|secret| &*secret.namespace).collect();
+    if namespaces.is_empty() {
+        namespaces.insert(MEMBERS_NAMESPACE);
+    }
     let account = Account {
         namespace: NAMESPACE,
-        name: ACCOUNT,
+        name,
     };
-    let answers: Vec<_> = futures::stream::iter(needed.map(|what| lacking(hub, account, what)))
+    let needed = needed(name, &namespaces);
+    let answers = needed
+        .into_iter()
+        .map(|needed| lacking(hub, account, needed));
+    let answers: Vec<_> = futures::stream::iter(answers)
         .buffered(AT_ONCE)
         .collect()
         .await;
@@ -77,27 +91,79 @@ pub(super) async fn missing_rights(
     Ok(Some(answers.into_iter().flatten().collect()))
 }
 
-fn attributes<K: Resource<DynamicType = ()>>(namespace: Option<&str>) -> ResourceAttributes {
-    ResourceAttributes {
-        group: Some(K::group(&()).into_owned()),
-        resource: Some(K::plural(&()).into_owned()),
-        namespace: namespace.map(ToOwned::to_owned),
-        ..ResourceAttributes::default()
-    }
+/// Rights that the manifests give an account. What they give in the namespace of the members' Secrets
+/// is needed in these `namespaces`.
+fn needed(account: &str, namespaces: &BTreeSet<&str>) -> Vec<Needed> {
+    // A test reads them: they cannot be malformed.
+    let objects = bundle::rights().unwrap_or_default();
+    let of_account = objects
+        .iter()
+        .filter(|one| one.metadata.name.as_deref() == Some(account));
+    let of_role = of_account.flat_map(|role| {
+        let rules = role.data.get("rules").cloned().unwrap_or_default();
+        let rules: Vec<PolicyRule> = serde_json::from_value(rules).unwrap_or_default();
+        let places: Vec<Option<&str>> = match role.metadata.namespace.as_deref() {
+            Some(MEMBERS_NAMESPACE) => namespaces.iter().copied().map(Some).collect(),
+            namespace => vec![namespace],
+        };
+        let pairs = places
+            .iter()
+            .flat_map(|place| rules.iter().map(move |rule| (rule, *place)));
+        let needed = pairs.flat_map(|(rule, place)| of_rule(rule, place));
+        needed.collect::<Vec<_>>()
+    });
+    of_role.collect()
 }
 
-/// What of it an account may not list or watch.
+/// Each resource of a rule, and each of its names.
+fn of_rule<'a>(
+    rule: &'a PolicyRule,
+    namespace: Option<&'a str>,
+) -> impl Iterator<Item = Needed> + 'a {
+    let names = rule.resource_names.iter().flatten().map(Some);
+    let names: Vec<_> = names.collect();
+    let names = if names.is_empty() { vec![None] } else { names };
+    let groups = rule.api_groups.iter().flatten();
+    let resources = move |group: &'a String| {
+        let resources = rule.resources.iter().flatten();
+        resources.map(move |resource| (group, resource))
+    };
+    groups
+        .flat_map(resources)
+        .flat_map(move |(group, resource)| {
+            let (plural, subresource) = match resource.split_once('/') {
+                Some((plural, subresource)) => (plural, Some(subresource.to_owned())),
+                None => (&**resource, None),
+            };
+            let of_name = move |name: &Option<&String>| Needed {
+                what: ResourceAttributes {
+                    group: Some(group.clone()),
+                    resource: Some(plural.to_owned()),
+                    subresource: subresource.clone(),
+                    namespace: namespace.map(ToOwned::to_owned),
+                    name: (*name).cloned(),
+                    ..ResourceAttributes::default()
+                },
+                verbs: rule.verbs.clone(),
+            };
+            names.iter().map(of_name).collect::<Vec<_>>()
+        })
+}
+
+/// Verbs of it that an account lacks.
 ///
 /// # Errors
-/// [`RequestError`] where the API server does not say.
+/// [`RequestError`] where the API server does not answer.
 pub(crate) async fn lacking(
     server: &ApiServer,
     account: Account<'_>,
-    what: ResourceAttributes,
+    needed: Needed,
 ) -> Result<Option<MissingRight>, RequestError> {
     let reviews: Api<SubjectAccessReview> = Api::all(server.client.clone());
     let Account { namespace, name } = account;
-    for verb in VERBS {
+    let Needed { what, verbs } = needed;
+    let mut missing = Vec::new();
+    for verb in verbs {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 user: Some(format!("system:serviceaccount:{namespace}:{name}")),
@@ -107,7 +173,7 @@ pub(crate) async fn lacking(
                     "system:authenticated".to_owned(),
                 ]),
                 resource_attributes: Some(ResourceAttributes {
-                    verb: Some(verb.to_owned()),
+                    verb: Some(verb.clone()),
                     ..what.clone()
                 }),
                 ..SubjectAccessReviewSpec::default()
@@ -118,11 +184,57 @@ pub(crate) async fn lacking(
             .request(reviews.create(&PostParams::default(), &review))
             .await?;
         if !answer.status.is_some_and(|status| status.allowed) {
-            return Ok(Some(MissingRight {
-                resource: what.resource.unwrap_or_default(),
-                namespace: what.namespace,
-            }));
+            missing.push(verb);
         }
     }
-    Ok(None)
+    let resource = [what.resource, what.subresource].into_iter().flatten();
+    Ok((!missing.is_empty()).then(|| MissingRight {
+        resource: resource.collect::<Vec<_>>().join("/"),
+        namespace: what.namespace,
+        verbs: missing,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_of_the_manifests_is_needed() {
+        let rights = |account: &str| -> Vec<String> {
+            let needed = needed(account, &BTreeSet::from(["elsewhere"])).into_iter();
+            let rights = needed.map(|Needed { what, verbs }| {
+                let resource = [what.resource, what.subresource].into_iter().flatten();
+                let missing = MissingRight {
+                    resource: resource.collect::<Vec<_>>().join("/"),
+                    namespace: what.namespace,
+                    verbs,
+                };
+                format!("{missing} {}", what.name.unwrap_or_default())
+            });
+            rights.collect()
+        };
+        let controller = rights("causeway-controller");
+        for right in [
+            "get and list and watch and patch clusters ",
+            "patch multiclusterservices/status ",
+            "create and patch events ",
+            "create leases in namespace causeway-system ",
+            "get and update secrets in namespace causeway-system causeway-export-seal",
+            "list and watch secrets in namespace elsewhere ",
+        ] {
+            assert!(
+                controller.contains(&right.to_owned()),
+                "{right}: {controller:#?}"
+            );
+        }
+        assert!(
+            !controller
+                .iter()
+                .any(|one| one.contains("causeway-members"))
+        );
+        let webhook = rights("causeway-webhook");
+        let patch = "get and list and watch and patch mutatingwebhookconfigurations causeway";
+        assert!(webhook.contains(&patch.to_owned()), "{webhook:#?}");
+    }
 }

@@ -12,7 +12,7 @@ use kube::{Api, Resource as _};
 use super::site::{ConfigMaps, CoreDns, NAMESPACE};
 use crate::api_server::{ApiServer, RequestError};
 use crate::check::gather::{Readable, allowed};
-use crate::check::rights::{self, Account, MissingRight};
+use crate::check::rights::{self, Account, MissingRight, Needed};
 
 /// What CoreDNS lists and watches to serve a clusterset: the kubernetes plugin reads nothing else for it.
 const WATCHED: [(&str, &str); 2] = [
@@ -107,7 +107,9 @@ pub(super) async fn missing_rights(
             resource: Some(resource.to_owned()),
             ..ResourceAttributes::default()
         };
-        missing.extend(rights::lacking(member, account, what).await?);
+        let verbs = ["list", "watch"].map(str::to_owned).to_vec();
+        let needed = Needed { what, verbs };
+        missing.extend(rights::lacking(member, account, needed).await?);
     }
     Ok(missing)
 }

@@ -142,7 +142,7 @@ fn of_deployment(name: &str) -> ListParams {
 }
 
 /// What a Deployment misses until all its pods are those of its template, and ready; the same as `kubectl rollout status`.
-fn rollout(deployment: &Deployment) -> Option<String> {
+pub(crate) fn rollout(deployment: &Deployment) -> Option<String> {
     let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas);
     let wanted = wanted.unwrap_or(1);
     let status = deployment.status.clone().unwrap_or_default();
