@@ -63,7 +63,7 @@ async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
         .await
         .ok();
     check(
-        "0 of 1 replicas are available | describe deployment causeway-webhook",
+        "not observed by its controller yet | describe deployment causeway-webhook",
         1,
     )
     .await;
@@ -76,6 +76,10 @@ async fn an_installation_is_checked_part_by_part_as_it_comes_and_goes() {
     ])
     .await
     .ok();
+
+    // A registration that leads nowhere is complete, and lets nothing be created.
+    webhook.process().terminate();
+    check("registered, with a caBundle | fails in a dry run: ", 1).await;
 
     let remove = r#"[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]"#;
     let patch = [
